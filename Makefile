@@ -77,7 +77,7 @@ clippy: needs
 
 .PHONY: doc
 doc: needs
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --lib
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --lib --document-private-items
 
 # Figures for people: nothing is asserted. The webhook's take about two minutes, the controller's about five.
 .PHONY: bench

@@ -22,16 +22,17 @@
 //!
 //! Where do I add …
 //! - a field that Windows cannot have: a row in `crates/engine/src/rules/linux_only/table.rs`, its case in
-//!   `crates/policy/tests/engine/fields.rs`, and its values in `tests/generator/pieces.rs`, which the API server judges;
+//!   `crates/policy/tests/engine/fields.rs`, its values in `tests/generator/pieces.rs`, which the API server judges, and page
+//!   and fixtures as for any rule;
 //! - another rule: its row and function in a family of `crates/engine/src/rules`, its page in `crates/engine/src/rules/pages/`,
 //!   its fixtures in `tests/rules/<CODE>/` (`bad.yaml`, `good.yaml`); `make rules` writes the expected findings and
 //!   `policies/rules/`;
 //! - a Windows release: a row in `crates/engine/src/model/windows/release.rs`;
 //! - an image name: a row in `crates/engine/src/detect/image_names/repository.rs`;
 //! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in
-//!   [`NodeSettings`](mullion_engine::model::settings::node_settings::NodeSettings);
-//! - a policy key: a field of [`Settings`](mullion_engine::model::settings::workload_settings::Settings) or
-//!   [`NodeSettings`](mullion_engine::model::settings::node_settings::NodeSettings), and the row that sets it in
+//!   [`NodeSettings`](mullion_engine::model::settings::NodeSettings);
+//! - a policy key: a field of [`Settings`](mullion_engine::model::settings::Settings) or
+//!   [`NodeSettings`](mullion_engine::model::settings::NodeSettings), and the row that sets it in
 //!   `crates/policy/src/schema`; `make rules` writes `policies/schema/` and `docs/policy-reference.md`.
 
 mod admission_probe;

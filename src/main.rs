@@ -8,5 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    mullion::cli::run::run(std::env::args_os())
+    mullion::cli::run(std::env::args_os())
 }

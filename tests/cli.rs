@@ -1,4 +1,4 @@
-//! The command line as people and scripts meet it: the built program, its exit codes and what it prints where.
+//! The command line of the built program: exit codes, stdout and stderr.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -8,13 +8,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_manifest::document::documents;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, respond, review};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_manifest::documents;
+use mullion_policy::PolicySet;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -45,7 +43,7 @@ struct Ran {
     err: String,
 }
 
-/// The program as it runs for somebody who has told it nothing by the environment: neither of colours nor of widths.
+/// The program without environment variables for colours and widths.
 fn bare_program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_mullion"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"] {
@@ -153,13 +151,13 @@ fn exit_codes() {
         let ran = mullion(args, "");
         assert_eq!(ran.code, *code, "{args:?}: {}{}", ran.out, ran.err);
         if *code == 2 {
-            assert!(!ran.err.is_empty(), "{args:?} says why on stderr");
+            assert!(!ran.err.is_empty(), "{args:?} prints the reason on stderr");
         }
     }
 }
 
 #[test]
-fn errors_are_one_line_that_says_what_to_do() {
+fn errors_are_one_line_with_a_remedy() {
     for command in ["check", "mutate"] {
         let ran = mullion(&[command], GOOD);
         let expected =
@@ -174,21 +172,21 @@ fn errors_are_one_line_that_says_what_to_do() {
 }
 
 #[test]
-fn findings_are_data_and_the_summary_is_talk() {
+fn findings_go_to_stdout_and_the_summary_to_stderr() {
     let ran = mullion(&["check", "denied.yaml"], "");
     assert!(ran.out.starts_with("error[MUL201]: run-as-user: "), "{}", ran.out);
     assert!(ran.out.contains("--> denied.yaml:8:5\n"), "{}", ran.out);
     assert!(ran.out.contains("8 |     runAsUser: 1000\n"), "{}", ran.out);
     assert!(ran.out.contains("Pod default/denied: spec.securityContext.runAsUser"), "{}", ran.out);
-    assert_eq!(ran.err, "mullion: 1 subject, 1 finding (1 denied)\n");
+    assert_eq!(ran.err, "mullion: 1 workload, 1 finding (1 denied)\n");
     let clean = mullion(&["check", "pod-windows.yaml"], "");
-    assert_eq!((clean.out.as_str(), clean.err.as_str()), ("", "mullion: 1 subject, 0 findings\n"));
+    assert_eq!((clean.out.as_str(), clean.err.as_str()), ("", "mullion: 1 workload, 0 findings\n"));
 }
 
 #[test]
-fn colour_only_where_it_is_wanted() {
+fn colour_only_on_request() {
     let coloured = |env: &[(&str, &str)]| finish(spawn(&["check", "denied.yaml"], env), b"").out.contains('\u{1b}');
-    assert!(!coloured(&[]), "a pipe is no terminal");
+    assert!(!coloured(&[]), "a pipe is not a terminal");
     assert!(coloured(&[("CLICOLOR_FORCE", "1")]));
     assert!(!coloured(&[("CLICOLOR_FORCE", "0"), ("NO_COLOR", "1")]));
     let json = finish(spawn(&["check", "-o", "json", "denied.yaml"], &[("CLICOLOR_FORCE", "1")]), b"");
@@ -196,7 +194,7 @@ fn colour_only_where_it_is_wanted() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_error() {
+fn a_pipe_that_closes_early_is_not_an_error() {
     let many = format!("---\n{}", fs::read_to_string("tests/cli/denied.yaml").unwrap()).repeat(400);
     for args in [["check", "-"], ["mutate", "-"]] {
         let mut child = spawn(&args, &[]);
@@ -239,19 +237,19 @@ fn json_lines_keep_their_contract() {
         assert_eq!(finding["file"], "mixed.yaml");
         assert!(["Deny", "Repair", "Warn"].contains(&finding["action"].as_str().unwrap()));
     }
-    let subjects = of_type(&records, "subject");
-    assert_eq!(subjects.len(), 3);
-    for subject in &subjects {
+    let workloads = of_type(&records, "workload");
+    assert_eq!(workloads.len(), 3);
+    for workload in &workloads {
         for key in ["object", "os", "evidence", "changes"] {
-            assert!(keys(subject).contains(&key), "{subject}");
+            assert!(keys(workload).contains(&key), "{workload}");
         }
-        object(subject);
+        object(workload);
     }
-    assert_eq!(subjects.iter().map(|s| s["os"].as_str().unwrap()).collect::<Vec<_>>(), ["windows", "linux", "linux"]);
+    assert_eq!(workloads.iter().map(|s| s["os"].as_str().unwrap()).collect::<Vec<_>>(), ["windows", "linux", "linux"]);
     let summary = records.last().unwrap();
     assert_eq!(summary["type"], "summary");
     assert_eq!(of_type(&records, "summary").len(), 1);
-    assert_eq!(summary["subjects"], 3);
+    assert_eq!(summary["workloads"], 3);
     assert_eq!(summary["findings"], findings.len());
     assert_eq!(summary["skippedDocuments"], 1);
     assert_eq!(summary["otherObjects"], 2);
@@ -273,15 +271,15 @@ fn places_are_lines_and_columns_of_the_file() {
     let place = ["line", "column", "endLine", "endColumn"].map(|key| finding[key].as_u64().unwrap());
     assert_eq!(place, [20, 21, 20, 38]);
     assert_eq!(finding["object"], serde_json::json!({"kind": "Pod", "namespace": "shop", "name": "denied"}));
-    let namespaces: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["namespace"]).collect();
+    let namespaces: Vec<&Value> = of_type(&records, "workload").iter().map(|s| &s["object"]["namespace"]).collect();
     assert_eq!(namespaces, ["shop", "default"]);
 }
 
 #[test]
-fn the_flag_fills_only_a_missing_namespace() {
+fn the_flag_sets_only_a_missing_namespace() {
     let ran = mullion(&["check", "-o", "json", "-n", "team-a", "list.json"], "");
     let records = records(&ran);
-    let namespaces: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["namespace"]).collect();
+    let namespaces: Vec<&Value> = of_type(&records, "workload").iter().map(|s| &s["object"]["namespace"]).collect();
     assert_eq!(namespaces, ["shop", "team-a"]);
 }
 
@@ -292,7 +290,7 @@ fn namespaces_of_the_input_and_of_the_snapshot_count() {
     let os = |args: &[&str], input: &str| {
         let ran = mullion(&[&["check", "-o", "json", "-"], args].concat(), input);
         let records = records(&ran);
-        of_type(&records, "subject")[0]["os"].as_str().unwrap().to_owned()
+        of_type(&records, "workload")[0]["os"].as_str().unwrap().to_owned()
     };
     assert_eq!(os(&["-n", "here"], GOOD), "linux");
     // Wherever it stands: a file order is no creation order.
@@ -305,7 +303,7 @@ fn namespaces_of_the_input_and_of_the_snapshot_count() {
 // === inputs ===
 
 #[test]
-fn standard_input_is_named_so() {
+fn standard_input_has_a_name() {
     let denied = fs::read_to_string("tests/cli/denied.yaml").unwrap();
     let ran = mullion(&["check", "-", "warned.yaml"], &denied);
     assert_eq!(ran.code, 1);
@@ -313,14 +311,14 @@ fn standard_input_is_named_so() {
 }
 
 #[test]
-fn empty_input_is_no_error() {
+fn empty_input_is_not_an_error() {
     for input in ["", "\n", "# nothing here\n", "---\n", "---\n---\n# a\n---\n", "\u{feff}"] {
         let ran = mullion(&["check", "-"], input);
         assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{input:?}: {}", ran.err);
-        // In a pipe that is what a command that failed has written.
-        let nothing = "mullion: <stdin>: nothing came; if the command before it failed, nothing was checked\n";
-        let said = if input.is_empty() { nothing } else { "" };
-        assert_eq!(ran.err, format!("{said}mullion: 0 subjects, 0 findings\n"), "{input:?}");
+        // In a pipe this is the output of a failed command.
+        let nothing = "mullion: <stdin>: the input is empty; if the command before it failed, nothing was checked\n";
+        let warning = if input.is_empty() { nothing } else { "" };
+        assert_eq!(ran.err, format!("{warning}mullion: 0 workloads, 0 findings\n"), "{input:?}");
         let ran = mullion(&["mutate", "-"], input);
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, input, ""));
     }
@@ -339,11 +337,11 @@ fn directories_are_read_recursively_in_order() {
     let ran = mullion(&["check", "-o", "json", dir.path().to_str().unwrap()], "");
     assert_eq!(ran.code, 0, "{}", ran.err);
     let records = records(&ran);
-    let names: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["name"]).collect();
+    let names: Vec<&Value> = of_type(&records, "workload").iter().map(|s| &s["object"]["name"]).collect();
     assert_eq!(names, ["a-b", "a-z", "b", "c-d-e"]);
-    // A file that is named is read whatever it is called.
+    // A file of the command line is read whatever its name is.
     let hidden = write(&dir, ".hidden.yaml", GOOD);
-    assert_eq!(mullion(&["check", &hidden], "").err, "mullion: 1 subject, 0 findings\n");
+    assert_eq!(mullion(&["check", &hidden], "").err, "mullion: 1 workload, 0 findings\n");
     fs::create_dir(dir.path().join("empty")).unwrap();
     let ran = mullion(&["check", dir.path().join("empty").to_str().unwrap()], "");
     assert_eq!(ran.code, 0);
@@ -365,11 +363,11 @@ fn links_are_followed_once() {
     symlink("sub", at("sub-again")).unwrap();
     symlink("nowhere.txt", at("dangling.txt")).unwrap();
     let ran = mullion(&["check", dir.path().to_str().unwrap()], "");
-    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 2 subjects, 0 findings\n"));
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 2 workloads, 0 findings\n"));
     symlink("nowhere", at("gone.yaml")).unwrap();
     let ran = mullion(&["check", dir.path().to_str().unwrap()], "");
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("gone.yaml: ") && ran.err.contains("2 subjects"), "{}", ran.err);
+    assert!(ran.err.contains("gone.yaml: ") && ran.err.contains("2 workloads"), "{}", ran.err);
 }
 
 #[test]
@@ -377,14 +375,14 @@ fn a_broken_document_does_not_hide_the_others() {
     let ran = mullion(&["check", "-o", "json", "broken.yaml", "denied.yaml"], "");
     assert_eq!(ran.code, 2);
     let records = records(&ran);
-    let names: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["name"]).collect();
+    let names: Vec<&Value> = of_type(&records, "workload").iter().map(|s| &s["object"]["name"]).collect();
     assert_eq!(names, ["first", "third", "denied"]);
     assert_eq!(records.last().unwrap()["brokenDocuments"], 1);
     assert!(ran.err.starts_with("mullion: broken.yaml:10:5: "), "{}", ran.err);
 }
 
 #[test]
-fn wrong_types_are_no_crash() {
+fn wrong_types_do_not_crash() {
     let table = [
         "apiVersion: v1\nkind: Pod\n",
         "apiVersion: v1\nkind: Pod\nspec: 1\n",
@@ -408,7 +406,7 @@ fn wrong_types_are_no_crash() {
 fn long_streams_are_read_to_the_end() {
     let stream = format!("---\n{GOOD}").repeat(1100);
     let ran = mullion(&["check", "-"], &stream);
-    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1100 subjects, 0 findings\n"));
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1100 workloads, 0 findings\n"));
 }
 
 #[test]
@@ -424,14 +422,14 @@ fn line_ends_and_byte_order_marks_move_no_place() {
 }
 
 #[test]
-fn names_from_the_input_cannot_steer_a_terminal() {
+fn names_from_the_input_cannot_control_a_terminal() {
     let hostile = "apiVersion: v1\nkind: Pod\nmetadata: {name: \"a\\u001b]0;x\\u0007\\u009b2J\"}\nspec:\n  os: {name: windows}\n  \
                    securityContext: {runAsUser: 1}\n  containers: [{name: \"\\u001b[2J\", image: a}]\n";
     for args in [["check", "-"], ["mutate", "-"]] {
         let ran = mullion(&args, hostile);
         assert_eq!(ran.code, 1);
-        let talk = if args[0] == "check" { ran.out + &ran.err } else { ran.err };
-        assert!(!talk.contains(|c: char| c.is_control() && c != '\n'), "{talk:?}");
+        let text = if args[0] == "check" { ran.out + &ran.err } else { ran.err };
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
     }
 }
 
@@ -511,8 +509,8 @@ fn mutate_is_the_webhooks_patch() {
     for (text, templates) in examples().iter().flat_map(|text| [(text, false), (text, true)]) {
         let mut object = read(text);
         let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
-        let subject = WorkloadObject { kind, namespace: "default", object: &object };
-        let request = ReviewRequest { into_templates: templates, ..ReviewRequest::creation(subject) };
+        let workload = WorkloadObject { kind, namespace: "default", object: &object };
+        let request = ReviewRequest { into_templates: templates, ..ReviewRequest::creation(workload) };
         let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::built_in());
         let review = review(&request, &snapshot, &policies.resolve(&request, &snapshot));
         if respond(&review, &object, Endpoint::Validate).denial.is_none() {
@@ -527,18 +525,18 @@ fn mutate_is_the_webhooks_patch() {
 }
 
 #[test]
-fn refused_documents_stay_and_are_named() {
+fn denied_objects_stay_and_are_named() {
     let denied = fs::read_to_string("tests/cli/denied.yaml").unwrap();
     let ran = mullion(&["mutate", "-"], &format!("{denied}---\n{WINDOWS_POD}"));
     assert_eq!(ran.code, 1);
     assert!(ran.out.starts_with(&denied), "{}", ran.out);
     assert!(ran.out.contains("kubernetes.io/os: windows"), "the other one is changed");
-    assert!(ran.err.contains("<stdin>:1:1: Pod default/denied is refused and stays as it is:\n"), "{}", ran.err);
+    assert!(ran.err.contains("<stdin>:1:1: Pod default/denied is denied and stays as it is:\n"), "{}", ran.err);
     assert!(ran.err.contains("MUL201 spec.securityContext.runAsUser: "), "{}", ran.err);
 }
 
 #[test]
-fn one_item_of_a_list_may_be_refused() {
+fn one_item_of_a_list_may_be_denied() {
     let ran = mullion(&["mutate", "list.json"], "");
     assert_eq!(ran.code, 1);
     let value: Value = serde_json::from_str(&ran.out).expect("still JSON");
@@ -600,7 +598,7 @@ fn several_files_become_one_stream() {
         let ran = mullion(&args, "");
         assert_eq!((ran.code, ran.out.as_str()), (0, expected.as_str()), "case {at}");
         let again = mullion(&["check", "-"], &ran.out);
-        assert!(again.err.contains("0 subjects, 0 findings, 2 other objects"), "case {at}: {}", again.err);
+        assert!(again.err.contains("0 workloads, 0 findings, 2 other objects"), "case {at}: {}", again.err);
     }
 }
 
@@ -648,7 +646,7 @@ fn policies_decide_what_findings_do() {
         ("  mode: Disabled\n", 0, ""),
         ("  match: {namespaces: {include: [elsewhere]}}\n  mode: Disabled\n", 1, "error[MUL201]"),
     ];
-    // The author's own spec.os leaves no choice but refusal or repair; a selector does.
+    // With spec.os of the author a finding is denied or repaired; with a selector it may also warn.
     let pod = fs::read_to_string("tests/cli/denied.yaml").unwrap();
     let pod = pod.replace("os: {name: windows}", "nodeSelector: {kubernetes.io/os: windows}");
     for (spec, code, expected) in table {
@@ -716,7 +714,7 @@ fn a_kubeconfig_that_cannot_be_used_is_named() {
 // === image, rules, compat ===
 
 #[test]
-fn images_are_answered_in_order() {
+fn images_are_printed_in_order() {
     let ran = mullion(
         &["image", "-o", "json", "mcr.microsoft.com/windows/nanoserver:ltsc2022", "-"],
         "\n nginx \r\nredis:7\n",
@@ -733,12 +731,12 @@ fn images_are_answered_in_order() {
     let table = mullion(&["image", "nginx"], "");
     assert_eq!(table.out, "IMAGE  OS       BUILDS  SOURCE\nnginx  unknown  -       none\n");
     let ran = mullion(&["image", "-o", "json", "bad reference", "nginx"], "");
-    assert_eq!((ran.code, ran.out.lines().count()), (2, 1), "the others are still answered");
+    assert_eq!((ran.code, ran.out.lines().count()), (2, 1), "the others are still printed");
     assert_eq!(mullion(&["image", "-"], "").out, "");
 }
 
 #[test]
-fn policy_patterns_go_before_names() {
+fn policy_patterns_take_precedence_over_names() {
     let dir = dir();
     let images = |pattern: &str, os: &str| {
         format!("  detect: {{images: [{{pattern: {pattern}, os: {os}, builds: [10.0.17763]}}]}}\n")
@@ -774,7 +772,7 @@ fn the_catalogue_has_an_object_per_rule() {
 }
 
 #[test]
-fn compatibility_is_a_table_or_one_answer() {
+fn compatibility_is_a_table_or_one_row() {
     let answer = |args: &[&str]| mullion(&[&["compat"], args].concat(), "").out;
     assert_eq!(answer(&["--image-build", "10.0.20348", "--host-build", "26100"]), "yes\n");
     assert_eq!(answer(&["--image-build", "10.0.17763", "--host-build", "10.0.20348.2655"]), "no\n");
@@ -793,15 +791,15 @@ fn compatibility_is_a_table_or_one_answer() {
 }
 
 #[test]
-fn compatibility_says_why_and_knows_stated_releases() {
+fn compatibility_has_a_reason_and_contains_added_releases() {
     let why = |host: &str, image: &str| mullion(&["compat", "--host-build", host, "--image-build", image], "").err;
     assert_eq!(
         why("26100", "17763"),
-        "mullion: 10.0.26100 (ltsc2025) runs images of 10.0.20348 to 10.0.26100, as R3 has it\n"
+        "mullion: 10.0.26100 (ltsc2025) runs images of 10.0.20348 to 10.0.26100, by rule R3\n"
     );
     assert_eq!(
         why("17763", "20348"),
-        "mullion: 10.0.17763 (ltsc2019) runs images of its own build alone, as all hosts before 10.0.20348 do\n"
+        "mullion: 10.0.17763 (ltsc2019) runs images of its own build alone, like all hosts before 10.0.20348\n"
     );
     assert_eq!(why("20348", "20348"), "mullion: 10.0.20348 (ltsc2022) runs images of its own build alone\n");
     let folder = tempfile::tempdir().unwrap();
@@ -822,27 +820,27 @@ fn compatibility_says_why_and_knows_stated_releases() {
 fn an_explanation_names_evidence_changes_settings_and_nodes() {
     let ran = mullion(&["explain", "-o", "json", "--snapshot", "snapshot.yaml", "mixed.yaml"], "");
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let subjects = records(&ran);
-    assert_eq!(subjects.len(), 3);
-    assert_eq!(subjects[1]["os"], "linux");
-    assert_eq!(subjects[1]["nodes"], serde_json::json!([]), "the only node there is Windows");
+    let workloads = records(&ran);
+    assert_eq!(workloads.len(), 3);
+    assert_eq!(workloads[1]["os"], "linux");
+    assert_eq!(workloads[1]["nodes"], serde_json::json!([]), "the only node there is Windows");
     let windows = records(&mullion(&["explain", "-o", "json", "--snapshot", "snapshot.yaml", "pod-windows.yaml"], ""));
     assert_eq!(windows[0]["nodes"], serde_json::json!(["win-1"]));
     assert_eq!(windows[0]["settings"][0]["key"], "mode");
     assert_eq!(windows[0]["settings"][0]["value"], "Enforce");
     assert!(windows[0]["settings"][0]["origin"]["line"].is_u64(), "{}", windows[0]);
     let deployment = mullion(&["explain", "-"], include_str!("../examples/windows-2022.yaml")).out;
-    assert!(deployment.contains("none; its pods get theirs when they are made"), "{deployment}");
+    assert!(deployment.contains("none; its pods get theirs when they are created"), "{deployment}");
     let text = mullion(&["explain", "pod-windows.yaml"], "").out;
     assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
-    assert!(text.contains("nodes: not known; name a --snapshot file"), "{text}");
+    assert!(text.contains("nodes: unknown; pass a file with --snapshot"), "{text}");
     let linux = mullion(&["explain", "-"], include_str!("../examples/linux-deployment.yaml")).out;
     assert!(linux.contains("\n  os: linux, because nothing says otherwise (Linux default)\n"), "{linux}");
     let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: []}\n";
     let multi = mullion(&["explain", "-"], multi).out;
     assert!(multi.contains("\n  os: undecided, because of "), "{multi}");
-    assert_eq!(windows[0]["refused"], serde_json::json!([]));
-    assert!(!text.contains("refused"), "{text}");
+    assert_eq!(windows[0]["denied"], serde_json::json!([]));
+    assert!(!text.contains("denied"), "{text}");
     let dir = dir();
     write(
         &dir,
@@ -851,30 +849,31 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     );
     let policies = dir.path().to_str().unwrap();
     let text = mullion(&["explain", "--policies", policies, "-"], GOOD).out;
-    let line = format!("image says windows: spec.containers[0].image a, by policy pattern a ({policies}/p.yaml:7)\n");
+    let line =
+        format!("image indicates windows: spec.containers[0].image a, by policy pattern a ({policies}/p.yaml:7)\n");
     assert!(text.contains(&line), "{text}");
     assert_eq!(mullion(&["explain", "broken.yaml"], "").code, 2);
     assert_eq!(mullion(&["explain"], "").code, 2);
 }
 
 #[test]
-fn an_explanation_says_what_would_be_refused() {
+fn an_explanation_contains_denials() {
     let ran = mullion(&["explain", "denied.yaml"], "");
-    let line = "\n  refused: MUL201 run-as-user: spec.securityContext.runAsUser: Windows has no numeric user ids; ";
+    let line = "\n  denied: MUL201 run-as-user: spec.securityContext.runAsUser: Windows has no numeric user ids; ";
     assert!(ran.code == 0 && ran.out.contains(line), "{}", ran.out);
-    let refused = &records(&mullion(&["explain", "-o", "json", "denied.yaml"], ""))[0]["refused"];
-    assert!(refused[0].as_str().unwrap().starts_with("MUL201 run-as-user: "), "{refused}");
+    let denied = &records(&mullion(&["explain", "-o", "json", "denied.yaml"], ""))[0]["denied"];
+    assert!(denied[0].as_str().unwrap().starts_with("MUL201 run-as-user: "), "{denied}");
 }
 
 #[test]
-fn nothing_to_explain_is_said() {
-    for (input, said) in [
+fn nothing_to_explain_is_reported() {
+    for (input, message) in [
         ("", "mullion: nothing to explain: no pod and no object with a pod template\n"),
         ("a: 1\n", "mullion: 1 skipped document: no apiVersion or no kind\nmullion: nothing to explain: "),
     ] {
         let ran = mullion(&["explain", "-"], input);
         assert_eq!((ran.code, ran.out.as_str()), (0, ""));
-        assert!(ran.err.starts_with(said), "{}", ran.err);
+        assert!(ran.err.starts_with(message), "{}", ran.err);
     }
 }
 
@@ -889,7 +888,7 @@ fn every_command_counts_what_it_skips() {
 }
 
 #[test]
-fn help_tells_no_other_commands_records() {
+fn help_does_not_mention_records_of_other_commands() {
     for command in ["image", "rules", "explain"] {
         let help = mullion(&[command, "--help"], "").out;
         assert!(help.contains("json") && !help.contains("records finding"), "{command}: {help}");

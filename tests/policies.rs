@@ -9,26 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use mullion::cli::io_handles::Io;
-use mullion::cli::outcome::Outcome;
-use mullion::cli::policy;
-use mullion::cli::policy::test::{Format, Test};
+use mullion::cli::policy::test::{PolicyTestArgs, TestFormat};
+use mullion::cli::{Io, Outcome, policy};
 use mullion::policy_files::directory;
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::model::settings::rule_actions::{Action, Denials};
-use mullion_engine::model::settings::workload_settings::{Mode, Settings};
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_engine::rules::linux_only::table::FIELDS;
-use mullion_manifest::problem::Problem;
-use mullion_policy::documents::PodPolicy;
-use mullion_policy::file_names::is_test_file;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::registry_policy::RegistryPolicy;
+use mullion_engine::admission::{Endpoint, respond, review};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::settings::{Action, Denials, Mode, NodeSettings, Settings};
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::rules::catalogue;
+use mullion_engine::rules::linux_only::FIELDS;
+use mullion_manifest::Problem;
+use mullion_policy::{PodPolicy, PolicySet, RegistryPolicy, is_test_file};
 use serde_json::{Value, json};
 
 fn shipped() -> Vec<PathBuf> {
@@ -40,13 +31,13 @@ fn shipped() -> Vec<PathBuf> {
     files
 }
 
-fn told(problems: &[Problem]) -> String {
+fn problem_texts(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn load(name: &str) -> PolicySet {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(name);
-    PolicySet::from_files(&[(name, fs::read(path).unwrap())]).unwrap_or_else(|all| panic!("{}", told(&all)))
+    PolicySet::from_files(&[(name, fs::read(path).unwrap())]).unwrap_or_else(|all| panic!("{}", problem_texts(&all)))
 }
 
 #[test]
@@ -58,7 +49,7 @@ fn each_loads_alone_in_a_directory() {
         let name = path.file_name().unwrap();
         fs::copy(&path, directory.path().join(name)).unwrap();
         let files = directory::read(&[directory.path().to_owned()]);
-        let set = PolicySet::load(&files).unwrap_or_else(|all| panic!("{}", told(&all)));
+        let set = PolicySet::load(&files).unwrap_or_else(|all| panic!("{}", problem_texts(&all)));
         assert!(!set.pods.is_empty(), "{}", path.display());
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.matches("\nkind: NodePolicy").count(), 1, "{} holds a NodePolicy", path.display());
@@ -81,7 +72,7 @@ fn the_chart_ships_the_same_files() {
 }
 
 fn run(path: &Path) -> (Outcome, String) {
-    let args = Test { paths: vec![path.to_owned()], output: Format::Text, filter: None, verbose: true };
+    let args = PolicyTestArgs { paths: vec![path.to_owned()], output: TestFormat::Text, filter: None, verbose: true };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut io = Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
     let outcome = policy::test::run(&args, &mut io).unwrap();
@@ -94,16 +85,16 @@ fn cases_beside_each_show_what_it_does() {
         let text = fs::read_to_string(&path).unwrap();
         let tests = path.with_extension("test.yaml");
         let name = tests.file_name().unwrap().to_str().unwrap();
-        assert!(text.contains(name), "{} says where its cases are", path.display());
-        let (outcome, told) = run(&tests);
-        assert_eq!(outcome, Outcome::Clean, "{told}");
-        assert!(told.matches("ok   ").count() >= 8, "{told}");
+        assert!(text.contains(name), "{} names its test file", path.display());
+        let (outcome, output) = run(&tests);
+        assert_eq!(outcome, Outcome::Clean, "{output}");
+        assert!(output.matches("ok   ").count() >= 8, "{output}");
     }
 }
 
-/// A case that holds whatever the policy says shows nothing of it.
+/// A case that passes under every policy proves nothing about one.
 #[test]
-fn cases_of_one_do_not_all_hold_under_another() {
+fn cases_of_one_policy_do_not_all_pass_under_another() {
     for path in shipped() {
         for other in shipped().iter().filter(|other| **other != path) {
             let directory = tempfile::tempdir().unwrap();
@@ -111,26 +102,25 @@ fn cases_of_one_do_not_all_hold_under_another() {
             fs::copy(other, directory.path().join(path.file_name().unwrap())).unwrap();
             let copy = directory.path().join(tests.file_name().unwrap());
             fs::copy(&tests, &copy).unwrap();
-            let (outcome, told) = run(&copy);
-            assert_eq!(outcome, Outcome::Findings, "{} under {}: {told}", tests.display(), other.display());
+            let (outcome, output) = run(&copy);
+            assert_eq!(outcome, Outcome::Findings, "{} under {}: {output}", tests.display(), other.display());
         }
     }
 }
 
 #[test]
-fn the_default_file_says_what_holds_without_it() {
+fn the_default_file_sets_the_defaults() {
     let set = load("default.yaml");
-    let written = set.settings("shop", None, &());
-    let mut written = Settings::clone(&written);
-    assert_eq!(written.rules_version.take().as_deref(), Some("0.1"));
-    written.origins.clear();
-    assert_eq!(format!("{written:?}"), format!("{:?}", Settings::default()));
+    let mut settings = Settings::clone(&set.settings("shop", None, &()));
+    assert_eq!(settings.rules_version.take().as_deref(), Some("0.1"));
+    settings.origins.clear();
+    assert_eq!(format!("{settings:?}"), format!("{:?}", Settings::default()));
     assert_eq!(set.nodes, NodeSettings::default());
     assert_eq!(set.registries, RegistryPolicy::default());
 }
 
 #[test]
-fn it_holds_without_files() {
+fn it_is_in_force_without_files() {
     let (built_in, shipped) = (PolicySet::built_in(), load("default.yaml"));
     assert!(!shipped.pods.is_empty());
     let named = |set: &PolicySet| {
@@ -146,9 +136,9 @@ fn it_holds_without_files() {
     assert_eq!(built_in.nodes, shipped.nodes);
 }
 
-/// Under Audit nothing is changed and nothing refused, but what would have been is said.
+/// Under Audit nothing is changed and nothing denied, and warnings report what would be.
 #[test]
-fn audit_only_talks() {
+fn audit_only_warns() {
     let set = load("audit.yaml");
     assert_eq!((set.settings("shop", None, &()).mode, set.nodes.mode), (Mode::Audit, Mode::Audit));
     let spec = json!({"hostPID": true, "containers": [{"name": "c", "image": WINDOWS}]});
@@ -166,17 +156,17 @@ fn audit_only_talks() {
     }
 }
 
-/// Strict takes off in silence what means nothing on Linux either, and refuses every other field that Windows ignores.
+/// Strict silently removes values that mean nothing on Linux either, and denies every other field that Windows ignores.
 #[test]
-fn strict_repairs_nothing_that_was_meant() {
+fn strict_repairs_only_values_without_meaning() {
     let set = load("strict.yaml");
     let settings = set.settings("shop", None, &());
     for rule in catalogue() {
-        let action = settings.effective_action(rule.code, rule.name, rule.default);
-        // These three have no value that pods rely on: whatever stands there is harmless.
+        let action = settings.action_under_denials(rule.code, rule.name, rule.default);
+        // Pods rely on no value of these two.
         let harmless = ["se-linux-change-policy", "fs-group-change-policy"].contains(&rule.name);
         assert!(action != Action::Repair || harmless, "{} is repaired", rule.name);
-        assert!(action != Action::Allow, "{} is let through", rule.name);
+        assert!(action != Action::Allow, "{} is allowed", rule.name);
         assert!(action >= rule.default.min(Action::Warn), "{} is weaker than by default", rule.name);
     }
     let mut spec = json!({"containers": [{"name": "c", "image": WINDOWS, "resources": {"limits": {"memory": "1Gi"}},
@@ -196,7 +186,7 @@ fn nothing_in_kube_system_is_denied() {
         assert_eq!(system.mode, Mode::Enforce, "{name}");
         for rule in catalogue() {
             assert_ne!(
-                system.effective_action(rule.code, rule.name, rule.default),
+                system.action_under_denials(rule.code, rule.name, rule.default),
                 Action::Deny,
                 "{name}: {}",
                 rule.name
@@ -208,7 +198,7 @@ fn nothing_in_kube_system_is_denied() {
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
-/// What an author may write to have a Windows pod; only the last lets the API server judge its fields.
+/// Ways in which an author makes a Windows pod; the API server judges the fields only of the last one.
 fn authors() -> [(&'static str, Value); 3] {
     let containers = json!([{"name": "c", "image": WINDOWS}]);
     [
@@ -218,7 +208,7 @@ fn authors() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// A refusal, or the pod as it is stored.
+/// The message of the denial, or the pod as it is stored.
 fn create(spec: &Value, policies: &PolicySet) -> Result<Value, String> {
     let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
@@ -229,18 +219,18 @@ fn create(spec: &Value, policies: &PolicySet) -> Result<Value, String> {
             &object,
             endpoint,
         );
-        if let Some(refusal) = answer.denial {
-            return Err(refusal.message);
+        if let Some(denial) = answer.denial {
+            return Err(denial.message);
         }
         json_patch::patch(&mut object, &answer.patch).unwrap();
     }
     Ok(object["spec"].take())
 }
 
-/// Whether Kubernetes would refuse a Windows pod: the API server by `validateWindows` and `validatePodResources`
+/// Whether Kubernetes would reject a Windows pod: the API server by `validateWindows` and `validatePodResources`
 /// (pkg/apis/core/validation), or a Windows kubelet by `lifecycle/predicate.go`, its sysctl allowlist and
 /// `apparmor/validate_disabled.go`.
-fn kubernetes_refuses(spec: &Value) -> bool {
+fn kubernetes_rejects(spec: &Value) -> bool {
     let pod = |key: &str| &spec["securityContext"][key];
     let container = |key: &str| &spec["containers"][0]["securityContext"][key];
     let profile = |value: &Value| value["type"].as_str().is_some_and(|kind| kind != "Unconfined");
@@ -271,7 +261,7 @@ fn kubernetes_refuses(spec: &Value) -> bool {
     kubelet || server
 }
 
-/// A value of every field of the catalogue's table, the worst one first where there are several.
+/// A value of every field of the catalogue's table, the most severe one first if there are several.
 fn fields() -> Vec<(&'static str, &'static str, Value)> {
     let (spec, pod, container) = ("/spec", "/spec/securityContext", "/securityContext");
     vec![
@@ -311,9 +301,9 @@ fn fields() -> Vec<(&'static str, &'static str, Value)> {
 }
 
 #[test]
-fn compatible_refuses_only_what_kubernetes_would_not_run() {
+fn compatible_denies_only_what_kubernetes_would_not_run() {
     let policies = load("compatible.yaml");
-    let mut refused = BTreeSet::new();
+    let mut denied = BTreeSet::new();
     for (place, field, value) in fields() {
         for (author, mut spec) in authors() {
             match place {
@@ -325,16 +315,16 @@ fn compatible_refuses_only_what_kubernetes_would_not_run() {
             let case = format!("{place}/{field}: {value}, Windows by {author}");
             match create(&spec, &policies) {
                 Err(message) => {
-                    assert!(kubernetes_refuses(&spec), "{case}: {message}");
+                    assert!(kubernetes_rejects(&spec), "{case}: {message}");
                     assert!(message.contains(&format!(".{field}: ")), "{case}: {message}");
-                    refused.insert(field);
+                    denied.insert(field);
                 }
-                // What is not refused does run: nothing is left in it that would be refused later.
-                Ok(stored) => assert!(!kubernetes_refuses(&stored), "{case}: {stored}"),
+                // A pod that is not denied does run: it has no field left that would be rejected later.
+                Ok(stored) => assert!(!kubernetes_rejects(&stored), "{case}: {stored}"),
             }
         }
     }
-    assert_eq!(Vec::from_iter(refused), ["resources", "sysctls"]);
+    assert_eq!(Vec::from_iter(denied), ["resources", "sysctls"]);
     for row in &FIELDS {
         for pointer in [row.pod, row.container].into_iter().flatten() {
             let tested = fields().iter().any(|(place, field, _)| format!("{place}/{field}") == pointer);
@@ -344,7 +334,7 @@ fn compatible_refuses_only_what_kubernetes_would_not_run() {
 }
 
 #[test]
-fn compatible_refuses_what_no_node_can_run() {
+fn compatible_denies_what_no_node_can_run() {
     let policies = load("compatible.yaml");
     let other = json!({"name": "d", "image": "mcr.microsoft.com/windows/servercore:ltsc2019"});
     for (_, spec) in authors() {

@@ -18,7 +18,7 @@ soaks=(
   "on_cluster certificates::no_call_fails_while_certificates_change"
   "on_cluster nodes::many_nodes_get_one_patch_each"
   "on_cluster survival::every_network_failure"
-  "on_cluster registration::the_server_asks_about_exactly_what_it_shall"
+  "on_cluster registration::the_server_calls_for_exactly_the_expected_requests"
   "on_cluster differential::catalogue_and_server_agree"
   "webhook edits::every_answer_is_of_one_set"
 )

@@ -25,20 +25,14 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mullion::cli::check::{Check, FailOn, Format};
-use mullion::cli::input::Inputs;
-use mullion::cli::io_handles::Io;
-use mullion::cli::knowledge::KnowledgeArgs;
-use mullion::cli::mutate::Mutate;
-use mullion::cli::outcome::Outcome;
-use mullion::cli::{check, mutate};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_manifest::document::{Documents, documents};
-use mullion_manifest::object::objects;
-use mullion_policy::policy_set::PolicySet;
+use mullion::cli::{
+    CheckArgs, FailOnFinding, FindingsFormat, Inputs, Io, MutateArgs, Outcome, ReviewSourceArgs, check, mutate,
+};
+use mullion_engine::admission::review;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_manifest::{ManifestDocuments, documents, objects};
+use mullion_policy::PolicySet;
 use parts::Parts;
 
 /// The number of Deployments in the budget.
@@ -61,16 +55,16 @@ fn main() {
 
 fn stages(text: &str) {
     heading("stages");
-    row("read documents", text, || Documents::new("bench.yaml", text).flatten().count());
+    row("read documents", text, || ManifestDocuments::new("bench.yaml", text).flatten().count());
     let read: Vec<_> = documents("bench.yaml", text).into_iter().flatten().collect();
     row("find objects", text, || read.iter().map(|document| objects(document).len()).sum::<usize>());
     let found: Vec<_> = read.iter().flat_map(objects).flatten().collect();
     let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::built_in());
     let judge = || {
-        let subjects = found.iter().filter_map(|object| Some((WorkloadKind::from_name(&object.kind)?, object)));
-        let reviews = subjects.map(|(kind, object)| {
-            let subject = WorkloadObject { kind, namespace: "default", object: &object.value };
-            let request = ReviewRequest::creation(subject);
+        let workloads = found.iter().filter_map(|object| Some((WorkloadKind::from_name(&object.kind)?, object)));
+        let reviews = workloads.map(|(kind, object)| {
+            let workload = WorkloadObject { kind, namespace: "default", object: &object.value };
+            let request = ReviewRequest::creation(workload);
             review(&request, &snapshot, &policies.resolve(&request, &snapshot))
         });
         reviews.map(|review| review.findings.len()).sum::<usize>()
@@ -82,8 +76,12 @@ fn stages(text: &str) {
 
 fn commands(text: &str) {
     heading("commands");
-    let formats =
-        [("text", Format::Text), ("json", Format::Json), ("sarif", Format::Sarif), ("github", Format::Github)];
+    let formats = [
+        ("text", FindingsFormat::Text),
+        ("json", FindingsFormat::Json),
+        ("sarif", FindingsFormat::Sarif),
+        ("github", FindingsFormat::Github),
+    ];
     for (name, format) in formats {
         row(&format!("check -o {name}"), text, || checked(text, format));
     }
@@ -95,21 +93,22 @@ fn sizes() {
     heading("sizes");
     for deployments in [DEPLOYMENTS, 5 * DEPLOYMENTS, 20 * DEPLOYMENTS] {
         let text = manifests::helm(deployments);
-        row(&format!("check {deployments}, YAML"), &text, || checked(&text, Format::Text));
+        row(&format!("check {deployments}, YAML"), &text, || checked(&text, FindingsFormat::Text));
         let text = manifests::kubectl(deployments);
-        row(&format!("check {deployments}, JSON"), &text, || checked(&text, Format::Text));
+        row(&format!("check {deployments}, JSON"), &text, || checked(&text, FindingsFormat::Text));
     }
 }
 
 /// Runs `mullion check -` on `text`; returns the number of bytes that it prints.
-fn checked(text: &str, output: Format) -> usize {
-    let args = Check { inputs: stdin(), knowledge: KnowledgeArgs::default(), output, fail_on: FailOn::Deny };
+fn checked(text: &str, output: FindingsFormat) -> usize {
+    let args =
+        CheckArgs { inputs: stdin(), sources: ReviewSourceArgs::default(), output, fail_on: FailOnFinding::Deny };
     printed(text, |io| check::run(&args, io))
 }
 
 /// Runs `mullion mutate --templates -` on `text`; returns the number of bytes that it prints.
 fn mutated(text: &str) -> usize {
-    let args = Mutate { inputs: stdin(), knowledge: KnowledgeArgs::default(), templates: true, diff: false };
+    let args = MutateArgs { inputs: stdin(), sources: ReviewSourceArgs::default(), templates: true, diff: false };
     printed(text, |io| mutate::run(&args, io))
 }
 

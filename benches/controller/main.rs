@@ -34,7 +34,7 @@ use parts::Parts;
 async fn main() {
     let wanted = Parts::wanted();
     let windows = std::env::var("NODES").ok().and_then(|text| text.parse().ok()).unwrap_or(5_000);
-    mullion::server::tls::certificate::install_crypto();
+    mullion::server::tls::install_crypto();
     let alone = ControlPlane::builder().kwok(false).controller_manager(false).scheduler(false);
     let plane = alone.start().await.unwrap();
     fleet::create(&plane, windows, windows * 3).await;

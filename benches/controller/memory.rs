@@ -13,9 +13,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::fleet::{
-    AT_ONCE, {self},
-};
+use crate::fleet::{self, AT_ONCE};
 use crate::rate::patches;
 use crate::resident;
 

@@ -8,16 +8,11 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
-use mullion::controller::leader::Leading;
-use mullion::controller::metrics::Metrics;
-use mullion::controller::nodes;
+use mullion::controller::{ControllerMetrics, LeaderContext, nodes};
 use mullion_cluster::ControlPlane;
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::model::settings::workload_settings::Mode;
-use mullion_engine::node::facts::NodeFacts;
-use mullion_engine::node::node_patch::Trust;
-use mullion_engine::node::plan::plan_node;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::settings::{Mode, NodeSettings};
+use mullion_engine::node::{NodeFacts, TrustedTaints, plan_node};
+use mullion_policy::PolicySet;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -41,9 +36,9 @@ pub fn patches(text: &str) -> usize {
 async fn controller(client: Client, mode: Mode, count: usize) -> f64 {
     let (_say, policies) = watch::channel(policy(mode));
     let (ready, _) = watch::channel(false);
-    let (metrics, stop) = (Metrics::new(), CancellationToken::new());
-    let leading = Leading::new(client, "default", policies, metrics.clone(), ready, stop.clone()).await;
-    let running = tokio::spawn(nodes::run(leading));
+    let (metrics, stop) = (ControllerMetrics::new(), CancellationToken::new());
+    let leading = LeaderContext::new(client, "default", policies, metrics.clone(), ready, stop.clone()).await;
+    let running = tokio::spawn(nodes::control_loop::run(leading));
     let mut first = None;
     let (from, taken) = loop {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -80,7 +75,7 @@ async fn bodies(client: &Client, mode: Mode) -> Vec<(String, String)> {
                 .collect(),
             kernel_version: node.status.unwrap().node_info.unwrap().kernel_version,
         };
-        let patch = plan_node(&facts, policy, &Trust::default(), &[], 0).patch.expect("something to do");
+        let patch = plan_node(&facts, policy, &TrustedTaints::default(), &[], 0).patch.expect("something to do");
         (name, patch.to_merge_patch(&node.metadata.resource_version.unwrap()).to_string())
     };
     all.unwrap().items.into_iter().map(body).collect()

@@ -1,19 +1,14 @@
 //! The time of one review under many policies.
 
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, respond, review};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::{PolicyFile, PolicyFiles, PolicySet};
 use serde_json::{Value, json};
 
 use crate::fleet;
 use crate::rounds::{Case, interleaved, print_micros};
-use crate::texts::{
-    PATTERNS, POLICIES, Style, Text, {self},
-};
+use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
 
 /// A pod of about `bytes` as the API server sends it.
 fn pod(image: &str, bytes: usize) -> Value {

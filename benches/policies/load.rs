@@ -3,14 +3,11 @@
 use std::fs;
 
 use mullion::policy_files::directory;
-use mullion_policy::policy_file::PolicyFiles;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::warnings::all_warnings::warnings;
+use mullion_policy::warnings::warnings;
+use mullion_policy::{PolicyFiles, PolicySet};
 
 use crate::rounds::{Case, interleaved};
-use crate::texts::{
-    PATTERNS, POLICIES, Style, Text, {self},
-};
+use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
 
 pub fn run() {
     let block = |count| vec![texts::patterns(count, Style::Block)];

@@ -2,14 +2,11 @@
 
 use std::process::id;
 
-use mullion_engine::model::settings::image_patterns::ImagePatterns;
-use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
-use mullion_policy::store::Store;
+use mullion_engine::model::settings::ImagePatterns;
+use mullion_policy::{PolicyFile, PolicyFiles, PolicyStore};
 
 use crate::process::shown;
-use crate::texts::{
-    PATTERNS, POLICIES, Style, Text, {self},
-};
+use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
 use crate::{decide, otherwise, resident};
 
 const RELOADS: usize = 1_000;
@@ -60,7 +57,7 @@ fn loaded(name: &str) {
     };
     let files = files(texts);
     let before = resident::of(id());
-    let mut store = Store::default();
+    let mut store = PolicyStore::default();
     store.reload(&files);
     let set = store.current().expect("the files are good").clone();
     let with = resident::of(id());

@@ -1,13 +1,11 @@
 //! Matching the pattern of an image, compared with other ways to do it.
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
-use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
+use mullion_engine::model::settings::{ImagePattern, ImagePatterns, PatternOs, match_image};
 
 use crate::process::shown;
 use crate::rounds::{Case, interleaved, print_micros};
-use crate::texts::{
-    PATTERNS, {self},
-};
+use crate::texts::{self, PATTERNS};
 
 pub fn patterns(count: usize) -> Vec<ImagePattern> {
     let pattern =

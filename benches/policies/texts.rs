@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mullion_policy::policy_file::MAX_FILE;
-use mullion_policy::policy_set::PolicySet;
+use mullion_policy::{MAX_FILE, PolicySet};
 use serde_json::{Value, json};
 
 /// The number of policies in the budget.

@@ -1,6 +1,6 @@
 //! Snapshots and reviews of the size that clusters have.
 
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 

@@ -13,14 +13,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
-use mullion::registry::settings::RegistrySettings;
-use mullion::webhook::handler;
-use mullion::webhook::images::{ImageSources, wait_limit};
-use mullion::webhook::registries::source_factory;
-use mullion::webhook::state::WebhookState;
-use mullion_engine::admission::response::Endpoint;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion::registry::RegistrySettings;
+use mullion::webhook::{ImageSources, WebhookState, handler, source_factory, wait_limit};
+use mullion_engine::admission::Endpoint;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
 use tokio::runtime::Builder;
 
 use crate::fleet;

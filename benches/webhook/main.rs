@@ -43,7 +43,7 @@ use parts::Parts;
 
 fn main() {
     let wanted = Parts::wanted();
-    mullion::server::tls::certificate::install_crypto();
+    mullion::server::tls::install_crypto();
     if wanted.has("reviews") {
         reviews::run();
     }

@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::load::{
-    Identity, {self},
-};
+use crate::load::{self, Identity};
 use crate::{fleet, resident, texts};
 
 const REVIEWS: usize = 100_000;

@@ -4,14 +4,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use mullion::webhook::state::WebhookState;
-use mullion::webhook::{engine_review, handler};
-use mullion_engine::admission::response::Endpoint;
-use mullion_engine::model::cluster::nodes::Nodes;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
+use mullion::webhook::{WebhookState, engine_review, handler};
+use mullion_engine::admission::Endpoint;
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
 use serde_json::Value;
 
 use crate::{fleet, texts};

@@ -3,16 +3,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use ::mullion_engine;
 use futures::FutureExt as _;
 use mullion::webhook::envelope::{AdmissionRequest, AdmissionResponse};
-use mullion::webhook::handler;
-use mullion::webhook::state::WebhookState;
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
+use mullion::webhook::{WebhookState, handler};
+use mullion_engine::admission::{Endpoint, respond, review};
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 

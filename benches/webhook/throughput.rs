@@ -15,21 +15,17 @@ use axum::body::{Body, to_bytes};
 use axum::http::header;
 use axum::response::IntoResponse as _;
 use axum::routing::post;
-use mullion::server::accept::{ConnectionLimits, serve};
-use mullion::server::body::BodyLimits;
-use mullion::server::tls::certificate::Certificate;
-use mullion::telemetry::metrics::Metrics;
-use mullion::webhook::router;
-use mullion::webhook::state::WebhookState;
-use mullion_policy::policy_set::PolicySet;
+use mullion::server::tls::Certificate;
+use mullion::server::{BodyLimits, ConnectionLimits, serve};
+use mullion::telemetry::WebhookMetrics;
+use mullion::webhook::{WebhookState, router};
+use mullion_policy::PolicySet;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::fleet;
-use crate::load::{
-    Identity, {self},
-};
+use crate::load::{self, Identity};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(1);
@@ -54,7 +50,7 @@ impl Server {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let (limits, stop) = (ConnectionLimits::default(), CancellationToken::new());
-        runtime.spawn(serve(listener, Some(config), router, limits, Metrics::new(), stop));
+        runtime.spawn(serve(listener, Some(config), router, limits, WebhookMetrics::new(), stop));
         Self { name, address, _runtime: runtime }
     }
 

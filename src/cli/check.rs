@@ -1,48 +1,46 @@
-//! `mullion check`: what cannot work, before a cluster says so.
+//! `mullion check`: findings about manifests, without a cluster.
 
 use std::io;
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use mullion_engine::admission::review::Review;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::settings::workload_settings::Mode;
-use mullion_engine::rules::finding::Finding;
+use mullion_engine::admission::Review;
+use mullion_engine::model::settings::{Action, Mode};
+use mullion_engine::rules::Finding;
 
-use crate::cli::documents::{File, ManifestObject, ManifestWorkload, Parsed};
+use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
-use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
-use crate::report::admission::review_of;
-use crate::report::json::{FindingPlace, FindingRecord, ObjectName, Record, SubjectRecord, write_line};
-use crate::report::text::Message;
-use crate::report::workload_result::{FindingResult, finding_results};
-use crate::report::{Failure, STDIN, Totals, github, sarif};
+use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
+use crate::report::{
+    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName, STDIN,
+    WorkloadRecord, finding_results, github, review_of, sarif, write_line,
+};
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read. The highest that applies."
 )]
-pub struct Check {
-    /// What to judge.
+pub struct CheckArgs {
+    /// Manifests.
     #[command(flatten)]
     pub inputs: Inputs,
-    /// By which policies, in which cluster.
+    /// Policies, and a cluster snapshot.
     #[command(flatten)]
-    pub knowledge: KnowledgeArgs,
-    /// How findings are written
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    pub output: Format,
-    /// From which findings on the exit code is 1
-    #[arg(long, value_enum, default_value_t = FailOn::Deny, value_name = "ACTION")]
-    pub fail_on: FailOn,
+    pub sources: ReviewSourceArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = FindingsFormat::Text)]
+    pub output: FindingsFormat,
+    /// Minimum severity that causes exit code 1
+    #[arg(long, value_enum, default_value_t = FailOnFinding::Deny, value_name = "ACTION")]
+    pub fail_on: FailOnFinding,
 }
 
-/// How findings are written.
+/// The output formats of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum FindingsFormat {
     /// For people
     Text,
     /// JSON Lines: records of type finding, workload and summary
@@ -53,44 +51,34 @@ pub enum Format {
     Github,
 }
 
-/// How answers are written.
+/// The minimum severity that causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For people
-    Text,
-    /// JSON Lines
-    Json,
-}
-
-/// From which findings on the exit code is 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// Those that refuse
+pub enum FailOnFinding {
+    /// Findings that deny
     Deny,
-    /// Those that warn, too
+    /// Findings that warn, too
     Warn,
 }
 
-/// Judges all inputs as if they were being created now.
-pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+/// Reports the findings of all inputs as if their objects were created now.
+pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let texts = args.inputs.read("check", io.stdin)?;
-    let mut knowledge = args.knowledge.load()?;
-    let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
-    knowledge.add_namespaces(&files);
+    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let sources = args.sources.load(&files)?;
 
     let mut report = Report::begin(args.output, io.stdout)?;
     report.totals.unreadable_files = texts.unreadable.len();
     texts.report(io)?;
     if texts.sources.iter().any(|source| source.name == STDIN && source.text.is_empty()) {
-        io.say(format_args!("{STDIN}: nothing came; if the command before it failed, nothing was checked"))?;
+        io.eprintln(format_args!("{STDIN}: the input is empty; if the command before it failed, nothing was checked"))?;
     }
     texts.unreadable.iter().try_for_each(|failure| report.failure(failure, io))?;
     for file in &files {
         let broken = file.each(|document| {
             match document {
-                Ok(parsed) => report.document(file, &parsed, &args.inputs.namespace, &knowledge, io)?,
+                Ok(parsed) => report.document(file, &parsed, &args.inputs.namespace, &sources, io)?,
                 Err(failure) => {
-                    io.say(&failure)?;
+                    io.eprintln(&failure)?;
                     report.failure(&failure, io)?;
                 }
             }
@@ -99,14 +87,14 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         report.totals.broken_documents += broken;
     }
     let totals = report.end(io)?;
-    io.say(totals)?;
+    io.eprintln(totals)?;
     Ok(outcome(&totals, args.fail_on))
 }
 
-fn outcome(totals: &Totals, fail_on: FailOn) -> Outcome {
+fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
     let failing = match fail_on {
-        FailOn::Deny => totals.denied,
-        FailOn::Warn => totals.denied + totals.warned,
+        FailOnFinding::Deny => totals.denied,
+        FailOnFinding::Warn => totals.denied + totals.warned,
     };
     if totals.broken_documents + totals.unreadable_files > 0 {
         Outcome::Unreadable
@@ -117,33 +105,33 @@ fn outcome(totals: &Totals, fail_on: FailOn) -> Outcome {
     }
 }
 
-/// What is written to stdout.
+/// The report on stdout.
 struct Report {
     writer: Writer,
-    totals: Totals,
+    totals: CheckTotals,
 }
 
-/// A [`Format`] with what it has to remember.
+/// A [`FindingsFormat`] with its state.
 enum Writer {
     Text,
     Json,
-    Sarif(sarif::Log),
+    Sarif(sarif::SarifLog),
     Github,
 }
 
 impl Report {
-    fn begin(format: Format, out: &mut dyn Write) -> io::Result<Self> {
+    fn begin(format: FindingsFormat, out: &mut dyn Write) -> io::Result<Self> {
         let writer = match format {
-            Format::Text => Writer::Text,
-            Format::Json => Writer::Json,
-            Format::Sarif => Writer::Sarif(sarif::Log::begin(out)?),
-            Format::Github => Writer::Github,
+            FindingsFormat::Text => Writer::Text,
+            FindingsFormat::Json => Writer::Json,
+            FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
+            FindingsFormat::Github => Writer::Github,
         };
-        Ok(Self { writer, totals: Totals::default() })
+        Ok(Self { writer, totals: CheckTotals::default() })
     }
 
-    /// Adds an input that cannot be judged; stderr has it in every format.
-    fn failure(&mut self, failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
+    /// Adds an input that cannot be judged; it is also reported on stderr.
+    fn failure(&mut self, failure: &InputFailure, io: &mut Io<'_>) -> io::Result<()> {
         match &mut self.writer {
             Writer::Sarif(log) => log.failure(failure),
             Writer::Github => io.stdout.write_all(github::failure(failure).as_bytes())?,
@@ -155,24 +143,24 @@ impl Report {
     /// Judges the objects of a document.
     fn document(
         &mut self,
-        file: &File<'_>,
-        parsed: &Parsed,
+        file: &ManifestFile<'_>,
+        parsed: &ParsedDocument,
         namespace: &str,
-        knowledge: &Knowledge,
+        sources: &ReviewSources,
         io: &mut Io<'_>,
     ) -> io::Result<()> {
         for found in parsed.objects() {
             match found {
-                ManifestObject::Workload(workload) => {
-                    self.totals.subjects += 1;
+                ClassifiedObject::Workload(workload) => {
+                    self.totals.workloads += 1;
                     let request = workload.creation(namespace);
-                    let review = review_of(&request, &knowledge.snapshot, &knowledge.policies);
+                    let review = review_of(&request, &sources.snapshot, &sources.policies);
                     let findings = finding_results(&request.workload, &review);
                     let name = workload.name(namespace);
                     self.workload(&ReviewedWorkload { name, file, workload, review, findings }, io)?;
                 }
-                ManifestObject::Namespace(_) | ManifestObject::Other => self.totals.other_objects += 1,
-                ManifestObject::Skipped => self.totals.skipped_documents += 1,
+                ClassifiedObject::Namespace(_) | ClassifiedObject::Other => self.totals.other_objects += 1,
+                ClassifiedObject::Skipped => self.totals.skipped_documents += 1,
             }
         }
         Ok(())
@@ -181,7 +169,7 @@ impl Report {
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
         for FindingResult { finding, action, .. } in &reviewed.findings {
             let action = *action;
-            // What changed nothing on Linux either is no news for people, and is not in their count.
+            // A repair that changes nothing is reported to programs only, and is not counted for people.
             if action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json) {
                 continue;
             }
@@ -193,20 +181,20 @@ impl Report {
                     let message = reviewed.message(finding, action);
                     io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
                 }
-                Writer::Json => write_line(io.stdout, &Record::Finding(record))?,
+                Writer::Json => write_line(io.stdout, &CheckRecord::Finding(record))?,
                 Writer::Sarif(log) => log.finding(io.stdout, &record, place, remark)?,
                 Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
             }
         }
         if let Writer::Json = self.writer {
-            write_line(io.stdout, &Record::Subject(SubjectRecord::new(&reviewed.name, &reviewed.review)))?;
+            write_line(io.stdout, &CheckRecord::Workload(WorkloadRecord::new(&reviewed.name, &reviewed.review)))?;
         }
         Ok(())
     }
 
-    fn end(self, io: &mut Io<'_>) -> io::Result<Totals> {
+    fn end(self, io: &mut Io<'_>) -> io::Result<CheckTotals> {
         match self.writer {
-            Writer::Json => write_line(io.stdout, &Record::Summary(&self.totals))?,
+            Writer::Json => write_line(io.stdout, &CheckRecord::Summary(&self.totals))?,
             Writer::Sarif(log) => log.end(io.stdout)?,
             Writer::Text | Writer::Github => {}
         }
@@ -214,10 +202,10 @@ impl Report {
     }
 }
 
-/// A workload with what was found.
+/// A workload with its review and findings.
 struct ReviewedWorkload<'d> {
     name: ObjectName,
-    file: &'d File<'d>,
+    file: &'d ManifestFile<'d>,
     workload: ManifestWorkload<'d>,
     review: Review,
     findings: Vec<FindingResult>,
@@ -237,7 +225,7 @@ impl ReviewedWorkload<'_> {
         }
     }
 
-    /// What Mullion does about a finding by itself; empty for those it only tells.
+    /// What Mullion does about a finding; empty for a finding that it only reports.
     fn remark(&self, action: Action) -> &'static str {
         match (action, self.review.settings.mode) {
             (Action::Repair, Mode::Audit) => "Mullion would repair this",
@@ -246,8 +234,8 @@ impl ReviewedWorkload<'_> {
         }
     }
 
-    fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Message<'a> {
-        Message {
+    fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
+        Diagnostic {
             severity: action.into(),
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),

@@ -2,16 +2,16 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::policy::command::Policy;
+use crate::cli::policy::PolicyArgs;
 use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, withdraw};
-use crate::controller::args::ControllerArgs;
-use crate::webhook::args::WebhookArgs;
+use crate::controller::ControllerArgs;
+use crate::webhook::WebhookArgs;
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 #[derive(Debug, Parser)]
 #[command(name = "mullion", version, propagate_version = true, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -19,28 +19,28 @@ pub struct Cli {
 /// Every command of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Find what cannot work, with file, line and source
-    Check(check::Check),
-    /// Print the input as the webhook would leave it, all else byte for byte
-    Mutate(mutate::Mutate),
-    /// Say which operating system, why, what changes and where it could run
-    Explain(explain::Explain),
-    /// Say which operating system and Windows builds an image is for
-    Image(image::Image),
-    /// Say which Windows hosts run which Windows images
-    Compat(compat::Compat),
+    /// Find what cannot work on Windows, with file, line and source
+    Check(check::CheckArgs),
+    /// Print the input with the changes of the webhook, all else byte for byte
+    Mutate(mutate::MutateArgs),
+    /// Explain the operating system of a workload, its changes and its possible nodes
+    Explain(explain::ExplainArgs),
+    /// Print the operating system and Windows builds of an image
+    Image(image::ImageArgs),
+    /// Print which Windows hosts run which Windows images
+    Compat(compat::CompatArgs),
     /// List the rules, or explain one
-    Rules(rules::Rules),
+    Rules(rules::RulesArgs),
     /// Check, explain, test and compare policy files
-    Policy(Policy),
+    Policy(PolicyArgs),
     /// Serve the admission webhook over HTTPS
     Webhook(WebhookArgs),
     /// Keep labels, taints and RuntimeClasses of Windows nodes
     Controller(ControllerArgs),
-    /// Take everything of Mullion off nodes, and delete the RuntimeClasses nothing names
-    Withdraw(withdraw::Withdraw),
-    /// Print what makes a shell complete the command line
-    Completions(completions::Completions),
-    /// Print the manual page, or write one of each command
-    Man(man::Manual),
+    /// Remove Mullion's labels and taints from all nodes, and delete its unused RuntimeClasses
+    Withdraw(withdraw::WithdrawArgs),
+    /// Print a script with which a shell completes command lines
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(man::ManArgs),
 }

@@ -1,4 +1,4 @@
-//! `mullion completions`: what a shell has to know to complete command lines.
+//! `mullion completions`: scripts with which shells complete command lines.
 
 use clap::{Args, Command};
 use clap_complete::{Shell, generate};
@@ -13,29 +13,29 @@ use crate::cli::outcome::Outcome;
     fish:       mullion completions fish > ~/.config/fish/completions/mullion.fish\n\
     powershell: mullion completions powershell >> $PROFILE\n\
     elvish:     mullion completions elvish >> ~/.config/elvish/rc.elv\n\n\
-    For kubectl mullion, link mullion as kubectl_complete-mullion into a directory of PATH: kubectl asks that.")]
-pub struct Completions {
-    /// Shell to write them for
+    For kubectl mullion, link mullion as kubectl_complete-mullion into a directory of PATH: kubectl runs that.")]
+pub struct CompletionsArgs {
+    /// Shell that the script is for
     #[arg(value_enum)]
     pub shell: Shell,
 }
 
 /// Prints the script for `program`.
-pub fn run(args: &Completions, program: &Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let mut command = shown(program);
+pub(crate) fn run(args: &CompletionsArgs, program: &Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let mut command = without_hidden(program);
     let name = command.get_name().to_owned();
-    // Not straight to stdout: the generators panic where a pipe is closed.
+    // Not directly to stdout: the generators panic if a pipe is closed.
     let mut script = Vec::new();
     generate(args.shell, &mut command, name, &mut script);
     io.stdout.write_all(&script)?;
     Ok(Outcome::Clean)
 }
 
-/// The command without what help does not show either: the generators would offer it.
-fn shown(command: &Command) -> Command {
+/// The command without hidden arguments and subcommands, which the generators would offer.
+fn without_hidden(command: &Command) -> Command {
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
         .args(command.get_arguments().filter(|argument| !argument.is_hide_set()))
-        .subcommands(command.get_subcommands().filter(|inner| !inner.is_hide_set()).map(shown))
+        .subcommands(command.get_subcommands().filter(|inner| !inner.is_hide_set()).map(without_hidden))
 }

@@ -1,25 +1,20 @@
-//! From texts to the objects in them.
+//! Documents of texts, and the objects in them.
 
 use std::io;
 
-use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::text::counted;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_manifest::document::{Document, Documents};
-use mullion_manifest::node::Node;
-use mullion_manifest::object;
-use mullion_manifest::object::{NotAnObject, Object};
-use mullion_manifest::span::{LineColumn, LineIndex, Span};
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_manifest::{
+    LineColumn, LineIndex, ManifestDocument, ManifestDocuments, ManifestNode, ManifestObject, NotAnObject, Span, object,
+};
 
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
-use crate::report::Failure;
-use crate::report::json::ObjectName;
-use crate::report::text::Place;
+use crate::report::{InputFailure, ObjectName, SourcePlace};
 
-/// One file.
+/// A file with manifests.
 #[derive(Debug)]
-pub struct File<'t> {
+pub struct ManifestFile<'t> {
     /// Its name and text.
     pub source: &'t SourceText,
     lines: LineIndex<'t>,
@@ -27,65 +22,68 @@ pub struct File<'t> {
 
 /// One document and the objects in it: one, or the items of a List.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedDocument {
     /// The document.
-    pub document: Document,
-    objects: Vec<Result<Object, NotAnObject>>,
+    pub document: ManifestDocument,
+    objects: Vec<Result<ManifestObject, NotAnObject>>,
 }
 
 /// One object of a document.
 #[derive(Debug, Clone, Copy)]
-pub enum ManifestObject<'d> {
-    /// It is, or carries, a pod.
+pub enum ClassifiedObject<'d> {
+    /// A pod, or an object with a pod template.
     Workload(ManifestWorkload<'d>),
     /// A Namespace.
-    Namespace(&'d Object),
+    Namespace(&'d ManifestObject),
     /// Any other Kubernetes object.
     Other,
     /// Not a Kubernetes object.
     Skipped,
 }
 
-/// A subject in its document.
+/// A pod, or an object with a pod template, in its document.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestWorkload<'d> {
-    /// What it is.
+    /// Its kind.
     pub kind: WorkloadKind,
     /// The object.
-    pub object: &'d Object,
-    document: &'d Document,
+    pub object: &'d ManifestObject,
+    document: &'d ManifestDocument,
 }
 
-impl<'t> File<'t> {
-    /// Of `source`, of which no document is read yet.
+impl<'t> ManifestFile<'t> {
+    /// Creates the file without reading its documents.
     pub fn new(source: &'t SourceText) -> Self {
         Self { lines: LineIndex::new(&source.text), source }
     }
 
-    /// Its documents in order, each read when it is asked for.
-    pub fn documents(&self) -> Documents<'t> {
-        Documents::new(&self.source.name, &self.source.text)
+    /// Its documents in order, each read on demand.
+    pub fn documents(&self) -> ManifestDocuments<'t> {
+        ManifestDocuments::new(&self.source.name, &self.source.text)
     }
 
-    /// Shows `see` its documents in order, and how many are broken is returned. A document is in memory only while it is
-    /// seen: its values and places take some 20 times the memory of its text.
-    pub fn each(&self, mut see: impl FnMut(Result<Parsed, Failure>) -> anyhow::Result<()>) -> anyhow::Result<usize> {
+    /// Calls `visit` for each document in order, and returns the number of broken ones. Only the visited document is in
+    /// memory: its values and places take about 20 times the memory of its text.
+    pub fn each(
+        &self,
+        mut visit: impl FnMut(Result<ParsedDocument, InputFailure>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<usize> {
         let mut broken = 0;
         for document in self.documents() {
             match document {
-                Ok(document) => see(Ok(Parsed::new(document)))?,
+                Ok(document) => visit(Ok(ParsedDocument::new(document)))?,
                 Err(problem) => {
                     broken += 1;
                     if broken <= NAMED {
-                        see(Err(problem.into()))?;
+                        visit(Err(problem.into()))?;
                     }
                 }
             }
         }
         if broken > NAMED {
             let message =
-                format!("{}; correct the first ones and look again", counted(broken - NAMED, "more broken document"));
-            see(Err(Failure { file: self.source.name.clone(), place: None, message }))?;
+                format!("{}; correct the first ones and try again", counted(broken - NAMED, "more broken document"));
+            visit(Err(InputFailure { file: self.source.name.clone(), place: None, message }))?;
         }
         Ok(broken)
     }
@@ -95,36 +93,36 @@ impl<'t> File<'t> {
         self.lines.line_column(offset)
     }
 
-    /// `span` as a place in this file.
-    pub fn place(&self, span: Span) -> Place<'_> {
+    /// The place of `span` in this file.
+    pub fn place(&self, span: Span) -> SourcePlace<'_> {
         let LineColumn { line, column } = self.line_column(span.start);
-        Place { file: &self.source.name, text: &self.source.text, span: span.range(), line, column }
+        SourcePlace { file: &self.source.name, text: &self.source.text, span: span.range(), line, column }
     }
 }
 
-/// How many broken documents of a file are named; the others are counted. A file of another kind under a manifest's
-/// name may hold millions.
+/// The number of broken documents of a file that are named; the others are counted. A file of another kind with the
+/// extension of a manifest may contain millions.
 const NAMED: usize = 20;
 
-/// Shows `see` the subjects of all files in order, and says on stderr what is broken and what is skipped. Returns how many
-/// documents are broken.
-pub fn each_workload(
-    files: &[File<'_>],
+/// Calls `visit` for each workload of all files in order, and reports broken and skipped documents on stderr. Returns the
+/// number of broken documents.
+pub(crate) fn each_workload(
+    files: &[ManifestFile<'_>],
     io: &mut Io<'_>,
-    mut see: impl FnMut(&ManifestWorkload<'_>, &File<'_>, &mut Io<'_>) -> anyhow::Result<()>,
+    mut visit: impl FnMut(&ManifestWorkload<'_>, &ManifestFile<'_>, &mut Io<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<usize> {
     let (mut broken, mut skipped) = (0, 0);
     for file in files {
         broken += file.each(|document| {
             let parsed = match document {
                 Ok(parsed) => parsed,
-                Err(failure) => return Ok(io.say(failure)?),
+                Err(failure) => return Ok(io.eprintln(failure)?),
             };
             for found in parsed.objects() {
                 match found {
-                    ManifestObject::Workload(workload) => see(&workload, file, io)?,
-                    ManifestObject::Skipped => skipped += 1,
-                    ManifestObject::Namespace(_) | ManifestObject::Other => {}
+                    ClassifiedObject::Workload(workload) => visit(&workload, file, io)?,
+                    ClassifiedObject::Skipped => skipped += 1,
+                    ClassifiedObject::Namespace(_) | ClassifiedObject::Other => {}
                 }
             }
             Ok(())
@@ -134,40 +132,42 @@ pub fn each_workload(
     Ok(broken)
 }
 
-/// Says on stderr how many documents are no Kubernetes objects, if any.
-pub fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> {
+/// Reports on stderr the number of documents that are not Kubernetes objects, if there are any.
+pub(crate) fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> {
     match skipped {
         0 => Ok(()),
-        _ => io.say(format_args!("{}: no apiVersion or no kind", counted(skipped, "skipped document"))),
+        _ => io.eprintln(format_args!("{}: no apiVersion or no kind", counted(skipped, "skipped document"))),
     }
 }
 
-impl Parsed {
-    /// With the objects of `document`.
-    pub fn new(document: Document) -> Self {
+impl ParsedDocument {
+    /// Finds the objects of `document`.
+    pub fn new(document: ManifestDocument) -> Self {
         Self { objects: object::objects(&document), document }
     }
 
-    /// What it holds, in order.
-    pub fn objects(&self) -> impl Iterator<Item = ManifestObject<'_>> {
+    /// Its objects in order.
+    pub fn objects(&self) -> impl Iterator<Item = ClassifiedObject<'_>> {
         self.objects.iter().map(|object| match object {
-            Err(_) => ManifestObject::Skipped,
-            Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => ManifestObject::Namespace(object),
+            Err(_) => ClassifiedObject::Skipped,
+            Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => {
+                ClassifiedObject::Namespace(object)
+            }
             Ok(object) => match WorkloadKind::of_object(&object.api_version, &object.kind) {
-                Some(kind) => ManifestObject::Workload(ManifestWorkload { kind, object, document: &self.document }),
-                None => ManifestObject::Other,
+                Some(kind) => ClassifiedObject::Workload(ManifestWorkload { kind, object, document: &self.document }),
+                None => ClassifiedObject::Other,
             },
         })
     }
 }
 
 impl<'d> ManifestWorkload<'d> {
-    /// Its namespace; `default` where it names none.
+    /// Its namespace; `default` if it does not set one.
     pub fn namespace(&self, default: &'d str) -> &'d str {
         self.object.namespace.as_deref().unwrap_or(default)
     }
 
-    /// What it is called.
+    /// Its kind, namespace and name.
     pub fn name(&self, default_namespace: &str) -> ObjectName {
         let name = self.object.name.as_ref().or(self.object.generate_name.as_ref());
         ObjectName {
@@ -177,28 +177,28 @@ impl<'d> ManifestWorkload<'d> {
         }
     }
 
-    /// The question whether it may be created.
+    /// The request that creates it.
     pub fn creation(&self, default_namespace: &'d str) -> ReviewRequest<'d> {
         let namespace = self.namespace(default_namespace);
         ReviewRequest::creation(WorkloadObject { kind: self.kind, namespace, object: &self.object.value })
     }
 
-    /// What to show for `pointer`, which counts from the object.
+    /// The span to show for `pointer`, which starts at the object.
     pub fn span_of(&self, pointer: &str) -> Span {
         span_of(&self.document.node, &self.object.pointer_prefix, pointer)
     }
 }
 
-/// What to show for `pointer` in the object at `prefix`: key and value where it is a member of a map, else the value;
-/// for one that does not exist its nearest ancestor that does, at most the object.
-fn span_of(root: &Node, prefix: &str, pointer: &str) -> Span {
+/// The span to show for `pointer` in the object at `prefix`: key and value of a member of a map, otherwise the value. If
+/// the pointer does not exist, the span of its nearest existing ancestor, at most that of the object.
+fn span_of(root: &ManifestNode, prefix: &str, pointer: &str) -> Span {
     let object = root.nearest(prefix);
     let mut pointer = pointer;
     while let Some((parent, token)) = pointer.rsplit_once('/') {
         if let Some(node) = object.at_pointer(pointer) {
             let key = token.replace("~1", "/").replace("~0", "~");
             return match object.at_pointer(parent).and_then(|parent| parent.get(&key)) {
-                // The key of what an alias or a merge key brings in stands elsewhere, perhaps below.
+                // The key of a value from an alias or a merge key is elsewhere, perhaps below.
                 Some(entry) if entry.key_span.start <= node.span.start => {
                     Span::new(entry.key_span.start, node.span.end)
                 }
@@ -230,8 +230,8 @@ mod tests {
             [("batch/v1", true), ("extensions/v1beta1", true), ("v1", true), ("batch.volcano.sh/v1alpha1", false)]
         {
             let text = format!("apiVersion: {api_version}\nkind: Job\nmetadata: {{name: a}}\n");
-            let parsed = Parsed::new(document::documents("t.yaml", &text).remove(0).unwrap());
-            let is_workload = parsed.objects().map(|found| matches!(found, ManifestObject::Workload(_)));
+            let parsed = ParsedDocument::new(document::documents("t.yaml", &text).remove(0).unwrap());
+            let is_workload = parsed.objects().map(|found| matches!(found, ClassifiedObject::Workload(_)));
             assert_eq!(is_workload.collect::<Vec<_>>(), [workload], "{api_version}");
         }
     }

@@ -1,119 +1,110 @@
-//! `mullion explain`: why a subject is treated as it is.
+//! `mullion explain`: the OS decision of a workload, its evidence, and the changes, settings and nodes that follow.
 
 use std::io;
 
 use clap::Args;
-use mullion_engine::admission::finding_outcome::effective_action;
-use mullion_engine::admission::pod_preview::find_nodes;
-use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::review::Review;
-use mullion_engine::model::change::Cause;
-use mullion_engine::model::os_decision::{Basis, OsDecision};
+use mullion_engine::admission::{RequestCategory, Review, effective_action, find_nodes};
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::settings::labels::Labels;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::patch::annotation::decision_reason;
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_engine::rules::finding::Finding;
-use mullion_policy::effective::{Entry, Setting};
+use mullion_engine::model::settings::{Action, Labels};
+use mullion_engine::model::{Basis, Cause, OsDecision};
+use mullion_engine::patch::decision_reason;
+use mullion_engine::rules::{Finding, catalogue};
+use mullion_policy::{EffectiveEntry, EffectiveSetting};
 use serde::Serialize;
 
-use crate::cli::check::Output;
-use crate::cli::documents::{File, ManifestWorkload, each_workload};
+use crate::cli::documents::{ManifestFile, ManifestWorkload, each_workload};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
-use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
-use crate::cli::policy::show::yaml::{flow, item_of};
-use crate::report::admission::review_of;
-use crate::report::json::{ChangeRecord, EvidenceRecord, SubjectRecord, write_line};
-use crate::report::rule_page::decider;
-use crate::report::text::printable;
-use crate::report::{set_by, unquoted};
+use crate::cli::output_format::OutputFormat;
+use crate::cli::policy::show::{flow, item_of};
+use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
+use crate::report::{
+    ChangeRecord, EvidenceRecord, WorkloadRecord, decider, printable, review_of, set_by, unquoted, write_line,
+};
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Exit code: 0; 2 for policies or input that cannot be read.")]
-pub struct Explain {
-    /// What to explain.
+pub struct ExplainArgs {
+    /// Manifests.
     #[command(flatten)]
     pub inputs: Inputs,
-    /// By which policies, in which cluster.
+    /// Policies, and a cluster snapshot.
     #[command(flatten)]
-    pub knowledge: KnowledgeArgs,
-    /// How explanations are written; JSON is one object per subject and line
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    pub sources: ReviewSourceArgs,
+    /// Output format; JSON is one object per workload and line
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
 }
 
-/// Decision, evidence, settings, changes and nodes of one subject.
+/// Decision, evidence, settings, changes and nodes of one workload.
 #[derive(Debug, Serialize)]
 struct Explanation<'a> {
     #[serde(flatten)]
-    subject: SubjectRecord<'a>,
+    workload: WorkloadRecord<'a>,
     because: String,
-    /// Every finding for which it would be refused, as a sentence.
-    refused: Vec<String>,
-    settings: Vec<Setting>,
-    /// Nodes that could run its pods once Mullion has placed them; `None` without a snapshot that has nodes.
+    /// Every finding that would deny it, as a sentence.
+    denied: Vec<String>,
+    settings: Vec<EffectiveSetting>,
+    /// Nodes that could run its pods after Mullion has placed them; `None` without a snapshot that contains nodes.
     nodes: Option<Vec<&'a str>>,
 }
 
-/// Explains every subject of the input.
-pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+/// Explains every workload of the input.
+pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let texts = args.inputs.read("explain", io.stdin)?;
-    let mut knowledge = args.knowledge.load()?;
-    let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
-    knowledge.add_namespaces(&files);
+    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let sources = args.sources.load(&files)?;
     texts.report(io)?;
     let mut explained = 0;
-    let broken = each_workload(&files, io, |subject, file, io| {
+    let broken = each_workload(&files, io, |workload, file, io| {
         explained += 1;
-        Ok(explain(subject, file, args, &knowledge, io)?)
+        Ok(explain(workload, file, args, &sources, io)?)
     })?;
     if explained == 0 {
-        io.say("nothing to explain: no pod and no object with a pod template")?;
+        io.eprintln("nothing to explain: no pod and no object with a pod template")?;
     }
     Ok(if texts.unreadable.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
-/// Explains one subject.
+/// Explains one workload.
 fn explain(
-    subject: &ManifestWorkload<'_>,
-    file: &File<'_>,
-    args: &Explain,
-    knowledge: &Knowledge,
+    workload: &ManifestWorkload<'_>,
+    file: &ManifestFile<'_>,
+    args: &ExplainArgs,
+    sources: &ReviewSources,
     io: &mut Io<'_>,
 ) -> io::Result<()> {
     let namespace = args.inputs.namespace.as_str();
-    let name = subject.name(namespace);
-    let request = subject.creation(namespace);
-    let review = review_of(&request, &knowledge.snapshot, &knowledge.policies);
+    let name = workload.name(namespace);
+    let request = workload.creation(namespace);
+    let review = review_of(&request, &sources.snapshot, &sources.policies);
     let explanation = Explanation {
-        subject: SubjectRecord::new(&name, &review),
+        workload: WorkloadRecord::new(&name, &review),
         because: decision_reason(&review.decision),
-        refused: denied(&review).map(Finding::sentence).collect(),
-        settings: settings(subject, namespace, knowledge),
-        nodes: find_nodes(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot)),
+        denied: denials(&review).map(Finding::sentence).collect(),
+        settings: settings(workload, namespace, sources),
+        nodes: find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot)),
     };
     match args.output {
-        Output::Json => write_line(io.stdout, &explanation),
-        Output::Text => {
-            let at = file.line_column(subject.object.span.start).line;
+        OutputFormat::Json => write_line(io.stdout, &explanation),
+        OutputFormat::Text => {
+            let at = file.line_column(workload.object.span.start).line;
             let lines = explanation.lines(&format!("{}:{at}", file.source.name), &review);
             lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
         }
     }
 }
 
-/// Every key that is set or has a default, and what policies add to lists about placement. What they say of rules and images
-/// stands with those.
-fn settings(subject: &ManifestWorkload<'_>, default: &str, knowledge: &Knowledge) -> Vec<Setting> {
-    let namespace = subject.namespace(default);
-    let known = knowledge.snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
-    let pod = Pod::of(subject.kind, &subject.object.value);
+/// Every key that is set or has a default, and the entries of lists about placement. Entries about rules and images are
+/// printed with their rule or image.
+fn settings(workload: &ManifestWorkload<'_>, default: &str, sources: &ReviewSources) -> Vec<EffectiveSetting> {
+    let namespace = workload.namespace(default);
+    let known = sources.snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
+    let pod = Pod::of(workload.kind, &workload.object.value);
     let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
-    let mut all = knowledge.policies.effective(namespace, known, labels);
+    let mut all = sources.policies.effective(namespace, known, labels);
     all.retain(|setting| match &setting.entries {
         Some(entries) => setting.key.starts_with("place.") && !entries.is_empty(),
         None => !setting.value.is_null(),
@@ -121,14 +112,14 @@ fn settings(subject: &ManifestWorkload<'_>, default: &str, knowledge: &Knowledge
     all
 }
 
-fn denied(review: &Review) -> impl Iterator<Item = &Finding> {
+fn denials(review: &Review) -> impl Iterator<Item = &Finding> {
     review.findings.iter().filter(|finding| effective_action(review, finding) == Action::Deny)
 }
 
 impl Explanation<'_> {
-    /// The lines for people, of a subject at `place`.
+    /// The text about a workload at `place`, as lines.
     fn lines(&self, place: &str, review: &Review) -> Vec<String> {
-        let SubjectRecord { object, os, evidence, changes, advice, .. } = &self.subject;
+        let WorkloadRecord { object, os, evidence, changes, hint, .. } = &self.workload;
         let mut lines = vec![format!("{object} ({place})"), format!("  os: {}{}", os.name(), self.reason(review))];
         lines.extend(evidence.iter().map(|evidence| format!("    {}", evidence_line(evidence, review))));
         lines.push("  changes:".to_owned());
@@ -139,29 +130,29 @@ impl Explanation<'_> {
         }
         if changes.is_empty() {
             let template = matches!(review.category, RequestCategory::Template { .. });
-            let pods = template && review.decision.decided().is_some() && self.refused.is_empty();
+            let pods = template && review.decision.decided().is_some() && self.denied.is_empty();
             let more =
-                if pods { "; its pods get theirs when they are made (mutate --templates shows them)" } else { "" };
+                if pods { "; its pods get theirs when they are created (mutate --templates shows them)" } else { "" };
             lines.push(format!("    none{more}"));
         }
-        lines.extend(self.refused.iter().map(|finding| format!("  refused: {finding}")));
+        lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
         let repairs =
             |code: &str| review.changes.iter().any(|change| matches!(change.cause, Cause::Rule(of) if of == code));
         let deciding =
-            catalogue().filter(|rule| denied(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
+            catalogue().filter(|rule| denials(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
         lines.extend(deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
-        lines.extend(advice.map(|advice| format!("  advice: {advice}")));
+        lines.extend(hint.map(|hint| format!("  hint: {hint}")));
         lines.push(match &self.nodes {
-            None => "  nodes: not known; name a --snapshot file".to_owned(),
-            Some(none) if none.is_empty() => "  nodes: none could run it".to_owned(),
+            None => "  nodes: unknown; pass a file with --snapshot".to_owned(),
+            Some(none) if none.is_empty() => "  nodes: no node can run it".to_owned(),
             Some(nodes) => format!("  nodes: {}", nodes.join(", ")),
         });
         lines.push("  settings:".to_owned());
-        for Setting { key, value, origin, entries, shape } in &self.settings {
+        for EffectiveSetting { key, value, origin, entries, shape } in &self.settings {
             let item = item_of(shape);
             match entries {
                 None => lines.push(format!("    {key}: {} ({})", unquoted(value), set_by(origin.as_ref()))),
-                Some(entries) => lines.extend(entries.iter().map(|Entry { value, origin }| {
+                Some(entries) => lines.extend(entries.iter().map(|EffectiveEntry { value, origin }| {
                     format!("    {key}: {} ({})", flow(value, item), set_by(Some(origin)))
                 })),
             }
@@ -169,20 +160,20 @@ impl Explanation<'_> {
         lines
     }
 
-    /// Why it is that operating system, as the end of a line.
+    /// The reason for the operating system, as the end of a line.
     fn reason(&self, review: &Review) -> String {
         let OsDecision { basis, evidence, .. } = &review.decision;
         match (basis, evidence.as_slice()) {
             (Basis::Default, _) => format!(", because {}", self.because),
-            (_, []) => ": nothing says which".to_owned(),
+            (_, []) => ": there is no evidence".to_owned(),
             (_, [_, ..]) => format!(", because of {}", self.because),
         }
     }
 }
 
-/// `image says windows: spec.containers[0].image shop/web:win, by policy pattern shop/* (policies/a.yaml:7)`.
+/// `image indicates windows: spec.containers[0].image shop/web:win, by policy pattern shop/* (policies/a.yaml:7)`.
 fn evidence_line(evidence: &EvidenceRecord<'_>, review: &Review) -> String {
-    let EvidenceRecord { says, source, name, image, how, path, .. } = evidence;
+    let EvidenceRecord { os, source, name, image, how, path, .. } = evidence;
     let place: Vec<&str> = [path.as_deref(), *image, *name].into_iter().flatten().collect();
     let pattern = image.filter(|_| *how == Some("policy")).and_then(|image| review.settings.images.find(image));
     let how = match (pattern, how) {
@@ -193,5 +184,5 @@ fn evidence_line(evidence: &EvidenceRecord<'_>, review: &Review) -> String {
         (None, Some(how)) => format!(", by {how}"),
         (None, None) => String::new(),
     };
-    format!("{source} says {says}: {}{how}", place.join(" "))
+    format!("{source} indicates {os}: {}{how}", place.join(" "))
 }

@@ -1,50 +1,49 @@
-//! `mullion image`: what policies, the registry (if it is to be asked) and the name say of an image.
+//! `mullion image`: the operating system and builds of an image, from policies, its registry and its name.
 
 use std::cmp::Reverse;
 use std::io;
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::{Context as _, anyhow};
 use clap::Args;
-use mullion_engine::detect::container_images::{ImageFacts, image_facts};
-use mullion_engine::detect::image_names::name::ImageRow;
-use mullion_engine::model::image::platform::KnownImages;
-use mullion_engine::model::image::reference::ImageRef;
-use mullion_engine::model::settings::image_patterns::ImagePatterns;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::detect::image_names::ImageRow;
+use mullion_engine::detect::{ImageFacts, image_facts};
+use mullion_engine::model::image::{ImageRef, KnownImages};
+use mullion_engine::model::settings::ImagePatterns;
+use mullion_manifest::MAX_BYTES;
+use mullion_policy::PolicySet;
 
-use crate::cli::check::Output;
-use crate::cli::input::read_bounded;
+use crate::cli::input::{check_stdin_once, is_stdin, read_to};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
-use crate::cli::policy_files;
-use crate::cli::usage_error::UsageError;
-use crate::report::json::write_line;
-use crate::report::{STDIN, table};
+use crate::cli::output_format::OutputFormat;
+use crate::cli::{policy_files, registry};
+use crate::report::{STDIN, table, write_line};
 
 /// Arguments of `image`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Exit code: 0; 2 for policies that cannot be read, and for what is no image reference or has no answer."
+    after_help = "Exit code: 0; 2 for policies that cannot be read, invalid image references and failed look-ups."
 )]
-pub struct Image {
-    /// Image references, or - for one per line of standard input
+pub struct ImageArgs {
+    /// Image references, or - to read one per line from standard input
     #[arg(value_name = "REF|-", required = true)]
     pub references: Vec<String>,
-    /// Directory of policy files whose image patterns go before names; may be given more than once
+    /// Directory of policy files whose image patterns take precedence over names; may be given more than once
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
-    /// Ask each image's registry, after the patterns and before the name, with the logins of ~/.docker/config.json
+    /// Look up images in their registries if no pattern matches, with the logins of ~/.docker/config.json
     #[arg(long)]
     pub registry: bool,
-    /// How answers are written; JSON is one object per line
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    /// Output format; JSON is one object per line
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
 }
 
-/// Answers for each reference in the order given. A text that is no reference, and an image of which its registry says
-/// nothing, is said on stderr; the others are still answered, and the latter by its name.
-pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+/// Prints the facts of each reference in order. An invalid reference and a failed look-up are reported on stderr; the others
+/// are still printed, and after a failed look-up the facts of the name.
+pub(crate) fn run(args: &ImageArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let policies = policy_files::load(&args.policies)?;
     let patterns = patterns(&policies);
     let mut outcome = Outcome::Clean;
@@ -53,12 +52,12 @@ pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         match ImageRef::parse(&reference) {
             Ok(_) => good.push(reference),
             Err(error) => {
-                io.say(format_args!("{reference}: not an image reference: {error}"))?;
+                io.eprintln(format_args!("{reference}: not an image reference: {error}"))?;
                 outcome = Outcome::Unreadable;
             }
         }
     }
-    let (known, failed) = ask(args, &policies, &patterns, &good, io)?;
+    let (known, failed) = look_up_open(args, &policies, &patterns, &good, io)?;
     if failed > 0 {
         outcome = Outcome::Unreadable;
     }
@@ -70,16 +69,16 @@ pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         })
         .collect();
     match args.output {
-        Output::Json => rows.iter().try_for_each(|row| write_line(io.stdout, row))?,
-        Output::Text if rows.is_empty() => {}
-        Output::Text => write_table(io.stdout, &rows)?,
+        OutputFormat::Json => rows.iter().try_for_each(|row| write_line(io.stdout, row))?,
+        OutputFormat::Text if rows.is_empty() => {}
+        OutputFormat::Text => write_table(io.stdout, &rows)?,
     }
     Ok(outcome)
 }
 
-/// Asks registries of what patterns leave open; how many said nothing comes second.
-fn ask(
-    args: &Image,
+/// Looks up the images that no pattern matches, if `--registry` is set; the number of failed look-ups comes second.
+fn look_up_open(
+    args: &ImageArgs,
     policies: &PolicySet,
     patterns: &ImagePatterns,
     references: &[String],
@@ -89,10 +88,10 @@ fn ask(
     let mut open: Vec<String> = open.cloned().collect();
     open.sort_unstable();
     open.dedup();
-    crate::cli::registry::ask(open, &policies.registries, io)
+    registry::look_up(open, &policies.registries, io)
 }
 
-/// The patterns of every policy, those of higher priority first: which subject runs the image is not known here.
+/// The patterns of every policy, highest priority first, because it is unknown which workload runs the image.
 fn patterns(policies: &PolicySet) -> ImagePatterns {
     let mut pods: Vec<_> = policies.pods.iter().collect();
     pods.sort_by_key(|policy| Reverse(policy.priority));
@@ -104,15 +103,13 @@ fn patterns(policies: &PolicySet) -> ImagePatterns {
 }
 
 fn references(named: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<String>> {
-    if named.iter().filter(|name| *name == "-").count() > 1 {
-        return Err(UsageError("image: standard input (-) can be read only once".to_owned()).into());
-    }
+    check_stdin_once("image", named)?;
     let mut references = Vec::new();
     for name in named {
-        if name == "-" {
-            let bytes = read_bounded(io.stdin).map_err(|error| UsageError(format!("{STDIN}: {error}")))?;
+        if is_stdin(name) {
+            let bytes = read_to(MAX_BYTES, io.stdin).context(STDIN)?;
             let text = String::from_utf8(bytes)
-                .map_err(|error| UsageError(format!("{STDIN}: {error}; write one reference per line, as UTF-8")))?;
+                .map_err(|error| anyhow!("{STDIN}: {error}; write one reference per line, as UTF-8"))?;
             let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
             references.extend(lines.map(str::to_owned));
         } else {
@@ -123,16 +120,15 @@ fn references(named: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<String>> 
 }
 
 fn write_table(out: &mut dyn Write, rows: &[ImageRow<'_>]) -> io::Result<()> {
-    let mut cells = vec![["IMAGE", "OS", "BUILDS", "SOURCE"].map(str::to_owned)];
-    cells.extend(rows.iter().map(|row| {
+    let cells = rows.iter().map(|row| {
         let builds: Vec<String> = row.builds.iter().map(ToString::to_string).collect();
         let builds = if builds.is_empty() { "-".to_owned() } else { builds.join(",") };
         [row.reference.to_owned(), word(&row.os), builds, word(&row.source)]
-    }));
-    table::write(out, &cells)
+    });
+    table::write(out, Some(["IMAGE", "OS", "BUILDS", "SOURCE"]), cells)
 }
 
-/// The word that JSON has for `value`, so that both outputs say the same.
+/// The word of `value` in JSON, so that both outputs have the same words.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

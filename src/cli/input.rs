@@ -1,50 +1,48 @@
-//! From the files, directories and `-` of a command line to texts.
+//! Files, directories and standard input of a command line, read as texts.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use anyhow::{bail, ensure};
 use clap::Args;
-use mullion_manifest::document;
-use mullion_manifest::limits::MAX_BYTES;
-use mullion_manifest::problem::Problem;
-use mullion_manifest::span::{LineColumn, LineIndex};
+use mullion_manifest::{LineColumn, LineIndex, MAX_BYTES, Problem, document};
 
 use crate::cli::io_handles::Io;
-use crate::cli::usage_error::UsageError;
-use crate::report::{Failure, STDIN};
+use crate::report::{InputFailure, STDIN};
 
-/// The most that all inputs of one command may have together, in bytes: their text stays in memory until the end.
-pub const MAX_TOTAL: usize = 4 * MAX_BYTES;
+/// The limit of all inputs of a command together, in bytes: their text stays in memory until the end.
+pub(crate) const MAX_TOTAL: usize = 4 * MAX_BYTES;
 
-/// How much is read, in bytes.
+/// Limits of what is read, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Of one file.
+pub struct ReadLimits {
+    /// The limit of one file.
     pub one: usize,
-    /// Of all together.
+    /// The limit of all files together.
     pub all: usize,
 }
 
-impl Limits {
-    /// Of manifests.
+impl ReadLimits {
+    /// The limits of manifests.
     pub const MANIFESTS: Self = Self { one: MAX_BYTES, all: MAX_TOTAL };
-    /// Of what is not taken apart as a whole: 5 KB of a pod make 500 MB of 100,000 of them, in `kubectl get -o json`.
+    /// The limits of dumps, which are parsed object by object: in `kubectl get -o json` a pod has 5 KB, 100,000 pods 500 MB.
     pub const DUMPS: Self = Self { one: 1 << 30, all: 1 << 30 };
 }
 
-/// How far into a file a byte is looked for that no text has.
+/// The number of bytes in which a NUL shows that a file is binary.
 const SNIFFED: usize = 8192;
 
-/// What most commands read.
+/// The input arguments of most commands.
 #[derive(Debug, Clone, Args)]
 pub struct Inputs {
     /// Manifests: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input; each at most 50 MiB
     #[arg(value_name = "FILE|DIR|-")]
     pub paths: Vec<PathBuf>,
-    /// Namespace of objects that name none
+    /// Namespace of objects that do not set one
     #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
     pub namespace: String,
 }
@@ -54,46 +52,40 @@ pub struct Inputs {
 pub struct SourceText {
     /// As the user named it; `<stdin>` for standard input.
     pub name: String,
-    /// All of it, byte-order mark included.
+    /// The whole text, with a byte-order mark if there is one.
     pub text: String,
 }
 
-/// All inputs, in the order in which they were named; directories sorted by path.
+/// All inputs, in the order of the command line; directories sorted by path.
 #[derive(Debug)]
-pub struct Texts {
-    /// What could be read.
+pub struct InputTexts {
+    /// Inputs that were read.
     pub sources: Vec<SourceText>,
-    /// What could not.
-    pub unreadable: Vec<Failure>,
-    /// Directories without a single manifest.
+    /// Inputs that cannot be read.
+    pub unreadable: Vec<InputFailure>,
+    /// Directories without manifests.
     pub empty_directories: Vec<String>,
     /// Bytes of all `sources`.
     total: usize,
-    limits: Limits,
+    limits: ReadLimits,
 }
 
 impl Inputs {
-    /// Reads everything that is named. Only a wrong command line is an error; a file that cannot be read is data, since
-    /// the others are still to be judged.
-    pub fn read(&self, command: &str, stdin: &mut dyn Read) -> Result<Texts, UsageError> {
-        self.read_within(Limits::MANIFESTS, command, stdin)
+    /// Reads all inputs. Only a wrong command line is an error; a file that cannot be read is part of the result, because
+    /// the others are still judged.
+    pub fn read(&self, command: &str, stdin: &mut dyn Read) -> anyhow::Result<InputTexts> {
+        self.read_within(ReadLimits::MANIFESTS, command, stdin)
     }
 
-    /// As [`read`](Self::read), with other limits.
-    pub fn read_within(&self, limits: Limits, command: &str, stdin: &mut dyn Read) -> Result<Texts, UsageError> {
-        let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
-        match self.paths.iter().filter(is_stdin).count() {
-            _ if self.paths.is_empty() => {
-                return Err(UsageError(format!(
-                    "{command}: nothing to read; name files or directories, or - for standard input"
-                )));
-            }
-            0 | 1 => {}
-            _ => return Err(UsageError(format!("{command}: standard input (-) can be read only once"))),
+    /// Like [`read`](Self::read), with other limits.
+    pub fn read_within(&self, limits: ReadLimits, command: &str, stdin: &mut dyn Read) -> anyhow::Result<InputTexts> {
+        if self.paths.is_empty() {
+            bail!("{command}: nothing to read; name files or directories, or - for standard input");
         }
-        let mut texts = Texts::new(limits);
+        check_stdin_once(command, &self.paths)?;
+        let mut texts = InputTexts::new(limits);
         for path in &self.paths {
-            if is_stdin(&path) {
+            if is_stdin(path) {
                 texts.add(STDIN.to_owned(), read_to(limits.one, stdin));
             } else {
                 texts.add_path(path, is_manifest);
@@ -103,19 +95,31 @@ impl Inputs {
     }
 }
 
-impl Texts {
-    pub(crate) fn new(limits: Limits) -> Self {
+/// Whether an argument names standard input.
+pub(crate) fn is_stdin(argument: impl AsRef<OsStr>) -> bool {
+    argument.as_ref() == "-"
+}
+
+/// An error if more than one argument names standard input, which can be read only once.
+pub(crate) fn check_stdin_once<A: AsRef<OsStr>>(command: &str, arguments: &[A]) -> anyhow::Result<()> {
+    let dashes = arguments.iter().filter(|argument| is_stdin(argument)).count();
+    ensure!(dashes < 2, "{command}: standard input (-) can be read only once");
+    Ok(())
+}
+
+impl InputTexts {
+    pub(crate) fn new(limits: ReadLimits) -> Self {
         Self { sources: Vec::new(), unreadable: Vec::new(), empty_directories: Vec::new(), total: 0, limits }
     }
 
-    /// Says on stderr what could not be read.
+    /// Reports on stderr what cannot be read.
     pub fn report(&self, io: &mut Io<'_>) -> io::Result<()> {
         for unreadable in &self.unreadable {
-            io.say(unreadable)?;
+            io.eprintln(unreadable)?;
         }
         for directory in &self.empty_directories {
-            io.say(format_args!(
-                "{directory}: no *.yaml, *.yml or *.json in it; name the file if it is called otherwise"
+            io.eprintln(format_args!(
+                "{directory}: no *.yaml, *.yml or *.json in it; name the file if it has another extension"
             ))?;
         }
         Ok(())
@@ -128,10 +132,10 @@ impl Texts {
                     "not read: all inputs together have more than {}; name fewer files at a time",
                     mebibytes(self.limits.all)
                 );
-                Err(Failure { file: name.clone(), place: None, message })
+                Err(InputFailure { file: name.clone(), place: None, message })
             }
             Ok(bytes) => text(&name, bytes),
-            Err(error) => Err(Failure { file: name.clone(), place: None, message: error.to_string() }),
+            Err(error) => Err(InputFailure { file: name.clone(), place: None, message: error.to_string() }),
         };
         match text {
             Ok(text) => {
@@ -142,7 +146,7 @@ impl Texts {
         }
     }
 
-    /// Adds a file, or those below a directory that are `wanted`.
+    /// Adds a file, or the `wanted` files below a directory.
     pub(crate) fn add_path(&mut self, path: &Path, wanted: fn(&Path) -> bool) {
         if path.is_dir() {
             self.add_directory(path, wanted);
@@ -159,7 +163,7 @@ impl Texts {
         let mut walk = Walk { wanted, files: Vec::new(), failed: Vec::new(), seen: BTreeSet::new() };
         walk.directory(directory);
         for (path, error) in walk.failed {
-            self.add(path.display().to_string(), Err(with_advice(&error)));
+            self.add(path.display().to_string(), Err(with_hint(&error)));
         }
         if walk.files.is_empty() {
             self.empty_directories.push(directory.display().to_string());
@@ -170,32 +174,28 @@ impl Texts {
     }
 }
 
-/// All bytes of a file, of which no more than [`MAX_BYTES`] are ever read; the error says what to do.
-pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a file of at most [`MAX_BYTES`]; the error contains what to do.
+pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     read_file_to(MAX_BYTES, path)
 }
 
 fn read_file_to(limit: usize, path: &Path) -> io::Result<Vec<u8>> {
-    let about = fs::metadata(path).map_err(|error| with_advice(&error))?;
-    // Opening a pipe waits for somebody to write to it. One that a shell made (`<(helm template .)`) is open already,
-    // and is told by having no name of its own in the file system.
+    let about = fs::metadata(path).map_err(|error| with_hint(&error))?;
+    // Opening a pipe waits for a writer. A pipe that a shell made (`<(helm template .)`) is open already; it is one
+    // without a name of its own in the file system.
     if is_pipe(&about) && fs::canonicalize(path).is_ok() {
         return Err(io::Error::other("it is a named pipe; write it to standard input instead, and name -"));
     }
     if about.len() > limit as u64 && about.is_file() {
         return Err(too_large(limit));
     }
-    read_to(limit, &mut File::open(path).map_err(|error| with_advice(&error))?)
+    read_to(limit, &mut File::open(path).map_err(|error| with_hint(&error))?)
 }
 
-/// As [`read_file`], of what is open already: perhaps a stream that never ends.
-pub fn read_bounded(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
-    read_to(MAX_BYTES, reader)
-}
-
-fn read_to(limit: usize, reader: &mut dyn Read) -> io::Result<Vec<u8>> {
+/// Reads at most `limit` bytes of a stream, which may never end.
+pub(crate) fn read_to(limit: usize, reader: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(|error| with_advice(&error))?;
+    reader.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(|error| with_hint(&error))?;
     if bytes.len() > limit { Err(too_large(limit)) } else { Ok(bytes) }
 }
 
@@ -210,7 +210,7 @@ fn mebibytes(bytes: usize) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-fn with_advice(error: &io::Error) -> io::Error {
+fn with_hint(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{error}; check its name and permissions"))
 }
 
@@ -226,7 +226,7 @@ fn is_pipe(_: &fs::Metadata) -> bool {
 }
 
 /// The bytes of `name` as text.
-fn text(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
     let packed =
         bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     let nul = bytes.iter().take(SNIFFED).position(|byte| *byte == 0);
@@ -234,19 +234,19 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
         let before = bytes.get(..nul).unwrap_or_default();
         let before = before.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let LineColumn { line, column } = LineIndex::new(before).line_column(before.len());
-        let message = "this is no text but a binary file; name YAML or JSON manifests, saved as UTF-8".to_owned();
-        return Err(Failure { file: name.to_owned(), place: Some((line, column)), message });
+        let message = "this is a binary file, not text; name YAML or JSON manifests, saved as UTF-8".to_owned();
+        return Err(InputFailure { file: name.to_owned(), place: Some((line, column)), message });
     }
     String::from_utf8(bytes).map_err(|error| {
         let problem: Option<Problem> =
             document::documents_from_bytes(name, error.as_bytes()).into_iter().find_map(Result::err);
-        let whole = Failure { file: name.to_owned(), place: None, message: error.to_string() };
-        problem.map_or(whole, Failure::from)
+        let whole = InputFailure { file: name.to_owned(), place: None, message: error.to_string() };
+        problem.map_or(whole, InputFailure::from)
     })
 }
 
-/// A walk through a directory. Every file and directory is entered once, whatever links lead to it: a link to a parent
-/// would go round for ever, and one to a sibling would judge the same text twice.
+/// A walk through a directory. Every file and directory is entered once, however many links lead to it: a link to a
+/// parent would never end, and one to a sibling would judge the same text twice.
 struct Walk {
     wanted: fn(&Path) -> bool,
     files: Vec<PathBuf>,
@@ -269,7 +269,7 @@ impl Walk {
         let mut entries = Vec::new();
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
-            // `..data` of a mounted ConfigMap too, whose files are linked from beside it.
+            // Also skips `..data` of a mounted ConfigMap, whose files are linked from the directory itself.
             if !entry.file_name().to_string_lossy().starts_with('.') {
                 entries.push(entry.path());
             }
@@ -289,11 +289,11 @@ impl Walk {
                 }
                 Err(error) => self.failed.push((path.to_owned(), error)),
             },
-            // A pipe or a socket: reading one that nobody writes to never ends.
+            // A pipe or a socket: reading one without a writer never ends.
             Ok(_) if (self.wanted)(path) => {
-                self.failed.push((path.to_owned(), io::Error::other("it is no regular file")));
+                self.failed.push((path.to_owned(), io::Error::other("it is not a regular file")));
             }
-            // A dangling link matters only under a manifest's name.
+            // A dangling link is a failure only if its name is that of a manifest.
             Err(error) if (self.wanted)(path) => self.failed.push((path.to_owned(), error)),
             Ok(_) | Err(_) => {}
         }
@@ -312,7 +312,7 @@ pub(crate) fn namespace_name(text: &str) -> Result<String, String> {
     if bytes.len() <= 63 && bytes.iter().all(|byte| allowed(*byte)) && inner(bytes.first()) && inner(bytes.last()) {
         Ok(text.to_owned())
     } else {
-        Err("a namespace is at most 63 of a-z, 0-9 and -, with no - at either end".to_owned())
+        Err("a namespace has at most 63 characters of a-z, 0-9 and -, with no - at either end".to_owned())
     }
 }
 
@@ -323,17 +323,17 @@ mod tests {
 
     #[test]
     fn all_inputs_together_have_a_limit() {
-        let mut texts = Texts { total: MAX_TOTAL - 5, ..Texts::new(Limits::MANIFESTS) };
+        let mut texts = InputTexts { total: MAX_TOTAL - 5, ..InputTexts::new(ReadLimits::MANIFESTS) };
         for (name, text) in [("a", "12345678"), ("b", "1234"), ("c", "12"), ("d", "1")] {
             texts.add(name.to_owned(), Ok(text.into()));
         }
         let names: Vec<&str> = texts.sources.iter().map(|source| source.name.as_str()).collect();
         assert_eq!(names, ["b", "d"]);
-        let told: Vec<String> = texts.unreadable.iter().map(Failure::to_string).collect();
+        let messages: Vec<String> = texts.unreadable.iter().map(InputFailure::to_string).collect();
         let expected = |name: &str| {
             format!("{name}: not read: all inputs together have more than 200 MiB; name fewer files at a time")
         };
-        assert_eq!(told, [expected("a"), expected("c")]);
+        assert_eq!(messages, [expected("a"), expected("c")]);
     }
 
     #[test]

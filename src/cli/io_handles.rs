@@ -1,4 +1,4 @@
-//! What a command reads from and writes to.
+//! The streams that a command reads from and writes to.
 
 use std::io::{Read, Write};
 use std::{fmt, io};
@@ -7,16 +7,16 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::report::text;
 
-/// Where a command reads and writes. Data goes to `stdout`, talk to `stderr`.
+/// The streams of a command. Data goes to `stdout`, messages go to `stderr`.
 ///
 /// The handles are raw: what `mutate` prints must be byte for byte what it read, and a stream that strips escape
-/// sequences would not leave it so. Whether text for people is coloured is a flag instead.
+/// sequences would change it. A flag decides about colours instead.
 pub struct Io<'a> {
     /// Read at most once, for the input `-`.
     pub stdin: &'a mut dyn Read,
     /// Data.
     pub stdout: &'a mut dyn Write,
-    /// Talk.
+    /// Messages.
     pub stderr: &'a mut dyn Write,
     /// Whether `stdout` shows colours.
     pub colour_stdout: bool,
@@ -29,15 +29,15 @@ impl fmt::Debug for Io<'_> {
 }
 
 impl Io<'_> {
-    /// One line of talk: `mullion: …`. Control characters are shown, not sent: names in it come from input.
-    pub fn say(&mut self, message: impl fmt::Display) -> io::Result<()> {
-        // On a terminal both streams are one, and talk belongs after the data it is about.
+    /// Prints one message on stderr: `mullion: …`. Control characters are escaped, because names in it come from input.
+    pub fn eprintln(&mut self, message: impl fmt::Display) -> io::Result<()> {
+        // On a terminal both streams are one, and a message belongs after the data that it is about.
         self.stdout.flush()?;
         writeln!(self.stderr, "mullion: {}", text::printable(&message.to_string()))
     }
 }
 
-/// Whether a stream shows colours: a terminal, unless `NO_COLOR` or `TERM=dumb` says otherwise.
+/// Whether a stream shows colours: a terminal does, unless `NO_COLOR` or `TERM=dumb` is set.
 pub(crate) fn colour<S: anstream::stream::RawStream>(stream: &S) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }

@@ -1,8 +1,8 @@
-//! `kubectl mullion`: the same program under the names by which kubectl looks for its plugins.
+//! `kubectl mullion`: the program under the names that kubectl uses for plugins.
 //!
-//! kubectl runs `kubectl-NAME` for `kubectl NAME`, and asks `kubectl_complete-NAME` for completions: it passes the words
-//! after the plugin's name, the one to complete last, and reads a candidate per line, `VALUE<tab>DESCRIPTION`, and
-//! `:NUMBER` at the end, a sum of Cobra's directives.
+//! kubectl runs `kubectl-NAME` for `kubectl NAME`, and `kubectl_complete-NAME` for completions: it passes the words after
+//! the plugin's name, the one to complete last, and reads one candidate per line, `VALUE<tab>DESCRIPTION`, and at the end
+//! `:NUMBER`, a sum of Cobra's directives.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,12 +16,12 @@ use crate::cli::command_line::Cli;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 
-/// No blank after the candidate: the word goes on.
+/// The shell adds no blank after the candidate, because the word is not complete.
 const NO_SPACE: u8 = 2;
-/// The shell adds no names of files: they are among the candidates where they make sense.
+/// The shell adds no file names: the candidates contain them where they are possible.
 const NO_FILES: u8 = 4;
 
-/// Who started the program.
+/// The caller of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A shell, as `mullion`.
@@ -33,7 +33,7 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    /// By the name of the program: the path it was started with.
+    /// The caller, from the path that the program was started with.
     pub(crate) fn of(program: &OsStr) -> Self {
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
         let name = name.strip_suffix(".exe").unwrap_or(&name);
@@ -44,8 +44,8 @@ impl Caller {
         }
     }
 
-    /// What to type for the program: it stands so in usage lines.
-    pub(crate) fn typed(self) -> &'static str {
+    /// The name of the program in usage lines.
+    pub(crate) fn usage_name(self) -> &'static str {
         match self {
             Self::Plugin => "kubectl mullion",
             Self::Shell | Self::Completion => "mullion",
@@ -53,7 +53,7 @@ impl Caller {
     }
 }
 
-/// Prints what the last of `words` may become.
+/// Prints the candidates for the last of `words`.
 pub(crate) fn candidates(words: &[OsString], io: &mut Io<'_>) -> io::Result<Outcome> {
     // The program's own name is the first word.
     let line = [&[OsString::from("mullion")], words].concat();
@@ -76,12 +76,12 @@ fn described(candidate: &CompletionCandidate) -> String {
 }
 
 fn directive(found: &[CompletionCandidate]) -> u8 {
-    let goes_on = |candidate: &CompletionCandidate| {
+    let is_incomplete = |candidate: &CompletionCandidate| {
         let value = candidate.get_value().to_string_lossy();
         value.ends_with(['/', '\\', '='])
     };
     match found {
-        [only] if goes_on(only) => NO_FILES | NO_SPACE,
+        [only] if is_incomplete(only) => NO_FILES | NO_SPACE,
         _ => NO_FILES,
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_says_who_calls() {
+    fn the_name_determines_the_caller() {
         let table = [
             ("mullion", Caller::Shell),
             ("/usr/bin/mullion", Caller::Shell),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_single_candidate_that_goes_on_keeps_the_cursor() {
+    fn only_a_single_incomplete_candidate_keeps_the_cursor() {
         let of = |values: &[&str]| {
             let found: Vec<_> = values.iter().map(|value| CompletionCandidate::new(*value)).collect();
             directive(&found)

@@ -1,7 +1,7 @@
-//! `mullion man`: the manual.
+//! `mullion man`: manual pages.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::fs;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Command};
@@ -15,33 +15,31 @@ use crate::cli::outcome::Outcome;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "mullion man | man -l -    reads the page of mullion itself\n\
     mullion man ~/.local/share/man/man1    installs all pages: man mullion, man mullion-check")]
-pub struct Manual {
-    /// Directory for a page of each command, made where it is missing; without it, mullion's own page is printed
+pub struct ManArgs {
+    /// Directory for one page of each command, created if it does not exist; without it, mullion's own page is printed
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }
 
 /// Prints the first page, or writes them all.
-pub fn run(args: &Manual, program: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &ManArgs, program: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let pages = pages(program);
     if let Some(directory) = &args.directory {
-        let advice = || format!("{}: cannot write the manual; name a directory of yours", directory.display());
-        write(&pages, directory).with_context(advice)?;
-        io.say(format_args!("{} written to {}", counted(pages.len(), "page"), directory.display()))?;
+        let hint =
+            || format!("{}: cannot write the manual; name a directory that you can write to", directory.display());
+        let written = fs::create_dir_all(directory)
+            .and_then(|()| pages.iter().try_for_each(|page| page.generate_to(directory).map(drop)));
+        written.with_context(hint)?;
+        io.eprintln(format_args!("{} written to {}", counted(pages.len(), "page"), directory.display()))?;
     } else if let Some(first) = pages.first() {
         first.render(io.stdout)?;
     }
     Ok(Outcome::Clean)
 }
 
-fn write(pages: &[Man], directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    pages.iter().try_for_each(|page| page.generate_to(directory).map(drop))
-}
-
 /// The page of `program`, and one of each command.
-pub fn pages(program: Command) -> Vec<Man> {
-    // `help` is for the terminal: there is a page of what it would show.
+fn pages(program: Command) -> Vec<Man> {
+    // `help` is for the terminal: the pages contain what it shows.
     let mut program = program.disable_help_subcommand(true);
     program.build();
     let mut pages = Vec::new();
@@ -50,12 +48,8 @@ pub fn pages(program: Command) -> Vec<Man> {
 }
 
 fn add(command: &Command, pages: &mut Vec<Man>) {
-    pages.push(page(command));
-    command.get_subcommands().filter(|command| !command.is_hide_set()).for_each(|command| add(command, pages));
-}
-
-fn page(command: &Command) -> Man {
-    // An empty date would be no argument at all, and what follows would stand in its place.
+    // An empty date would be no argument, and the next one would take its place.
     let source = format!("mullion {}", env!("CARGO_PKG_VERSION"));
-    Man::new(command.clone()).date(" ").source(source).manual("Mullion")
+    pages.push(Man::new(command.clone()).date(" ").source(source).manual("Mullion"));
+    command.get_subcommands().filter(|command| !command.is_hide_set()).for_each(|command| add(command, pages));
 }

@@ -1,26 +1,35 @@
-//! The command line: one definition (`Cli`), one file per command, exit codes stated once (`Outcome`).
+//! The command line: its definition (`Cli`), one file per command, and the exit codes (`Outcome`).
 //!
 //! Commands are functions from their arguments and an `Io` to an `Outcome`, so that tests call them in-process.
 
 pub mod check;
-pub mod command_line;
-pub mod compat;
-pub mod completions;
-pub mod documents;
-pub mod explain;
-pub mod image;
-pub mod input;
-pub mod io_handles;
-pub mod knowledge;
-pub mod kubectl;
-pub mod man;
+mod command_line;
+mod compat;
+mod completions;
+mod documents;
+mod explain;
+mod image;
+mod input;
+mod io_handles;
+mod kubectl;
+mod man;
 pub mod mutate;
-pub mod outcome;
+mod outcome;
+mod output_format;
 pub mod policy;
-pub mod policy_files;
-pub mod progress;
-pub mod registry;
-pub mod rules;
-pub mod run;
-pub mod usage_error;
-pub mod withdraw;
+mod policy_files;
+mod progress;
+mod registry;
+mod review_sources;
+mod rules;
+mod run;
+mod withdraw;
+
+pub use check::{CheckArgs, FailOnFinding, FindingsFormat};
+pub use command_line::{Cli, Command};
+pub use input::Inputs;
+pub use io_handles::Io;
+pub use mutate::MutateArgs;
+pub use outcome::Outcome;
+pub use review_sources::ReviewSourceArgs;
+pub use run::run;

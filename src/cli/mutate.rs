@@ -1,50 +1,47 @@
-//! `mullion mutate`: the input as the webhook would leave it.
+//! `mullion mutate`: the input with the changes of the webhook.
 
 use std::io;
 
 use clap::Args;
 use json_patch::PatchOperation;
-use mullion_engine::admission::response::Denial;
-use mullion_manifest::edit::replacement::Replacement;
-use mullion_manifest::edit::text_patch;
-use mullion_manifest::edit::text_patch::ObjectPatch;
+use mullion_engine::admission::Denial;
+use mullion_manifest::edit::{ObjectPatch, Replacement, text_patch};
 use similar::TextDiff;
 
-use crate::cli::documents::{File, ManifestObject, ManifestWorkload, Parsed, report_skipped};
+use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument, report_skipped};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
-use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
-use crate::report::admission::Admission;
+use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
+use crate::report::Admission;
 
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Exit code: 0; 1 if something is refused, which then stays as it is; 2 for input that cannot be read, and \
-    nothing is printed then."
+    after_help = "Exit code: 0; 1 if an object is denied, which then stays as it is; 2 for input that cannot be read, and \
+    then nothing is printed."
 )]
-pub struct Mutate {
-    /// What to change.
+pub struct MutateArgs {
+    /// Manifests.
     #[command(flatten)]
     pub inputs: Inputs,
-    /// By which policies, in which cluster.
+    /// Policies, and a cluster snapshot.
     #[command(flatten)]
-    pub knowledge: KnowledgeArgs,
-    /// Write placement and repairs into every pod template, for Git and for Helm post-rendering; admission leaves most
-    /// of them to the pods
+    pub sources: ReviewSourceArgs,
+    /// Write placement and repairs into every pod template, for Git and for Helm post-rendering; admission changes most
+    /// of them only in the pods
     #[arg(long)]
     pub templates: bool,
-    /// Print what would change as a unified diff instead
+    /// Print the changes as a unified diff instead
     #[arg(long)]
     pub diff: bool,
 }
 
-/// Prints the changed input. Nothing is printed before everything has been read.
-pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+/// Prints the changed input, after all of it has been read.
+pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let texts = args.inputs.read("mutate", io.stdin)?;
-    let mut knowledge = args.knowledge.load()?;
-    let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
-    knowledge.add_namespaces(&files);
+    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let sources = args.sources.load(&files)?;
 
     texts.report(io)?;
     let mut unreadable = texts.unreadable.len();
@@ -53,15 +50,15 @@ pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         let mut changed = Changed::default();
         unreadable += file.each(|document| {
             match document {
-                Ok(parsed) => changed.document(file, parsed, args, &knowledge),
-                Err(failure) => io.say(failure)?,
+                Ok(parsed) => changed.document(file, parsed, args, &sources),
+                Err(failure) => io.eprintln(failure)?,
             }
             Ok(())
         })?;
         all.push((file, changed));
     }
     if unreadable > 0 {
-        io.say("nothing was changed or printed; correct the input first")?;
+        io.eprintln("nothing was changed or printed; correct the input first")?;
         return Ok(Outcome::Unreadable);
     }
     report_skipped(all.iter().map(|(_, changed)| changed.skipped).sum(), io)?;
@@ -69,9 +66,9 @@ pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Clean;
     let mut stream = Stream::default();
     for (file, changed) in all {
-        for refused in &changed.refused {
+        for unchanged in &changed.unchanged {
             outcome = outcome.max(Outcome::Findings);
-            refused.report(io)?;
+            unchanged.report(io)?;
         }
         let (name, old) = (&file.source.name, file.source.text.as_str());
         let new = text_patch::splice(old, &changed.replacements);
@@ -84,102 +81,117 @@ pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// What becomes of one file.
+/// The changes of one file.
 #[derive(Default)]
 struct Changed {
     replacements: Vec<Replacement>,
-    refused: Vec<Refused>,
-    /// Documents that are no Kubernetes object.
+    unchanged: Vec<Unchanged>,
+    /// Documents that are not a Kubernetes object.
     skipped: usize,
 }
 
-/// What stays as it was, and why.
-struct Refused {
+/// An object or document that stays as it was, with the reasons.
+struct Unchanged {
     what: String,
-    why: Vec<String>,
+    reasons: Vec<String>,
 }
 
 impl Changed {
     /// Adds the document of `file`.
-    fn document(&mut self, file: &File<'_>, parsed: Parsed, args: &Mutate, knowledge: &Knowledge) {
-        self.skipped += parsed.objects().filter(|found| matches!(found, ManifestObject::Skipped)).count();
-        let patches = patches(file, &parsed, args, knowledge, &mut self.refused);
-        // The objects are copies; a large document is not to be edited beside them.
+    fn document(
+        &mut self,
+        file: &ManifestFile<'_>,
+        parsed: ParsedDocument,
+        args: &MutateArgs,
+        sources: &ReviewSources,
+    ) {
+        self.skipped += parsed.objects().filter(|found| matches!(found, ClassifiedObject::Skipped)).count();
+        let patches = patches(file, &parsed, args, sources, &mut self.unchanged);
+        // Frees the objects, which are copies, before the document is edited.
         let document = parsed.document;
         let patches: Vec<ObjectPatch<'_>> =
             patches.iter().map(|(prefix, operations)| ObjectPatch { pointer_prefix: prefix, operations }).collect();
         match text_patch::edit(&file.source.text, &document, &patches) {
             Ok(replacement) => self.replacements.extend(replacement),
-            Err(error) => self.refused.push(Refused {
+            Err(error) => self.unchanged.push(Unchanged {
                 what: format!("{}: the patch cannot be written and the document stays as it is", file.source.name),
-                why: vec![error.to_string()],
+                reasons: vec![error.to_string()],
             }),
         }
     }
 }
 
-/// The patch of each object of a document that is not refused, with the object's pointer.
+/// The patch of each admitted object of a document, with the object's pointer.
 fn patches(
-    file: &File<'_>,
-    parsed: &Parsed,
-    args: &Mutate,
-    knowledge: &Knowledge,
-    refused: &mut Vec<Refused>,
+    file: &ManifestFile<'_>,
+    parsed: &ParsedDocument,
+    args: &MutateArgs,
+    sources: &ReviewSources,
+    unchanged: &mut Vec<Unchanged>,
 ) -> Vec<(String, Vec<PatchOperation>)> {
     let mut patches = Vec::new();
     for found in parsed.objects() {
-        let ManifestObject::Workload(workload) = found else { continue };
-        match patch(&workload, args, knowledge) {
+        let ClassifiedObject::Workload(workload) = found else { continue };
+        match patch(&workload, args, sources) {
             Ok(operations) => patches.push((workload.object.pointer_prefix.clone(), operations)),
-            Err(denial) => refused.push(Refused::new(file, &workload, &args.inputs.namespace, &denial)),
+            Err(denial) => unchanged.push(Unchanged::denied(file, &workload, &args.inputs.namespace, &denial)),
         }
     }
     patches
 }
 
-/// The webhook's patch, unless either of its endpoints refuses.
-fn patch(workload: &ManifestWorkload<'_>, args: &Mutate, knowledge: &Knowledge) -> Result<Vec<PatchOperation>, Denial> {
+/// The webhook's patch, unless one of its endpoints denies the object.
+fn patch(
+    workload: &ManifestWorkload<'_>,
+    args: &MutateArgs,
+    sources: &ReviewSources,
+) -> Result<Vec<PatchOperation>, Denial> {
     let mut request = workload.creation(&args.inputs.namespace);
     request.into_templates = args.templates;
-    let Admission { denial, patch, .. } = Admission::new(&request, &knowledge.snapshot, &knowledge.policies);
+    let Admission { denial, patch, .. } = Admission::new(&request, &sources.snapshot, &sources.policies);
     denial.map_or(Ok(patch), Err)
 }
 
-impl Refused {
-    fn new(file: &File<'_>, workload: &ManifestWorkload<'_>, default_namespace: &str, denial: &Denial) -> Self {
+impl Unchanged {
+    fn denied(
+        file: &ManifestFile<'_>,
+        workload: &ManifestWorkload<'_>,
+        default_namespace: &str,
+        denial: &Denial,
+    ) -> Self {
         let at = file.line_column(workload.object.span.start);
         let name = workload.name(default_namespace);
-        let what = format!("{}:{}:{}: {name} is refused and stays as it is", file.source.name, at.line, at.column);
+        let what = format!("{}:{}:{}: {name} is denied and stays as it is", file.source.name, at.line, at.column);
         let causes = denial.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message));
-        let mut why: Vec<String> = causes.collect();
-        if why.is_empty() {
-            why.push(denial.message.clone());
+        let mut reasons: Vec<String> = causes.collect();
+        if reasons.is_empty() {
+            reasons.push(denial.message.clone());
         }
-        Self { what, why }
+        Self { what, reasons }
     }
 
     fn report(&self, io: &mut Io<'_>) -> io::Result<()> {
-        io.say(format_args!("{}:", self.what))?;
-        self.why.iter().try_for_each(|why| io.say(format_args!("  {why}")))
+        io.eprintln(format_args!("{}:", self.what))?;
+        self.reasons.iter().try_for_each(|reason| io.eprintln(format_args!("  {reason}")))
     }
 }
 
 /// Several files as one stream of documents.
 #[derive(Default)]
 struct Stream {
-    /// Something other than white space was written, and this is how it ended.
+    /// The end of the output, if something other than white space was written.
     tail: Option<Tail>,
 }
 
 #[derive(Clone, Copy)]
 struct Tail {
-    /// Its last line is ended.
+    /// Whether the last line has a line break.
     ended: bool,
-    /// By this.
+    /// The line break of the text.
     line_break: &'static str,
-    /// A marker already stands at the end.
+    /// Whether the last line is a marker.
     marked: bool,
-    /// So far all was JSON, of which values may follow each other without a marker.
+    /// Whether everything was JSON so far: JSON values may follow each other without a marker.
     json: bool,
 }
 
@@ -206,7 +218,7 @@ impl Stream {
 }
 
 impl Tail {
-    /// How `text` ends; `None` if it holds nothing. `json`: whether all before it was JSON.
+    /// The end of `text`; `None` if it is empty. `json`: whether everything before it was JSON.
     fn of(text: &str, json: bool) -> Option<Self> {
         let content = text.trim_start_matches('\u{feff}').trim();
         let last = content.lines().next_back()?;
@@ -219,17 +231,17 @@ impl Tail {
     }
 }
 
-/// What must stand between a document and `text` for the two to stay two.
+/// The marker that must separate a document from `text`.
 fn marker_before(text: &str) -> Option<&'static str> {
     for (at, line) in text.lines().enumerate() {
         if line == "---" || line.starts_with("--- ") {
             return None;
         }
         if line.starts_with('%') {
-            // Directives may follow the end of a document only.
+            // Directives may only follow the end of a document.
             return Some("...");
         }
-        // A blank first line could become part of a block scalar that ends the document before; a comment ends that.
+        // A blank first line could become part of a block scalar at the end of the document before; a comment ends it.
         if !line.starts_with('#') && (at == 0 || !line.trim().is_empty()) {
             return Some("---");
         }

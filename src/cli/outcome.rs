@@ -1,13 +1,13 @@
-//! How a command ended: its exit code.
+//! Exit codes of commands.
 
 use std::process::ExitCode;
 
-/// How a command ended: its exit code. The highest that applies wins, so they are ordered.
+/// The exit code of a command. The highest that applies wins, so they are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// 0: nothing to report.
     Clean,
-    /// 1: findings at `--fail-on`, or a refused document.
+    /// 1: findings at `--fail-on`, or a denied object.
     Findings,
     /// 2: unreadable or malformed input, or wrong usage.
     Unreadable,

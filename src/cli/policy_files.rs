@@ -1,50 +1,44 @@
-//! Policy files as arguments name them: read in one way and refused in one way, whichever command asks.
+//! Policy files that arguments name: reading them, and the error about them, for all commands.
 
 use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
 use mullion_engine::model::text::counted;
-use mullion_manifest::problem::Problem;
-use mullion_policy::manifests::unpacked;
-use mullion_policy::policy_file::{MAX_FILE, PolicyFile, PolicyFiles};
-use mullion_policy::policy_set::PolicySet;
+use mullion_manifest::Problem;
+use mullion_policy::{MAX_FILE, PolicyFile, PolicyFiles, PolicySet, unpack_manifests};
 
-use crate::cli::usage_error::UsageError;
+use crate::cli::input::{check_stdin_once, is_stdin};
 use crate::policy_files::directory;
 use crate::report::STDIN;
 
-/// Reads policy files, directories of them, and manifests of ConfigMaps that hold some.
-pub fn read(paths: &[PathBuf]) -> PolicyFiles {
+/// Reads policy files, directories of them, and manifests of ConfigMaps that contain some.
+pub(crate) fn read(paths: &[PathBuf]) -> PolicyFiles {
     unpack(directory::read(paths))
 }
 
-/// As [`read`], with `-` for standard input.
-pub fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<PolicyFiles> {
-    let (dashes, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        paths.iter().cloned().partition(|path| path.as_os_str() == "-");
+/// Like [`read`], with `-` for standard input.
+pub(crate) fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<PolicyFiles> {
+    check_stdin_once(command, paths)?;
+    let (dashes, others): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(|path| is_stdin(path));
     let mut files = if others.is_empty() { PolicyFiles::default() } else { directory::read(&others) };
-    match dashes.len() {
-        0 => {}
-        1 => {
-            let mut bytes = Vec::new();
-            // One byte more than the limit: the loader says so.
-            stdin.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
-            files.texts.push(PolicyFile { name: STDIN.to_owned(), bytes });
-        }
-        _ => return Err(UsageError(format!("{command}: standard input (-) can be read only once")).into()),
+    if !dashes.is_empty() {
+        let mut bytes = Vec::new();
+        // One byte more than the limit, which the loader reports.
+        stdin.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+        files.texts.push(PolicyFile { name: STDIN.to_owned(), bytes });
     }
     Ok(unpack(files))
 }
 
 fn unpack(mut files: PolicyFiles) -> PolicyFiles {
-    files.texts = files.texts.into_iter().flat_map(unpacked).collect();
+    files.texts = files.texts.into_iter().flat_map(unpack_manifests).collect();
     files.texts.sort_unstable();
     files
 }
 
-/// The policies of all `paths` together; of none, the built-in ones. Fails with every problem there is.
-pub fn load(paths: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
+/// The policies of all `paths` together; without paths, the built-in ones. The error contains every problem.
+pub(crate) fn load(paths: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
     if paths.is_empty() {
         return Ok(PolicySet::built_in());
     }
@@ -53,7 +47,7 @@ pub fn load(paths: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
 
 /// Everything that is wrong with a set of policies.
 #[derive(Debug, Clone)]
-pub struct BadPolicies {
+pub(crate) struct BadPolicies {
     problems: Vec<Problem>,
     paths: Vec<PathBuf>,
 }

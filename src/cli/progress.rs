@@ -1,11 +1,11 @@
-//! A line of stderr that counts.
+//! A progress line on stderr.
 
 use std::io;
 use std::io::IsTerminal as _;
 
 use crate::cli::io_handles::Io;
 
-/// Shown where somebody may look at it: on a terminal.
+/// A progress line, shown only on a terminal.
 pub(crate) struct Progress {
     what: &'static str,
     terminal: bool,
@@ -13,12 +13,12 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Counts `what`: `images asked for`.
+    /// Counts `what`: `images looked up`.
     pub(crate) fn new(what: &'static str) -> Self {
         Self { what, terminal: io::stderr().is_terminal(), shown: false }
     }
 
-    /// Shows how far it is. One alone is not counted.
+    /// Shows the progress, unless there is only one item.
     pub(crate) fn at(&mut self, io: &mut Io<'_>, done: usize, all: usize) -> io::Result<()> {
         if self.terminal && all > 1 {
             self.shown = true;
@@ -28,10 +28,10 @@ impl Progress {
         Ok(())
     }
 
-    /// Takes the line away: what follows starts one.
+    /// Clears the line, so that the next output starts on it.
     pub(crate) fn end(&mut self, io: &mut Io<'_>) -> io::Result<()> {
         if std::mem::take(&mut self.shown) {
-            // Blanks over the text, and back.
+            // Overwrites the text with blanks and returns to the start.
             write!(io.stderr, "\r{:60}\r", "")?;
         }
         Ok(())

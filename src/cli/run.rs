@@ -24,19 +24,19 @@ where
 {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     let caller = args.first().map_or(Caller::Shell, |program| Caller::of(program));
-    // What kubectl asks is no command line: its last word may be half a one.
+    // The words of a completion request are not a command line: the last one may be incomplete.
     let command = match (caller != Caller::Completion).then(|| parse(caller, &args)).transpose() {
         Ok(command) => command,
         Err(error) => {
             let failed = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
-            // Help and version were asked for and go to stdout; everything else is wrong usage.
+            // Help and version go to stdout; everything else is wrong usage.
             let outcome = if error.use_stderr() || failed { Outcome::Unreadable } else { Outcome::Clean };
             return outcome.into();
         }
     };
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let colour_stdout = io_handles::colour(&stdout);
-    // Not locked: the servers log from other threads, which would wait for ever.
+    // Not locked: the servers log from other threads, which would wait forever.
     let mut stdout = BufWriter::new(stdout);
     let mut stderr = stderr;
     let mut io = Io { stdin: &mut io::stdin(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout };
@@ -47,18 +47,18 @@ where
     let result = result.and_then(|outcome| Ok(io.stdout.flush().map(|()| outcome)?));
     match result {
         Ok(outcome) => outcome.into(),
-        // `mullion check … | head`: the reader has seen enough.
+        // `mullion check … | head` closes the pipe early.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to tell it to if stderr fails as well.
-            drop(format!("{error:#}").lines().try_for_each(|line| io.say(line)));
+            // If stderr fails as well, there is no other place to report.
+            drop(format!("{error:#}").lines().try_for_each(|line| io.eprintln(line)));
             Outcome::Unreadable.into()
         }
     }
 }
 
 fn parse(caller: Caller, args: &[OsString]) -> Result<Command, clap::Error> {
-    let matches = Cli::command().bin_name(caller.typed()).try_get_matches_from(args)?;
+    let matches = Cli::command().bin_name(caller.usage_name()).try_get_matches_from(args)?;
     Cli::from_arg_matches(&matches).map(|cli| cli.command)
 }
 

@@ -1,6 +1,6 @@
-//! `mullion withdraw`: everything of Mullion off the nodes of a cluster; the chart's pre-delete Job.
+//! `mullion withdraw`: removes Mullion's labels and taints from the nodes of a cluster; the chart's pre-delete Job.
 //!
-//! The rights it needs stand in [`crate::controller::withdraw`].
+//! [`crate::controller::withdraw`] lists the rights that it needs.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,78 +9,77 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use jiff::SignedDuration;
-use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::NodeSettings;
 use mullion_engine::model::text::counted;
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::check::Output;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_format::OutputFormat;
 use crate::cli::policy_files;
 use crate::cli::progress::Progress;
 use crate::cluster::connect;
-use crate::controller::withdraw::users::ClassUsers;
 use crate::controller::withdraw::{
-    ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport, undo, withdraw,
+    ClassUsers, ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport, undo, withdraw,
 };
-use crate::server::tls::certificate::install_crypto;
+use crate::server::tls::install_crypto;
 use crate::shutdown_signals::Signals;
 
-/// How many nodes and leftovers are named in text; JSON has all.
+/// The number of nodes and remainders that text shows; JSON contains all.
 const SHOWN: usize = 20;
 
 /// Arguments of `withdraw`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Controllers stop changing nodes, RuntimeClasses and pods until --undo, until ConfigMap \
-    mullion-state is deleted, or until they are installed anew.\n\nExit code: 0 done, or nothing to do; 1 something stayed that should have gone; 2 nothing could be done.")]
-pub struct Withdraw {
+    mullion-state is deleted, or until they are installed again.\n\nExit code: 0 done, or nothing to do; 1 something remains that should have been removed; 2 nothing could be done.")]
+pub struct WithdrawArgs {
     /// Kubeconfig of the cluster; without it, the service account of the pod
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Directory with the policies that were in force, where their taint is another than the built-in one and
-    /// ConfigMap mullion-state is gone: a taint goes only if one of these knows it. May be given several times
+    /// Directory with the policies that were in use. Needed if their taint differs from the built-in one and ConfigMap
+    /// mullion-state is gone: only known taints are removed. May be given more than once
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
-    /// The one namespace with controllers to stop; without it, every namespace with a lease or a state of Mullion's
+    /// Stop only the controllers of this namespace. Default: every namespace with a lease or a state of Mullion
     #[arg(long, value_name = "NS")]
     pub lease_namespace: Option<String>,
-    /// Only say what would be done
+    /// Only print what would be done
     #[arg(long)]
     pub dry_run: bool,
     /// Let controllers work again
     #[arg(long)]
     pub undo: bool,
-    /// When to give up: 90s, 5m, 1h
+    /// Time limit: 90s, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
-    /// How the answer is written; JSON is one object per line
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    /// Output format; JSON is one object per line
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed: SignedDuration = text.parse().map_err(|error| format!("{error}; write 90s, 5m or 1h"))?;
     let positive = Duration::try_from(parsed).ok().filter(|duration| !duration.is_zero());
-    positive.ok_or_else(|| "it must be longer than no time".to_owned())
+    positive.ok_or_else(|| "it must be longer than 0s".to_owned())
 }
 
-/// Withdraws, or undoes that.
-pub fn run(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+/// Withdraws Mullion from the cluster, or undoes that.
+pub(crate) fn run(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     install_crypto();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the async runtime")?.block_on(start(args, io))
 }
 
-/// Why it ended early.
+/// Why the command ended early.
 #[derive(Clone, Copy)]
 enum Early {
     Interrupted,
     Late,
 }
 
-async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let policies = policies(args, io)?;
     let client = connect::client(args.kubeconfig.as_deref()).await?;
@@ -88,10 +87,10 @@ async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let stop = CancellationToken::new();
     let mut progress = Progress::new("nodes");
     let mut show = |progressed| {
-        // What cannot be shown is no reason to stop.
+        // Progress that cannot be shown is no reason to stop.
         match progressed {
             WithdrawProgress::Nodes { done, all } => progress.at(io, done, all).ok(),
-            WithdrawProgress::Note(note) => progress.end(io).and_then(|()| io.say(note)).ok(),
+            WithdrawProgress::Note(note) => progress.end(io).and_then(|()| io.eprintln(note)).ok(),
         };
     };
     let mut early = None;
@@ -117,35 +116,35 @@ async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     };
     progress.end(io)?;
     match args.output {
-        Output::Text => text(args, &report, io)?,
-        Output::Json => lines(args, &report, io)?,
+        OutputFormat::Text => text(args, &report, io)?,
+        OutputFormat::Json => lines(args, &report, io)?,
     }
     match early {
-        Some(Early::Interrupted) => io.say("interrupted; run mullion withdraw again for the rest")?,
+        Some(Early::Interrupted) => io.eprintln("interrupted; run mullion withdraw again for the rest")?,
         Some(Early::Late) => {
             let seconds = args.timeout.as_secs_f64();
-            io.say(format_args!("not done within {seconds} s; run it again, with a longer --timeout"))?;
+            io.eprintln(format_args!("not done within {seconds} s; run it again, with a longer --timeout"))?;
         }
         None => {}
     }
     Ok(if report.left.is_empty() && early.is_none() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// Policies only say which taints are Mullion's: bad ones must not keep an uninstallation from going on.
-fn policies(args: &Withdraw, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings>> {
+/// Policies only identify Mullion's taints: bad ones must not stop an uninstallation.
+fn policies(args: &WithdrawArgs, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings>> {
     if args.policies.is_empty() {
         return Ok(Vec::new());
     }
     match policy_files::load(&args.policies) {
         Ok(set) => Ok(vec![set.nodes]),
         Err(bad) => {
-            io.say(format_args!("{bad}; going on without these policies"))?;
+            io.eprintln(format_args!("{bad}; continuing without these policies"))?;
             Ok(Vec::new())
         }
     }
 }
 
-fn text(args: &Withdraw, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
+fn text(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
     let would = if args.dry_run { "would be " } else { "" };
     for (namespace, status) in &report.controllers {
         writeln!(io.stdout, "namespace {namespace}: {}", status_text(*status))?;
@@ -172,7 +171,7 @@ fn text(args: &Withdraw, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result
     more(io, report.left.len())
 }
 
-/// Whether nothing of Mullion was found: it was never installed, or this is another cluster than was meant.
+/// Whether there is nothing of Mullion: it was never installed, or this is the wrong cluster.
 fn is_nothing(report: &WithdrawReport) -> bool {
     let never = report.controllers.values().all(|status| *status == ControllerStatus::NeverWorked);
     never && report.cleaned.is_empty() && report.classes.is_empty() && report.left.is_empty()
@@ -207,8 +206,8 @@ fn class_text(ClassUsers { named_by, names }: &ClassUsers, would: &str) -> Strin
     format!("stays, named by {}{more}", named_by.join(", "))
 }
 
-/// An object per controller, node, RuntimeClass and leftover, and a summary at the end.
-fn lines(args: &Withdraw, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
+/// An object per controller, node, RuntimeClass and remainder, and a summary at the end.
+fn lines(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
     let WithdrawReport { controllers, nodes, cleaned, classes, left } = report;
     for (namespace, status) in controllers {
         writeln!(io.stdout, "{}", json!({"type": "controller", "namespace": namespace, "controller": status}))?;
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_a_class_is_said() {
+    fn a_class_that_stays_is_shown_with_its_users() {
         let users = |named_by: &[&str], names| ClassUsers {
             named_by: named_by.iter().map(|&name| name.to_owned()).collect(),
             names,
@@ -269,7 +268,7 @@ mod tests {
         assert_eq!(class_text(&users(&["Pod a/b"], 3), ""), "stays, named by Pod a/b and 2 others");
     }
 
-    /// What `arguments` have written about a report.
+    /// The output about a report with `arguments`.
     fn shown(arguments: &[&str], report: &WithdrawReport) -> String {
         let cli =
             crate::cli::command_line::Cli::try_parse_from(["mullion", "withdraw"].iter().chain(arguments)).unwrap();
@@ -278,8 +277,8 @@ mod tests {
         let stdin = &mut io::empty();
         let io = &mut Io { stdin, stdout: &mut stdout, stderr: &mut io::sink(), colour_stdout: false };
         match args.output {
-            Output::Text => text(&args, report, io).unwrap(),
-            Output::Json => lines(&args, report, io).unwrap(),
+            OutputFormat::Text => text(&args, report, io).unwrap(),
+            OutputFormat::Json => lines(&args, report, io).unwrap(),
         }
         String::from_utf8(stdout).unwrap()
     }
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_that_is_said() {
+    fn an_empty_cluster_is_reported() {
         let mut report = WithdrawReport {
             controllers: controller("a", ControllerStatus::NeverWorked),
             nodes: 5,
@@ -303,7 +302,7 @@ mod tests {
         let end = "there is nothing to withdraw\n";
         assert_eq!(shown(&[], &report), format!("{words}nodes: 0 of 5 freed of Mullion\n{end}"));
         assert_eq!(shown(&["--dry-run"], &report), format!("{words}nodes: 0 of 5 would be freed of Mullion\n{end}"));
-        // A node that a controller of long ago left, and a controller that has nothing left to do.
+        // A node that an earlier controller left behind, and a controller that has nothing left to do.
         report.cleaned = cleaned("w1", &["label a"]);
         assert!(!shown(&[], &report).contains("nothing"));
         let controllers = controller("a", ControllerStatus::Stopped);
@@ -312,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_what_was_done_and_what_is_left() {
-        let left = |n| Remainder { what: format!("node w{n}"), why: "refused".to_owned(), help: "ask".to_owned() };
+    fn the_text_shows_what_was_done_and_what_remains() {
+        let left = |n| Remainder { what: format!("node w{n}"), why: "rejected".to_owned(), help: "ask".to_owned() };
         let report = WithdrawReport {
             controllers: controller("mullion", ControllerStatus::Stopped),
             nodes: 9,
@@ -329,7 +328,7 @@ mod tests {
                 "namespace mullion: the controller has stopped",
                 "nodes: 1 of 9 freed of Mullion",
                 "RuntimeClass c: deleted",
-                "left: node w0: refused; ask",
+                "left: node w0: rejected; ask",
             ]
         );
         assert_eq!(done.lines().last(), Some("  and 2 more, shown by -o json"));

@@ -6,7 +6,7 @@ use anyhow::{Context as _, anyhow};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use crate::cluster::watch;
+use crate::cluster::watch::{SILENCE, client_with};
 
 /// A client for the cluster of the kubeconfig's current context; without a file, for the cluster this pod runs in.
 pub(crate) async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
@@ -21,7 +21,7 @@ pub(crate) async fn client_without_retries(kubeconfig: Option<&Path>) -> anyhow:
 }
 
 fn client_from(config: Config) -> anyhow::Result<Client> {
-    watch::client(config).context("cannot make a client for the cluster")
+    client_with(config, SILENCE).context("cannot make a client for the cluster")
 }
 
 async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {

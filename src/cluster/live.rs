@@ -12,22 +12,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::cluster::node_labels::NodeParts;
-use mullion_engine::model::cluster::nodes::{Node, Nodes};
-use mullion_engine::model::cluster::runtime_class::RuntimeClass;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::image::platform::KnownImages;
-use mullion_engine::model::operating_system::Os;
-use mullion_snapshot::objects;
-use mullion_snapshot::objects::{Map, NodeSpec, NodeStatus};
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, NodeParts, Nodes, RuntimeClass, Taint};
+use mullion_engine::model::image::KnownImages;
+use mullion_snapshot::{LabelMap, NodeSpec, NodeStatus, objects};
 use serde::{Deserialize, Deserializer};
 use tokio::sync::watch as channel;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::cluster::state::document::{MAX_SEEN, Seen, State};
+use crate::cluster::state::{MAX_SEEN, MullionState, NodeHistory, StateReceiver};
 use crate::cluster::watch;
 
 /// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
@@ -45,28 +39,25 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const TEMPORARY_TAINTS: [&str; 3] =
     ["ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cloudprovider.kubernetes.io/"];
 
-/// ConfigMap `mullion-state`, as it changes; `None` until it was read.
-type StateReceiver = channel::Receiver<Option<Arc<State>>>;
-
 /// The watched snapshot. Dropping it ends the watches.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveSnapshot {
     /// The latest snapshot; empty, with `nodes: None`, until all three kinds have been read once.
     pub snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     ready: channel::Receiver<bool>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
-impl Live {
+impl LiveSnapshot {
     /// Starts watching nodes, RuntimeClasses and namespaces (`list`, `watch` on each). Returns at once: see
-    /// [`Live::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
+    /// [`LiveSnapshot::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
     ///
     /// Taints and builds seen before come from `state`; without such a state, from what this process saw.
     pub fn start(client: Client, state: StateReceiver) -> Self {
         let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
         let (ready_sender, ready) = channel::channel(false);
         let task = tokio::spawn(follow(client, state, Arc::clone(&snapshot), ready_sender));
-        Self { snapshot, ready, task }
+        Self { snapshot, ready, _task: AbortOnDropHandle::new(task) }
     }
 
     /// The latest snapshot.
@@ -91,18 +82,12 @@ impl Live {
         while ready.changed().await.is_ok() {}
     }
 
-    /// Waits until [`Live::ready`]; forever, if the cluster never answers.
+    /// Waits until [`LiveSnapshot::ready`]; forever, if the cluster never answers.
     pub async fn synced(&self) {
         // An error means that the task has ended: then the snapshot will never be ready.
         if self.ready.clone().wait_for(|ready| *ready).await.is_err() {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -129,8 +114,8 @@ pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Object
         resource_version: Option<String>,
         creation_timestamp: Option<Time>,
         deletion_timestamp: Option<Time>,
-        labels: Option<Map>,
-        annotations: Option<Map>,
+        labels: Option<LabelMap>,
+        annotations: Option<LabelMap>,
         owner_references: Option<Vec<OwnerReference>>,
     }
     let slim = Slim::deserialize(from)?;
@@ -236,7 +221,7 @@ struct Gathered {
     classes: Collection<RuntimeClass>,
     namespaces: Collection<Namespace>,
     /// From `mullion-state`, if it exists; else what Windows nodes had while this process ran.
-    seen: Seen,
+    seen: NodeHistory,
     /// Whether `seen` comes from `mullion-state`.
     has_state: bool,
     /// Whether Mullion is withdrawn: its RuntimeClasses will be deleted, so pods should not get one.
@@ -245,7 +230,7 @@ struct Gathered {
 
 impl Gathered {
     /// Applies `mullion-state`; returns whether that changes anything. If it no longer exists, the last one is remembered.
-    fn apply_state(&mut self, state: Option<&State>) -> bool {
+    fn apply_state(&mut self, state: Option<&MullionState>) -> bool {
         let stored = state.filter(|state| state.found);
         self.has_state = stored.is_some();
         let withdrawn = stored.is_some_and(|state| state.withdrawn.is_some());
@@ -302,16 +287,11 @@ fn is_lasting(taint: &Taint) -> bool {
 }
 
 /// Objects of one kind by name. A repeated list replaces all objects at its end.
+#[derive(Default)]
 pub(crate) struct Collection<T> {
     pub(crate) entries: BTreeMap<String, T>,
     arriving: BTreeMap<String, T>,
     pub(crate) complete: bool,
-}
-
-impl<T> Default for Collection<T> {
-    fn default() -> Self {
-        Self { entries: BTreeMap::new(), arriving: BTreeMap::new(), complete: false }
-    }
 }
 
 impl<T: PartialEq> Collection<T> {
@@ -369,7 +349,7 @@ mod tests {
             ready_sender.send_replace(true);
             wait.await.ok();
         });
-        let live = Live { snapshot: Arc::default(), ready, task };
+        let live = LiveSnapshot { snapshot: Arc::default(), ready, _task: AbortOnDropHandle::new(task) };
         live.synced().await;
         let ended = live.ended();
         tokio::pin!(ended);
@@ -451,9 +431,9 @@ mod tests {
         gathered.snapshot().seen_taints.iter().map(ToString::to_string).collect()
     }
 
-    fn state(taints: &[&str]) -> State {
+    fn state(taints: &[&str]) -> MullionState {
         let taints = taints.iter().map(|taint| Taint::parse(taint).unwrap()).collect();
-        State { found: true, seen: Seen { taints, ..Seen::default() }, ..State::default() }
+        MullionState { found: true, seen: NodeHistory { taints, ..NodeHistory::default() }, ..MullionState::default() }
     }
 
     #[test]
@@ -464,7 +444,8 @@ mod tests {
         let ours = |gathered: &mut Gathered| {
             gathered.snapshot().runtime_classes.unwrap().into_values().any(|class| class.ours)
         };
-        let mut state = State { found: true, withdrawn: Some("2026-01-01T00:00:00Z".to_owned()), ..State::default() };
+        let mut state =
+            MullionState { found: true, withdrawn: Some("2026-01-01T00:00:00Z".to_owned()), ..MullionState::default() };
         assert!(ours(&mut gathered));
         assert!(gathered.apply_state(Some(&state)) && !gathered.apply_state(Some(&state)));
         assert!(!ours(&mut gathered));
@@ -495,12 +476,12 @@ mod tests {
     #[test]
     fn without_a_config_map_the_process_remembers() {
         let mut gathered = Gathered::default();
-        for nothing in [None, Some(State::default())] {
+        for nothing in [None, Some(MullionState::default())] {
             assert!(!gathered.apply_state(nothing.as_ref()));
         }
         gathered.apply_state(Some(&state(&["sku=win:NoSchedule"])));
         // Deleted, or no longer readable: the last state stays, and later taints are added.
-        assert!(!gathered.apply_state(Some(&State::default())));
+        assert!(!gathered.apply_state(Some(&MullionState::default())));
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         seen(&mut gathered);
         gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);

@@ -9,8 +9,8 @@
 //! garbage collector treats an owner in another namespace as deleted.
 //!
 //! An existing object without our reference gets it with the next write. If the admission plugin
-//! `OwnerReferencesPermissionEnforcement` is on, as on OpenShift, that requires the right to `delete` the object; an owner
-//! in a creation requires none, and `blockOwnerDeletion`, which would, is omitted (`Validate` in
+//! `OwnerReferencesPermissionEnforcement` is on, as on OpenShift, that requires the right to `delete` the object. An
+//! owner that is set at creation does not, as long as `blockOwnerDeletion` is unset, so it is unset (`Validate` in
 //! `plugin/pkg/admission/gc/gc_admission.go`). So a rejected reference is no reason to stop: the object is written without
 //! it, and new objects are created with an owner.
 
@@ -20,7 +20,7 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::PostParams;
 use kube::{Api, Client};
-use mullion_snapshot::objects::MANAGED_BY;
+use mullion_snapshot::MANAGED_BY;
 
 /// The prefix of a ServiceAccount's user name, `system:serviceaccount:NAMESPACE:NAME`.
 const USER_PREFIX: &str = "system:serviceaccount:";
@@ -28,7 +28,7 @@ const KIND: &str = "ServiceAccount";
 
 /// The owner of objects that this process creates. Clones share the last answer of the API server.
 #[derive(Debug, Clone)]
-pub struct Owner(Source);
+pub(crate) struct Owner(Source);
 
 #[derive(Debug, Clone)]
 enum Source {
@@ -55,12 +55,12 @@ enum Answer {
 
 impl Owner {
     /// No owner: the objects stay until somebody deletes them.
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(Source::Known(None))
     }
 
     /// The ServiceAccount among these owners of another object of Mullion's; no owner if there is none.
-    pub fn among(references: &[OwnerReference]) -> Self {
+    pub(crate) fn among(references: &[OwnerReference]) -> Self {
         let found = references.iter().find(|reference| is_service_account(reference));
         Self(Source::Known(found.map(|found| reference(&found.name, &found.uid))))
     }
@@ -76,7 +76,7 @@ impl Owner {
 
     /// The reference for an object that is created now. Each call asks the API server: the ServiceAccount can be deleted and
     /// created again while the process runs. An error can be temporary.
-    pub async fn reference(&self) -> kube::Result<Option<OwnerReference>> {
+    pub(crate) async fn reference(&self) -> kube::Result<Option<OwnerReference>> {
         let cluster = match &self.0 {
             Source::Known(known) => return Ok(known.clone()),
             Source::Cluster(cluster) => cluster,
@@ -115,7 +115,7 @@ impl Owner {
     }
 
     /// The owners that an object with the owners `present` should have; `None` if they are correct.
-    pub async fn corrected(&self, present: &[OwnerReference]) -> kube::Result<Option<Vec<OwnerReference>>> {
+    pub(crate) async fn corrected(&self, present: &[OwnerReference]) -> kube::Result<Option<Vec<OwnerReference>>> {
         let last = match &self.0 {
             Source::Cluster(cluster) => cluster.last(),
             Source::Known(_) => Answer::None,

@@ -5,7 +5,7 @@
 //!   are used from then on;
 //! - a watch that cannot be resumed is started again, with a list: after a 410 as the status of the response instead of in
 //!   an event, and after six failures in a row (a server restored from a backup has no version so high);
-//! - a request without a response fails, by the timeouts of the [`client`]. A timeout on events would not work: bookmarks are
+//! - a request without a response fails, by the timeouts of [`client_with`]. A timeout on events would not work: bookmarks are
 //!   not events, and a kind that rarely changes has no other for hours;
 //! - its [`WatchHealth`] is updated.
 
@@ -16,21 +16,21 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, stream};
 use kube::client::ClientBuilder;
 use kube::runtime::watcher;
-use kube::runtime::watcher::{Config, Event, InitialListStrategy, ListSemantic};
+use kube::runtime::watcher::{Config, Event, InitialListStrategy};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 use tower::BoxError;
 use tower::util::MapFutureLayer;
 
 use crate::cluster::backoff::Backoff;
-use crate::telemetry::error_text::in_words;
-use crate::telemetry::watch_health::WatchHealth;
+use crate::telemetry::{WatchHealth, in_words};
 
 /// How long the API server may send nothing on a connection that waits for it. Longer than the 295 s after which kube's
 /// watcher ends a silent watch; lists, and watches without any response, have no limit there. Bookmarks come every
 /// minute (apiserver `pkg/storage/cacher/cacher.go`), but not of a kind that has not changed since that server started:
 /// with 120 s, watches of namespaces and DaemonSets failed in a cluster where nothing was wrong.
-const SILENCE: Duration = Duration::from_secs(330);
+pub(crate) const SILENCE: Duration = Duration::from_secs(330);
 /// How long a response may take to begin, including the retries of kube's client (429, 503 and 504, after the time in
 /// `Retry-After`). More than the minute that the API server gives a list (`--request-timeout`).
 pub(crate) const ANSWER: Duration = Duration::from_secs(65);
@@ -44,14 +44,10 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from
 const STREAMING_SINCE: (u32, u32) = (1, 34);
 
 /// Changes, with errors already handled: never ends.
-pub type Changes<K> = Pin<Box<dyn Stream<Item = Event<K>> + Send>>;
+pub(crate) type Changes<K> = Pin<Box<dyn Stream<Item = Event<K>> + Send>>;
 
-/// A client of the cluster for [`changes`]: every wait for the API server ends with an error at the latest.
-pub fn client(config: kube::Config) -> kube::Result<Client> {
-    client_with(config, SILENCE)
-}
-
-/// The same, with connections that may be silent for `silence`.
+/// A client of the cluster for [`changes`], with connections that may be silent for `silence`: every wait for the API server
+/// ends with an error at the latest.
 pub fn client_with(mut config: kube::Config, silence: Duration) -> kube::Result<Client> {
     config.read_timeout = Some(silence);
     // Otherwise the idle time of a connection counts against the next response on it.
@@ -66,17 +62,20 @@ pub(crate) async fn in_time<T>(
     limit: Duration,
     request: impl Future<Output = Result<T, BoxError>>,
 ) -> Result<T, BoxError> {
-    match tokio::time::timeout(limit, request).await {
-        Ok(response) => response,
-        Err(late) => Err(BoxError::from(late)),
-    }
+    timeout(limit, request).await?
+}
+
+/// What the API server answers, or an error after [`CALL`].
+pub(crate) async fn await_answer<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    let late = || kube::Error::Service(format!("no answer within {} s", CALL.as_secs()).into());
+    timeout(CALL, call).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// Whether the server can stream lists, by its version. No response after a few attempts counts as yes, because a rejected
 /// attempt is detected later and costs one request.
 pub(crate) async fn streams_lists(client: &Client) -> bool {
     for attempt in 0..4 {
-        match tokio::time::timeout(CALL, client.apiserver_version()).await {
+        match timeout(CALL, client.apiserver_version()).await {
             Ok(Ok(version)) => return version_streams(&version.major, &version.minor),
             Ok(Err(error)) => tracing::warn!(error = in_words(&error), "cannot read the API server's version"),
             Err(_) => tracing::warn!("the API server did not return its version within {} s", CALL.as_secs()),
@@ -95,49 +94,38 @@ fn version_streams(major: &str, minor: &str) -> bool {
     number(major).zip(number(minor)).is_none_or(|version| version >= STREAMING_SINCE)
 }
 
-/// Follows every object that `config` selects. Failures are logged and tried again, with waits up to 30 s.
-pub fn changes<K>(api: Api<K>, config: Config, streaming: bool) -> Changes<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+/// An object that can be watched.
+pub(crate) trait Watched:
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static
 {
-    follow(api, config, streaming, ListSemantic::Any)
+}
+impl<K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static> Watched for K {}
+
+/// Follows every object that `config` selects. Failures are logged and tried again, with waits up to 30 s.
+pub(crate) fn changes<K: Watched>(api: Api<K>, config: Config, streaming: bool) -> Changes<K> {
+    paged_changes(api, config.any_semantic(), streaming)
 }
 
 /// As [`changes`], for kinds with more objects than should be in memory at once: a list that is not streamed comes in pages
 /// of `config`. The API server pages only the most recent list; from its cache it returns all objects at once.
-pub(crate) fn paged_changes<K>(api: Api<K>, config: Config, streaming: bool) -> Changes<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    follow(api, config, streaming, ListSemantic::MostRecent)
-}
-
-fn follow<K>(api: Api<K>, config: Config, streaming: bool, listed: ListSemantic) -> Changes<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let config = if streaming { config.streaming_lists() } else { config.list_semantic(listed.clone()) };
+pub(crate) fn paged_changes<K: Watched>(api: Api<K>, config: Config, streaming: bool) -> Changes<K> {
+    let config = if streaming { config.streaming_lists() } else { config };
     let health = WatchHealth::of(api.resource_url().rsplit('/').next().unwrap_or_default());
     let events = watcher::watcher(api.clone(), config.clone()).boxed();
-    let start = Watch { events, api, config, listed, failures: 0, health };
+    let start = Watch { events, api, config, failures: 0, health };
     stream::unfold(start, |mut watch| async move { Some((watch.next().await, watch)) }).boxed()
 }
 
 struct Watch<K: 'static> {
     api: Api<K>,
     config: Config,
-    /// How to list if lists are not streamed.
-    listed: ListSemantic,
     events: Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>,
     /// Since the last event.
     failures: u32,
     health: WatchHealth,
 }
 
-impl<K> Watch<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
+impl<K: Watched> Watch<K> {
     async fn next(&mut self) -> Event<K> {
         loop {
             match self.next_or_proof().await {
@@ -159,7 +147,6 @@ where
                             url = self.api.resource_url(),
                             "the API server does not stream lists; using plain lists instead"
                         );
-                        self.config = self.config.clone().list_semantic(self.listed.clone());
                         self.config.initial_list_strategy = InitialListStrategy::ListWatch;
                         self.restart();
                     } else {

@@ -1,8 +1,8 @@
-//! Events (`events.k8s.io/v1`): what people should know without asking.
+//! Events (`events.k8s.io/v1`): what Mullion reports to people in the cluster.
 //!
-//! The name of an event follows from what it says, so the same news is one object, whoever tells it and however
-//! often: telling it again only counts it up. kube's recorder looks at the reason alone, and would count "waits for B"
-//! as another "waits for A".
+//! The name of an Event follows from its content, so equal content is one object, whichever process writes it and however
+//! often: writing it again only increases its count. kube's recorder compares the reason alone, and would count "waits
+//! for B" as another "waits for A".
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,30 +13,29 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::Patch;
 use kube::{Api, Client};
 use mullion_engine::model::text::prefix;
+use serde::Serialize;
 use serde_json::json;
 
-use crate::cluster::call::await_answer;
-use crate::cluster::write_params::{MANAGER, patch_params, post_params};
-use crate::telemetry::error_text::in_words;
+use crate::cluster::{MANAGER, await_answer, patch_params, post_params};
+use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
 /// The longest note, in bytes, that the API server takes.
 pub(crate) const MAX_NOTE: usize = 1024;
-/// Most events whose number of tellings is remembered.
+/// Most events whose count is remembered.
 const MAX_COUNTED: usize = 4096;
 
-/// Whether somebody should look at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Whether someone should look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[allow(missing_docs, reason = "the two that Kubernetes has")]
 pub(crate) enum EventType {
     Normal,
     Warning,
 }
 
-/// One piece of news about an object.
+/// The content of an Event about an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct News {
-    /// Whether somebody should look at it.
+pub(crate) struct NewEvent {
     pub(crate) r#type: EventType,
     /// Why, in one word: `TaintWaits`. At most 128 characters.
     pub(crate) reason: &'static str,
@@ -46,47 +45,44 @@ pub(crate) struct News {
     pub(crate) note: String,
 }
 
-/// Where news goes. Clones share.
+/// Writes Events. Clones share their counts.
 #[derive(Clone)]
-pub(crate) struct Events {
+pub(crate) struct EventRecorder {
     client: Client,
     counts: Arc<Mutex<HashMap<u64, i32>>>,
 }
 
-impl Events {
+impl EventRecorder {
     /// Written by `client` (`create` and `patch` on events of `events.k8s.io`).
     pub(crate) fn new(client: Client) -> Self {
         Self { client, counts: Arc::default() }
     }
 
-    /// Tells, and says whether the event is written. One that cannot be written is logged: it is no reason to do anything
-    /// else differently.
-    pub(crate) async fn tell(&self, about: &ObjectReference, news: &News) -> bool {
-        let written = await_answer(self.write(about, news)).await;
+    /// Writes the event, and returns whether it is written. A failure is logged and changes nothing else.
+    pub(crate) async fn publish(&self, about: &ObjectReference, content: &NewEvent) -> bool {
+        let written = await_answer(self.write(about, content)).await;
         if let Err(error) = &written {
             tracing::warn!(about = about.name, error = in_words(error), "cannot write an event");
         }
         written.is_ok()
     }
 
-    async fn write(&self, about: &ObjectReference, news: &News) -> kube::Result<()> {
+    async fn write(&self, about: &ObjectReference, content: &NewEvent) -> kube::Result<()> {
         // Events of objects without a namespace are kept in this one, where `kubectl describe` looks for them.
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let key = key(about, news);
+        let key = key(about, content);
         let name = name(about, key);
-        let event = event(about, news, &name, namespace).map_err(kube::Error::SerdeError)?;
-        let params = post_params();
-        match api.create(&params, &event).await {
+        let event = event(about, content, &name, namespace).map_err(kube::Error::SerdeError)?;
+        match api.create(&post_params(), &event).await {
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
             other => return other.map(drop),
         }
         let series = json!({ "series": { "count": self.count(key), "lastObservedTime": micro(Timestamp::now()) } });
-        let params = patch_params();
-        api.patch(&name, &params, &Patch::Merge(series)).await.map(drop)
+        api.patch(&name, &patch_params(), &Patch::Merge(series)).await.map(drop)
     }
 
-    /// How often this has been told now, as far as this process knows: twice at least.
+    /// How often this was written, as far as this process knows: at least twice.
     fn count(&self, key: u64) -> i32 {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= MAX_COUNTED && !counts.contains_key(&key) {
@@ -98,20 +94,16 @@ impl Events {
     }
 }
 
-fn event(about: &ObjectReference, news: &News, name: &str, namespace: &str) -> serde_json::Result<Event> {
-    let kind = match news.r#type {
-        EventType::Normal => "Normal",
-        EventType::Warning => "Warning",
-    };
+fn event(about: &ObjectReference, content: &NewEvent, name: &str, namespace: &str) -> serde_json::Result<Event> {
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": namespace },
         "eventTime": micro(Timestamp::now()),
         "reportingController": format!("mullion.dev/{MANAGER}"),
         "reportingInstance": MANAGER,
-        "type": kind,
-        "reason": news.reason,
-        "action": news.action,
-        "note": prefix(&news.note, MAX_NOTE),
+        "type": content.r#type,
+        "reason": content.reason,
+        "action": content.action,
+        "note": prefix(&content.note, MAX_NOTE),
         "regarding": about,
     }))
 }
@@ -121,12 +113,12 @@ fn micro(time: Timestamp) -> String {
     format!("{time:.6}")
 }
 
-fn key(about: &ObjectReference, news: &News) -> u64 {
-    hash_of(&(&about.kind, &about.namespace, &about.name, &about.uid, news))
+fn key(about: &ObjectReference, content: &NewEvent) -> u64 {
+    hash_of(&(&about.kind, &about.namespace, &about.name, &about.uid, content))
 }
 
-/// A DNS subdomain of at most 253 characters, as the API server wants it: a name that is as long gives some up, and one
-/// that is no such name (there are kinds with `system:x`) is written as near to it as can be.
+/// A DNS subdomain of at most 253 characters, which the API server requires: a longer name is cut, and characters that are
+/// not allowed in one (there are kinds with `system:x`) are replaced.
 fn name(about: &ObjectReference, key: u64) -> String {
     let object = about.name.as_deref().unwrap_or(MANAGER).chars().take(230).map(|c| match c.to_ascii_lowercase() {
         c @ ('a'..='z' | '0'..='9' | '.' | '-') => c,
@@ -153,8 +145,8 @@ mod tests {
         ObjectReference { name: Some(name.to_owned()), kind: Some("X".to_owned()), ..ObjectReference::default() }
     }
 
-    fn news(note: &str) -> News {
-        News { r#type: EventType::Warning, reason: "R", action: "A", note: note.to_owned() }
+    fn warning(note: &str) -> NewEvent {
+        NewEvent { r#type: EventType::Warning, reason: "R", action: "A", note: note.to_owned() }
     }
 
     #[test]
@@ -171,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn the_same_news_is_one_event_and_other_news_another() {
-        let one = key(&about("a"), &news("x"));
-        assert_eq!(one, key(&about("a"), &news("x")));
-        assert_ne!(one, key(&about("b"), &news("x")));
-        assert_ne!(one, key(&about("a"), &news("y")));
+    fn equal_content_is_one_event() {
+        let one = key(&about("a"), &warning("x"));
+        assert_eq!(one, key(&about("a"), &warning("x")));
+        assert_ne!(one, key(&about("b"), &warning("x")));
+        assert_ne!(one, key(&about("a"), &warning("y")));
     }
 
     proptest! {
         #[test]
-        fn the_server_takes_every_name(object in ".{0,300}") {
+        fn every_name_is_valid(object in ".{0,300}") {
             let name = name(&about(&object), u64::MAX);
             prop_assert!(name.len() <= 253);
             let good = |label: &str| {

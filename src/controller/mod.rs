@@ -1,20 +1,21 @@
-//! `mullion controller`: keeps Windows nodes labelled and tainted, a RuntimeClass for each Windows release, the webhook's
-//! certificates, and what must not be forgotten in ConfigMap `mullion-state`.
+//! `mullion controller`: labels and taints of Windows nodes, a RuntimeClass for each Windows release, the webhook's
+//! certificates, and ConfigMap `mullion-state`, which outlives every process.
 //!
 //! ```text
 //! watches (nodes, DaemonSets, RuntimeClasses, namespaces) ─┐
-//! policies, every 10 s ────────────────────────────────────┼→ work loop (nodes) → plan_node → one merge patch per node
+//! policies, every 10 s ────────────────────────────────────┼→ queue (nodes) → plan_node → one merge patch per node
 //!                                                          ├→ runtime_classes::plan → create or merge patch
-//! snapshot, policies, ConfigMap mullion-state ────────────────┴→ memory → ConfigMap mullion-state
+//! snapshot, policies, ConfigMap mullion-state ─────────────┴→ state → ConfigMap mullion-state
 //! ```
 //!
-//! Of several controllers one works, the holder of the [`lease`]; the others follow the lease and the policy files and
-//! do nothing else.
+//! Of several controllers only the holder of the [`lease`] works; the others follow the lease and the policy files and do
+//! nothing else.
 //!
-//! Everything is recomputed from what the cluster holds: a restart or a second controller changes nothing that is
-//! right. Writes carry the `resourceVersion` they were computed from, so a race ends in a 409 and a new plan.
+//! Everything is recomputed from the cluster: a restart or a second controller changes nothing that is right. Writes
+//! contain the `resourceVersion` they were computed from, so a race ends in a 409 and a new plan.
 //!
-//! While `mullion withdraw` keeps Mullion out of the cluster ([`withdraw`]), it changes none of this and says so.
+//! While `mullion withdraw` keeps Mullion out of the cluster ([`withdraw`]), the controller changes no node, RuntimeClass or
+//! pod, and reports so. It still renews certificates and writes conditions.
 //!
 //! Rights it needs, which are those that the chart gives:
 //!
@@ -36,43 +37,30 @@
 //! | secrets |  | its own namespace | `create` | `--webhook-service` |
 //! | secrets | `mullion-ca`, `mullion-tls` | its own namespace | `get`, `list`, `watch`, `patch`, `delete` | `--webhook-service` |
 //!
-//! And one that every authenticated user has: `create` on selfsubjectreviews of `authentication.k8s.io`, to find out
-//! whose the objects are that it makes (`cluster::owner_references`). Where the admission plugin `OwnerReferencesPermissionEnforcement`
-//! is on, objects that exist without their owner get it only with `delete` on them as well: not needed to work.
+//! And one that every authenticated user has: `create` on selfsubjectreviews of `authentication.k8s.io`, to find the owner
+//! of the objects that it creates (`cluster::owner_references`). If the admission plugin
+//! `OwnerReferencesPermissionEnforcement` is on, existing objects without their owner get it only with `delete` on them as
+//! well, which Mullion does not need.
 
-pub mod admin;
-
-pub mod bound;
-
-pub mod certificates;
-
-pub mod events;
-
-pub mod leader;
-
-pub mod leading;
-
-pub mod lease;
-
-pub mod memory;
-
+mod admin;
+mod args;
+mod certificates;
+mod control_loops;
+mod events;
+mod leader_context;
+mod lease;
 pub mod metrics;
-
 pub mod nodes;
-
 pub mod pods;
+mod policy_status;
+mod reachability;
+mod runtime_classes;
+pub(crate) mod start;
+mod state;
+mod webhook_configuration;
+pub(crate) mod withdraw;
+mod withdrawn;
 
-pub mod policies;
-
-pub mod reachability;
-
-pub mod runtime_classes;
-
-pub mod start;
-
-pub mod withdraw;
-
-pub mod withdrawn;
-
-pub mod args;
-pub mod names;
+pub(crate) use args::ControllerArgs;
+pub use leader_context::LeaderContext;
+pub use metrics::{CertificateObject, ControllerMetrics};

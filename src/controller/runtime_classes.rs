@@ -1,31 +1,28 @@
 //! RuntimeClasses `mullion-windows-<release>`, one for each build that Windows nodes have or are expected to have.
 //!
-//! They are made, and they gain tolerations when nodes gain taints. They lose none and are never deleted: a pool that
-//! is at zero now comes back with the taints it had, and kubelets look a pod's class up at every sandbox they make. A
-//! class of such a name that somebody else made is left alone. Another handler makes another class: see
+//! Mullion creates them, and adds tolerations when nodes gain taints. It removes none and deletes no class: a pool that is
+//! at zero now comes back with the taints it had, and kubelets read a pod's class for every sandbox they create. A class
+//! of such a name that someone else created stays unchanged. Another handler needs another class: see
 //! [`runtime_class_of_build`].
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::names;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::scheduling::tolerations::marks;
-use mullion_engine::model::settings::node_settings;
-use mullion_engine::model::settings::node_settings::{ApplyTaint, NodeSettings, RuntimeClassesMode};
-use mullion_engine::model::settings::workload_settings::Mode;
-use mullion_engine::model::windows::build::Build;
-use mullion_engine::node::facts;
-use mullion_engine::node::facts::NodeFacts;
-use mullion_engine::place::runtime_class::{BuildRuntimeClass, runtime_class_of_build};
-use mullion_snapshot::objects::MANAGED_BY;
+use k8s_openapi::api::node::v1::RuntimeClass;
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::scheduling::marks;
+use mullion_engine::model::settings::{ApplyTaint, Mode, NodeSettings, RuntimeClassesMode, node_settings};
+use mullion_engine::model::windows::Build;
+use mullion_engine::model::{Os, names};
+use mullion_engine::node::{NodeFacts, facts};
+use mullion_engine::place::{BuildRuntimeClass, runtime_class_of_build};
+use mullion_snapshot::{MANAGED_BY, is_ours};
 use serde_json::{Value, json};
 
-/// A RuntimeClass as it stands, as far as it matters here.
+/// A RuntimeClass of the cluster, as far as it is read here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// Whether Mullion made it.
+pub(crate) struct ExistingClass {
+    /// Whether Mullion created it.
     pub ours: bool,
     /// `metadata.resourceVersion`.
     pub resource_version: String,
@@ -35,15 +32,15 @@ pub struct Standing {
     pub tolerations: Vec<Value>,
 }
 
-/// One write.
+/// One write of a RuntimeClass.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Write {
+pub(crate) enum ClassWrite {
     /// A class that does not exist.
     Create {
         /// The whole object.
         object: Value,
     },
-    /// Tolerations that a class of ours lacks.
+    /// Tolerations that a class of Mullion's lacks.
     Patch {
         /// Its name.
         name: String,
@@ -52,44 +49,45 @@ pub enum Write {
     },
 }
 
-/// What to write so that every build of a Windows node has its class; and what is wrong but not ours to change.
-pub fn plan(
+/// What to write so that every build of a Windows node has its class; and warnings about classes that Mullion does not
+/// change.
+pub(crate) fn plan(
     nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
     policy: &NodeSettings,
-    standing: &BTreeMap<String, Standing>,
-) -> (Vec<Write>, Vec<String>) {
-    let (mut writes, mut complaints) = (Vec::new(), Vec::new());
+    existing: &BTreeMap<String, ExistingClass>,
+) -> (Vec<ClassWrite>, Vec<String>) {
+    let (mut writes, mut warnings) = (Vec::new(), Vec::new());
     if policy.mode != Mode::Enforce || policy.runtime_classes.mode == RuntimeClassesMode::Never {
-        return (writes, complaints);
+        return (writes, warnings);
     }
-    let (builds, taints) = survey(nodes, policy);
+    let (builds, taints) = builds_and_taints(nodes, policy);
     let tolerations: Vec<Value> = taints.iter().map(toleration).collect();
     for build in builds {
-        let known = |name: &str| standing.get(name).map(|class| (class.ours, class.handler.as_str()));
+        let known = |name: &str| existing.get(name).map(|class| (class.ours, class.handler.as_str()));
         match runtime_class_of_build(build, policy, known) {
             BuildRuntimeClass::Missing(name) => {
-                writes.push(Write::Create { object: class(&name, build, policy, &tolerations) });
+                writes.push(ClassWrite::Create { object: class(&name, build, policy, &tolerations) });
             }
             BuildRuntimeClass::Foreign(name) => {
-                complaints.push(format!(
-                    "RuntimeClass {name} was not made by Mullion, or not with handler {}, and is left as it is: pods \
+                warnings.push(format!(
+                    "RuntimeClass {name} was not created by Mullion, or not with handler {}, and stays unchanged: pods \
                      for {build} get no RuntimeClass; rename it, or set runtimeClasses.mode: Never",
                     policy.runtime_classes.handler
                 ));
             }
             BuildRuntimeClass::Existing(name) => {
-                if let Some(class) = standing.get(&name) {
+                if let Some(class) = existing.get(&name) {
                     writes.extend(patch(name, class, &tolerations));
                 }
             }
         }
     }
-    (writes, complaints)
+    (writes, warnings)
 }
 
-/// Builds of the Windows nodes, and every taint that marks them: those of the nodes there are, those of pools that may be
-/// at zero, and the policy's own.
-fn survey(
+/// Builds of Windows nodes, and every taint that marks them: of existing nodes, of pools that may be at zero, and the
+/// policy's own.
+fn builds_and_taints(
     nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
     policy: &NodeSettings,
 ) -> (BTreeSet<Build>, BTreeSet<Taint>) {
@@ -104,7 +102,7 @@ fn survey(
         builds.extend(facts::build(&facts.labels, &facts.kernel_version));
         taints.extend(facts.taints.iter().filter_map(Taint::from_json));
     }
-    // As pods get them: see `marker_taints` of the engine's placement.
+    // The same for which pods get tolerations: see `marker_taints` of the engine's placement.
     taints.retain(|taint| marks(&policy.windows_taints, taint));
     if policy.taint.apply != ApplyTaint::Never {
         taints.insert(node_settings::policy_taint(policy));
@@ -132,7 +130,7 @@ fn class(name: &str, build: Build, policy: &NodeSettings, tolerations: &[Value])
     })
 }
 
-fn patch(name: String, class: &Standing, wanted: &[Value]) -> Option<Write> {
+fn patch(name: String, class: &ExistingClass, wanted: &[Value]) -> Option<ClassWrite> {
     let missing: Vec<&Value> = wanted.iter().filter(|toleration| !class.tolerations.contains(toleration)).collect();
     if missing.is_empty() {
         return None;
@@ -142,7 +140,21 @@ fn patch(name: String, class: &Standing, wanted: &[Value]) -> Option<Write> {
         "metadata": { "resourceVersion": class.resource_version },
         "scheduling": { "tolerations": all },
     });
-    Some(Write::Patch { name, body })
+    Some(ClassWrite::Patch { name, body })
+}
+
+/// What is kept of a RuntimeClass, under its name.
+pub(crate) fn class_entry(class: RuntimeClass) -> (String, Option<ExistingClass>) {
+    let ours = class.metadata.labels.as_ref().is_some_and(is_ours);
+    let tolerations = class.scheduling.and_then(|scheduling| scheduling.tolerations).unwrap_or_default();
+    let raw = tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok());
+    let existing = ExistingClass {
+        ours,
+        resource_version: class.metadata.resource_version.unwrap_or_default(),
+        handler: class.handler,
+        tolerations: raw.collect(),
+    };
+    (class.metadata.name.unwrap_or_default(), Some(existing))
 }
 
 #[cfg(test)]
@@ -161,10 +173,10 @@ mod tests {
         }
     }
 
-    fn names(writes: &[Write]) -> Vec<&str> {
-        let name = |write: &'_ Write| match write {
-            Write::Create { object } => object["metadata"]["name"].as_str().map(str::to_owned),
-            Write::Patch { name, .. } => Some(name.clone()),
+    fn names(writes: &[ClassWrite]) -> Vec<&str> {
+        let name = |write: &'_ ClassWrite| match write {
+            ClassWrite::Create { object } => object["metadata"]["name"].as_str().map(str::to_owned),
+            ClassWrite::Patch { name, .. } => Some(name.clone()),
         };
         writes.iter().map(|write| &*name(write).unwrap().leak()).collect()
     }
@@ -185,13 +197,13 @@ mod tests {
             linux,
             virtual_node,
         ];
-        let (writes, complaints) = plan(nodes.iter(), &policy, &BTreeMap::new());
+        let (writes, warnings) = plan(nodes.iter(), &policy, &BTreeMap::new());
         assert_eq!(
             names(&writes),
             ["mullion-windows-ltsc2022", "mullion-windows-build-22631", "mullion-windows-ltsc2025"]
         );
-        assert!(complaints.is_empty());
-        let Write::Create { object } = &writes[0] else { panic!("{writes:?}") };
+        assert!(warnings.is_empty());
+        let ClassWrite::Create { object } = &writes[0] else { panic!("{writes:?}") };
         assert_eq!(
             object,
             &json!({
@@ -211,39 +223,39 @@ mod tests {
     }
 
     #[test]
-    fn classes_only_gain_tolerations_and_only_ours_do() {
+    fn only_classes_of_mullion_gain_tolerations() {
         let policy = NodeSettings::default();
         let nodes = [windows("10.0.20348.1", json!([]))];
         let old = json!({"key": "sku", "operator": "Equal", "value": "windows", "effect": "NoSchedule"});
-        let mut class = Standing {
+        let mut class = ExistingClass {
             ours: true,
             resource_version: "5".to_owned(),
             handler: "runhcs-wcow-process".to_owned(),
             tolerations: vec![old.clone()],
         };
-        let standing = |class: &Standing| BTreeMap::from([("mullion-windows-ltsc2022".to_owned(), class.clone())]);
-        let (writes, _) = plan(nodes.iter(), &policy, &standing(&class));
-        let Write::Patch { body, .. } = &writes[0] else { panic!("{writes:?}") };
+        let existing = |class: &ExistingClass| BTreeMap::from([("mullion-windows-ltsc2022".to_owned(), class.clone())]);
+        let (writes, _) = plan(nodes.iter(), &policy, &existing(&class));
+        let ClassWrite::Patch { body, .. } = &writes[0] else { panic!("{writes:?}") };
         let own = json!({"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"});
         assert_eq!(
             body,
             &json!({"metadata": {"resourceVersion": "5"}, "scheduling": {"tolerations": [old, own.clone()]}})
         );
         class.tolerations = vec![own];
-        assert_eq!(plan(nodes.iter(), &policy, &standing(&class)), (vec![], vec![]));
-        // None of the nodes is left: nothing is deleted.
-        assert_eq!(plan([].iter(), &policy, &standing(&class)), (vec![], vec![]));
+        assert_eq!(plan(nodes.iter(), &policy, &existing(&class)), (vec![], vec![]));
+        // No node is left: nothing is deleted.
+        assert_eq!(plan([].iter(), &policy, &existing(&class)), (vec![], vec![]));
         class.ours = false;
         class.tolerations.clear();
-        let (writes, complaints) = plan(nodes.iter(), &policy, &standing(&class));
-        assert!(writes.is_empty() && complaints[0].contains("not made by Mullion"), "{complaints:?}");
+        let (writes, warnings) = plan(nodes.iter(), &policy, &existing(&class));
+        assert!(writes.is_empty() && warnings[0].contains("not created by Mullion"), "{warnings:?}");
     }
 
     #[test]
     #[allow(clippy::type_complexity, reason = "a table")]
-    fn another_handler_makes_another_class() {
+    fn another_handler_needs_another_class() {
         let nodes = [windows("10.0.20348.1", json!([]))];
-        let class = |ours, handler: &str| Standing {
+        let class = |ours, handler: &str| ExistingClass {
             ours,
             resource_version: "5".to_owned(),
             handler: handler.to_owned(),
@@ -253,7 +265,7 @@ mod tests {
         let mut policy = NodeSettings::default();
         policy.runtime_classes.handler = "runhcs-wcow-hypervisor".to_owned();
         let (own, other) = ("runhcs-wcow-hypervisor", "runhcs-wcow-process");
-        let cases: [(&[(&str, Standing)], &[&str], usize); 6] = [
+        let cases: [(&[(&str, ExistingClass)], &[&str], usize); 6] = [
             (&[], &[plain], 0),
             (&[(plain, class(true, own))], &[], 0),
             (&[(plain, class(true, other))], &[named], 0),
@@ -261,12 +273,12 @@ mod tests {
             (&[(plain, class(false, other))], &[], 1),
             (&[(plain, class(true, other)), (named, class(false, own))], &[], 1),
         ];
-        for (standing, expected, complaints) in cases {
-            let standing = standing.iter().map(|(name, class)| ((*name).to_owned(), class.clone())).collect();
-            let (writes, found) = plan(nodes.iter(), &policy, &standing);
-            assert_eq!((names(&writes), found.len()), (expected.to_vec(), complaints), "{standing:?} {found:?}");
+        for (existing, expected, warnings) in cases {
+            let existing = existing.iter().map(|(name, class)| ((*name).to_owned(), class.clone())).collect();
+            let (writes, found) = plan(nodes.iter(), &policy, &existing);
+            assert_eq!((names(&writes), found.len()), (expected.to_vec(), warnings), "{existing:?} {found:?}");
             for write in writes {
-                let Write::Create { object } = write else { panic!("{write:?}") };
+                let ClassWrite::Create { object } = write else { panic!("{write:?}") };
                 assert_eq!(object["handler"], own);
             }
         }
@@ -280,7 +292,7 @@ mod tests {
         policy.expected_pools = vec![serde_json::from_value(pool).unwrap()];
         let (writes, _) = plan([].iter(), &policy, &BTreeMap::new());
         assert_eq!(names(&writes), ["mullion-windows-ltsc2025"]);
-        let Write::Create { object } = &writes[0] else { panic!("{writes:?}") };
+        let ClassWrite::Create { object } = &writes[0] else { panic!("{writes:?}") };
         let keys = object["scheduling"]["tolerations"].as_array().unwrap().iter().map(|one| one["value"].as_str());
         assert_eq!(keys.collect::<Vec<_>>(), [Some("Windows"), Some("windows")]);
     }

@@ -1,4 +1,4 @@
-//! From flags to a running controller, and down again.
+//! Starts the controller from its flags, and stops it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,35 +6,28 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use kube::Client;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::store::PolicyReading;
-use tokio::net::TcpListener;
+use mullion_policy::{PolicyReading, PolicySet};
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::connect;
-use crate::cluster::owner_references::Owner;
-use crate::cluster::state::store::last_good;
+use crate::cluster::state::last_good;
+use crate::cluster::{Owner, connect};
+use crate::controller::admin;
 use crate::controller::admin::Readiness;
 use crate::controller::args::ControllerArgs;
-use crate::controller::certificates::Settings;
-use crate::controller::leader::Leading;
-use crate::controller::leading::Ended;
-use crate::controller::lease::fence::Fence;
-use crate::controller::lease::{Timing, follow};
-use crate::controller::metrics::Metrics;
-use crate::controller::reachability::probing::Probing;
-use crate::controller::{admin, lease};
-use crate::policy_files::reload;
-use crate::policy_files::reload::{Source, begin};
-use crate::policy_files::report::PolicyReporter;
-use crate::server::accept::{ConnectionLimits, run_to_end, serve};
+use crate::controller::certificates::CertificateSettings;
+use crate::controller::control_loops::LeadershipEnd;
+use crate::controller::leader_context::LeaderContext;
+use crate::controller::lease::{Fence, LeaseFollower, LeaseTiming, create_identity};
+use crate::controller::metrics::ControllerMetrics;
+use crate::policy_files::{PolicyFileReader, PolicyReporter, begin, reload};
+use crate::server::{ConnectionLimits, listen, run_to_end, serve};
 use crate::shutdown_signals::Signals;
 use crate::telemetry::metrics;
 
-/// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
-/// part of it broke, and that it is better started anew than left doing nothing.
-pub fn run(args: &ControllerArgs) -> anyhow::Result<()> {
+/// Runs until SIGTERM or SIGINT. An error (exit code 2) means that it could not start, and names what to do; or that a part of
+/// it ended by itself, and that it must be started again.
+pub(crate) fn run(args: &ControllerArgs) -> anyhow::Result<()> {
     run_to_end(&args.log, start(args))
 }
 
@@ -44,52 +37,58 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
 
     let built_in = Arc::new(PolicySet::built_in());
     let policy_reporter = PolicyReporter::of(Arc::clone(&built_in));
-    let metrics = Metrics::about(&policy_reporter);
-    let (say_policies, policies) = channel::channel(built_in);
+    let metrics = ControllerMetrics::about(&policy_reporter);
+    let (policies_sender, policies) = channel::channel(built_in);
     if !args.policies.is_empty() {
         let read = tokio::select! {
-            read = self::policies(args, &policy_reporter) => Some(read?),
+            read = read_policies(args, &policy_reporter) => Some(read?),
             _ = signals.next() => None,
         };
-        let Some((set, source)) = read else {
-            tracing::info!("asked to stop while the policies were being read");
+        let Some((set, mut source)) = read else {
+            tracing::info!("stopped while the policies were being read");
             return Ok(());
         };
-        say_policies.send_replace(set);
-        let interval = args.reload_interval;
-        tokio::spawn(follow(source, interval, say_policies.clone(), policy_reporter.clone(), stop.clone()));
+        policies_sender.send_replace(set);
+        let (policies, reporter) = (policies_sender.clone(), policy_reporter.clone());
+        tokio::spawn(reload::every(args.reload_interval, stop.clone(), "the policy files", move || {
+            let reading = reload::read(&mut source);
+            if let PolicyReading::Loaded(set) = &reading {
+                // Files that have their former content again change nothing.
+                policies.send_if_modified(|current| !Arc::ptr_eq(&std::mem::replace(current, Arc::clone(set)), set));
+            }
+            reporter.record(&reading, Timestamp::now().as_second());
+        }));
     }
-    // What is sent again passes the fence again: see `Fence::client`.
+    // A repeated request passes the fence again: see `Fence::client`.
     let client = connect::client_without_retries(args.kubeconfig.as_deref()).await?;
     let namespace = namespace(args, &client);
     let certificates = certificates(args, &namespace)?.map(Arc::new);
 
-    let listener = TcpListener::bind(args.admin_bind)
-        .await
-        .with_context(|| format!("cannot listen on {}; choose another address with --admin-bind", args.admin_bind))?;
-    let identity = lease::identity();
+    let listener = listen(args.admin_bind, "--admin-bind").await?;
+    let identity = create_identity();
     tracing::info!(admin = %listener.local_addr()?, identity, namespace, "controller started");
-    let (timing, owner) = (Timing::of_seconds(args.lease_duration), Owner::of_client(client.clone(), &namespace));
-    let follower = follow::follow(client.clone(), &namespace, timing, identity, owner);
-    let (say_synced, synced) = channel::channel(false);
-    let (say_leads, leads) = channel::channel(false);
+    let (timing, owner) = (LeaseTiming::of_seconds(args.lease_duration), Owner::of_client(client.clone(), &namespace));
+    let follower = LeaseFollower::start(client.clone(), &namespace, timing, identity, owner);
+    let (synced_sender, synced) = channel::channel(false);
+    let (leads_sender, leads) = channel::channel(false);
     let admin_stop = CancellationToken::new();
-    let limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..ConnectionLimits::default() };
-    let readiness = Readiness { standing: follower.standing.clone(), leads, synced };
+    let limits = ConnectionLimits::of_admin();
+    let readiness = Readiness { status: follower.status.clone(), leads, synced };
     let router = admin::router(metrics.clone(), &policy_reporter, readiness);
-    let mut admin = tokio::spawn(serve(listener, None, router, limits, metrics::Metrics::new(), admin_stop.clone()));
+    let mut admin =
+        tokio::spawn(serve(listener, None, router, limits, metrics::WebhookMetrics::new(), admin_stop.clone()));
 
-    let probing = Probing { namespace: args.probe_namespace.clone(), interval: args.probe_interval };
     let terms = Terms {
         client,
         namespace,
         policies,
         policy_reporter,
-        probing,
+        probe_namespace: args.probe_namespace.clone(),
+        probe_interval: args.probe_interval,
         certificates,
         metrics,
-        say_synced,
-        say_leads,
+        synced_sender,
+        leads_sender,
         stop: stop.clone(),
     };
     let ended = {
@@ -99,9 +98,9 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
             _ = signals.next() => Ok(()),
             () = &mut work => {
                 stop.cancel();
-                Err(anyhow!("a duty of the leader ended by itself"))
+                Err(anyhow!("a control loop of the leader ended by itself"))
             }
-            () = follower.ended() => Err(anyhow!("the lease is followed no more")),
+            () = follower.wait_for_end() => Err(anyhow!("the control loop of the lease ended by itself")),
             _ = &mut admin => Err(anyhow!("the admin server ended by itself")),
         };
         if !stop.is_cancelled() {
@@ -110,124 +109,108 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
         }
         ended
     };
-    // Last of what writes, and whatever ended it: others need not wait for the lease's end.
-    follower.vacate().await;
+    // After every other write, whatever ended them: other processes need not wait until the lease expires.
+    follower.release().await;
     ended?;
     admin_stop.cancel();
     admin.await.context("the admin server ended early")?;
-    // Alive until here: without a sender the duties would take the policies for gone.
-    drop(say_policies);
+    // Alive until here: the control loops end when the channel closes.
+    drop(policies_sender);
     tracing::info!("stopped");
     Ok(())
 }
 
-/// What certificates to keep, where `--webhook-service` asks for it.
-fn certificates(args: &ControllerArgs, namespace: &str) -> anyhow::Result<Option<Settings>> {
+/// Which certificates to keep, if `--webhook-service` is set.
+fn certificates(args: &ControllerArgs, namespace: &str) -> anyhow::Result<Option<CertificateSettings>> {
     let made = args.webhook_service.as_deref().map(|service| {
         let lifetimes = (args.certificate_lifetime, args.ca_lifetime);
-        Settings::new(service, namespace, &args.certificate_name, lifetimes)
-            .context("no certificates can be made; correct --webhook-service and --lease-namespace")
+        CertificateSettings::new(service, namespace, &args.certificate_name, lifetimes)
+            .context("cannot create certificates; correct --webhook-service and --lease-namespace")
     });
     made.transpose()
 }
 
-/// What one term of leading after another works with.
+/// What every term of the leader gets.
 struct Terms {
     client: Client,
     namespace: String,
     policies: channel::Receiver<Arc<PolicySet>>,
     policy_reporter: PolicyReporter,
-    probing: Probing,
-    certificates: Option<Arc<Settings>>,
-    metrics: Metrics,
-    say_synced: channel::Sender<bool>,
-    say_leads: channel::Sender<bool>,
+    probe_namespace: String,
+    probe_interval: Duration,
+    certificates: Option<Arc<CertificateSettings>>,
+    metrics: ControllerMetrics,
+    synced_sender: channel::Sender<bool>,
+    leads_sender: channel::Sender<bool>,
     stop: CancellationToken,
 }
 
 impl Terms {
-    /// Leads whenever the lease is held, until `stop`, or until a duty ends by itself.
-    async fn run(&self, follower: &follow::Follower) {
+    /// Leads whenever the lease is held, until `stop`, or until a control loop ends by itself.
+    async fn run(&self, follower: &LeaseFollower) {
         loop {
             let fence = tokio::select! {
-                fence = follower.gained() => fence,
+                fence = follower.wait_for_term() => fence,
                 () = self.stop.cancelled() => return,
             };
-            self.leads(true);
+            self.set_leads(true);
             tracing::info!("leading");
             let ended = self.lead(&fence).await;
-            self.leads(false);
+            self.set_leads(false);
             match ended {
-                Ended::Stopped | Ended::Broken => return,
-                Ended::Lost => tracing::warn!("leading no more: the lease was not renewed in time, or was taken away"),
+                LeadershipEnd::Stopped | LeadershipEnd::Broken => return,
+                LeadershipEnd::Lost => {
+                    tracing::warn!("no longer leading: the lease was not renewed in time, or another process took it");
+                }
             }
         }
     }
 
-    /// One term. It begins by reading the cluster anew: whatever changed while others led is seen.
-    async fn lead(&self, fence: &Fence) -> Ended {
-        let starting = Leading::new(
+    /// One term. It begins by reading the cluster again, because it may have changed while others led.
+    async fn lead(&self, fence: &Fence) -> LeadershipEnd {
+        let starting = LeaderContext::new(
             fence.client(&self.client),
             &self.namespace,
             self.policies.clone(),
             self.metrics.clone(),
-            self.say_synced.clone(),
+            self.synced_sender.clone(),
             self.stop.child_token(),
         );
         let leading = tokio::select! {
             leading = starting => leading,
-            () = fence.closed() => return Ended::Lost,
-            () = self.stop.cancelled() => return Ended::Stopped,
+            () = fence.wait_until_closed() => return LeadershipEnd::Lost,
+            () = self.stop.cancelled() => return LeadershipEnd::Stopped,
         };
-        let leading = Leading {
-            probing: self.probing.clone(),
+        let leading = LeaderContext {
+            probe_namespace: self.probe_namespace.clone(),
+            probe_interval: self.probe_interval,
             certificates: self.certificates.clone(),
             policy_reports: Some(self.policy_reporter.follow()),
             ..leading
         };
-        leading.run(fence.closed()).await
+        leading.run(fence.wait_until_closed()).await
     }
 
-    fn leads(&self, leads: bool) {
-        self.say_synced.send_replace(false);
-        self.say_leads.send_replace(leads);
-        self.metrics.leading(leads);
+    fn set_leads(&self, leads: bool) {
+        self.synced_sender.send_replace(false);
+        self.leads_sender.send_replace(leads);
+        self.metrics.set_leading(leads);
     }
 }
 
-/// Mullion's own.
+/// Mullion's namespace.
 fn namespace(args: &ControllerArgs, client: &kube::Client) -> String {
     args.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned())
 }
 
 /// The policies of `--policies`, or the last good ones, and the source of later ones.
-async fn policies(args: &ControllerArgs, reporter: &PolicyReporter) -> anyhow::Result<(Arc<PolicySet>, Source)> {
+async fn read_policies(
+    args: &ControllerArgs,
+    reporter: &PolicyReporter,
+) -> anyhow::Result<(Arc<PolicySet>, PolicyFileReader)> {
     let earlier = async {
         let client = connect::client(args.kubeconfig.as_deref()).await?;
         last_good(client.clone(), &namespace(args, &client)).await
     };
     begin(args.policies.clone(), args.reload_interval, earlier, reporter).await
-}
-
-/// Reads the policy files every `interval` until `stop` is cancelled, and sends every new set that is good.
-async fn follow(
-    mut source: Source,
-    interval: Duration,
-    policies: channel::Sender<Arc<PolicySet>>,
-    reporter: PolicyReporter,
-    stop: CancellationToken,
-) {
-    reload::every(interval, stop, "the policy files", move || {
-        let reading = reload::read(&mut source);
-        if let PolicyReading::Loaded(set) = &reading {
-            // Files that are back as they were change nothing.
-            policies.send_if_modified(|current| {
-                let news = !Arc::ptr_eq(current, set);
-                *current = Arc::clone(set);
-                news
-            });
-        }
-        reporter.record(&reading, Timestamp::now().as_second());
-    })
-    .await;
 }

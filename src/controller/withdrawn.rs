@@ -1,126 +1,127 @@
-//! What the controller does while Mullion is withdrawn: it leaves the cluster alone, and reports that it does.
+//! The suspension of control loops while Mullion is withdrawn, and the condition that reports it.
 //!
-//! `mullion withdraw` writes the time into `withdrawn` of ConfigMap `mullion-state`, and `mullion withdraw --undo`, or
-//! whoever removes the key or the ConfigMap, takes it back. No process needs a restart for either. The withdrawal of a
-//! former release ends once a controller with another ServiceAccount reads it.
+//! `mullion withdraw` writes the time into `withdrawn` of ConfigMap `mullion-state`. `mullion withdraw --undo`, or the
+//! removal of the key or the ConfigMap, ends the withdrawal. Neither requires a restart. The withdrawal of an earlier
+//! release ends once a controller with another ServiceAccount reads it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch as channel;
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::state::document::{Condition, State};
-use crate::controller::leader::Leading;
-use crate::telemetry::error_text::in_words;
+use crate::cluster::state::{MullionState, StateCondition, StateReceiver};
+use crate::controller::leader_context::LeaderContext;
+use crate::telemetry::in_words;
 
 /// The condition of `mullion-state` that reports whether the controller has stopped.
 pub(crate) const CONDITION: &str = "Withdrawn";
 
-/// How often the ConfigMap is read beside the watch, which may be silent for minutes before it is taken for dead.
-const READ_AGAIN: Duration = Duration::from_secs(10);
-/// How long to rest on where the ConfigMap was deleted. Uninstalling may delete the ServiceAccount first, and with it
-/// what it owns: its token is good for 10 s more (`TokenSuccessCacheTTL` in pkg/kubeapiserver/options/authentication.go),
-/// and after that this process can do no harm.
-const GONE: Duration = Duration::from_secs(15);
-/// After a failure to read or write it.
-const RETRY: Duration = Duration::from_secs(2);
+/// How often the ConfigMap is read in addition to the watch, which may be silent for minutes before it counts as failed.
+const READ_INTERVAL: Duration = Duration::from_secs(10);
+/// How long the suspension lasts after the deletion of the ConfigMap. Uninstallation may delete the ServiceAccount first,
+/// and with it the objects that it owns. Its token stays valid for 10 s (`TokenSuccessCacheTTL` in
+/// pkg/kubeapiserver/options/authentication.go); after that, this process can no longer write.
+const DELETION_DELAY: Duration = Duration::from_secs(15);
+/// The delay after a failure to read or write it.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-type Followed = channel::Receiver<Option<Arc<State>>>;
-
-/// Whether the controller reports that it leaves the cluster alone.
-pub(crate) fn acknowledged(state: &State) -> bool {
+/// Whether the controller reports that it is suspended.
+pub(crate) fn reports_withdrawn(state: &MullionState) -> bool {
     state.condition(CONDITION).is_some_and(|condition| condition.status == "True")
 }
 
-/// Runs `duties` while Mullion is not withdrawn, until `leading.stop`, or until they end by themselves.
-/// The ConfigMap is read before the first of them starts: a controller that knows nothing yet writes nothing.
-pub(crate) async fn run_unless_withdrawn<F: Future<Output = ()>>(leading: Leading, duties: impl Fn(Leading) -> F) {
-    let mut followed = leading.state.state.clone();
+/// Runs the control loops of `run` while Mullion is not withdrawn, until `leading.stop`, or until they end by themselves.
+/// The ConfigMap is read before the first of them starts, so that nothing is written before that.
+pub(crate) async fn run_unless_withdrawn<F: Future<Output = ()>>(
+    leading: LeaderContext,
+    run: impl Fn(LeaderContext) -> F,
+) {
+    let mut states = leading.state.state.clone();
     loop {
         tokio::select! {
             () = leading.stop.cancelled() => return,
-            () = rest(&leading, &mut followed) => {}
+            () = wait_while_withdrawn(&leading, &mut states) => {}
         }
         let stop = leading.stop.child_token();
-        let working = duties(Leading { stop: stop.clone(), ..leading.clone() });
-        tokio::pin!(working);
+        let running = run(LeaderContext { stop: stop.clone(), ..leading.clone() });
+        tokio::pin!(running);
         tokio::select! {
-            () = &mut working => return,
-            () = wait_for_withdrawal(&leading, &mut followed) => {}
+            () = &mut running => return,
+            () = wait_for_withdrawal(&leading, &mut states) => {}
         }
         stop.cancel();
-        // Requests under way end first: whoever waits for the report may rely on it.
-        working.await;
+        // Requests under way end before the condition is written.
+        running.await;
     }
 }
 
-/// Ends where Mullion is not withdrawn, or no longer.
-async fn rest(leading: &Leading, followed: &mut Followed) {
-    let (mut rested, mut waited) = (false, false);
+/// Returns when Mullion is not, or no longer, withdrawn.
+async fn wait_while_withdrawn(leading: &LeaderContext, states: &mut StateReceiver) {
+    let (mut suspended, mut delayed) = (false, false);
     loop {
         let state = read(leading).await;
-        leading.metrics.withdrawn(state.withdrawn.is_some());
+        leading.metrics.set_withdrawn(state.withdrawn.is_some());
         let Some(since) = &state.withdrawn else {
-            // Whoever removes the key leaves the report about it; a ConfigMap that was deleted and made again has none.
-            if rested && !acknowledged(&state) && !std::mem::replace(&mut waited, true) {
-                sleep(GONE).await;
+            // The condition stays if only the key is removed; a ConfigMap that was deleted and created again has none.
+            if suspended && !reports_withdrawn(&state) && !std::mem::replace(&mut delayed, true) {
+                sleep(DELETION_DELAY).await;
                 continue;
             }
-            // The watch may not have heard yet that it is over.
-            if timeout(READ_AGAIN, wait_for(followed, false)).await.is_err() && is_withdrawn(followed) {
+            // The watch may be behind.
+            let ended = timeout(READ_INTERVAL, wait_for(states, false)).await.is_ok();
+            if !ended && is_withdrawn(states.borrow().as_deref()) == Some(true) {
                 continue;
             }
-            if rested {
-                // What was read before is old.
+            if suspended {
+                // The state that was read before the suspension is old.
                 leading.ready.send_replace(false);
-                tracing::info!("no longer withdrawn: at work again");
+                tracing::info!("no longer withdrawn: nodes, RuntimeClasses and pods are managed again");
             }
-            if acknowledged(&state) {
+            if reports_withdrawn(&state) {
                 report(leading, &state, "False").await;
             }
             return;
         };
-        waited = false;
-        if !std::mem::replace(&mut rested, true) {
+        delayed = false;
+        if !std::mem::replace(&mut suspended, true) {
             tracing::warn!(
                 since,
                 namespace = leading.namespace,
-                "withdrawn: nodes, RuntimeClasses and pods are left alone; mullion withdraw --undo ends it"
+                "withdrawn: nodes, RuntimeClasses and pods are not changed; run mullion withdraw --undo to end this"
             );
         }
-        // Nothing is read here that readiness could wait for.
+        // While withdrawn, readiness has nothing to wait for.
         leading.ready.send_replace(true);
         report(leading, &state, "True").await;
-        if let Ok(Err(_)) = timeout(READ_AGAIN, followed.changed()).await {
-            sleep(READ_AGAIN).await;
+        if let Ok(Err(_)) = timeout(READ_INTERVAL, states.changed()).await {
+            sleep(READ_INTERVAL).await;
         }
     }
 }
 
-/// Waits until Mullion is withdrawn, by the watch or by the ConfigMap itself.
-async fn wait_for_withdrawal(leading: &Leading, followed: &mut Followed) {
-    while timeout(READ_AGAIN, wait_for(followed, true)).await.is_err() {
+/// Waits until Mullion is withdrawn, according to the watch or the ConfigMap itself.
+async fn wait_for_withdrawal(leading: &LeaderContext, states: &mut StateReceiver) {
+    while timeout(READ_INTERVAL, wait_for(states, true)).await.is_err() {
         if leading.store.read().await.is_ok_and(|state| state.withdrawn.is_some()) {
             return;
         }
     }
 }
 
-/// Waits until Mullion is withdrawn, or is not, by the watch. For ever, where nothing is watched any more.
-async fn wait_for(followed: &mut Followed, withdrawn: bool) {
-    let is_so = |state: &Option<Arc<State>>| state.as_ref().is_some_and(|state| state.withdrawn.is_some() == withdrawn);
-    if followed.wait_for(is_so).await.is_err() {
+/// Waits until Mullion is withdrawn, or is not, according to the watch. Never returns if the watch has ended.
+async fn wait_for(states: &mut StateReceiver, withdrawn: bool) {
+    let matches = |state: &Option<Arc<MullionState>>| is_withdrawn(state.as_deref()) == Some(withdrawn);
+    if states.wait_for(matches).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-fn is_withdrawn(followed: &Followed) -> bool {
-    followed.borrow().as_ref().is_some_and(|state| state.withdrawn.is_some())
+fn is_withdrawn(state: Option<&MullionState>) -> Option<bool> {
+    state.map(|state| state.withdrawn.is_some())
 }
 
-/// From the API server itself, however long that takes. What hinders it is logged once, not with each attempt.
-async fn read(leading: &Leading) -> State {
+/// Reads the state from the API server, however long that takes. Each error is logged once, not with each attempt.
+async fn read(leading: &LeaderContext) -> MullionState {
     let mut logged = String::new();
     loop {
         let error = match leading.store.claim().await {
@@ -128,24 +129,26 @@ async fn read(leading: &Leading) -> State {
             Err(error) => in_words(error.as_ref()),
         };
         if error != logged {
-            tracing::warn!(error, "nothing is done about nodes, RuntimeClasses and pods until this can be read");
+            tracing::warn!(error, "cannot read ConfigMap mullion-state; nothing is changed until it can be read");
             logged = error;
         }
-        sleep(RETRY).await;
+        sleep(RETRY_DELAY).await;
     }
 }
 
-/// Writes the condition unless it stands already. What cannot be written is tried again at the next turn.
-async fn report(leading: &Leading, state: &State, status: &str) {
+/// Writes the condition unless it is present. After an error, the caller tries again.
+async fn report(leading: &LeaderContext, state: &MullionState, status: &str) {
     if state.condition(CONDITION).is_some_and(|condition| condition.status == status) {
         return;
     }
     let (reason, message) = match status {
-        "True" => ("Asked", "Mullion changes no nodes, RuntimeClasses and pods; mullion withdraw --undo ends it"),
-        _ => ("AtWork", "Mullion is at work"),
+        "True" => {
+            ("Withdrawn", "Mullion changes no nodes, RuntimeClasses and pods; run mullion withdraw --undo to end this")
+        }
+        _ => ("Active", "Mullion is active"),
     };
-    let condition = Condition::new(CONDITION, status, reason, message);
-    // Not where `withdrawn` has changed meanwhile: then the next turn reports that.
+    let condition = StateCondition::new(CONDITION, status, reason, message);
+    // If `withdrawn` has changed meanwhile, the next round reports that.
     let written = leading
         .store
         .update(|newest| {
@@ -155,8 +158,8 @@ async fn report(leading: &Leading, state: &State, status: &str) {
         })
         .await;
     if let Err(error) = written {
-        tracing::warn!(error = in_words(error.as_ref()), "cannot report that Mullion is withdrawn, or no longer");
-        sleep(RETRY).await;
+        tracing::warn!(error = in_words(error.as_ref()), "cannot write the condition Withdrawn");
+        sleep(RETRY_DELAY).await;
     }
 }
 
@@ -172,19 +175,20 @@ mod tests {
     use http::{Request, Response};
     use kube::Client;
     use kube::client::Body;
-    use mullion_policy::policy_set::PolicySet;
+    use mullion_policy::PolicySet;
     use serde_json::{Value, json};
+    use tokio::sync::watch as channel;
     use tokio::task::JoinSet;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::controller::leading::{Ended, until_the_end};
-    use crate::controller::metrics::Metrics;
+    use crate::controller::control_loops::{LeadershipEnd, run_until_end};
+    use crate::controller::metrics::ControllerMetrics;
 
-    /// A cluster of one ConfigMap that is only ever read and patched: every watch and everything else is refused.
+    /// A cluster of one ConfigMap that can be read and patched: every watch and everything else is rejected.
     #[derive(Clone, Default)]
     struct Cluster {
-        /// `None`: it is refused as well.
+        /// `None`: it cannot be read either.
         data: Arc<Mutex<Option<Value>>>,
         patches: Arc<Mutex<Vec<String>>>,
     }
@@ -217,14 +221,15 @@ mod tests {
         }
     }
 
-    /// Nothing is watched here: what is read by the way must do.
+    /// Without a watch, the reads at an interval are enough.
     #[tokio::test(start_paused = true)]
-    async fn duties_run_only_while_it_is_known_that_they_may() {
+    async fn control_loops_run_only_while_mullion_is_known_to_be_active() {
         let cluster = Cluster::default();
         let (_policies, policies) = channel::channel(Arc::new(PolicySet::built_in()));
-        let (say_ready, ready) = channel::channel(false);
-        let (metrics, stop) = (Metrics::new(), CancellationToken::new());
-        let leading = Leading::new(cluster.client(), "own", policies, metrics.clone(), say_ready, stop.clone()).await;
+        let (ready_sender, ready) = channel::channel(false);
+        let (metrics, stop) = (ControllerMetrics::new(), CancellationToken::new());
+        let leading =
+            LeaderContext::new(cluster.client(), "own", policies, metrics.clone(), ready_sender, stop.clone()).await;
         let (started, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let counts = (Arc::clone(&started), Arc::clone(&ended));
         let running = tokio::spawn(run_unless_withdrawn(leading, move |leading| {
@@ -239,40 +244,42 @@ mod tests {
             sleep(Duration::from_secs(60)).await;
             (started.load(Ordering::SeqCst), ended.load(Ordering::SeqCst))
         };
-        assert_eq!(after_a_minute().await, (0, 0), "it cannot know");
+        assert_eq!(after_a_minute().await, (0, 0), "the state is unknown");
         assert!(!*ready.borrow());
 
         let withdrawn = json!({"withdrawn": "2026-01-01T00:00:00Z"});
         cluster.set(withdrawn.clone());
         assert_eq!(after_a_minute().await, (0, 0), "it is withdrawn");
         assert!(*ready.borrow() && metrics.encode().unwrap().contains("mullion_withdrawn 1"));
-        assert!(!cluster.patches.lock().unwrap().is_empty(), "it reports so");
+        assert!(!cluster.patches.lock().unwrap().is_empty(), "it reports that");
 
         cluster.set(json!({}));
-        assert_eq!(after_a_minute().await, (1, 0), "it is at work");
-        assert!(!*ready.borrow(), "and reads the cluster anew");
+        assert_eq!(after_a_minute().await, (1, 0), "it is active");
+        assert!(!*ready.borrow(), "and reads the cluster again");
         assert!(metrics.encode().unwrap().contains("mullion_withdrawn 0"));
         cluster.set(withdrawn);
         assert_eq!(after_a_minute().await, (1, 1), "it has stopped");
         cluster.set(json!({"withdrawn": ""}));
-        assert_eq!(after_a_minute().await, (2, 1), "it is at work again");
+        assert_eq!(after_a_minute().await, (2, 1), "it is active again");
         stop.cancel();
         running.await.unwrap();
         assert_eq!((started.load(Ordering::SeqCst), ended.load(Ordering::SeqCst)), (2, 2));
     }
 
-    /// The term's end then is a defect, and not a wish.
+    /// Then the end of the term is a defect, not a request.
     #[tokio::test(start_paused = true)]
-    async fn duties_that_end_by_themselves_break_the_term() {
+    async fn control_loops_that_end_by_themselves_break_the_term() {
         let cluster = Cluster::default();
         cluster.set(json!({}));
         let (_policies, policies) = channel::channel(Arc::new(PolicySet::built_in()));
-        let (say_ready, _ready) = channel::channel(false);
+        let (ready_sender, _ready) = channel::channel(false);
         let stop = CancellationToken::new();
-        let leading = Leading::new(cluster.client(), "own", policies, Metrics::new(), say_ready, stop.clone()).await;
-        let mut duties = JoinSet::new();
-        duties.spawn(run_unless_withdrawn(leading, |_| std::future::ready(())));
-        assert_eq!(until_the_end(duties, &stop, std::future::pending()).await, Ended::Broken);
+        let leading =
+            LeaderContext::new(cluster.client(), "own", policies, ControllerMetrics::new(), ready_sender, stop.clone())
+                .await;
+        let mut control_loops = JoinSet::new();
+        control_loops.spawn(run_unless_withdrawn(leading, |_| std::future::ready(())));
+        assert_eq!(run_until_end(control_loops, &stop, std::future::pending()).await, LeadershipEnd::Broken);
         assert!(stop.is_cancelled());
     }
 }

@@ -1,4 +1,4 @@
-//! Policy files from directories, or named one by one: the one place of this module that does I/O.
+//! Policy files from directories, or named one by one. All I/O of this folder is here.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,24 +7,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use mullion_manifest::problem::Problem;
-use mullion_policy::file_names::is_policy_file;
-use mullion_policy::load::loader::MAX_POLICIES;
-use mullion_policy::policy_file::{MAX_FILE, PolicyFile, PolicyFiles};
+use mullion_manifest::Problem;
+use mullion_policy::load::MAX_POLICIES;
+use mullion_policy::{MAX_FILE, PolicyFile, PolicyFiles, is_policy_file};
 
-/// Most policy files of one directory: a set has at most [as many policies](mullion_policy::load::loader::MAX_POLICIES).
+/// Most policy files of one directory: a set has at most [as many policies](mullion_policy::load::MAX_POLICIES).
 const MAX_FILES: usize = MAX_POLICIES;
-/// Most bytes that the policy files of one directory have together. A ConfigMap holds 1 MiB.
+/// Most bytes of all policy files of one directory. A ConfigMap has at most 1 MiB.
 const MAX_ALL: usize = 32 << 20;
 /// How often files that change while they are read are read again.
 const ATTEMPTS: u32 = 5;
 
-/// As [`read`], but nothing that is half-written: unless it is what is `known` already (by `PolicyFiles::hash`), it is read
-/// again after `pause`, until it has stood still for as long. Files that do not stand still are problems.
+/// Like [`read`], but without half-written files: unless the content is `known` already (by `PolicyFiles::hash`), it is read
+/// again after `pause`, until two readings are equal. Files that keep changing are problems.
 ///
-/// No reader can see whether a file is complete: half of one may be a good policy. A kubelet changes the files of a
-/// ConfigMap all at once, so nothing is read twice there; whoever writes elsewhere renames a complete file into place, or
-/// is done within `pause`.
+/// No reader can see whether a file is complete: half of one may be a valid policy. A kubelet changes the files of a
+/// ConfigMap all at once, so nothing is read twice there; other writers must rename a complete file into place, or finish
+/// within `pause`.
 pub fn read_still(directories: &[PathBuf], known: Option<&str>, pause: Duration) -> PolicyFiles {
     still(directories, known, || std::thread::sleep(pause))
 }
@@ -48,21 +47,20 @@ fn still(directories: &[PathBuf], known: Option<&str>, mut wait: impl FnMut()) -
         }
         files = again;
     }
-    files.problems.push(restless(Path::new(&unsteady)));
+    files.problems.push(unstable(Path::new(&unsteady)));
     files
 }
 
-fn restless(path: &Path) -> Problem {
+fn unstable(path: &Path) -> Problem {
     Problem::of_file(
         path.to_string_lossy(),
-        "it changes again and again while it is read, so what it says is not taken",
+        "it changes again and again while it is read, so it is not loaded",
         "write the whole file under another name, then rename it",
     )
 }
 
-/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below, where names that start with `.` and
-/// test files are skipped; and files that are named themselves, whatever their names. What cannot be read
-/// is a problem among the others.
+/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of its subdirectories, without names that start with `.` and
+/// test files; and files that are named one by one, whatever their names. A file that cannot be read is a problem.
 pub fn read(paths: &[PathBuf]) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     let mut seen = BTreeSet::new();
@@ -71,7 +69,7 @@ pub fn read(paths: &[PathBuf]) -> PolicyFiles {
             Ok(about) if about.is_dir() => snapshot(path),
             _ => named(path),
         };
-        // A file that an earlier path brought in already, by whatever name, is read once.
+        // A file that an earlier path contains, under any name, is read once.
         if paths.len() > 1 {
             let real = |file: &PolicyFile| fs::canonicalize(&file.name).unwrap_or_else(|_| PathBuf::from(&file.name));
             let new: Vec<PathBuf> = found.texts.iter().map(real).collect();
@@ -86,21 +84,21 @@ pub fn read(paths: &[PathBuf]) -> PolicyFiles {
     files
 }
 
-/// A file that is named itself.
+/// A file that is named by its path.
 fn named(path: &Path) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     match read_file(path) {
         Ok(Some(bytes)) => files.texts.push(PolicyFile { name: path.to_string_lossy().into_owned(), bytes }),
-        // A directory that came meanwhile.
+        // A directory that was created in the meantime.
         Ok(None) => return snapshot(path),
         Err(error) => files.problems.push(unreadable("it", path, &error)),
     }
     files
 }
 
-/// A mounted ConfigMap is a directory of links into `..data`, itself a link that the kubelet swaps; others swap a link to
-/// the directory itself. Files are read from where that pointed at the start, and again if it was swapped meanwhile: never
-/// one old file beside one new.
+/// A mounted ConfigMap is a directory of links into `..data`, itself a link that the kubelet swaps; other tools swap a link
+/// to the directory itself. Files are read from the target at the start, and again if it was swapped in the meantime, so
+/// that old and new files are never mixed.
 fn snapshot(directory: &Path) -> PolicyFiles {
     let target = || swapped(directory).or_else(|| fs::canonicalize(directory).ok());
     for _ in 0..10 {
@@ -110,10 +108,10 @@ fn snapshot(directory: &Path) -> PolicyFiles {
             return files;
         }
     }
-    PolicyFiles { texts: Vec::new(), problems: vec![restless(directory)] }
+    PolicyFiles { texts: Vec::new(), problems: vec![unstable(directory)] }
 }
 
-/// Where the files of a mounted ConfigMap are just now; `None` for any other directory.
+/// The current directory of the files of a mounted ConfigMap; `None` for any other directory.
 fn swapped(directory: &Path) -> Option<PathBuf> {
     fs::canonicalize(directory.join("..data")).ok()
 }
@@ -138,7 +136,7 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
         }
     }
     if names.len() > MAX_FILES {
-        let message = format!("the directory holds {} policy files, and at most {MAX_FILES} are read", names.len());
+        let message = format!("the directory contains {} policy files, and at most {MAX_FILES} are read", names.len());
         files.problems.push(Problem::of_file(
             shown.to_string_lossy(),
             message,
@@ -146,7 +144,7 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
         ));
         return files;
     }
-    // The same are read each time, should they be too large together.
+    // In a fixed order, so that the same files are read each time if all are too large together.
     names.sort_unstable();
     let mut room = MAX_ALL;
     for name in names {
@@ -162,18 +160,18 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
                     files.problems.push(Problem::of_file(
                         shown.to_string_lossy(),
                         message,
-                        "most often a file is there that is no policy",
+                        "remove files that are not policies",
                     ));
                     return files;
                 };
                 room = left;
                 files.texts.push(PolicyFile { name: shown_file.to_string_lossy().into_owned(), bytes });
             }
-            // A container runtime makes one where the file of a mount is not there.
+            // A container runtime creates a directory if the file of a mount does not exist.
             Ok(None) => files.problems.push(Problem::of_file(
                 shown_file.to_string_lossy(),
-                "this is a directory, and named like a policy file",
-                "put the file there that belongs there, or give the directory another name",
+                "this is a directory with the name of a policy file",
+                "replace it by the file, or rename the directory",
             )),
             Err(error) => files.problems.push(unreadable("the file", &shown_file, &error)),
         }
@@ -181,22 +179,22 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
     if files.texts.is_empty() && files.problems.is_empty() {
         files.problems.push(Problem::of_file(
             shown.to_string_lossy(),
-            "the directory holds no policy file",
-            "policy files end in .yaml, .yml or .json and do not start with a dot; directories below are not looked into",
+            "the directory contains no policy file",
+            "policy files end in .yaml, .yml or .json and do not start with a dot; subdirectories are not read",
         ));
     }
     files
 }
 
-/// `None` for a directory. One byte more than the limit is read of a file that is too large: the loader says so.
+/// `None` for a directory. Of a file that is too large, one byte more than the limit is read, and the loader reports it.
 fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    // Asked before opening: opening a pipe would wait for a writer.
+    // Checked before opening, because opening a pipe would wait for a writer.
     let about = fs::metadata(path)?;
     if about.is_dir() {
         return Ok(None);
     }
     if !about.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
@@ -211,13 +209,13 @@ fn unreadable(what: &str, path: &Path, error: &io::Error) -> Problem {
             (format!("it is a link to {}, which does not exist", target.display()), "correct the link, or remove it")
         }
         (io::ErrorKind::NotFound, None) => {
-            ("there is nothing of this name".to_owned(), "name a policy file, or a directory that holds some")
+            ("it does not exist".to_owned(), "pass a policy file, or a directory that contains some")
         }
         (io::ErrorKind::PermissionDenied, _) => {
             (error.to_string(), "let the user that Mullion runs as read it: `chmod a+r`, and `a+x` for its directories")
         }
         (_, Some(target)) if error.to_string().contains("symbolic links") => (
-            format!("it is a link to {}, and the links go round in a circle", target.display()),
+            format!("it is a link to {}, and the links form a circle", target.display()),
             "correct the link, or remove it",
         ),
         (_, _) => (error.to_string(), "put a regular file there, or remove it"),
@@ -230,7 +228,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_policy::file_names::is_test_file;
+    use mullion_policy::is_test_file;
 
     use super::*;
 
@@ -239,7 +237,7 @@ mod tests {
         files.texts.iter().map(|file| short(&file.name)).collect()
     }
 
-    fn told(files: &PolicyFiles, below: &Path) -> Vec<String> {
+    fn problem_texts(files: &PolicyFiles, below: &Path) -> Vec<String> {
         files.problems.iter().map(|problem| problem.to_string().replace(below.to_str().unwrap(), "")).collect()
     }
 
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_named_is_read_once_and_by_any_name() {
+    fn a_named_file_is_read_once_and_by_any_name() {
         let root = tempfile::tempdir().unwrap();
         let (file, other) = (root.path().join("a.yaml"), root.path().join("policy"));
         fs::write(&file, "x").unwrap();
@@ -275,12 +273,12 @@ mod tests {
         let files = read(&[other, file]);
         assert_eq!(names_below(&files, root.path()), ["/a.yaml", "/policy"]);
         // A pipe or a device is not waited for.
-        let told = read(&[PathBuf::from("/dev/null")]).problems;
-        assert!(cfg!(not(unix)) || told[0].message.contains("it is no regular file"), "{told:?}");
+        let problems = read(&[PathBuf::from("/dev/null")]).problems;
+        assert!(cfg!(not(unix)) || problems[0].message.contains("it is not a regular file"), "{problems:?}");
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn unreadable_files_are_reported() {
         let root = tempfile::tempdir().unwrap();
         let (empty, full) = (root.path().join("empty"), root.path().join("full"));
         fs::create_dir(&empty).unwrap();
@@ -291,26 +289,26 @@ mod tests {
         let files = read(&[empty, root.path().join("gone"), full]);
         assert_eq!(names_below(&files, root.path()), ["/full/good.yaml", "/full/huge.yaml"]);
         assert_eq!(files.texts[1].bytes.len(), MAX_FILE + 1);
-        let told = told(&files, root.path());
+        let problems = problem_texts(&files, root.path());
         assert_eq!(
-            told[0],
-            "/empty: the directory holds no policy file (policy files end in .yaml, .yml or .json and do not start with a dot; directories below are not looked into)"
+            problems[0],
+            "/empty: the directory contains no policy file (policy files end in .yaml, .yml or .json and do not start with a dot; subdirectories are not read)"
         );
         assert_eq!(
-            told[1],
-            "/gone: it cannot be read: there is nothing of this name (name a policy file, or a directory that holds some)"
+            problems[1],
+            "/gone: it cannot be read: it does not exist (pass a policy file, or a directory that contains some)"
         );
         assert_eq!(
-            told[2],
-            "/full/team.yaml: this is a directory, and named like a policy file (put the file there that belongs there, or give the directory another name)"
+            problems[2],
+            "/full/team.yaml: this is a directory with the name of a policy file (replace it by the file, or rename the directory)"
         );
-        assert_eq!(told.len(), 3);
+        assert_eq!(problems.len(), 3);
     }
 
     /// Opening a pipe waits for a writer, who may never come; reading a device may never end.
     #[cfg(unix)]
     #[test]
-    fn nobody_waits_for_a_pipe_or_a_device() {
+    fn pipes_and_devices_do_not_block() {
         let root = tempfile::tempdir().unwrap();
         let made = std::process::Command::new("mkfifo").arg(root.path().join("pipe.yaml")).status().unwrap();
         assert!(made.success());
@@ -319,17 +317,17 @@ mod tests {
         fs::write(root.path().join("good.yaml"), "x").unwrap();
         let files = read_still(&[root.path().to_owned()], None, Duration::ZERO);
         assert_eq!(names_below(&files, root.path()), ["/good.yaml"]);
-        let told = told(&files, root.path());
-        for (told, name) in told.iter().zip(["pipe", "socket", "zeros"]) {
-            let expected = "the file cannot be read: it is no regular file (put a regular file there, or remove it)";
-            assert_eq!(*told, format!("/{name}.yaml: {expected}"));
+        let problems = problem_texts(&files, root.path());
+        for (problems, name) in problems.iter().zip(["pipe", "socket", "zeros"]) {
+            let expected = "the file cannot be read: it is not a regular file (put a regular file there, or remove it)";
+            assert_eq!(*problems, format!("/{name}.yaml: {expected}"));
         }
-        assert_eq!(told.len(), 3);
+        assert_eq!(problems.len(), 3);
         drop(listening);
     }
 
     #[test]
-    fn test_files_are_no_policy_files() {
+    fn test_files_are_not_policy_files() {
         let root = tempfile::tempdir().unwrap();
         let names = ["default.yaml", "default.test.yaml", "a.b.test.yml", "A.TEST.YAML", "test.yaml", "x.tests.yaml"];
         for name in names {
@@ -357,14 +355,14 @@ mod tests {
         symlink(".", root.path().join("directory.yaml")).unwrap();
         let files = read(&[root.path().to_owned()]);
         assert_eq!(names_below(&files, root.path()), ["/good.yaml"]);
-        let mut told = told(&files, root.path());
-        told.sort();
+        let mut problems = problem_texts(&files, root.path());
+        problems.sort();
         assert_eq!(
-            told,
+            problems,
             [
                 "/broken.yaml: the file cannot be read: it is a link to gone, which does not exist (correct the link, or remove it)",
-                "/directory.yaml: this is a directory, and named like a policy file (put the file there that belongs there, or give the directory another name)",
-                "/loop.yaml: the file cannot be read: it is a link to loop.yaml, and the links go round in a circle (correct the link, or remove it)",
+                "/directory.yaml: this is a directory with the name of a policy file (replace it by the file, or rename the directory)",
+                "/loop.yaml: the file cannot be read: it is a link to loop.yaml, and the links form a circle (correct the link, or remove it)",
             ]
         );
     }
@@ -395,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_half_written_is_taken() {
+    fn half_written_files_are_not_loaded() {
         let root = tempfile::tempdir().unwrap();
         let (paths, path) = ([root.path().to_owned()], root.path().join("a.yaml"));
         fs::write(root.path().join("b.yaml"), "stands").unwrap();
@@ -405,9 +403,9 @@ mod tests {
             turn += 1;
             fs::write(&path, turn.to_string()).unwrap();
         });
-        let told = told(&files, root.path());
-        assert_eq!((told.len(), turn), (1, ATTEMPTS));
-        assert!(told[0].starts_with("/a.yaml: it changes again and again while it is read"), "{told:?}");
+        let problems = problem_texts(&files, root.path());
+        assert_eq!((problems.len(), turn), (1, ATTEMPTS));
+        assert!(problems[0].starts_with("/a.yaml: it changes again and again while it is read"), "{problems:?}");
 
         // An editor writes in two parts, and the first one stood there when it was read first.
         fs::write(&path, "half").unwrap();
@@ -429,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_without_end_are_not_read() {
+    fn huge_directories_are_not_read() {
         let root = tempfile::tempdir().unwrap();
         for n in 0..=MAX_FILES {
             fs::write(root.path().join(format!("{n}.yaml")), "x").unwrap();
@@ -437,8 +435,8 @@ mod tests {
         let files = read(&[root.path().to_owned()]);
         assert!(files.texts.is_empty());
         assert_eq!(
-            told(&files, root.path()),
-            [": the directory holds 1001 policy files, and at most 1000 are read (put several policies into one \
+            problem_texts(&files, root.path()),
+            [": the directory contains 1001 policy files, and at most 1000 are read (put several policies into one \
              file, with `---` between them)"]
         );
         let root = tempfile::tempdir().unwrap();
@@ -446,13 +444,15 @@ mod tests {
             File::create(root.path().join(format!("{n}.yaml"))).unwrap().set_len(4 << 20).unwrap();
         }
         let files = read(&[root.path().to_owned()]);
-        assert!(told(&files, root.path())[0].contains("more than 32 MiB together: none from 8.yaml on are read"));
+        assert!(
+            problem_texts(&files, root.path())[0].contains("more than 32 MiB together: none from 8.yaml on are read")
+        );
     }
 
     /// As many swaps as fall between two files of one reading: with a hundred files there are some.
     #[cfg(unix)]
     #[test]
-    fn files_that_are_swapped_all_at_once_are_of_one_version() {
+    fn swapped_files_are_of_one_version() {
         use std::os::unix::fs::symlink;
         use std::sync::atomic::{AtomicUsize, Ordering};
         const FILES: usize = 100;

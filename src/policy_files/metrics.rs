@@ -1,8 +1,8 @@
-//! The report as metrics, written anew for each scrape: those of a file go with the file.
+//! The report as metrics, written for each scrape, so that the metrics of a file disappear with the file.
 
 use std::fmt;
 
-use mullion_policy::file_status::{PolicyFileStatus, Standing};
+use mullion_policy::{PolicyFileState, PolicyFileStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -22,12 +22,13 @@ impl Collector for PolicyReporter {
             ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
         };
         let problems = report.problems().count() + usize::from(report.panicked);
-        gauge("policy_load_errors", "Problems in the policy files as they are now", count(problems))?;
+        gauge("policy_load_errors", "Problems in the current policy files", count(problems))?;
         let help = "When the policies in force were loaded, in seconds since 1970";
         gauge("policy_last_good_timestamp", help, report.last_good.unwrap_or_default())?;
         let help = "When the policy files were last read, changed or not, in seconds since 1970; 0: there are none";
         gauge("policy_last_read_timestamp", help, self.last_read())?;
-        let help = "Whether the policies in force are those kept in ConfigMap mullion-state, since the files are bad";
+        let help =
+            "Whether the policies in force are those stored in ConfigMap mullion-state, because the files are invalid";
         gauge("policies_from_state", help, i64::from(report.kept))?;
         let help = "Warnings about the policies in force: see /policies";
         gauge("policy_warnings", help, count(report.warnings.len()))?;
@@ -38,16 +39,16 @@ impl Collector for PolicyReporter {
             ConstCounter::new(number).encode(reloads.encode_family(&[("outcome", outcome)])?)?;
         }
         let help =
-            "Policy files, by how they stand: in force, bad, good but waiting for a bad one, or gone beside a bad one";
+            "Policy files by status: in force, bad, valid but waiting for a bad one, or removed beside a bad one";
         let mut files = encoder.encode_descriptor("policy_files", help, None, MetricType::Gauge)?;
-        for standing in Standing::ALL {
+        for standing in PolicyFileState::ALL {
             let number = count(report.standing(standing).count());
             ConstGauge::new(number).encode(files.encode_family(&[("status", standing.name())])?)?;
         }
 
         let mut present: Vec<&PolicyFileStatus> =
-            report.files.iter().filter(|file| file.standing != Standing::Gone).collect();
-        present.sort_by_key(|file| file.standing != Standing::Bad);
+            report.files.iter().filter(|file| file.standing != PolicyFileState::Gone).collect();
+        present.sort_by_key(|file| file.standing != PolicyFileState::Bad);
         present.truncate(MOST_FILES);
         let mut of_files = |name: &str, help: &str, value: &dyn Fn(&PolicyFileStatus) -> i64| {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
@@ -56,9 +57,9 @@ impl Collector for PolicyReporter {
             }
             Ok(())
         };
-        let help = "Whether a policy file is good as it is now: 1 or 0";
-        of_files("policy_file_valid", help, &|file| i64::from(file.standing != Standing::Bad))?;
-        let help = "Problems in a policy file as it is now";
+        let help = "Whether the current policy file is valid: 1 or 0";
+        of_files("policy_file_valid", help, &|file| i64::from(file.standing != PolicyFileState::Bad))?;
+        let help = "Problems in the current policy file";
         of_files("policy_file_problems", help, &|file| count(file.problems.len()))?;
         let help = "When a change of a policy file was last seen by this process, in seconds since 1970";
         of_files("policy_file_last_change_timestamp", help, &|file| file.changed)

@@ -1,16 +1,21 @@
 //! Policy files on disk: read from directories and mounts, again when they change, and their status.
 //!
 //! ```text
-//! directory → Store::reload → PolicyReading ─┬→ the policies in force
+//! directory → PolicyStore::reload → PolicyReading ─┬→ the policies in force
 //!                                            └→ PolicyReporter → PolicyReport ─┬→ log
 //!                                                                              ├→ metrics
 //!                                                                              ├→ admin: /policies
 //!                                                                              └→ controller: condition, Events
 //! ```
 
-pub mod admin;
 pub mod directory;
-pub mod metrics;
-pub mod mounts;
-pub mod reload;
-pub mod report;
+mod metrics;
+mod policies_route;
+pub(crate) mod reload;
+mod report;
+mod sub_path_mounts;
+
+pub use reload::{PolicyFileReader, files};
+pub(crate) use reload::{begin, every, read};
+pub(crate) use report::PolicyReport;
+pub use report::PolicyReporter;

@@ -1,4 +1,4 @@
-//! Files that change under a running program: policy files read again at an interval, and the interval itself.
+//! Repeated reading of files that change while a program runs, policy files above all.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -7,60 +7,59 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use jiff::Timestamp;
-use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::store::{PolicyReading, Store};
+use mullion_policy::{PolicyFile, PolicyFiles, PolicyReading, PolicySet, PolicyStore};
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::state::document::NAME;
+use crate::cluster::state::NAME;
 use crate::policy_files::report::{PANICKED, PolicyReporter};
-use crate::policy_files::{directory, mounts};
+use crate::policy_files::{directory, sub_path_mounts};
 
-/// How long a changed file must have stood still, where files are not changed all at once: see
-/// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](mullion_policy::policy_file::MAX_FILE) in less.
+/// How long a changed file must stay the same, if files are not changed all at once: see
+/// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](mullion_policy::MAX_FILE) in less.
 const STILL: Duration = Duration::from_secs(1);
-/// How long a reading may take before the log says so.
+/// How long a reading may take before an error is logged.
 const SLOW: Duration = Duration::from_secs(30);
 
 /// Reads the policy files and compares them by content with what it read before. Does blocking I/O.
-pub type Source = Box<dyn FnMut() -> PolicyReading + Send>;
+pub type PolicyFileReader = Box<dyn FnMut() -> PolicyReading + Send>;
 
-/// The policy files of `directories`, all together, for who reads them every `interval`.
-pub fn files(directories: Vec<PathBuf>, interval: Duration) -> Source {
-    files_after(directories, interval, Store::default())
+/// The policy files of `directories` as one set, for a caller that reads them every `interval`.
+pub fn files(directories: Vec<PathBuf>, interval: Duration) -> PolicyFileReader {
+    files_after(directories, interval, PolicyStore::default())
 }
 
-fn files_after(directories: Vec<PathBuf>, interval: Duration, mut store: Store) -> Source {
+fn files_after(directories: Vec<PathBuf>, interval: Duration, mut store: PolicyStore) -> PolicyFileReader {
     let still = STILL.min(interval);
     Box::new(move || store.reload(&directory::read_still(&directories, store.last_hash(), still)))
 }
 
-/// What hinders changes of the files from being seen, in sentences. Does blocking I/O.
+/// The reasons why changes of the files are not seen, as sentences. Does blocking I/O.
 fn hindrances(directories: &[PathBuf]) -> Vec<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let frozen = directories.iter().filter_map(|directory| directory.canonicalize().ok());
-    let mut frozen: Vec<String> = frozen.flat_map(|directory| mounts::frozen(&mounts, &directory)).collect();
+    let mut frozen: Vec<String> =
+        frozen.flat_map(|directory| sub_path_mounts::sub_path_mounts(&mounts, &directory)).collect();
     frozen.sort_unstable();
     frozen.dedup();
     let sentence = |point: String| {
         format!(
-            "{point} is mounted with subPath: no change of its ConfigMap is ever seen there, until the pod is made anew; \
+            "{point} is mounted with subPath, so changes of its ConfigMap are seen only after the pod is created again; \
              mount the whole ConfigMap as a directory"
         )
     };
     frozen.into_iter().map(sentence).collect()
 }
 
-/// Reads the policy files of `directories` for the first time, and reports on them: gives the policies in force from now on,
-/// and reads the files later, every `interval`. If they are bad, those that `last_good` gives are used until they are good;
-/// it is not awaited otherwise. An error if there are none, or these do not load either.
-pub async fn begin(
+/// Reads the policy files of `directories` for the first time, and reports on them. Returns the policies in force from now on,
+/// and the source that reads the files later, every `interval`. If they are invalid, those of `last_good` are used until
+/// the files are valid; it is not awaited otherwise. An error if there are none, or these do not load either.
+pub(crate) async fn begin(
     directories: Vec<PathBuf>,
     interval: Duration,
     last_good: impl Future<Output = anyhow::Result<Vec<PolicyFile>>>,
     reporter: &PolicyReporter,
-) -> anyhow::Result<(Arc<PolicySet>, Source)> {
+) -> anyhow::Result<(Arc<PolicySet>, PolicyFileReader)> {
     let names = directories.iter().map(|directory| directory.display().to_string()).collect();
     reporter.set_directories(names, hindrances(&directories));
     let mut source = files(directories.clone(), interval);
@@ -82,7 +81,7 @@ pub async fn begin(
     };
     let texts = match last_good.await {
         Ok(texts) if texts.is_empty() => {
-            return Err(unusable(&format!("there are no earlier ones: ConfigMap {NAME} keeps none"), &[]));
+            return Err(unusable(&format!("there are no earlier ones: ConfigMap {NAME} contains none"), &[]));
         }
         Ok(texts) => texts,
         Err(error) => {
@@ -99,21 +98,21 @@ pub async fn begin(
     };
     tracing::error!(
         hash = set.hash,
-        "the policy files cannot be used: the last good ones, kept in ConfigMap {NAME}, are in force until they can"
+        "the policy files are invalid; the last good ones, stored in ConfigMap {NAME}, are in force until they are corrected"
     );
     reporter.record_kept(&set, problems, &files, now);
-    let source = files_after(directories, interval, Store::with(Arc::clone(&set)));
+    let source = files_after(directories, interval, PolicyStore::with(Arc::clone(&set)));
     Ok((set, source))
 }
 
 /// Reads the policy files. A panic is part of the result, and the files are read again.
-pub fn read(source: &mut Source) -> PolicyReading {
+pub(crate) fn read(source: &mut PolicyFileReader) -> PolicyReading {
     catch_unwind(AssertUnwindSafe(source)).unwrap_or(PolicyReading::Panicked)
 }
 
-/// Runs `job` every `interval`, on a thread where it may block: a file system that hangs then stops no review. A job
-/// that panics (the panic hook says where) is run again. `what` is read, for messages.
-pub async fn every(
+/// Runs `job` every `interval`, on a thread where it may block, so that a file system that hangs stops no review. A job
+/// that panics (the panic hook logs the place) is run again. `what` names the files in messages.
+pub(crate) async fn every(
     interval: Duration,
     stop: CancellationToken,
     what: &'static str,
@@ -121,7 +120,7 @@ pub async fn every(
 ) {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick is at once, and what is read at the start has just been read.
+    // The first tick is at once, and the files have just been read.
     ticks.tick().await;
     loop {
         tokio::select! {
@@ -146,7 +145,7 @@ pub async fn every(
     }
 }
 
-/// Waits for a reading however long it takes, and says so if that is long.
+/// Waits for a reading however long it takes, and logs if that is long.
 async fn patiently<T>(
     mut reading: tokio::task::JoinHandle<T>,
     what: &'static str,
@@ -154,9 +153,9 @@ async fn patiently<T>(
     if let Ok(read) = timeout(SLOW, &mut reading).await {
         return read;
     }
-    tracing::error!("{what} are still being read after {} s: does their file system answer?", SLOW.as_secs());
+    tracing::error!("{what} are still being read after {} s; check their file system", SLOW.as_secs());
     let read = reading.await;
-    tracing::warn!("{what} have been read at last");
+    tracing::warn!("{what} have been read now");
     read
 }
 
@@ -189,16 +188,16 @@ mod tests {
         vec![PolicyFile { name: "kept.yaml".to_owned(), bytes: text.into() }]
     }
 
-    /// A file system that does not answer: one thread waits for it, whatever the interval, and nobody else does.
+    /// A file system that does not respond blocks one thread, whatever the interval.
     #[tokio::test]
-    async fn a_reading_that_hangs_holds_up_nothing_else() {
-        let (say, said) = std::sync::mpsc::channel::<()>();
+    async fn a_hanging_read_blocks_nothing_else() {
+        let (open, closed) = std::sync::mpsc::channel::<()>();
         let begun = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&begun);
         let stop = CancellationToken::new();
         let reading = tokio::spawn(every(INTERVAL, stop.clone(), "the files", move || {
             count.fetch_add(1, Ordering::SeqCst);
-            let _closed = said.recv();
+            let _closed = closed.recv();
         }));
         let times = async |expected: usize| {
             while begun.load(Ordering::SeqCst) < expected {
@@ -209,16 +208,16 @@ mod tests {
             begun.load(Ordering::SeqCst)
         };
         assert_eq!(times(1).await, 1, "not read again beside the one that hangs");
-        say.send(()).unwrap();
+        open.send(()).unwrap();
         assert_eq!(times(2).await, 2, "once it answers, it is read again");
         stop.cancel();
         reading.await.unwrap();
-        // For the runtime waits for its threads.
-        drop(say);
+        // Because the runtime waits for its threads.
+        drop(open);
     }
 
     #[tokio::test]
-    async fn good_files_need_nothing_else() {
+    async fn valid_files_need_no_stored_ones() {
         let (_folder, directories) = folder(&policy(1));
         // It never answers, and is never asked.
         let reporter = PolicyReporter::default();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beside_bad_files_the_last_good_ones_hold_until_they_are_good() {
+    async fn last_good_files_are_used_until_the_files_are_valid() {
         let (folder, directories) = folder(BAD);
         let reporter = PolicyReporter::default();
         let (set, mut source) = begin(directories, INTERVAL, async { Ok(kept(&policy(2))) }, &reporter).await.unwrap();
@@ -247,20 +246,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_last_good_ones_the_error_says_everything() {
+    async fn without_last_good_ones_the_error_lists_every_problem() {
         let (_folder, directories) = folder(BAD);
         let begin = async |last_good: anyhow::Result<Vec<PolicyFile>>| {
             let begun = begin(directories.clone(), INTERVAL, async { last_good }, &PolicyReporter::default()).await;
             begun.err().expect("there is nothing to begin with").to_string()
         };
         let cases = [
-            (Ok(Vec::new()), "keeps none"),
+            (Ok(Vec::new()), "contains none"),
             (Err(anyhow!("no answer")), "cannot be read (no answer)"),
             (Ok(kept(BAD)), "kept.yaml:1:"),
         ];
-        for (last_good, says) in cases {
+        for (last_good, part) in cases {
             let error = begin(last_good).await;
-            assert!(error.contains("a.yaml:1:") && error.contains(says), "{error}");
+            assert!(error.contains("a.yaml:1:") && error.contains(part), "{error}");
         }
     }
 }

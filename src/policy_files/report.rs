@@ -1,48 +1,47 @@
-//! The report about the policy files of this process, from which `/policies`, the metrics, the log and the controller's
-//! Events and condition are written, in the webhook and in the controller alike.
+//! The report about the policy files of this process: the source of `/policies`, of the metrics, of the log, and of the
+//! controller's Events and condition.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use mullion_manifest::problem::Problem;
-use mullion_policy::file_status::{FileVersion, PolicyFileStatus, Standing, file_statuses, short_names};
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::store::PolicyReading;
-use mullion_policy::warnings::all_warnings::warnings;
-use mullion_policy::warnings::warning::Warning;
+use mullion_manifest::Problem;
+use mullion_policy::warnings::{PolicyWarning, warnings};
+use mullion_policy::{
+    FileVersion, PolicyFileState, PolicyFileStatus, PolicyReading, PolicySet, file_statuses, short_names,
+};
 use tokio::sync::watch as channel;
 
-/// What people read about a [panic](PolicyReading::Panicked).
-pub const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
+/// The message about a [panic](PolicyReading::Panicked).
+pub(crate) const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
 
-/// Most problems of one reading that are logged: beyond, `/policies` shows them.
+/// Most problems of one reading that are logged; `/policies` shows all.
 const MOST_LOGGED: usize = 20;
 
 /// The status of the policy files and of the policies in force. Times are in seconds since 1970.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PolicyReport {
-    /// The directories, as they were given; empty where the built-in policies hold.
+    /// The directories, as they were given; empty with the built-in policies.
     pub directories: Vec<String>,
-    /// In force.
+    /// The policies in force.
     pub set: Arc<PolicySet>,
     /// Since when, in this process.
     pub since: i64,
-    /// When the set in force was loaded from its files; `None` for the built-in one, and for one that was kept.
+    /// When the set in force was loaded from its files; `None` for the built-in one, and for a stored one.
     pub last_good: Option<i64>,
-    /// Whether it is the last good one that ConfigMap `mullion-state` kept.
+    /// Whether it is the last good one from ConfigMap `mullion-state`.
     pub kept: bool,
     /// Whether the last reading panicked.
     pub panicked: bool,
-    /// Each file with what is wrong with it now, in order of name.
+    /// Each file with its current problems, in order of name.
     pub files: Vec<PolicyFileStatus>,
-    /// What is strange about the set in force.
-    pub warnings: Vec<Warning>,
-    /// Which files made it another than the one before, in words; empty for the first one.
+    /// Warnings about the set in force.
+    pub warnings: Vec<PolicyWarning>,
+    /// The files that differ from those of the set before, as text; empty for the first set.
     pub changes: String,
-    /// What hinders changes of the files from being seen, in sentences.
+    /// The reasons why changes of the files are not seen, as sentences.
     pub hindrances: Vec<String>,
-    /// Why registries are not asked, where the policies in force have them asked.
+    /// Why no registry is used, although the policies in force set it.
     pub registries: Option<String>,
 }
 
@@ -50,7 +49,7 @@ pub struct PolicyReport {
 #[derive(Debug, Clone)]
 pub struct PolicyReporter(Arc<Shared>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     report: channel::Sender<Arc<PolicyReport>>,
     last_read: AtomicI64,
@@ -59,23 +58,7 @@ struct Shared {
 }
 
 impl PolicyReport {
-    fn built_in(set: Arc<PolicySet>) -> Self {
-        Self {
-            directories: Vec::new(),
-            set,
-            since: 0,
-            last_good: None,
-            kept: false,
-            panicked: false,
-            files: Vec::new(),
-            warnings: Vec::new(),
-            changes: String::new(),
-            hindrances: Vec::new(),
-            registries: None,
-        }
-    }
-
-    /// What is wrong with the files as they are now, in order of file and place; empty while they are in force.
+    /// The problems of the current files, in order of file and place; empty while they are in force.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.files.iter().flat_map(|file| &file.problems)
     }
@@ -87,7 +70,7 @@ impl PolicyReport {
     }
 
     /// The files of this standing.
-    pub fn standing(&self, standing: Standing) -> impl Iterator<Item = &PolicyFileStatus> {
+    pub fn standing(&self, standing: PolicyFileState) -> impl Iterator<Item = &PolicyFileStatus> {
         self.files.iter().filter(move |file| file.standing == standing)
     }
 
@@ -119,22 +102,20 @@ impl Default for PolicyReporter {
 }
 
 impl PolicyReporter {
-    /// Of a set that came from no files.
+    /// The report about a set without files.
     pub fn of(set: Arc<PolicySet>) -> Self {
         Self(Arc::new(Shared {
-            report: channel::Sender::new(Arc::new(PolicyReport::built_in(set))),
-            last_read: AtomicI64::new(0),
-            loaded: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
+            report: channel::Sender::new(Arc::new(PolicyReport { set, ..PolicyReport::default() })),
+            ..Shared::default()
         }))
     }
 
-    /// As things stand now.
+    /// The current report.
     pub fn report(&self) -> Arc<PolicyReport> {
         self.0.report.borrow().clone()
     }
 
-    /// As they change. The times of readings that brought nothing new are no change.
+    /// The reports from now on. A reading without a change causes no new report.
     pub fn follow(&self) -> channel::Receiver<Arc<PolicyReport>> {
         self.0.report.subscribe()
     }
@@ -150,7 +131,7 @@ impl PolicyReporter {
             .map(|(outcome, number)| (outcome, number.load(Ordering::Relaxed)))
     }
 
-    /// The policies are those of these directories from now on.
+    /// Sets the directories of the policies.
     pub fn set_directories(&self, directories: Vec<String>, hindrances: Vec<String>) {
         for hindrance in &hindrances {
             tracing::warn!("{hindrance}");
@@ -158,7 +139,7 @@ impl PolicyReporter {
         self.change(|report| PolicyReport { directories, hindrances, ..report.clone() });
     }
 
-    /// The program starts beside files with these problems, and so with the last good set that was kept.
+    /// Records the start with files that have these problems, and therefore with the stored last good set.
     pub fn record_kept(&self, set: &Arc<PolicySet>, problems: Vec<Problem>, read: &[FileVersion], now: i64) {
         self.0.last_read.store(now, Ordering::Relaxed);
         self.0.failed.fetch_add(1, Ordering::Relaxed);
@@ -167,7 +148,7 @@ impl PolicyReporter {
         self.log_warnings();
     }
 
-    /// The files were read, and what came of it is in force, if it is good.
+    /// Records a reading; a valid set is in force now.
     pub fn record(&self, reading: &PolicyReading, now: i64) {
         self.0.last_read.store(now, Ordering::Relaxed);
         let before = self.report();
@@ -201,7 +182,7 @@ impl PolicyReporter {
         }
     }
 
-    /// Why registries are not asked, or that they are; `true` if that is news.
+    /// Sets why no registry is used, `None` if they are; returns whether that is a change.
     pub fn set_registries(&self, problem: Option<&str>) -> bool {
         if self.report().registries.as_deref() == problem {
             return false;
@@ -214,7 +195,7 @@ impl PolicyReporter {
         self.0.report.send_modify(|report| *report = Arc::new(change(report)));
     }
 
-    /// Once for each set.
+    /// Called once for each set.
     fn log_warnings(&self) {
         for warning in &self.report().warnings {
             tracing::warn!(%warning, "policies in force");
@@ -227,11 +208,11 @@ fn log_problems(problems: &[Problem]) {
         tracing::error!(%problem, "policy file not usable; the last good policies stay in force");
     }
     if let Some(more) = problems.len().checked_sub(MOST_LOGGED).filter(|more| *more > 0) {
-        tracing::error!(more, "problems in policy files that are not listed here; /policies on the admin port has all");
+        tracing::error!(more, "further problems in policy files; /policies on the admin port lists all");
     }
 }
 
-/// Which files made the difference: the removal of one is reported too.
+/// The files that differ, removed ones included.
 fn changes(before: &PolicySet, after: &PolicySet) -> String {
     if before.files.is_empty() {
         return String::new();

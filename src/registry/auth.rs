@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::registry::client::{HttpClient, whole_uri};
 use crate::registry::credentials::Login;
 use crate::registry::outcome::LookupError;
-use crate::registry::source::Failure;
+use crate::registry::source::LookupFailure;
 
 /// A token is a JWT of some kB.
 const MAX_TOKEN: usize = 256 << 10;
@@ -31,7 +31,7 @@ pub(crate) async fn authorization(
     challenge: Challenge,
     repository: &str,
     login: Option<&Login>,
-) -> Result<HeaderValue, Failure> {
+) -> Result<HeaderValue, LookupFailure> {
     match challenge {
         Challenge::Basic => login.map(|login| login.basic().clone()).ok_or_else(|| LookupError::Denied.into()),
         Challenge::Bearer { realm, service } => token(client, &realm, service.as_deref(), repository, login).await,
@@ -44,11 +44,11 @@ async fn token(
     service: Option<&str>,
     repository: &str,
     login: Option<&Login>,
-) -> Result<HeaderValue, Failure> {
+) -> Result<HeaderValue, LookupFailure> {
     let unusable = |what: &str| LookupError::malformed(format!("its token service {what}"));
     let uri = token_uri(realm, service, repository).ok_or_else(|| unusable("has no usable address"))?;
     // A token service that does not respond is not a silent registry: other images may not need the service.
-    let not_silent = |failure: Failure| Failure { silent: false, ..failure };
+    let not_silent = |failure: LookupFailure| LookupFailure { silent: false, ..failure };
     let answer =
         client.send(&Method::GET, uri, "application/json", login.map(Login::basic)).await.map_err(not_silent)?;
     let body = client.body(answer, MAX_TOKEN).await.map_err(|failure| match failure.error {

@@ -18,8 +18,8 @@ use tokio::time::timeout;
 
 use crate::registry::outcome::LookupError;
 use crate::registry::proxy::Connector;
-use crate::registry::settings::{RegistryError, RegistrySettings};
-use crate::registry::source::Failure;
+use crate::registry::settings::RegistrySettings;
+use crate::registry::source::LookupFailure;
 use crate::registry::tls;
 
 /// Blobs have one redirect, at most two in practice.
@@ -46,7 +46,7 @@ pub(crate) struct OriginResponse {
 }
 
 impl HttpClient {
-    pub(crate) fn new(settings: &RegistrySettings) -> Result<Self, RegistryError> {
+    pub(crate) fn new(settings: &RegistrySettings) -> anyhow::Result<Self> {
         // Less than the whole timeout, so that a silent host differs from a slow one.
         let patience = settings.timeout / 2;
         let connector = Connector::new(patience);
@@ -75,14 +75,14 @@ impl HttpClient {
         uri: Uri,
         accept: &'static str,
         authorization: Option<&HeaderValue>,
-    ) -> Result<OriginResponse, Failure> {
+    ) -> Result<OriginResponse, LookupFailure> {
         let mut at = uri.clone();
         let mut same_origin = true;
         for redirects in 0..=MAX_REDIRECTS {
             let request = self.request(method, &at, accept, authorization.filter(|_| same_origin))?;
             let response = match timeout(self.patience, self.inner.request(request)).await {
                 Ok(Ok(response)) => response,
-                Ok(Err(error)) => return Err(silent(&at, redirects, &causes(&error))),
+                Ok(Err(error)) => return Err(silent(&at, redirects, &causes(error))),
                 Err(_) => return Err(silent(&at, redirects, "no response in time")),
             };
             if !is_redirect(response.status()) {
@@ -96,14 +96,14 @@ impl HttpClient {
     }
 
     /// The body of a response with status 200.
-    pub(crate) async fn body(&self, answer: OriginResponse, limit: usize) -> Result<Bytes, Failure> {
+    pub(crate) async fn body(&self, answer: OriginResponse, limit: usize) -> Result<Bytes, LookupFailure> {
         let response = answer.response;
         check(response.status(), response.headers())?;
         // No compression was requested, and no body is decompressed: a small body stays small.
         if response.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity") {
             return Err(LookupError::malformed("it is compressed, which was not requested").into());
         }
-        let too_long = || Failure::from(LookupError::malformed(format!("it is longer than {limit} bytes")));
+        let too_long = || LookupFailure::from(LookupError::malformed(format!("it is longer than {limit} bytes")));
         let mut body = response.into_body();
         let expected = body.size_hint().exact().map_or(Ok(0), usize::try_from).map_err(|_| too_long())?;
         if expected > limit {
@@ -114,7 +114,7 @@ impl HttpClient {
             let frame = match timeout(self.patience, body.frame()).await {
                 Ok(None) => return Ok(bytes.into()),
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => return Err(LookupError::unreachable(causes(&error)).into()),
+                Ok(Some(Err(error))) => return Err(LookupError::unreachable(causes(error)).into()),
                 Err(_) => return Err(LookupError::unreachable("the response is incomplete").into()),
             };
             if let Some(data) = frame.data_ref() {
@@ -158,9 +158,9 @@ impl HttpClient {
 }
 
 /// Only the registry itself counts as silent, not the target of a redirect.
-fn silent(at: &Uri, redirects: usize, reason: &str) -> Failure {
+fn silent(at: &Uri, redirects: usize, reason: &str) -> LookupFailure {
     let host = at.authority().map_or("", Authority::as_str);
-    Failure { error: LookupError::unreachable(format!("{host}: {reason}")), silent: redirects == 0 }
+    LookupFailure { error: LookupError::unreachable(format!("{host}: {reason}")), silent: redirects == 0 }
 }
 
 /// The error of a status; Ok for 200.
@@ -230,14 +230,8 @@ fn origin(uri: &Uri) -> Option<(&str, String, u16)> {
 }
 
 /// An error and its causes. Neither hyper nor rustls puts a header's value in one.
-fn causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text = format!("{text}: {error}");
-        next = error.source();
-    }
-    text
+fn causes(error: impl Error + Send + Sync + 'static) -> String {
+    format!("{:#}", anyhow::Error::new(error))
 }
 
 #[cfg(test)]

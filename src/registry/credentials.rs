@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::HeaderValue;
-use mullion_engine::model::image::reference::{DOCKER_HUB, ImageRef};
+use mullion_engine::model::image::{DOCKER_HUB, ImageRef};
 use serde::Deserialize;
 
 /// The entry for Docker Hub if no other entry matches (keyring.go, `defaultRegistryHost`).
@@ -171,7 +171,7 @@ impl Login {
 }
 
 impl CredentialsKey {
-    /// `SipHash` twice with random keys of the process: 128 bits, for which nobody outside can find a second
+    /// `SipHash` twice with random keys of the process: 128 bits, for which an attacker cannot find a second
     /// input.
     fn of<T: std::hash::Hash>(parts: impl IntoIterator<Item = T>) -> Self {
         use std::hash::{Hash as _, Hasher as _};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use mullion_engine::model::image::platform::Platform;
+use mullion_engine::model::image::Platform;
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -30,8 +30,8 @@ const UNKNOWN: &str = "unknown";
 
 /// A document under a reference.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Document {
-    Index(Vec<Entry>),
+pub(crate) enum RegistryDocument {
+    Index(Vec<IndexEntry>),
     /// The config is a blob of its own.
     Manifest(Descriptor),
     /// An artifact that is not an image, such as a chart, or the manifest version 1, which runtimes no longer accept.
@@ -39,7 +39,7 @@ pub(crate) enum Document {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum IndexEntry {
     Platform(Platform),
     /// Without platform, which is in the entry's own config.
     WithoutPlatform(Descriptor),
@@ -99,17 +99,19 @@ struct RawPlatform {
 }
 
 /// Reads a manifest or an index by its members, because proxies can change the `Content-Type`.
-pub(crate) fn read_manifest(bytes: &[u8]) -> Result<Document, LookupError> {
+pub(crate) fn read_manifest(bytes: &[u8]) -> Result<RegistryDocument, LookupError> {
     let raw: RawDocument = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "manifest", &error))?;
     match (raw.manifests, raw.config) {
         // Two clients would read it as two different images (CVE-2021-41190).
         (Some(_), Some(_)) => Err(LookupError::malformed("it is both a manifest and an index")),
-        (Some(entries), None) => entries.into_iter().filter_map(entry).collect::<Result<_, _>>().map(Document::Index),
-        (None, Some(config)) if IMAGE_CONFIGS.contains(&config.media_type.as_str()) => {
-            descriptor(config).map(Document::Manifest)
+        (Some(entries), None) => {
+            entries.into_iter().filter_map(entry).collect::<Result<_, _>>().map(RegistryDocument::Index)
         }
-        (None, Some(_)) => Ok(Document::Other),
-        (None, None) if raw.schema_version == Some(1) => Ok(Document::Other),
+        (None, Some(config)) if IMAGE_CONFIGS.contains(&config.media_type.as_str()) => {
+            descriptor(config).map(RegistryDocument::Manifest)
+        }
+        (None, Some(_)) => Ok(RegistryDocument::Other),
+        (None, None) if raw.schema_version == Some(1) => Ok(RegistryDocument::Other),
         (None, None) => Err(LookupError::malformed("it has neither `manifests` nor `config`")),
     }
 }
@@ -121,14 +123,14 @@ pub(crate) fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
 }
 
 /// None for an attestation.
-fn entry(raw: RawEntry) -> Option<Result<Entry, LookupError>> {
+fn entry(raw: RawEntry) -> Option<Result<IndexEntry, LookupError>> {
     if raw.annotations.is_some_and(|annotations| annotations.reference_type.is_some()) {
         return None;
     }
     match raw.platform {
         Some(raw) if raw.os == UNKNOWN && raw.architecture == UNKNOWN => None,
-        Some(raw) => Some(platform(raw).map(Entry::Platform)),
-        None => Some(descriptor(raw.descriptor).map(Entry::WithoutPlatform)),
+        Some(raw) => Some(platform(raw).map(IndexEntry::Platform)),
+        None => Some(descriptor(raw.descriptor).map(IndexEntry::WithoutPlatform)),
     }
 }
 
@@ -220,7 +222,7 @@ mod tests {
         format!("sha256:{}", digit.to_string().repeat(64))
     }
 
-    fn read(value: &Value) -> Result<Document, LookupError> {
+    fn read(value: &Value) -> Result<RegistryDocument, LookupError> {
         read_manifest(value.to_string().as_bytes())
     }
 
@@ -232,12 +234,12 @@ mod tests {
     fn manifests_are_classified_by_their_config() {
         for media_type in IMAGE_CONFIGS {
             let config = Descriptor { digest: digest('a'), size: 7 };
-            assert_eq!(read(&manifest(media_type)), Ok(Document::Manifest(config)));
+            assert_eq!(read(&manifest(media_type)), Ok(RegistryDocument::Manifest(config)));
         }
         for media_type in ["application/vnd.cncf.helm.config.v1+json", "application/vnd.oci.empty.v1+json", ""] {
-            assert_eq!(read(&manifest(media_type)), Ok(Document::Other));
+            assert_eq!(read(&manifest(media_type)), Ok(RegistryDocument::Other));
         }
-        assert_eq!(read(&json!({"schemaVersion": 1, "fsLayers": []})), Ok(Document::Other));
+        assert_eq!(read(&json!({"schemaVersion": 1, "fsLayers": []})), Ok(RegistryDocument::Other));
     }
 
     #[test]
@@ -252,7 +254,7 @@ mod tests {
              "annotations": {"org.opencontainers.image.created": "today"}},
             {"digest": digest('e')},
         ]});
-        let Document::Index(entries) = read(&index).unwrap() else { panic!("no index") };
+        let RegistryDocument::Index(entries) = read(&index).unwrap() else { panic!("no index") };
         let windows = Platform {
             os: "windows".to_owned(),
             architecture: "amd64".to_owned(),
@@ -260,8 +262,8 @@ mod tests {
             os_features: vec!["win32k".to_owned()],
         };
         let linux = Platform { os: "linux".to_owned(), architecture: "arm64".to_owned(), ..Platform::default() };
-        let without = Entry::WithoutPlatform(Descriptor { digest: digest('e'), size: 0 });
-        assert_eq!(entries, [Entry::Platform(windows), Entry::Platform(linux), without]);
+        let without = IndexEntry::WithoutPlatform(Descriptor { digest: digest('e'), size: 0 });
+        assert_eq!(entries, [IndexEntry::Platform(windows), IndexEntry::Platform(linux), without]);
     }
 
     #[test]
@@ -291,7 +293,7 @@ mod tests {
     fn entries_and_texts_are_limited() {
         let index = |entry: Value, count: usize| json!({ "manifests": vec![entry; count] });
         let linux = json!({"platform": {"os": "linux", "architecture": "amd64"}});
-        let Ok(Document::Index(entries)) = read(&index(linux.clone(), MAX_ENTRIES)) else { panic!("no index") };
+        let Ok(RegistryDocument::Index(entries)) = read(&index(linux.clone(), MAX_ENTRIES)) else { panic!("no index") };
         assert_eq!(entries.len(), MAX_ENTRIES);
         let error = read(&index(linux, MAX_ENTRIES + 1)).unwrap_err();
         assert!(error.to_string().contains("too many entries"), "{error}");

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
-use mullion_engine::model::image::platform::{Platform, Platforms};
+use mullion_engine::model::image::{Platform, Platforms};
 
 use crate::registry::auth;
 use crate::registry::client::{HttpClient, OriginResponse, check, whole_uri};
 use crate::registry::credentials::Login;
 use crate::registry::document::{
-    ACCEPTED_MANIFESTS, Descriptor, Document, Entry, MAX_CONFIG, MAX_MANIFEST, read_config, read_manifest,
+    ACCEPTED_MANIFESTS, Descriptor, IndexEntry, MAX_CONFIG, MAX_MANIFEST, RegistryDocument, read_config, read_manifest,
 };
 use crate::registry::outcome::LookupError;
-use crate::registry::source::{AnswerFuture, Failure, ImageAnswer, Revision, Source, Target};
+use crate::registry::source::{AnswerFuture, ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
 
 /// Logins tried for one image; pods rarely have more secrets for one registry.
 const MAX_LOGINS: usize = 8;
@@ -22,7 +22,7 @@ const MAX_LOGINS: usize = 8;
 const MAX_WITHOUT_PLATFORM: usize = 4;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
-impl Source for HttpClient {
+impl RegistrySource for HttpClient {
     fn fetch<'a>(
         &'a self,
         target: &'a Target,
@@ -35,7 +35,7 @@ impl Source for HttpClient {
             }
             for login in logins.iter().take(MAX_LOGINS) {
                 match Session::new(self, target, Some(login)).fetch(last).await {
-                    Err(Failure { error: LookupError::Denied, .. }) => {}
+                    Err(LookupFailure { error: LookupError::Denied, .. }) => {}
                     answer => return answer,
                 }
             }
@@ -57,7 +57,7 @@ impl<'a> Session<'a> {
         Self { client, target, login: login.map(|login| &**login), authorization: None }
     }
 
-    async fn fetch(&mut self, last: Option<&ImageAnswer>) -> Result<ImageAnswer, Failure> {
+    async fn fetch(&mut self, last: Option<&ImageAnswer>) -> Result<ImageAnswer, LookupFailure> {
         if let (Revision::Tag(tag), Some(last)) = (&self.target.revision, last)
             && self.points_to(tag, &last.digest).await?
         {
@@ -69,15 +69,17 @@ impl<'a> Session<'a> {
             Revision::Tag(_) => sum(&bytes, "sha256", &SHA256),
         };
         let platforms = match read_manifest(&bytes)? {
-            Document::Other => Platforms::default(),
-            Document::Manifest(config) => Platforms { entries: vec![self.config(&config).await?], index: false },
-            Document::Index(entries) => Platforms { entries: self.entries(entries).await?, index: true },
+            RegistryDocument::Other => Platforms::default(),
+            RegistryDocument::Manifest(config) => {
+                Platforms { entries: vec![self.config(&config).await?], index: false }
+            }
+            RegistryDocument::Index(entries) => Platforms { entries: self.entries(entries).await?, index: true },
         };
         Ok(ImageAnswer { digest: digest.into(), platforms: Arc::new(platforms) })
     }
 
     /// Whether a tag still points to `digest`. HEAD: Docker Hub does not count it as a pull.
-    async fn points_to(&mut self, tag: &str, digest: &str) -> Result<bool, Failure> {
+    async fn points_to(&mut self, tag: &str, digest: &str) -> Result<bool, LookupFailure> {
         let answer = self.send(&Method::HEAD, &format!("manifests/{tag}"), ACCEPTED_MANIFESTS).await?;
         let headers = answer.response.headers();
         match answer.response.status() {
@@ -91,38 +93,38 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn entries(&mut self, entries: Vec<Entry>) -> Result<Vec<Platform>, Failure> {
+    async fn entries(&mut self, entries: Vec<IndexEntry>) -> Result<Vec<Platform>, LookupFailure> {
         let mut platforms = Vec::with_capacity(entries.len());
         let mut configs = 0;
         for entry in entries {
             platforms.push(match entry {
-                Entry::Platform(platform) => platform,
-                Entry::WithoutPlatform(child) if configs < MAX_WITHOUT_PLATFORM => {
+                IndexEntry::Platform(platform) => platform,
+                IndexEntry::WithoutPlatform(child) if configs < MAX_WITHOUT_PLATFORM => {
                     configs += 1;
                     self.child(&child).await?
                 }
-                Entry::WithoutPlatform(_) => Platform::default(),
+                IndexEntry::WithoutPlatform(_) => Platform::default(),
             });
         }
         Ok(platforms)
     }
 
     /// The platform of an entry; empty for a nested index or an artifact.
-    async fn child(&mut self, child: &Descriptor) -> Result<Platform, Failure> {
+    async fn child(&mut self, child: &Descriptor) -> Result<Platform, LookupFailure> {
         let bytes = self.manifest(&child.digest).await?;
         verified(&bytes, &child.digest)?;
         match read_manifest(&bytes)? {
-            Document::Manifest(config) => self.config(&config).await,
-            Document::Index(_) | Document::Other => Ok(Platform::default()),
+            RegistryDocument::Manifest(config) => self.config(&config).await,
+            RegistryDocument::Index(_) | RegistryDocument::Other => Ok(Platform::default()),
         }
     }
 
-    async fn manifest(&mut self, revision: &str) -> Result<Bytes, Failure> {
+    async fn manifest(&mut self, revision: &str) -> Result<Bytes, LookupFailure> {
         let answer = self.send(&Method::GET, &format!("manifests/{revision}"), ACCEPTED_MANIFESTS).await?;
         self.client.body(answer, MAX_MANIFEST).await
     }
 
-    async fn config(&mut self, config: &Descriptor) -> Result<Platform, Failure> {
+    async fn config(&mut self, config: &Descriptor) -> Result<Platform, LookupFailure> {
         if usize::try_from(config.size).is_ok_and(|size| size > MAX_CONFIG) {
             return Err(LookupError::malformed(format!("its config is longer than {MAX_CONFIG} bytes")).into());
         }
@@ -133,7 +135,12 @@ impl<'a> Session<'a> {
     }
 
     /// Sends a request, and repeats it with authorization after a first 401. Logins are sent only after a challenge.
-    async fn send(&mut self, method: &Method, path: &str, accept: &'static str) -> Result<OriginResponse, Failure> {
+    async fn send(
+        &mut self,
+        method: &Method,
+        path: &str,
+        accept: &'static str,
+    ) -> Result<OriginResponse, LookupFailure> {
         let Target { host, repository, .. } = self.target;
         let uri = whole_uri(&format!("{}://{host}/v2/{repository}/{path}", self.client.scheme(host)))
             .ok_or_else(|| LookupError::malformed("the reference is not a valid address"))?;

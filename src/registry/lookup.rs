@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
-use mullion_engine::model::image::platform::Platforms;
-use mullion_engine::model::image::reference::ImageRef;
+use mullion_engine::model::image::{ImageRef, Platforms};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -16,8 +15,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::registry::client::HttpClient;
 use crate::registry::credentials::{Credentials, CredentialsKey, Login};
 use crate::registry::outcome::{LookupError, Outcomes, RegistryOutcome};
-use crate::registry::settings::{RegistryError, RegistrySettings};
-use crate::registry::source::{Failure, ImageAnswer, Revision, Source, Target};
+use crate::registry::settings::RegistrySettings;
+use crate::registry::source::{ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
 
 /// Most registries that are paused; of more, the least recently used is asked again.
 const MAX_PAUSED_HOSTS: u64 = 1_000;
@@ -28,11 +27,11 @@ type Answer = Result<Arc<Platforms>, LookupError>;
 
 /// Registries with a cache. Cheap to clone; clones share everything.
 #[derive(Clone)]
-pub struct Registries(Arc<Inner>);
+pub struct RegistryClient(Arc<Inner>);
 
 struct Inner {
     settings: RegistrySettings,
-    source: Box<dyn Source>,
+    source: Box<dyn RegistrySource>,
     cache: Cache<Key, Arc<Cached>>,
     /// By host.
     paused: Cache<Box<str>, PausedHost>,
@@ -83,20 +82,20 @@ enum Urgency {
     Awaited,
 }
 
-impl fmt::Debug for Registries {
+impl fmt::Debug for RegistryClient {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Registries").field("settings", &self.0.settings).finish_non_exhaustive()
     }
 }
 
-impl Registries {
+impl RegistryClient {
     /// Reads the certificates. Sends no request.
-    pub fn new(settings: RegistrySettings) -> Result<Self, RegistryError> {
+    pub fn new(settings: RegistrySettings) -> anyhow::Result<Self> {
         let client = HttpClient::new(&settings)?;
         Ok(Self::with_source(settings, Box::new(client)))
     }
 
-    fn with_source(settings: RegistrySettings, source: Box<dyn Source>) -> Self {
+    fn with_source(settings: RegistrySettings, source: Box<dyn RegistrySource>) -> Self {
         let cache = Cache::builder()
             .max_capacity(settings.cache_entries)
             .weigher(|_: &Key, cached: &Arc<Cached>| cached.weight())
@@ -249,7 +248,7 @@ impl Inner {
         let outcome = RegistryOutcome::of(&answer);
         self.outcomes.count(outcome);
         let reason = answer.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        tracing::debug!(image = &*key.reference, outcome = outcome.as_str(), reason, "image looked up");
+        tracing::debug!(image = &*key.reference, outcome = outcome.name(), reason, "image looked up");
         answer
     }
 
@@ -268,7 +267,7 @@ impl Inner {
         let failure = match timeout(self.settings.timeout, self.source.fetch(target, logins, last)).await {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(failure)) => failure,
-            Err(_) => Failure::from(LookupError::unreachable("the look-up took too long")),
+            Err(_) => LookupFailure::from(LookupError::unreachable("the look-up took too long")),
         };
         let pause = match &failure.error {
             LookupError::Throttled { retry_after } => Some(*retry_after),
@@ -344,7 +343,7 @@ mod tests {
 
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use mullion_engine::model::image::platform::Platform;
+    use mullion_engine::model::image::Platform;
     use tokio::sync::Notify;
 
     use super::*;
@@ -390,7 +389,7 @@ mod tests {
     #[derive(Clone)]
     struct Shared(Arc<Scripted>);
 
-    impl Source for Shared {
+    impl RegistrySource for Shared {
         fn fetch<'a>(
             &'a self,
             target: &'a Target,
@@ -408,7 +407,7 @@ mod tests {
                 match &*target.repository {
                     "absent" => Err(LookupError::Absent.into()),
                     "throttled" => Err(LookupError::Throttled { retry_after: Duration::from_secs(120) }.into()),
-                    "silent" => Err(Failure { error: LookupError::unreachable("silence"), silent: true }),
+                    "silent" => Err(LookupFailure { error: LookupError::unreachable("silence"), silent: true }),
                     "panics" => panic!("on purpose"),
                     _ if version == DOWN => Err(LookupError::unreachable("down").into()),
                     _ if version == GONE => Err(LookupError::Absent.into()),
@@ -433,12 +432,12 @@ mod tests {
         }
     }
 
-    fn registries(settings: RegistrySettings) -> (Registries, Arc<Scripted>) {
+    fn registries(settings: RegistrySettings) -> (RegistryClient, Arc<Scripted>) {
         let script = Arc::new(Scripted::default());
-        (Registries::with_source(settings, Box::new(Shared(script.clone()))), script)
+        (RegistryClient::with_source(settings, Box::new(Shared(script.clone()))), script)
     }
 
-    fn opened(settings: RegistrySettings) -> (Registries, Arc<Scripted>) {
+    fn opened(settings: RegistrySettings) -> (RegistryClient, Arc<Scripted>) {
         let (registries, script) = registries(settings);
         script.open.open();
         (registries, script)
@@ -456,15 +455,15 @@ mod tests {
         Instant::now() + Duration::from_secs(1)
     }
 
-    fn counted(registries: &Registries, outcome: RegistryOutcome) -> u64 {
+    fn counted(registries: &RegistryClient, outcome: RegistryOutcome) -> u64 {
         registries.outcomes()[outcome as usize].1
     }
 
-    async fn ask(registries: &Registries, text: &str) -> Answer {
+    async fn ask(registries: &RegistryClient, text: &str) -> Answer {
         registries.resolve(&image(text), &Credentials::anonymous(), soon()).await
     }
 
-    async fn wait_for_look_ups(registries: &Registries) {
+    async fn wait_for_look_ups(registries: &RegistryClient) {
         while registries.under_way() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

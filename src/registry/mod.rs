@@ -14,15 +14,19 @@
 //! length into memory, keeps one login per registry for the life of a client, so that one tenant would get another's answer,
 //! uses anonymous access after a rejected token, and drops `Retry-After`.
 
-pub(crate) mod auth;
-pub mod client;
-pub mod credentials;
-pub(crate) mod document;
-pub(crate) mod fetch;
-pub mod lookup;
-pub mod outcome;
-pub(crate) mod policy;
-pub(crate) mod proxy;
-pub mod settings;
-pub(crate) mod source;
-pub mod tls;
+mod auth;
+mod client;
+mod credentials;
+mod document;
+mod fetch;
+mod lookup;
+mod outcome;
+mod proxy;
+mod settings;
+mod source;
+mod tls;
+
+pub use credentials::Credentials;
+pub use lookup::RegistryClient;
+pub use outcome::{LookupError, RegistryOutcome};
+pub use settings::RegistrySettings;

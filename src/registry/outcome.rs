@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::telemetry::label_values;
+
 /// Why a look-up has no answer. The texts contain no part of a login or a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
@@ -43,25 +45,26 @@ impl LookupError {
     }
 }
 
-/// The outcome of a request for an image, for metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RegistryOutcome {
-    /// The cache had the answer, which can be an error.
-    Hit,
-    /// The registry has the image.
-    Found,
-    /// [`LookupError::Absent`].
-    Absent,
-    /// [`LookupError::Denied`].
-    Denied,
-    /// [`LookupError::Throttled`].
-    Throttled,
-    /// [`LookupError::Unreachable`].
-    Unreachable,
-    /// [`LookupError::Malformed`].
-    Malformed,
-    /// Not asked: the queue is full.
-    Dropped,
+label_values! {
+    /// The outcome of a request for an image, for metrics.
+    pub enum RegistryOutcome {
+        /// The cache had the answer, which can be an error.
+        Hit = "hit",
+        /// The registry has the image.
+        Found = "found",
+        /// [`LookupError::Absent`].
+        Absent = "absent",
+        /// [`LookupError::Denied`].
+        Denied = "denied",
+        /// [`LookupError::Throttled`].
+        Throttled = "throttled",
+        /// [`LookupError::Unreachable`].
+        Unreachable = "unreachable",
+        /// [`LookupError::Malformed`].
+        Malformed = "malformed",
+        /// Not asked: the queue is full.
+        Dropped = "dropped",
+    }
 }
 
 impl RegistryOutcome {
@@ -76,20 +79,6 @@ impl RegistryOutcome {
         Self::Malformed,
         Self::Dropped,
     ];
-
-    /// The value of a metric's label.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hit => "hit",
-            Self::Found => "found",
-            Self::Absent => "absent",
-            Self::Denied => "denied",
-            Self::Throttled => "throttled",
-            Self::Unreachable => "unreachable",
-            Self::Malformed => "malformed",
-            Self::Dropped => "dropped",
-        }
-    }
 
     pub(crate) fn of<T>(answer: &Result<T, LookupError>) -> Self {
         match answer {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mullion_policy::RegistryPolicy;
+
 /// How registries are asked, and how long answers are valid.
 #[derive(Debug, Clone)]
 pub struct RegistrySettings {
@@ -28,32 +30,22 @@ pub struct RegistrySettings {
 
 impl Default for RegistrySettings {
     fn default() -> Self {
+        Self::from(&RegistryPolicy::default())
+    }
+}
+
+impl From<&RegistryPolicy> for RegistrySettings {
+    fn from(policy: &RegistryPolicy) -> Self {
         Self {
-            plain_http: Vec::new(),
-            ca_files: Vec::new(),
-            tag_lifetime: Duration::from_secs(5 * 60),
-            digest_lifetime: Duration::from_secs(24 * 60 * 60),
-            error_lifetime: Duration::from_secs(5),
+            plain_http: policy.plain_http.clone(),
+            ca_files: policy.ca_files.clone(),
+            tag_lifetime: policy.lifetimes.tag,
+            digest_lifetime: policy.lifetimes.digest,
+            error_lifetime: policy.lifetimes.error,
             cache_entries: 10_000,
-            timeout: Duration::from_secs(10),
+            timeout: policy.timeout,
             concurrency: 8,
             queue: 1_000,
         }
     }
-}
-
-/// Why no registry can be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum RegistryError {
-    /// Not there, not readable, or no certificate in it.
-    #[error("{path}: {problem}; expected certificates of authorities in PEM")]
-    CaFile {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// No TLS can be set up.
-    #[error("TLS for registries cannot be set up: {0}")]
-    Tls(String),
 }

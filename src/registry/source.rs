@@ -3,8 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use mullion_engine::model::image::platform::Platforms;
-use mullion_engine::model::image::reference::{DOCKER_HUB, ImageRef};
+use mullion_engine::model::image::{DOCKER_HUB, ImageRef, Platforms};
 
 use crate::registry::credentials::Login;
 use crate::registry::outcome::LookupError;
@@ -59,22 +58,22 @@ pub(crate) struct ImageAnswer {
 
 /// A failed look-up.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct LookupFailure {
     pub(crate) error: LookupError,
     /// The registry did not respond at all, so other images of it need not be tried.
     pub(crate) silent: bool,
 }
 
-impl From<LookupError> for Failure {
+impl From<LookupError> for LookupFailure {
     fn from(error: LookupError) -> Self {
         Self { error, silent: false }
     }
 }
 
-pub(crate) type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<ImageAnswer, Failure>> + Send + 'a>>;
+pub(crate) type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<ImageAnswer, LookupFailure>> + Send + 'a>>;
 
 /// Asks registries; a trait, so that tests can count the requests.
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait RegistrySource: Send + Sync {
     /// Tries the logins in turn while the answer is [`LookupError::Denied`]; without logins, asks anonymously. Returns `last`
     /// unchanged if the tag has not moved.
     fn fetch<'a>(

@@ -1,32 +1,30 @@
-//! What an API server makes of a new object that the webhook reviews at both of its endpoints.
+//! The admission of a new object by an API server whose webhook reviews it at both endpoints.
+
+use std::collections::BTreeSet;
 
 use json_patch::PatchOperation;
-use mullion_engine::admission::response::{Denial, Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::{Review, review};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::WorkloadObject;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Denial, Endpoint, Review, ReviewResponse, respond, review};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::{ReviewRequest, WorkloadObject};
+use mullion_policy::PolicySet;
 use serde_json::Value;
 
-use crate::report::unique;
-
-/// What the admission of an object comes to.
+/// The result of the admission of an object.
 #[derive(Debug, Clone)]
-pub struct Admission {
-    /// Why it is not stored.
+pub(crate) struct Admission {
+    /// Why the object is not stored.
     pub denial: Option<Denial>,
     /// The webhook's patch.
     pub patch: Vec<PatchOperation>,
-    /// The object as it is stored.
+    /// The stored object.
     pub stored: Value,
-    /// What whoever creates it reads.
+    /// The warnings for the client.
     pub warnings: Vec<String>,
 }
 
 impl Admission {
-    /// The admission of a new object: `/mutate` sees it as it is written, `/validate` as it is patched.
-    pub fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
+    /// The admission of a new object: `/mutate` reviews the authored object, `/validate` the patched one.
+    pub(crate) fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let object = request.workload.object;
         let respond_to = |request: &ReviewRequest<'_>, endpoint| {
             respond(&review_of(request, snapshot, policies), request.workload.object, endpoint)
@@ -37,7 +35,7 @@ impl Admission {
         }
         let mut stored = object.clone();
         if json_patch::patch(&mut stored, &patch).is_err() {
-            // What cannot be applied leaves the object as its author wrote it.
+            // A patch that cannot be applied leaves the authored object.
             stored = object.clone();
         }
         let workload = WorkloadObject { object: &stored, ..request.workload };
@@ -48,6 +46,12 @@ impl Admission {
 }
 
 /// The review of a request by the policies that apply to it.
-pub fn review_of(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Review {
+pub(crate) fn review_of(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Review {
     review(request, snapshot, &policies.resolve(request, snapshot))
+}
+
+/// Removes repeated texts, as the API server does with warnings.
+pub(crate) fn unique(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    texts.into_iter().filter(|text| known.insert(text.clone())).collect()
 }

@@ -1,4 +1,4 @@
-//! Which fields of two objects differ, and whether exactly those do that may, as test cases write that.
+//! The fields in which two objects differ, and differences that a test case does not expect.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,28 +10,28 @@ use crate::report::field_path::FieldPath;
 
 /// A field that differs, with both sides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Difference {
+pub struct FieldDifference {
     path: FieldPath,
     plain: Option<Value>,
     ours: Option<Value>,
 }
 
-/// A field that differs and should not, or does not differ and should.
+/// A field that differs unexpectedly, or that is equal although a difference is expected.
 #[derive(Debug)]
-pub enum Unexpected<'a> {
+pub enum UnexpectedDifference<'a> {
     /// It differs.
-    Differs(&'a Difference),
+    Differs(&'a FieldDifference),
     /// It does not.
     Same(FieldPath),
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for FieldDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} became {}", self.path, text(self.plain.as_ref()), text(self.ours.as_ref()))
     }
 }
 
-impl fmt::Display for Unexpected<'_> {
+impl fmt::Display for UnexpectedDifference<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Differs(difference) => write!(f, "{difference}, which `changes` does not name"),
@@ -42,20 +42,20 @@ impl fmt::Display for Unexpected<'_> {
     }
 }
 
-impl Difference {
-    /// Its path, or the one of `expected` that it counts as.
+impl FieldDifference {
+    /// The path of `expected` that it belongs to, or its own.
     pub fn named(&self, expected: &[String]) -> String {
         let named = expected.iter().find(|path| self.path.starts_with(&FieldPath::parse(path)));
         named.map_or_else(|| self.path.to_string(), String::clone)
     }
 }
 
-impl Unexpected<'_> {
-    /// Whether it is about `field`, which stands at its place, or below that on either side.
+impl UnexpectedDifference<'_> {
+    /// Whether it is about `field`, in its path or below on either side.
     pub fn concerns(&self, field: &str) -> bool {
         let field = FieldPath::parse(field);
         match self {
-            Self::Differs(Difference { path, plain, ours }) => {
+            Self::Differs(FieldDifference { path, plain, ours }) => {
                 [plain, ours].into_iter().flatten().any(|side| path.reaches(&field, side))
             }
             Self::Same(path) => path.contains(&field),
@@ -63,16 +63,16 @@ impl Unexpected<'_> {
     }
 }
 
-/// Every field in which they differ.
-pub fn differences(plain: &Value, ours: &Value) -> Vec<Difference> {
+/// Every field in which the objects differ.
+pub fn differences(plain: &Value, ours: &Value) -> Vec<FieldDifference> {
     let mut all = Vec::new();
     compare(Some(plain), Some(ours), &FieldPath::default(), &mut all);
     all
 }
 
-fn compare(plain: Option<&Value>, ours: Option<&Value>, path: &FieldPath, all: &mut Vec<Difference>) {
+fn compare(plain: Option<&Value>, ours: Option<&Value>, path: &FieldPath, all: &mut Vec<FieldDifference>) {
     let nothing = Value::Object(Map::new());
-    // A map that only one of them has differs key by key, too: so `metadata.annotations[…]` can be named.
+    // A map that only one of them has is compared key by key too, so that `metadata.annotations[…]` can be named.
     let full = |side: &Value| side.as_object().is_some_and(|map| !map.is_empty());
     let (plain, ours) = match (plain, ours) {
         (None, Some(map)) if full(map) => (Some(&nothing), Some(map)),
@@ -92,17 +92,17 @@ fn compare(plain: Option<&Value>, ours: Option<&Value>, path: &FieldPath, all: &
             }
         }
         _ if plain == ours => {}
-        _ => all.push(Difference { path: path.clone(), plain: plain.cloned(), ours: ours.cloned() }),
+        _ => all.push(FieldDifference { path: path.clone(), plain: plain.cloned(), ours: ours.cloned() }),
     }
 }
 
-/// What is wrong if exactly these fields may and must differ; whatever is below one counts as that.
-pub fn unexpected<'d>(differences: &'d [Difference], expected: &[String]) -> Vec<Unexpected<'d>> {
+/// What is wrong if exactly these fields must differ. A difference below a field counts as one of that field.
+pub fn unexpected<'d>(differences: &'d [FieldDifference], expected: &[String]) -> Vec<UnexpectedDifference<'d>> {
     let expected: Vec<FieldPath> = expected.iter().map(|path| FieldPath::parse(path)).collect();
-    let unnamed = |difference: &&Difference| !expected.iter().any(|path| difference.path.starts_with(path));
+    let unnamed = |difference: &&FieldDifference| !expected.iter().any(|path| difference.path.starts_with(path));
     let same = |path: &&FieldPath| !differences.iter().any(|difference| difference.path.starts_with(path));
-    let differs = differences.iter().filter(unnamed).map(Unexpected::Differs);
-    differs.chain(expected.iter().filter(same).cloned().map(Unexpected::Same)).collect()
+    let differs = differences.iter().filter(unnamed).map(UnexpectedDifference::Differs);
+    differs.chain(expected.iter().filter(same).cloned().map(UnexpectedDifference::Same)).collect()
 }
 
 #[cfg(test)]
@@ -114,9 +114,9 @@ mod tests {
 
     use super::*;
 
-    /// What is stored without and with Mullion, what may differ, and what is said if that is wrong.
+    /// Objects stored without and with Mullion, expected changes, and the messages about others.
     #[test]
-    fn changes_are_exactly_those() {
+    fn changes_are_exactly_the_expected_ones() {
         let plain = json!({"spec": {"containers": [{"image": "a", "env": []}], "b": 1}});
         let ours = json!({"spec": {"containers": [{"image": "a"}], "b": 1, "nodeSelector": {"kubernetes.io/os": "linux"}},
             "metadata": {"annotations": {"mullion.dev/decision": "x"}}});

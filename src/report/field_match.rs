@@ -1,11 +1,11 @@
-//! Whether an object has at least what is expected of it, as test cases write that.
+//! Comparison of an object with the fields that a test case expects.
 //!
-//! Every key of a map must match; `null`: it is absent. A list must match entry by entry; `key+: [...]`: the list has these
-//! among others; `key-: [...]`: it has none of these.
+//! Every expected key of a map must match; `null` means that it is absent. A list must match entry by entry; `key+: [...]`
+//! means that the list contains these entries among others, `key-: [...]` that it contains none of them.
 
 use std::fmt;
 
-use mullion_engine::model::text::shorten;
+use mullion_engine::model::text::{counted, shorten};
 use serde_json::{Map, Value};
 
 use crate::report::field_path::{FieldPath, list_name};
@@ -14,9 +14,9 @@ use crate::report::field_path::{FieldPath, list_name};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
     path: FieldPath,
-    /// What is expected; null: nothing.
+    /// The expected value; null if none is expected.
     expected: Value,
-    /// Whether that is an entry which the list must have, or must not have.
+    /// Set if `expected` is an entry of a list: whether the list must contain it.
     entry: Option<bool>,
     actual: Option<Value>,
 }
@@ -24,36 +24,30 @@ pub struct Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, expected, entry, actual } = self;
-        let (length, entry) = match (entry, expected, actual) {
-            (Some(true), ..) => (String::new(), "an entry "),
-            (Some(false), ..) => (String::new(), "no entry "),
-            (None, Value::Array(_), Some(Value::Array(_))) => (entries(expected), ""),
-            (None, ..) => (String::new(), ""),
+        let (expected_length, actual_length, entry) = match (entry, expected, actual) {
+            (Some(true), ..) => (String::new(), String::new(), "an entry "),
+            (Some(false), ..) => (String::new(), String::new(), "no entry "),
+            (None, Value::Array(expected), Some(Value::Array(actual))) => {
+                let entries = |list: &Vec<Value>| format!("{} ", counted(list.len(), "entry"));
+                (entries(expected), entries(actual), "")
+            }
+            (None, ..) => (String::new(), String::new(), ""),
         };
-        let found = actual.as_ref().filter(|_| !length.is_empty()).map(entries).unwrap_or_default();
         let path = if path.is_root() { "the whole".to_owned() } else { path.to_string() };
         let expected = text(Some(expected).filter(|expected| self.entry.is_some() || !expected.is_null()));
-        write!(f, "{path}: expected {length}{entry}{expected}, found {found}{}", text(actual.as_ref()))
-    }
-}
-
-/// `2 entries `.
-fn entries(list: &Value) -> String {
-    match list.as_array().map_or(0, Vec::len) {
-        1 => "1 entry ".to_owned(),
-        count => format!("{count} entries "),
+        write!(f, "{path}: expected {expected_length}{entry}{expected}, found {actual_length}{}", text(actual.as_ref()))
     }
 }
 
 impl Mismatch {
-    /// Whether it is about `field`, which stands at its place, or below that on either side.
+    /// Whether it is about `field`, in its path or below on either side.
     pub fn concerns(&self, field: &str) -> bool {
         let field = FieldPath::parse(field);
         [Some(&self.expected), self.actual.as_ref()].iter().flatten().any(|side| self.path.reaches(&field, side))
     }
 }
 
-/// Every place where `actual` lacks something that `expected` has; empty if it has it all.
+/// Every place where `actual` does not match `expected`.
 pub fn mismatches(expected: &Value, actual: Option<&Value>) -> Vec<Mismatch> {
     let mut all = Vec::new();
     compare(expected, actual, &FieldPath::default(), &mut all);
@@ -78,7 +72,7 @@ fn compare(expected: &Value, actual: Option<&Value>, path: &FieldPath, all: &mut
     }
 }
 
-/// A map of nothing but what must be absent holds where the map itself is absent.
+/// A map that only contains absent keys matches a missing map.
 fn only_absences(wanted: &Map<String, Value>) -> bool {
     !wanted.is_empty()
         && wanted.iter().all(|(key, value)| match value {
@@ -107,15 +101,15 @@ fn members(wanted: &Map<String, Value>, there: &Map<String, Value>, path: &Field
     }
 }
 
-/// A value, or that there is none, in so many words that a person still reads them.
+/// A value, or `nothing`, shortened for people.
 pub(crate) fn text(value: Option<&Value>) -> String {
     const MOST: usize = 600;
     let text = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
     shorten(&text, MOST)
 }
 
-/// As much of `actual` as `expected` speaks of, in its words: where both are the same, it is as expected.
-pub fn likeness(expected: &Value, actual: &Value) -> Value {
+/// The part of `actual` that `expected` mentions, in the same form: it equals `expected` if nothing is wrong.
+pub(crate) fn likeness(expected: &Value, actual: &Value) -> Value {
     match (expected, actual) {
         (Value::Object(wanted), Value::Object(there)) => {
             let member = |(key, wanted): (&String, &Value)| {
@@ -146,9 +140,9 @@ mod tests {
 
     use super::*;
 
-    /// Objects, what is expected of them, and where they are not so.
+    /// Objects, what is expected of them, and the mismatches.
     #[test]
-    fn stored_must_have_what_is_expected() {
+    fn expected_fields_must_be_there() {
         let tolerations = json!({"tolerations": [{"key": "os", "value": "windows"}, {"key": "team"}]});
         let cases: Vec<(Value, Value, &[&str])> = vec![
             (json!({"a": 1, "b": 2}), json!({"a": 1}), &[]),

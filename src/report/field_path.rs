@@ -1,13 +1,13 @@
-//! The place of a field in an object, as keys and as people write it.
+//! Paths of fields in objects: as keys, and as text.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The place of a field: `spec.containers[0].image`, `metadata.annotations[mullion.dev/decision]`.
+/// The path of a field: `spec.containers[0].image`, `metadata.annotations[mullion.dev/decision]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldPath {
-    /// Keys and indices from the object on.
+    /// Keys and indices, starting at the object.
     keys: Vec<String>,
     text: String,
 }
@@ -19,7 +19,7 @@ impl fmt::Display for FieldPath {
 }
 
 impl FieldPath {
-    /// The place that people write as `text`.
+    /// Parses a path from text.
     pub fn parse(text: &str) -> Self {
         let mut keys = Vec::new();
         let mut rest = text;
@@ -40,7 +40,7 @@ impl FieldPath {
         self.keys.is_empty()
     }
 
-    /// The member `key` of the map at this place.
+    /// The path of member `key` of the map at this path.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         let text = match (key.contains(['.', '/', '[']), self.is_root()) {
@@ -51,13 +51,13 @@ impl FieldPath {
         self.below(key.to_owned(), text)
     }
 
-    /// The entry at `index` of the list at this place.
+    /// The path of entry `index` of the list at this path.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.below(index.to_string(), format!("{self}[{index}]"))
     }
 
-    /// Whether it is the place `other` or below that.
+    /// Whether it equals `other` or is below it.
     pub fn starts_with(&self, other: &Self) -> bool {
         self.keys.starts_with(&other.keys)
     }
@@ -67,7 +67,7 @@ impl FieldPath {
         field.is_root() || self.keys.windows(field.keys.len()).any(|keys| keys == field.keys)
     }
 
-    /// Whether [`contains`](Self::contains) holds for this place, or for one below it that `value` has.
+    /// Whether [`contains`](Self::contains) is true for this path or for one below it in `value`.
     pub fn reaches(&self, field: &Self, value: &Value) -> bool {
         let below = match value {
             Value::Object(map) => {
@@ -84,8 +84,8 @@ impl FieldPath {
     }
 }
 
-/// The name of a member, and of a list how its entries are meant where a test case writes that with the name: `tolerations+`
-/// has the entries among others, `tolerations-` has none of them.
+/// The name of a member, and for a list with a sign whether it must contain the entries: `tolerations+` contains them among
+/// others, `tolerations-` contains none of them.
 pub(crate) fn list_name<'k>(key: &'k str, value: &Value) -> (&'k str, Option<bool>) {
     match (value, key.strip_suffix('+'), key.strip_suffix('-')) {
         (Value::Array(_), Some(name), _) => (name, Some(true)),

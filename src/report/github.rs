@@ -1,13 +1,14 @@
-//! Workflow commands of GitHub Actions, one per line, which the runner turns into annotations of the changed files:
+//! Workflow commands of GitHub Actions, one per line. The runner turns them into annotations of the changed files:
 //! `::error file=web.yaml,line=8,…,title=MUL201 run-as-user::…`. GitHub shows ten errors, ten warnings and ten notices of
-//! a step; the log has all.
+//! a step; the log contains all.
 
+use crate::report::failure::{InputFailure, STDIN};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::text::{Severity, printable};
-use crate::report::{Failure, STDIN, sentence, slashed};
+use crate::report::wording::{sentence, slashed};
 
-/// The command for a finding, its line ended. `remark` says what Mullion does about it; may be empty.
-pub fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, remark: &str) -> String {
+/// The command for a finding, with a line break. `remark` is what Mullion does about it; may be empty.
+pub(crate) fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, remark: &str) -> String {
     let FindingRecord { code, rule, action, path, message, help, .. } = finding;
     let FindingPlace { file, line, column, end_line, end_column, object } = place;
     Command {
@@ -21,15 +22,15 @@ pub fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, remark: &st
     .line()
 }
 
-/// The command for an input that could not be judged, its line ended.
-pub fn failure(failure: &Failure) -> String {
-    let Failure { file, place, message } = failure;
+/// The command for an input that cannot be judged, with a line break.
+pub(crate) fn failure(failure: &InputFailure) -> String {
+    let InputFailure { file, place, message } = failure;
     Command { severity: Severity::Error, file, start: *place, end: None, title: "not readable", message }.line()
 }
 
-/// The command for a problem of a policy file, which ends at `end`, its line ended.
-pub fn problem(failure: &Failure, severity: Severity, end: Option<(usize, usize)>) -> String {
-    let Failure { file, place, message } = failure;
+/// The command for a problem of a policy file that ends at `end`, with a line break.
+pub(crate) fn problem(failure: &InputFailure, severity: Severity, end: Option<(usize, usize)>) -> String {
+    let InputFailure { file, place, message } = failure;
     Command { severity, file, start: *place, end, title: "policy", message }.line()
 }
 
@@ -51,17 +52,17 @@ impl Command<'_> {
         let mut properties: Vec<(&str, String)> = Vec::new();
         let mut place = String::new();
         if file == STDIN {
-            // There is no such file to annotate, and a line of no file is none.
+            // There is no file to annotate, so the place is part of the message.
             place = start.map_or(format!("{file}: "), |(line, column)| format!("{file}:{line}:{column}: "));
         } else {
-            // Relative to the root of the repository, without which GitHub finds no file.
+            // GitHub finds files only by paths relative to the root of the repository.
             let file = slashed(file);
             properties.push(("file", file.strip_prefix("./").unwrap_or(&file).to_owned()));
             if let Some((line, column)) = start {
                 properties.push(("line", line.to_string()));
                 if let Some((end_line, end_column)) = end {
                     properties.push(("endLine", end_line.to_string()));
-                    // GitHub takes columns only of a place in one line.
+                    // GitHub accepts columns only if start and end are in one line.
                     if line == end_line {
                         properties.push(("col", column.to_string()));
                         properties.push(("endColumn", end_column.to_string()));
@@ -78,7 +79,7 @@ impl Command<'_> {
     }
 }
 
-/// `text` as the runner reads it back: `%` first, since the other two write one.
+/// `text` escaped for the runner: `%` first, because the other two insert one.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
@@ -86,7 +87,7 @@ fn data(text: &str) -> String {
 #[cfg(test)]
 mod tests {
 
-    use mullion_engine::model::settings::rule_actions::Action;
+    use mullion_engine::model::settings::Action;
 
     use super::*;
     use crate::report::json::ObjectName;
@@ -97,7 +98,7 @@ mod tests {
             rule: "run-as-user",
             action,
             place: None,
-            pods_refused: None,
+            pods_denied: None,
             path: "spec.x",
             pointer: "/spec/x",
             message,
@@ -147,12 +148,12 @@ mod tests {
 
     #[test]
     fn problems_of_policy_files_name_their_end() {
-        let told = Failure { file: "a.yaml".to_owned(), place: Some((3, 1)), message: "why; do".to_owned() };
+        let failure = InputFailure { file: "a.yaml".to_owned(), place: Some((3, 1)), message: "why; do".to_owned() };
         assert_eq!(
-            problem(&told, Severity::Warning, Some((3, 5))),
+            problem(&failure, Severity::Warning, Some((3, 5))),
             "::warning file=a.yaml,line=3,endLine=3,col=1,endColumn=5,title=policy::why; do\n"
         );
-        let whole = Failure { place: None, ..told };
+        let whole = InputFailure { place: None, ..failure };
         assert_eq!(problem(&whole, Severity::Error, None), "::error file=a.yaml,title=policy::why; do\n");
     }
 
@@ -164,8 +165,8 @@ mod tests {
             (STDIN, Some((3, 1)), "::error title=not readable::<stdin>:3:1: why; do\n"),
         ];
         for (file, place, expected) in table {
-            let told = Failure { file: file.to_owned(), place, message: "why; do".to_owned() };
-            assert_eq!(failure(&told), expected);
+            let input = InputFailure { file: file.to_owned(), place, message: "why; do".to_owned() };
+            assert_eq!(failure(&input), expected);
         }
     }
 }

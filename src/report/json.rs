@@ -1,44 +1,43 @@
-//! JSON Lines: one record per line, told apart by `type`. The keys are a contract; more may come, none go.
+//! JSON Lines: one record per line, with its kind in `type`. The keys are a contract: keys may be added, none removed.
 
 use std::io::Write;
 use std::{fmt, io};
 
-use mullion_engine::admission::review::Review;
-use mullion_engine::model::change::{Cause, Change, Edit};
+use mullion_engine::admission::Review;
 use mullion_engine::model::json_pointer::field_path;
-use mullion_engine::model::os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource};
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::finding::Finding;
+use mullion_engine::model::settings::Action;
+use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, Evidence, EvidenceOs, EvidenceSource};
+use mullion_engine::rules::Finding;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::report::Totals;
+use crate::report::totals::CheckTotals;
 
 /// One line of `check -o json`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum Record<'a> {
-    /// One rule fired in one place.
+pub(crate) enum CheckRecord<'a> {
+    /// One finding of a rule.
     Finding(FindingRecord<'a>),
-    /// One workload was judged; its findings came before.
-    Subject(SubjectRecord<'a>),
+    /// One workload; its findings come before it.
+    Workload(WorkloadRecord<'a>),
     /// The last line.
-    Summary(&'a Totals),
+    Summary(&'a CheckTotals),
 }
 
-/// Which object.
+/// The name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ObjectName {
     /// `Pod`, `Deployment`, …
     pub kind: &'static str,
-    /// Its namespace, as filled in for those that lack one.
+    /// Its namespace; the default one if the object does not set it.
     pub namespace: String,
     /// `metadata.name`, else `metadata.generateName`; empty without either.
     pub name: String,
 }
 
 /// Writes `record` as one line.
-pub fn write_line(out: &mut dyn Write, record: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_line(out: &mut dyn Write, record: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, record)?;
     out.write_all(b"\n")
 }
@@ -51,59 +50,59 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// A finding, with its place in the file where it has one.
+/// A finding, with its place in the file if there is one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs, reason = "the members of a finding under the same names")]
-pub struct FindingRecord<'a> {
+#[allow(missing_docs, reason = "the fields of a finding under the same names")]
+pub(crate) struct FindingRecord<'a> {
     pub code: &'a str,
     pub rule: &'a str,
     pub action: Action,
     #[serde(flatten)]
     pub place: Option<FindingPlace<'a>>,
-    /// Whether the template is taken and its pods are refused; only where two decisions are compared.
+    /// Whether the template is admitted and its pods are denied; only if two decisions are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pods_refused: Option<bool>,
+    pub pods_denied: Option<bool>,
     pub path: &'a str,
     pub pointer: &'a str,
     pub message: &'a str,
     pub help: &'a str,
 }
 
-/// Where a finding is.
+/// The place of a finding.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FindingPlace<'a> {
+pub(crate) struct FindingPlace<'a> {
     /// As the user named it.
     pub file: &'a str,
-    /// 1-based, as all four.
+    /// 1-based, as the other three.
     pub line: usize,
     /// In characters.
     pub column: usize,
-    /// Where it ends.
+    /// The last line.
     pub end_line: usize,
-    /// Of the character after the last.
+    /// The column after the last character.
     pub end_column: usize,
-    /// In which object.
+    /// The object that contains it.
     pub object: &'a ObjectName,
 }
 
-/// What a workload came to.
+/// The review of a workload.
 #[derive(Debug, Serialize)]
-pub struct SubjectRecord<'a> {
+pub(crate) struct WorkloadRecord<'a> {
     pub(crate) object: &'a ObjectName,
     pub(crate) os: DetectedOs,
     pub(crate) basis: Basis,
     pub(crate) evidence: Vec<EvidenceRecord<'a>>,
     pub(crate) changes: Vec<ChangeRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) advice: Option<&'a str>,
+    pub(crate) hint: Option<&'a str>,
 }
 
-/// One signal; the keys beside `says` and `source` depend on the source.
+/// One piece of evidence; the keys beside `os` and `source` depend on the source.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EvidenceRecord<'a> {
-    pub(crate) says: &'static str,
+    pub(crate) os: &'static str,
     pub(crate) source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<&'a str>,
@@ -133,36 +132,36 @@ pub(crate) struct ChangeRecord<'a> {
 }
 
 impl<'a> FindingRecord<'a> {
-    /// The record of `finding`, which comes to `action`.
-    pub fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
+    /// The record of `finding`, whose outcome is `action`.
+    pub(crate) fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
         let Finding { code, rule, path, pointer, message, help, .. } = finding;
-        Self { code, rule, action, place, pods_refused: None, path, pointer, message, help }
+        Self { code, rule, action, place, pods_denied: None, path, pointer, message, help }
     }
 }
 
-impl<'a> SubjectRecord<'a> {
+impl<'a> WorkloadRecord<'a> {
     /// The record of `object`.
-    pub fn new(object: &'a ObjectName, review: &'a Review) -> Self {
+    pub(crate) fn new(object: &'a ObjectName, review: &'a Review) -> Self {
         Self {
             object,
             os: review.decision.os,
             basis: review.decision.basis,
             evidence: review.decision.evidence.iter().map(EvidenceRecord::new).collect(),
             changes: review.changes.iter().map(ChangeRecord::new).collect(),
-            advice: review.hint.as_deref(),
+            hint: review.hint.as_deref(),
         }
     }
 }
 
 impl<'a> EvidenceRecord<'a> {
     pub(crate) fn new(evidence: &'a Evidence) -> Self {
-        let says = match evidence.os {
+        let os = match evidence.os {
             EvidenceOs::Os(os) => os.name(),
             EvidenceOs::Any => "any",
             EvidenceOs::Multi => "multi",
             EvidenceOs::LooksWindows => "looksWindows",
         };
-        let empty = Self { says, ..Self::default() };
+        let empty = Self { os, ..Self::default() };
         match &evidence.source {
             EvidenceSource::Field(pointer) => {
                 Self { source: "field", path: Some(field_path(pointer)), pointer: Some(pointer), ..empty }

@@ -1,28 +1,28 @@
-//! Problems and warnings of policy files: compiler-style messages for people, records for machines, workflow commands
-//! for GitHub. Their one-line form is [`Problem`]'s own `Display`.
+//! Problems and warnings of policy files as compiler-style messages, JSON records and workflow commands of GitHub. The
+//! one-line form is the `Display` of [`Problem`].
 
 use std::collections::BTreeMap;
 
-use mullion_manifest::problem::{Problem, Related};
-use mullion_manifest::span::{LineColumn, LineIndex, Span};
-use mullion_policy::policy_file::PolicyFile;
-use mullion_policy::warnings::warning::Warning;
+use mullion_manifest::{LineColumn, LineIndex, Problem, Related, Span};
+use mullion_policy::PolicyFile;
+use mullion_policy::warnings::PolicyWarning;
 use serde::Serialize;
 
-use crate::report::text::{Message, Place, Severity};
-use crate::report::{Failure, github};
+use crate::report::failure::InputFailure;
+use crate::report::github;
+use crate::report::text::{Diagnostic, Severity, SourcePlace};
 
 /// The texts of the files that problems are about.
 #[derive(Debug, Default)]
-pub struct Sources<'a> {
-    /// By name. Of a file that is not UTF-8, what stands before the byte that is not.
+pub(crate) struct PolicySources<'a> {
+    /// By file name. Of a file that is not UTF-8, the text before the first invalid byte.
     texts: BTreeMap<&'a str, &'a str>,
 }
 
-/// A problem as JSON: one line of `policy check -o json`, told apart by `type`.
+/// A problem as JSON: one line of `policy check -o json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ProblemRecord<'a> {
-    r#type: &'static str,
+#[serde(tag = "type", rename = "problem")]
+pub(crate) struct ProblemRecord<'a> {
     severity: &'static str,
     #[serde(flatten)]
     place: PlaceRecord<'a>,
@@ -32,8 +32,8 @@ pub struct ProblemRecord<'a> {
     related: Option<RelatedRecord<'a>>,
 }
 
-/// A stretch of a file, from 1, columns in characters, the end that of the character after the last, left out where the
-/// text is not at hand. Only the file where it is about the file as a whole.
+/// A range of a file, 1-based, columns in characters, the end exclusive. Without the end if the text of the file is
+/// unknown; only the file if the range is the whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PlaceRecord<'a> {
@@ -56,15 +56,15 @@ struct RelatedRecord<'a> {
     message: &'a str,
 }
 
-impl<'a> Sources<'a> {
-    /// Those of `files`.
-    pub fn new(files: &'a [PolicyFile]) -> Self {
+impl<'a> PolicySources<'a> {
+    /// The texts of `files`.
+    pub(crate) fn new(files: &'a [PolicyFile]) -> Self {
         let text = |bytes: &'a [u8]| bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         Self { texts: files.iter().map(|file| (file.name.as_str(), text(&file.bytes))).collect() }
     }
 
-    /// `warning` as a problem whose span is the line that it names.
-    pub fn warned(&self, warning: &Warning) -> Problem {
+    /// `warning` as a problem whose span is its line.
+    pub(crate) fn problem_of(&self, warning: &PolicyWarning) -> Problem {
         let line = usize::try_from(warning.origin.line).unwrap_or_default();
         let text = self.text(&warning.origin.file);
         let span = line_span(text, line);
@@ -79,14 +79,14 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The problem with a snippet of the source, that of its second place too, and what to do.
-    pub fn message<'m>(&'m self, problem: &'m Problem, severity: Severity) -> Message<'m> {
+    /// The problem with snippets of the source for both places, and what to do.
+    pub(crate) fn message<'m>(&'m self, problem: &'m Problem, severity: Severity) -> Diagnostic<'m> {
         let Problem { source, span, line, column, .. } = problem;
         let related = problem.related.as_ref().map(|related| {
             let Related { source, what, span, line, column } = related;
             (self.place(source, *span, *line, *column), format!("{what} here"))
         });
-        Message {
+        Diagnostic {
             severity,
             code: None,
             title: problem.message.clone(),
@@ -99,13 +99,12 @@ impl<'a> Sources<'a> {
     }
 
     /// The problem as JSON.
-    pub fn record<'m>(&self, problem: &'m Problem, severity: Severity) -> ProblemRecord<'m> {
+    pub(crate) fn record<'m>(&self, problem: &'m Problem, severity: Severity) -> ProblemRecord<'m> {
         let related = problem.related.as_ref().map(|related| RelatedRecord {
             place: self.place_record(&related.source, related.span, Some((related.line, related.column))),
             message: &related.what,
         });
         ProblemRecord {
-            r#type: "problem",
             severity: severity.name(),
             place: self.place_record(&problem.source, problem.span, problem.place()),
             message: &problem.message,
@@ -115,19 +114,19 @@ impl<'a> Sources<'a> {
     }
 
     /// The problem as a workflow command of GitHub Actions.
-    pub fn command(&self, problem: &Problem, severity: Severity) -> String {
+    pub(crate) fn command(&self, problem: &Problem, severity: Severity) -> String {
         let end = problem.place().map(|_| self.end(&problem.source, problem.span));
-        github::problem(&Failure::from(problem.clone()), severity, end)
+        github::problem(&InputFailure::from(problem.clone()), severity, end)
     }
 
     fn text(&self, file: &str) -> &str {
         self.texts.get(file).copied().unwrap_or_default()
     }
 
-    fn place<'m>(&'m self, file: &'m str, span: Span, line: usize, column: usize) -> Place<'m> {
-        // Of the file as a whole there is no line to show.
+    fn place<'m>(&'m self, file: &'m str, span: Span, line: usize, column: usize) -> SourcePlace<'m> {
+        // For the whole file there is no line to show.
         let text = if line == 0 { "" } else { self.text(file) };
-        Place { file, text, span: span.range(), line, column }
+        SourcePlace { file, text, span: span.range(), line, column }
     }
 
     fn place_record<'m>(&self, file: &'m str, span: Span, start: Option<(usize, usize)>) -> PlaceRecord<'m> {
@@ -147,7 +146,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// What stands in the line of that number, from 1, without the white space around it.
+/// The span of a line by its 1-based number, without surrounding white space.
 fn line_span(text: &str, line: usize) -> Span {
     let mut start = 0;
     for (at, written) in text.split_inclusive('\n').enumerate() {
@@ -165,9 +164,8 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::settings::origin::Origin;
-    use mullion_policy::policy_file::PolicyFiles;
-    use mullion_policy::policy_set::PolicySet;
+    use mullion_engine::model::settings::Origin;
+    use mullion_policy::{PolicyFiles, PolicySet};
 
     use super::*;
 
@@ -177,14 +175,14 @@ mod tests {
     }
 
     fn json(files: &PolicyFiles) -> Vec<serde_json::Value> {
-        let sources = Sources::new(&files.texts);
+        let sources = PolicySources::new(&files.texts);
         let problems = PolicySet::load(files).unwrap_err();
         let record = |problem| serde_json::to_value(sources.record(problem, Severity::Error)).unwrap();
         problems.iter().map(record).collect()
     }
 
     #[test]
-    fn records_say_where_they_begin_and_end() {
+    fn records_contain_start_and_end() {
         let policy = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: NAME}\nspec: {mode: Audit}\n";
         let named = |name: &str| policy.replace("NAME", name);
         let same = json(&files(&[("a.yaml", &named("a")), ("b.yaml", &format!("# again\n{}", named("b")))]));
@@ -192,7 +190,7 @@ mod tests {
             same,
             [serde_json::json!({
                 "type": "problem", "severity": "error", "file": "b.yaml", "line": 5, "column": 8, "endLine": 5, "endColumn": 12,
-                "message": "PodPolicies `b` and `a` both set `spec.mode`, and both have priority 0: neither could decide",
+                "message": "PodPolicies `b` and `a` both set `spec.mode`, and both have priority 0: neither takes precedence",
                 "help": same[0]["help"],
                 "related": {"file": "a.yaml", "line": 4, "column": 8, "endLine": 4, "endColumn": 12, "message": "`a` sets it"},
             })]
@@ -210,18 +208,18 @@ mod tests {
     #[test]
     fn a_warning_shows_its_line() {
         let files = files(&[("a.yaml", "# ü\r\n  mode: Audit \r\n")]);
-        let sources = Sources::new(&files.texts);
-        let warning = |line| Warning {
+        let sources = PolicySources::new(&files.texts);
+        let warning = |line| PolicyWarning {
             origin: Origin { file: "a.yaml".into(), line },
             message: "it only talks".to_owned(),
             hint: "write Enforce".to_owned(),
         };
-        let problem = sources.warned(&warning(2));
+        let problem = sources.problem_of(&warning(2));
         assert_eq!(problem.to_string(), "a.yaml:2:3: it only talks (write Enforce)");
         let shown = sources.message(&problem, Severity::Warning).render(false);
         assert!(shown.contains("2 |   mode: Audit \n  |   ^^^^^^^^^^^\n"), "{shown}");
-        // Of a file that is not there, as that of the built-in set.
-        let shown = sources.message(&sources.warned(&warning(9)), Severity::Warning).render(false);
+        // A line that the file does not have, as for the built-in set.
+        let shown = sources.message(&sources.problem_of(&warning(9)), Severity::Warning).render(false);
         assert!(shown.contains("--> a.yaml:9:"), "{shown}");
     }
 }

@@ -1,17 +1,15 @@
-//! A rule's page, as Markdown: what the catalogue knows of the rule, and below it the text in
-//! `crates/engine/src/rules/pages/`.
+//! A rule's page as Markdown: its entry in the catalogue, and below it the text in `crates/engine/src/rules/pages/`.
 //!
-//! That text has six headings, in this order: `What it checks`, `Why it matters on Windows`, `Why this default`,
-//! `Example`, `Use instead`, `References`. Example and remedy are manifests that `tests/rules` tries.
+//! The text has six headings, in this order: `What it checks`, `Why it matters on Windows`, `Why this default`,
+//! `Example`, `Use instead`, `References`. Example and remedy are manifests; `tests/rules` checks them.
 
 use mullion_engine::model::json_pointer::field_path;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::settings::{Action, Settings};
 use mullion_engine::model::text::list_with;
-use mullion_engine::rules::linux_only::table::{FIELDS, Grade, HostProcess, LinuxOnlyField, Values};
-use mullion_engine::rules::rule::Rule;
+use mullion_engine::rules::Rule;
+use mullion_engine::rules::linux_only::{FIELDS, FieldValues, HostProcess, LinuxOnlyField, ValueGrade};
 
-use crate::report::set_by;
+use crate::report::wording::set_by;
 
 /// The whole page.
 pub fn page(rule: &Rule) -> String {
@@ -19,8 +17,10 @@ pub fn page(rule: &Rule) -> String {
     let mut blocks = vec![format!("# {} {}", rule.code, rule.name), sentences(rule), table(&facts(rule, row))];
     if let Some(row) = row {
         blocks.push(table(&values(row)));
-        let refused = row.kubelet_rejects.map(refused_words);
-        blocks.extend(refused.map(|words| format!("The kubelet of a Windows node refuses a pod with {words}.")));
+        blocks.extend(row.kubelet_rejects.map(|values| {
+            let rejected = if values == FieldValues::Any { "it".to_owned() } else { words(values) };
+            format!("The kubelet of a Windows node rejects a pod with {rejected}.")
+        }));
     }
     blocks.push(rule.page.to_owned());
     blocks.join("\n\n")
@@ -39,13 +39,13 @@ pub fn action_name(action: Action) -> &'static str {
 /// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: use windowsOptions.runAsUserName.`
 fn sentences(rule: &Rule) -> String {
     let Rule { summary, why, instead, .. } = *rule;
-    // Some rules have no more to say than what they find.
+    // For some rules the summary is the reason.
     let why = if why == summary { String::new() } else { format!(" {}.", capital(why)) };
     let instead = if instead.is_empty() { String::new() } else { format!(" Instead: {instead}.") };
     format!("{}.{why}{instead}", capital(summary))
 }
 
-/// With a capital, unless it starts with the name of a field: `hostPID` stays what it is.
+/// Capitalizes `text` unless its first word is the name of a field, such as `hostPID`.
 fn capital(text: &str) -> String {
     let field = text.split(' ').next().is_some_and(|word| word.contains(|c: char| c.is_uppercase()));
     let mut rest = text.chars();
@@ -59,8 +59,8 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
     let name = rule.name;
     let repair = match (rule.repair, row) {
         (false, _) => "none",
-        (true, Some(_)) => "removes the field; a policy may ask for it, whatever the value",
-        (true, None) => "there is one; a policy may ask for it",
+        (true, Some(_)) => "removes the field; a policy can set it for every value",
+        (true, None) => "available; a policy can set it",
     };
     let mut facts = vec![("Default action", action_name(rule.default).to_owned()), ("Repair", repair.to_owned())];
     if let Some(translation) = rule.translation {
@@ -69,8 +69,8 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
     if let Some(row) = row {
         facts.push((if paths(row).len() > 1 { "Fields" } else { "Field" }, paths(row).join("; ")));
         let forbidden = match row.server_rejects {
-            _ if row.forbidden_by_os => "forbids it: the API server answers 422".to_owned(),
-            Some(values) => format!("forbids {}: the API server answers 422", words(values)),
+            _ if row.forbidden_by_os => "forbids it: the API server rejects the pod with 422".to_owned(),
+            Some(values) => format!("forbids {}: the API server rejects the pod with 422", words(values)),
             None => "does not forbid it".to_owned(),
         };
         facts.push(("`spec.os.name: windows`", forbidden));
@@ -79,24 +79,24 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
     if rule.hint {
         facts.push((
             "Pods of controllers",
-            "no label for a warning: it is advice for the author of the template".to_owned(),
+            "no label for a warning: it is a hint for the author of the template".to_owned(),
         ));
     }
-    // Something else than what holds anyway.
+    // An action that differs from the default.
     let other = if matches!(rule.default, Action::Warn) { Action::Deny } else { Action::Warn };
     facts.push((
         "To change it",
         format!("PodPolicy, `spec.rules.actions: [{{rule: {name}, action: {}}}]`", action_name(other)),
     ));
     facts.push((
-        "To wave it off",
+        "To exempt a pod",
         format!("pod annotation `mullion.dev/allow: {name}`, where a policy has `optOut.allow: [{name}]`"),
     ));
     facts.push(("Since", rule.since.to_owned()));
     facts.into_iter().map(|(what, text)| [what.to_owned(), text]).collect()
 }
 
-/// As people write them: `spec.containers[*].securityContext.runAsUser`.
+/// The paths as text: `spec.containers[*].securityContext.runAsUser`.
 fn paths(row: &LinuxOnlyField) -> Vec<String> {
     let pod = row.pod.map(|pointer| format!("`{}`", field_path(pointer)));
     let container = row.container.map(|below| {
@@ -108,70 +108,67 @@ fn paths(row: &LinuxOnlyField) -> Vec<String> {
 fn host_process(differs: HostProcess) -> &'static str {
     match differs {
         HostProcess::Same => "the same",
-        HostProcess::Soft(_) => "never refused: removed with a warning",
-        HostProcess::Needed => "no finding: there it does what it says",
+        HostProcess::Soft(_) => "never denied: removed with a warning",
+        HostProcess::Needed => "no finding: the field takes effect there",
     }
 }
 
 fn values(row: &LinuxOnlyField) -> Vec<[String; 2]> {
     let mut rows = vec![["By default".to_owned(), "Value".to_owned()]];
-    let rest = (Values::Any, Grade::Hard);
-    let open = !row.grades.iter().any(|(values, _)| *values == Values::Any);
+    let rest = (FieldValues::Any, ValueGrade::Hard);
+    let open = !row.grades.iter().any(|(values, _)| *values == FieldValues::Any);
     for (values, grade) in row.grades.iter().chain(open.then_some(&rest)) {
-        let other = *values == Values::Any && rows.len() > 1;
+        let other = *values == FieldValues::Any && rows.len() > 1;
         let words = if other { "anything else".to_owned() } else { words(*values) };
-        rows.push([effect(row, *grade).to_owned(), words]);
+        rows.push([default_outcome(row, *grade).to_owned(), words]);
     }
     rows
 }
 
-fn effect(row: &LinuxOnlyField, grade: Grade) -> &'static str {
+fn default_outcome(row: &LinuxOnlyField, grade: ValueGrade) -> &'static str {
     match grade {
-        Grade::Fine => "left as it is",
-        Grade::Harmless => "removed silently",
-        Grade::Soft => "removed with a warning",
-        Grade::Hard => match row.rule.default {
-            Action::Deny => "refused",
+        ValueGrade::Fine => "left as it is",
+        ValueGrade::Harmless => "removed silently",
+        ValueGrade::Soft => "removed with a warning",
+        ValueGrade::Hard => match row.rule.default {
+            Action::Deny => "denied",
             Action::Repair => "removed with a warning",
-            Action::Warn => "warned of",
-            Action::Allow => "let through",
+            Action::Warn => "reported with a warning",
+            Action::Allow => "allowed",
         },
     }
 }
 
 /// A set of values in words.
-fn words(values: Values) -> String {
+fn words(values: FieldValues) -> String {
     match values {
-        Values::Bool(value) => format!("`{value}`"),
-        Values::Text(texts) => any_of(texts),
-        Values::TextBeyond(texts) => format!("anything but {}", any_of(texts)),
-        Values::Empty => "empty".to_owned(),
-        Values::Type(types) => format!("`type` {}", any_of(types)),
-        Values::AddsOnly([]) => "`drop` only".to_owned(),
-        Values::AddsOnly(names) => format!("`add` with nothing but {}", any_of(names)),
-        Values::NamesOnly(names) => format!("nothing but {}", any_of(names)),
-        Values::NamesBeyond(_) => "a `name` that is not among those above".to_owned(),
-        Values::Any => "any value".to_owned(),
+        FieldValues::Bool(value) => format!("`{value}`"),
+        FieldValues::Text(texts) => any_of(texts),
+        FieldValues::TextBeyond(texts) => format!("anything but {}", any_of(texts)),
+        FieldValues::Empty => "empty".to_owned(),
+        FieldValues::Type(types) => format!("`type` {}", any_of(types)),
+        FieldValues::AddsOnly([]) => "`drop` only".to_owned(),
+        FieldValues::AddsOnly(names) => format!("`add` with nothing but {}", any_of(names)),
+        FieldValues::NamesOnly(names) => format!("nothing but {}", any_of(names)),
+        FieldValues::NamesBeyond(_) => "a `name` that is not among those above".to_owned(),
+        FieldValues::Any => "any value".to_owned(),
     }
-}
-
-fn refused_words(values: Values) -> String {
-    if values == Values::Any { "it".to_owned() } else { words(values) }
 }
 
 fn any_of(texts: &[&str]) -> String {
     list_with(texts.iter().map(|text| format!("`{text}`")), "or")
 }
 
-/// A table, its head first, whose first column lines up in a terminal, too.
+/// A table with a header, whose first column is aligned in a terminal too.
 fn table(rows: &[[String; 2]]) -> String {
     let width = rows.iter().map(|[first, _]| first.chars().count()).max().unwrap_or_default();
     let mut lines: Vec<String> = rows.iter().map(|[first, second]| format!("| {first:width$} | {second} |")).collect();
     lines.insert(lines.len().min(1), format!("|{}|---|", "-".repeat(width + 2)));
     lines.join("\n")
 }
-/// Which setting says what becomes of a rule's findings: `MUL201 run-as-user: rules.actions has MUL2: Warn (a.yaml:7)`.
-pub fn decider(settings: &Settings, rule: &Rule) -> String {
+
+/// The setting that decides the action of a rule: `MUL201 run-as-user: rules.actions has MUL2: Warn (a.yaml:7)`.
+pub(crate) fn decider(settings: &Settings, rule: &Rule) -> String {
     let Rule { code, name, default, .. } = rule;
     match settings.action_entry(code, name) {
         Some(entry) => {
@@ -179,7 +176,10 @@ pub fn decider(settings: &Settings, rule: &Rule) -> String {
             format!("{code} {name}: rules.actions has {of}: {action} ({})", set_by(entry.origin.as_ref()))
         }
         None => {
-            format!("{code} {name}: no rules.actions names it, and by itself it is {} at most", action_name(*default))
+            format!(
+                "{code} {name}: no entry of rules.actions names it; its default is at most {}",
+                action_name(*default)
+            )
         }
     }
 }

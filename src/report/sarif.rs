@@ -1,41 +1,43 @@
-//! SARIF 2.1.0: one run of the tool `mullion`, for code scanning and for editors. Names in comments are properties of
+//! SARIF 2.1.0 logs: one run of the tool `mullion`, for code scanning and for editors. Names in comments are properties of
 //! the [specification](https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html).
 //!
-//! Written as it goes, a rule and a result a line, so that a run over a whole cluster is not kept in memory.
+//! The log is written piece by piece, one line for each rule and result, so that the results of a whole cluster are not
+//! kept in memory.
 
 use std::collections::HashMap;
 use std::io;
 use std::io::Write;
 
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_engine::rules::rule::Rule;
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::{Rule, catalogue};
 use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::report::failure::{InputFailure, STDIN};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::text::{Severity, printable};
-use crate::report::{Failure, STDIN, sentence, slashed};
+use crate::report::wording::{sentence, slashed};
 
-/// Where the schema of 2.1.0 with its errata is published.
+/// The published schema of 2.1.0 with its errata.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// What relative paths start from: the name code scanning gives to the root of the repository.
+/// The base of relative paths: the name of the root of the repository in code scanning.
 const BASE: &str = "%SRCROOT%";
 
 /// A log that is being written.
 #[derive(Debug)]
-pub struct Log {
-    /// Where each rule stands in `rules`, by code.
+pub(crate) struct SarifLog {
+    /// The index of each rule in `rules`, by code.
     rules: HashMap<&'static str, usize>,
-    /// How often each fingerprint was written.
+    /// The number of results with each fingerprint.
     seen: HashMap<String, usize>,
     results: usize,
     failures: Vec<Notification>,
 }
 
-impl Log {
+impl SarifLog {
     /// Writes everything before the first result: the tool with the whole catalogue.
-    pub fn begin(out: &mut dyn Write) -> io::Result<Self> {
+    pub(crate) fn begin(out: &mut dyn Write) -> io::Result<Self> {
         let version = env!("CARGO_PKG_VERSION");
         write!(out, "{{\"version\":\"2.1.0\",\"$schema\":\"{SCHEMA}\",\"runs\":[{{\n\"tool\":{{\"driver\":{{")?;
         write!(out, "\"name\":\"mullion\",\"version\":\"{version}\",\"semanticVersion\":\"{version}\",\"rules\":[")?;
@@ -45,13 +47,13 @@ impl Log {
             write_item(out, at, &ReportingDescriptor::from(rule))?;
         }
         write!(out, "\n]}}}},\n\"columnKind\":\"unicodeCodePoints\",\n\"originalUriBaseIds\":{{\"{BASE}\":")?;
-        serde_json::to_writer(&mut *out, &Described { description: Text::new("where mullion was run") })?;
+        serde_json::to_writer(&mut *out, &json!({"description": {"text": "where mullion was run"}}))?;
         write!(out, "}},\n\"results\":[")?;
         Ok(Self { rules, seen: HashMap::new(), results: 0, failures: Vec::new() })
     }
 
-    /// Writes a finding. `remark` says what Mullion does about it; may be empty.
-    pub fn finding(
+    /// Writes a finding. `remark` is what Mullion does about it; may be empty.
+    pub(crate) fn finding(
         &mut self,
         out: &mut dyn Write,
         finding: &FindingRecord<'_>,
@@ -60,25 +62,25 @@ impl Log {
     ) -> io::Result<()> {
         let FindingPlace { file, line, column, end_line, end_column, object } = place;
         let mut location = Location::new(file, Some((line, column)), Some((end_line, end_column)));
-        location.logical_locations = vec![LogicalLocation {
-            fully_qualified_name: format!("{object}: {}", finding.path),
-            kind: if finding.pointer.is_empty() { "object" } else { "property" },
-        }];
+        location.logical_locations.push(json!({
+            "fullyQualifiedName": format!("{object}: {}", finding.path),
+            "kind": if finding.pointer.is_empty() { "object" } else { "property" },
+        }));
         let result = SarifResult {
             rule_id: finding.code,
             rule_index: self.rules.get(finding.code).copied(),
             level: level(finding.action),
             message: Text::new(sentence(finding.message, finding.help, remark)),
             locations: [location],
-            partial_fingerprints: Fingerprints { finding: self.fingerprint(finding, place) },
+            partial_fingerprints: json!({"mullionFinding/v1": self.fingerprint(finding, place)}),
         };
         write_item(out, self.results, &result)?;
         self.results += 1;
         Ok(())
     }
 
-    /// Keeps an input that could not be judged for the end.
-    pub fn failure(&mut self, failure: &Failure) {
+    /// Keeps an input that cannot be judged for the end of the log.
+    pub(crate) fn failure(&mut self, failure: &InputFailure) {
         self.failures.push(Notification {
             level: Severity::Error.name(),
             message: Text::new(&failure.message),
@@ -87,7 +89,7 @@ impl Log {
     }
 
     /// Writes everything after the last result.
-    pub fn end(self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<()> {
         let invocation =
             Invocation { execution_successful: self.failures.is_empty(), tool_execution_notifications: self.failures };
         write!(out, "\n],\n\"invocations\":[")?;
@@ -95,8 +97,8 @@ impl Log {
         writeln!(out, "]}}]}}")
     }
 
-    /// What a finding is known by from run to run: nothing in it moves when lines do. The last part counts objects of
-    /// the same kind and name in the same file.
+    /// Identifies a finding across runs, and does not depend on lines. The last part counts objects of the same kind and
+    /// name in the same file.
     fn fingerprint(&mut self, finding: &FindingRecord<'_>, place: FindingPlace<'_>) -> String {
         let (FindingRecord { code, pointer, .. }, FindingPlace { file, object, .. }) = (finding, place);
         let file = file.trim_start_matches("./");
@@ -126,25 +128,13 @@ struct ReportingDescriptor {
     short_description: Text,
     full_description: Text,
     help: Text,
-    default_configuration: ReportingConfiguration,
-}
-
-/// `reportingConfiguration`.
-#[derive(Debug, Serialize)]
-struct ReportingConfiguration {
-    level: &'static str,
+    default_configuration: Value,
 }
 
 /// `message` and `multiformatMessageString`.
 #[derive(Debug, Serialize)]
 struct Text {
     text: String,
-}
-
-/// An `artifactLocation` of which only this is known.
-#[derive(Debug, Serialize)]
-struct Described {
-    description: Text,
 }
 
 /// `result`.
@@ -157,14 +147,8 @@ struct SarifResult<'a> {
     level: &'static str,
     message: Text,
     locations: [Location; 1],
-    partial_fingerprints: Fingerprints,
-}
-
-/// `partialFingerprints`. Not under `primaryLocationLineHash`, which code scanning computes from the file itself.
-#[derive(Debug, Serialize)]
-struct Fingerprints {
-    #[serde(rename = "mullionFinding/v1")]
-    finding: String,
+    /// Not under `primaryLocationLineHash`, which code scanning computes from the file itself.
+    partial_fingerprints: Value,
 }
 
 /// `location`.
@@ -173,7 +157,7 @@ struct Fingerprints {
 struct Location {
     physical_location: PhysicalLocation,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    logical_locations: Vec<LogicalLocation>,
+    logical_locations: Vec<Value>,
 }
 
 /// `physicalLocation`.
@@ -194,7 +178,7 @@ struct ArtifactLocation {
     uri_base_id: Option<&'static str>,
 }
 
-/// `region`; the end column is that of the character after the last.
+/// `region`; the end column is exclusive.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Region {
@@ -204,14 +188,6 @@ struct Region {
     end_line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     end_column: Option<usize>,
-}
-
-/// `logicalLocation`.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LogicalLocation {
-    fully_qualified_name: String,
-    kind: &'static str,
 }
 
 /// `invocation`.
@@ -234,7 +210,7 @@ impl From<&'static Rule> for ReportingDescriptor {
     fn from(rule: &'static Rule) -> Self {
         let sentence = sentence(rule.why, rule.instead, "");
         let help = format!(
-            "{sentence}.\n\nThe whole page: mullion rules {}. What its findings do is up to the policy files, \
+            "{sentence}.\n\nThe whole page: mullion rules {}. Policy files set the action of its findings, \
              rules.actions: [{{rule: {}, action: …}}].",
             rule.code, rule.name
         );
@@ -244,7 +220,7 @@ impl From<&'static Rule> for ReportingDescriptor {
             short_description: Text::new(rule.summary),
             full_description: Text::new(format!("{sentence}.")),
             help: Text { text: help },
-            default_configuration: ReportingConfiguration { level: level(rule.default) },
+            default_configuration: json!({"level": level(rule.default)}),
         }
     }
 }
@@ -256,7 +232,7 @@ impl Text {
 }
 
 impl Location {
-    /// From a line and column in `file`, if it is not about the whole file, to another.
+    /// The location in `file` between two lines and columns; without `start` the whole file.
     fn new(file: &str, start: Option<(usize, usize)>, end: Option<(usize, usize)>) -> Self {
         let (end_line, end_column) = end.unzip();
         let region = start.map(|(start_line, start_column)| Region { start_line, start_column, end_line, end_column });
@@ -266,7 +242,7 @@ impl Location {
 }
 
 impl ArtifactLocation {
-    /// Of a file as the user named it, as a URI reference (RFC 3986).
+    /// The URI reference (RFC 3986) of a file as the user named it.
     fn of(file: &str) -> Self {
         let path = slashed(file);
         if path.starts_with('/') {
@@ -276,13 +252,13 @@ impl ArtifactLocation {
             return Self { uri: format!("file:///{}", percent_encoded(&path)), uri_base_id: None };
         }
         let path = path.trim_start_matches("./");
-        // Standard input lies nowhere, and a path that leads out of the base is not below it.
+        // Standard input has no path, and a path that leads out of the base is not below it.
         let below = path != STDIN && !path.split('/').any(|part| part == "..");
         Self { uri: percent_encoded(path), uri_base_id: below.then_some(BASE) }
     }
 }
 
-/// All but what stands for itself in every part of a path, `:` too: a first segment with one would be a scheme.
+/// Encodes every byte that is not literal in all parts of a path, `:` too: in the first segment it would end a scheme.
 fn percent_encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'/');
     path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,14 +1,20 @@
-//! Columns of text.
+//! Tables of text with aligned columns.
 
 use std::io;
 use std::io::Write;
 
 use crate::report::text::printable;
 
-/// Writes `rows` with every column as wide as its widest cell, two spaces between; no spaces at line ends.
-pub fn write<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> io::Result<()> {
+/// Writes a header, if there is one, and `rows`. Every column is as wide as its widest cell, with two spaces between
+/// columns and no spaces at line ends.
+pub(crate) fn write<const N: usize>(
+    out: &mut dyn Write,
+    header: Option<[&str; N]>,
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> io::Result<()> {
+    let header = header.map(|header| header.map(str::to_owned));
     let rows: Vec<[String; N]> =
-        rows.iter().map(|row| row.each_ref().map(|cell| printable(cell).into_owned())).collect();
+        header.into_iter().chain(rows).map(|row| row.map(|cell| printable(&cell).into_owned())).collect();
     let mut widths = [0; N];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -32,8 +38,8 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let mut out = Vec::new();
-        let rows = [["A", "BB", "C"], ["äöü", "", ""], ["x", "y\u{1b}", "z"]].map(|row| row.map(str::to_owned));
-        write(&mut out, &rows).unwrap();
+        let rows = [["äöü", "", ""], ["x", "y\u{1b}", "z"]].map(|row| row.map(str::to_owned));
+        write(&mut out, Some(["A", "BB", "C"]), rows).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "A    BB       C\näöü\nx    y\\u{1b}  z\n");
     }
 }

@@ -4,26 +4,26 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::settings::Action;
 
-/// Longest source line that is shown, in bytes. Minified JSON puts a whole object on one line, where a snippet says
-/// nothing and costs the width of the object for every message.
+/// Longest source line that is shown, in bytes. Minified JSON puts a whole object on one line: a snippet of it does not
+/// help, and every message would be as long as the object.
 const LONGEST_LINE: usize = 400;
 
-/// How bad it is.
+/// How bad a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
+pub(crate) enum Severity {
     /// Denied, or unreadable.
     Error,
-    /// Worth a look.
+    /// Worth checking.
     Warning,
     /// Changed without harm.
     Note,
 }
 
-/// A stretch of a file.
+/// A range of a file.
 #[derive(Debug, Clone)]
-pub struct Place<'a> {
+pub struct SourcePlace<'a> {
     /// As the user named it.
     pub file: &'a str,
     /// The whole text of the file.
@@ -36,22 +36,22 @@ pub struct Place<'a> {
     pub column: usize,
 }
 
-/// One message.
+/// One message about a range of a file.
 #[derive(Debug, Clone)]
-pub struct Message<'a> {
+pub(crate) struct Diagnostic<'a> {
     /// How bad it is.
     pub severity: Severity,
-    /// Rule code; none for unreadable documents.
+    /// Rule code; `None` for unreadable documents.
     pub code: Option<&'a str>,
     /// One line.
     pub title: String,
-    /// Where.
-    pub place: Place<'a>,
+    /// The place that the message is about.
+    pub place: SourcePlace<'a>,
     /// A few words under the source line; may be empty.
     pub label: String,
     /// A second place that explains the first, and a few words under its source line.
-    pub related: Option<(Place<'a>, String)>,
-    /// What it is about, one line each.
+    pub related: Option<(SourcePlace<'a>, String)>,
+    /// Further facts, one line each.
     pub notes: Vec<String>,
     /// What to do; may be empty.
     pub help: String,
@@ -59,7 +59,7 @@ pub struct Message<'a> {
 
 impl Severity {
     /// `error`, `warning` or `note`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
             Self::Warning => "warning",
@@ -78,9 +78,9 @@ impl From<Action> for Severity {
     }
 }
 
-impl Message<'_> {
-    /// The message as lines of text, the last one ended, followed by an empty one.
-    pub fn render(&self, colour: bool) -> String {
+impl Diagnostic<'_> {
+    /// The message as lines of text, followed by an empty line.
+    pub(crate) fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -107,8 +107,8 @@ impl Message<'_> {
     }
 }
 
-impl Place<'_> {
-    /// Adds its source line with the marked part and `label` below; where no line is shown, only which it is.
+impl SourcePlace<'_> {
+    /// Adds the source line with the marked part and `label` below it; if the line is not shown, only its number.
     fn show<'m>(&self, group: Group<'m>, label: &str, kind: AnnotationKind) -> Group<'m> {
         let file = printable(self.file).into_owned();
         let label = printable(label).into_owned();
@@ -126,14 +126,14 @@ impl Place<'_> {
         if labelled { group.element(Level::NOTE.message(label)) } else { group }
     }
 
-    /// The first line of the span and what to mark in it; `None` where that line is no help.
+    /// The first line of the span, and the range to mark in it; `None` if that line does not help.
     ///
-    /// One line is cut out instead of handing the whole file over, because the renderer indexes all it is given for
-    /// every message; and of a span over many lines (a map that lacks a member) the first line says which.
+    /// The renderer gets one line instead of the whole file, because it indexes all of its input for every message; and
+    /// of a span over many lines (a map that lacks a member) the first line is enough.
     fn source_line(&self) -> Option<(String, Range<usize>)> {
         let at = self.span.start.min(self.text.len());
         let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        // Never further than a line that is shown: a minified file is one line of megabytes, looked at for every message.
+        // The search ends at the longest line that is shown: a minified file is one line of megabytes.
         let before = self.text.as_bytes().get(at.saturating_sub(LONGEST_LINE + 1)..at)?;
         let start = at - before.iter().rev().position(ends_line).unwrap_or(before.len());
         let start = if start == 0 && self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { start };
@@ -150,9 +150,9 @@ impl Place<'_> {
     }
 }
 
-/// `text` on one line without anything a terminal would act on: control characters and those that turn the direction
-/// of text are written as Rust escapes. Names and values in messages come from input.
-pub fn printable(text: &str) -> Cow<'_, str> {
+/// `text` on one line, with control characters and those that change the direction of text as Rust escapes, so that it
+/// cannot control a terminal. Names and values in messages come from input.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let acts = |c: char| c.is_control() || matches!(c, '\u{200d}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -175,15 +175,15 @@ mod tests {
 
     use super::*;
 
-    fn message<'a>(text: &'a str, marked: &str) -> Message<'a> {
+    fn message<'a>(text: &'a str, marked: &str) -> Diagnostic<'a> {
         let start = text.find(marked).unwrap();
         let line = text[..start].matches('\n').count() + 1;
         let column = start - text[..start].rfind('\n').map_or(0, |at| at + 1) + 1;
-        Message {
+        Diagnostic {
             severity: Severity::Error,
             code: Some("MUL201"),
             title: "run-as-user: Windows has no numeric user ids".to_owned(),
-            place: Place { file: "web.yaml", text, span: start..start + marked.len(), line, column },
+            place: SourcePlace { file: "web.yaml", text, span: start..start + marked.len(), line, column },
             label: String::new(),
             related: None,
             notes: vec!["Pod default/web: spec.securityContext.runAsUser".to_owned()],
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_points_at_its_line() {
+    fn a_message_shows_its_line() {
         let text = "spec:\r\n  securityContext:\r\n    runAsUser: 1000\r\n    fsGroup: 1\r\n";
         let expected = "\
 error[MUL201]: run-as-user: Windows has no numeric user ids
@@ -210,10 +210,10 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
     }
 
     #[test]
-    fn a_second_place_is_shown_with_what_it_is() {
+    fn a_second_place_is_shown_with_its_label() {
         let (first, second) = ("a: 1\nmode: Audit\n", "mode: Enforce\n");
         let mut both = message(second, "mode");
-        let place = Place { file: "a.yaml", ..message(first, "mode").place };
+        let place = SourcePlace { file: "a.yaml", ..message(first, "mode").place };
         both.related = Some((place.clone(), "set here, too".to_owned()));
         let shown = both.render(false);
         let expected = "
@@ -227,8 +227,8 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
   |
 ";
         assert!(shown.contains(expected), "{shown}");
-        // Of a file that is not there to show.
-        both.related = Some((Place { text: "", span: 0..0, ..place }, "set here, too".to_owned()));
+        // A file whose text is unknown.
+        both.related = Some((SourcePlace { text: "", span: 0..0, ..place }, "set here, too".to_owned()));
         let shown = both.render(false);
         assert!(shown.contains("::: a.yaml:2:1\n") && shown.contains("set here, too"), "{shown}");
     }
@@ -236,8 +236,8 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
     #[test]
     fn a_message_about_a_whole_file_names_no_line() {
         let whole = message("x", "x");
-        let place = Place { text: "", span: 0..0, line: 0, column: 0, ..whole.place.clone() };
-        let shown = Message { place, ..whole }.render(false);
+        let place = SourcePlace { text: "", span: 0..0, line: 0, column: 0, ..whole.place.clone() };
+        let shown = Diagnostic { place, ..whole }.render(false);
         assert!(shown.contains("--> web.yaml\n"), "{shown}");
     }
 
@@ -255,7 +255,7 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
         let shown = message(&text, "\"runAsUser\": 5").render(false);
         assert!(shown.contains("--> web.yaml:1:10011"), "{shown}");
         assert!(shown.len() < 400, "{shown}");
-        // The longest line that is shown, and the first that is not: before, behind and around what is marked.
+        // The longest line that is shown, and one that is too long: before, after and around the mark.
         for (before, behind) in [(0, LONGEST_LINE - 1), (LONGEST_LINE - 1, 0), (99, LONGEST_LINE - 100)] {
             for (more, is_shown) in [(0, true), (1, false)] {
                 let line = format!("{}x{}", "a".repeat(before), "b".repeat(behind + more));
@@ -274,7 +274,7 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
     }
 
     #[test]
-    fn input_cannot_steer_the_terminal() {
+    fn input_cannot_control_the_terminal() {
         let text = "name: \u{9b}31m\u{1b}]0;x\u{7}\u{202e}\n";
         let mut hostile = message(text, "name: \u{9b}31m");
         hostile.title = "bad \u{1b}[31m\nname \u{202e}".to_owned();

@@ -1,79 +1,73 @@
-//! What a workload comes to under a set of policies, to be compared: with what it comes to under another set, or with what
-//! somebody expects.
+//! The result of a workload under a set of policies, for comparison with the result under another set or with the
+//! expectations of a test case.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mullion_engine::admission::finding_outcome::effective_action;
-use mullion_engine::admission::pod_preview::{find_nodes, review_pods};
-use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::response::{Endpoint, denies_its_pods, respond};
-use mullion_engine::admission::review::Review;
-use mullion_engine::model::change::{Cause, Change, Edit};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::admission::{
+    Endpoint, RequestCategory, Review, denies_its_pods, effective_action, find_nodes, respond, review_pods,
+};
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
-use mullion_engine::model::os_decision::{Basis, DetectedOs, OsDecision};
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::scheduling::tolerations::toleration_word;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::settings::workload_settings::{Mode, Settings};
+use mullion_engine::model::scheduling::toleration_word;
+use mullion_engine::model::settings::{Action, Mode, Settings};
 use mullion_engine::model::text::list;
-use mullion_engine::model::workload::WorkloadObject;
-use mullion_engine::patch::annotation::decision_reason;
+use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, OsDecision, ReviewRequest, WorkloadObject};
+use mullion_engine::patch::decision_reason;
+use mullion_engine::rules::Finding;
 use mullion_engine::rules::field_types::check;
-use mullion_engine::rules::finding::Finding;
-use mullion_policy::policy_set::PolicySet;
+use mullion_policy::PolicySet;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::report::admission::review_of;
+use crate::report::admission::{review_of, unique};
 use crate::report::json::{ChangeRecord, EvidenceRecord, FindingRecord};
-use crate::report::{unique, unquoted};
+use crate::report::wording::unquoted;
 
-/// What a workload comes to. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `refused`, `findings`,
-/// `placement`, `repairs`, `advice`, `warnings` and `nodes`.
+/// The result of a workload. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `denied`, `findings`,
+/// `placement`, `repairs`, `hint`, `warnings` and `nodes`.
 #[derive(Debug, Clone)]
 pub struct WorkloadResult {
-    /// Whether Mullion has anything to do with it: not under `mode: Disabled`, and not where somebody opted out.
+    /// Whether Mullion judges it: not under `mode: Disabled`, and not after an opt-out.
     pub judged: bool,
-    /// Which OS, and why.
+    /// The OS decision.
     pub decision: OsDecision,
-    /// What is wrong with it, most important first, without what the policies allow.
+    /// Findings that the policies do not allow, most important first.
     pub findings: Vec<FindingResult>,
-    /// What is added to its pods, so that they go where they can run; of a template, what its pods get when they are made.
+    /// Changes that place its pods; of a template, those that its pods get when they are created.
     pub placement: Vec<Change>,
-    /// What is taken off them, or written in its place, because of a rule.
+    /// Changes to its pods because of a rule.
     pub repairs: Vec<Change>,
     /// A sentence for its author.
-    pub advice: Option<String>,
-    /// The warnings for whoever applies it, most important first.
+    pub hint: Option<String>,
+    /// Warnings for the client, most important first.
     pub warnings: Vec<String>,
-    /// Nodes that could run its pods; `None` without [`with_nodes`](Self::with_nodes), or where nothing is known.
+    /// Nodes that could run its pods; `None` without [`with_nodes`](Self::with_nodes), or if the nodes are unknown.
     pub nodes: Option<Vec<String>>,
-    /// What the policies come to for it.
+    /// The settings that the policies resolve to.
     pub settings: Arc<Settings>,
 }
 
-/// A finding with what comes of it.
+/// A finding with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FindingResult {
-    /// What is wrong, and where. Its own `action` is the policy's.
+    /// The finding. Its own `action` is that of the policy.
     pub finding: Finding,
-    /// What comes of it here.
+    /// The effective action.
     pub action: Action,
-    /// Whether the template is taken and its pods are refused.
-    pub costs_pods: bool,
+    /// Whether the template is admitted and its pods are denied.
+    pub denies_pods: bool,
 }
 
 impl WorkloadResult {
-    /// What `request` comes to. What the API server could not take as it is written is refused, whatever a policy says.
+    /// The result of `request`. A field that the API server cannot read is denied, whatever a policy sets.
     pub fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let workload = &request.workload;
         let review = review_of(request, snapshot, policies);
         let warnings = unique(respond(&review, workload.object, Endpoint::Validate).warnings);
         let findings = finding_results(workload, &review);
         let changes = if matches!(review.category, RequestCategory::Template { .. }) {
-            // An annotation around a template decides for those who write into it, and not for pods.
+            // An annotation of the object around a template applies to changes of the template, not to its pods.
             let pods = review_pods(request, snapshot, &policies.resolve(request, snapshot));
             if pods.decision.os == review.decision.os { pods.changes } else { Vec::new() }
         } else {
@@ -88,14 +82,14 @@ impl WorkloadResult {
             findings,
             placement,
             repairs,
-            advice: review.hint,
+            hint: review.hint,
             warnings,
             nodes: None,
             settings: review.settings,
         }
     }
 
-    /// The same with the nodes of the snapshot that could run its pods. It takes as long as there are nodes.
+    /// Adds the nodes of the snapshot that could run its pods. The time is proportional to the number of nodes.
     #[must_use]
     pub fn with_nodes(mut self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let nodes = find_nodes(request, snapshot, &policies.resolve(request, snapshot));
@@ -103,33 +97,33 @@ impl WorkloadResult {
         self
     }
 
-    /// The decision, of a workload that is judged at all.
+    /// The operating system; `None` if the workload is not judged.
     pub fn os(&self) -> Option<DetectedOs> {
         self.judged.then_some(self.decision.os)
     }
 
-    /// Every finding for which it is refused.
-    pub fn refused(&self) -> impl Iterator<Item = &Finding> {
+    /// Every finding that denies it.
+    pub fn denials(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|result| result.action == Action::Deny).map(|result| &result.finding)
     }
 
-    /// Whether it is refused.
-    pub fn is_refused(&self) -> bool {
-        self.refused().next().is_some()
+    /// Whether it is denied.
+    pub fn is_denied(&self) -> bool {
+        self.denials().next().is_some()
     }
 
-    /// Whether it comes to the same as `other`: the same operating system, findings, placement, repairs and advice.
+    /// Whether it equals `other` in operating system, findings, placement, repairs and hint.
     ///
-    /// Words are not compared (they name policy files and lines), nor is an operating system that nothing comes of: a
-    /// workload that one side does not judge at all.
+    /// Messages are not compared, because they name policy files and lines; nor is the operating system if one side does
+    /// not judge the workload.
     pub fn agrees_with(&self, other: &Self) -> bool {
         self.has_same_placement(other)
-            && self.advice == other.advice
+            && self.hint == other.hint
             && self.keys() == other.keys()
             && lines(&self.repairs) == lines(&other.repairs)
     }
 
-    /// Whether its pods go where those of `other` go: the same operating system and placement.
+    /// Whether it equals `other` in operating system and placement.
     pub fn has_same_placement(&self, other: &Self) -> bool {
         let same_os = !self.judged || !other.judged || self.decision.os == other.decision.os;
         same_os && lines(&self.placement) == lines(&other.placement)
@@ -148,16 +142,16 @@ impl WorkloadResult {
 }
 
 impl FindingResult {
-    /// What is compared: rule, place, and what comes of it.
+    /// The compared parts: rule, place and outcome.
     fn key(&self) -> (&'static str, &str, Action, bool) {
-        (self.finding.code, &self.finding.pointer, self.action, self.costs_pods)
+        (self.finding.code, &self.finding.pointer, self.action, self.denies_pods)
     }
 
-    /// `refused`, `pods denied`, `repaired`, `warned`.
+    /// `denied`, `pods denied`, `repaired`, `warned`.
     pub fn outcome(&self) -> &'static str {
         match self.action {
-            Action::Deny => "refused",
-            _ if self.costs_pods => "pods denied",
+            Action::Deny => "denied",
+            _ if self.denies_pods => "pods denied",
             Action::Repair => "repaired",
             Action::Warn => "warned",
             Action::Allow => "allowed",
@@ -165,33 +159,33 @@ impl FindingResult {
     }
 }
 
-/// The findings of `review` and of fields that the API server cannot read, most important first, without what the policies
-/// allow. What the API server rejects is refused whatever a policy says.
-pub fn finding_results(workload: &WorkloadObject<'_>, review: &Review) -> Vec<FindingResult> {
+/// The findings of `review` and of fields that the API server cannot read, most important first, without those that the
+/// policies allow. A field that the API server rejects is denied, whatever a policy sets.
+pub(crate) fn finding_results(workload: &WorkloadObject<'_>, review: &Review) -> Vec<FindingResult> {
     let reviewed = review.findings.iter().map(|finding| FindingResult {
         action: effective_action(review, finding),
-        costs_pods: denies_its_pods(review, finding),
+        denies_pods: denies_its_pods(review, finding),
         finding: finding.clone(),
     });
     let unreadable = check::check(workload.kind, workload.object, &review.settings).into_iter();
-    let unreadable = unreadable.map(|finding| FindingResult { action: finding.action, costs_pods: false, finding });
+    let unreadable = unreadable.map(|finding| FindingResult { action: finding.action, denies_pods: false, finding });
     unreadable.chain(reviewed).filter(|result| result.action != Action::Allow).collect()
 }
 
-/// Whether an edit is of what runs. A note, and labels for people and for Mullion's own controller, only tell of it.
+/// Whether an edit changes what runs. The decision annotation and Mullion's labels only describe it.
 fn in_spec(edit: &Edit) -> bool {
     edit.pointer().contains("/spec/") && !edit.pointer().starts_with("/metadata/")
 }
 
-/// The changes as lines, in no order: that of tolerations says nothing.
+/// The changes as a set of lines, because the order of tolerations has no meaning.
 fn lines(changes: &[Change]) -> BTreeSet<String> {
     changes.iter().map(|change| line(&change.edit)).collect()
 }
 
-/// An edit on one line, without the way to the pod in a template: `spec.nodeSelector[kubernetes.io/os]: windows`,
+/// An edit on one line, without the path to the pod in a template: `spec.nodeSelector[kubernetes.io/os]: windows`,
 /// `spec.tolerations: os=windows:NoSchedule`, `spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763`,
 /// `spec.hostIPC: removed`.
-pub fn line(edit: &Edit) -> String {
+pub(crate) fn line(edit: &Edit) -> String {
     let (pointer, value) = match edit {
         Edit::Set { pointer, value } | Edit::Append { pointer, value } => (pointer, Some(value)),
         Edit::Remove { pointer } => (pointer, None),
@@ -208,7 +202,7 @@ pub fn line(edit: &Edit) -> String {
     format!("{path}: {text}")
 }
 
-/// What a node affinity asks for, of one requirement or of terms with one: `key NotIn a, b`.
+/// The requirement of a node affinity, alone or in terms with one requirement: `key NotIn a, b`.
 fn requirement(value: &Value) -> Option<String> {
     let value = value.pointer("/0/matchExpressions/0").unwrap_or(value);
     let text = |key| value.get(key).and_then(Value::as_str);
@@ -220,18 +214,18 @@ fn requirement(value: &Value) -> Option<String> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct WorkloadRecord<'a> {
+struct WorkloadResultRecord<'a> {
     judged: bool,
     os: DetectedOs,
     basis: Basis,
     because: String,
     evidence: Vec<EvidenceRecord<'a>>,
-    refused: Vec<String>,
+    denied: Vec<String>,
     findings: Vec<FindingRecord<'a>>,
     placement: Vec<ChangeRecord<'a>>,
     repairs: Vec<ChangeRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<&'a str>,
+    hint: Option<&'a str>,
     warnings: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<&'a [String]>,
@@ -239,21 +233,21 @@ struct WorkloadRecord<'a> {
 
 impl Serialize for WorkloadResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let findings = self.findings.iter().map(|FindingResult { finding, action, costs_pods }| FindingRecord {
-            pods_refused: Some(*costs_pods),
+        let findings = self.findings.iter().map(|FindingResult { finding, action, denies_pods }| FindingRecord {
+            pods_denied: Some(*denies_pods),
             ..FindingRecord::new(finding, *action, None)
         });
-        let record = WorkloadRecord {
+        let record = WorkloadResultRecord {
             judged: self.judged,
             os: self.decision.os,
             basis: self.decision.basis,
             because: decision_reason(&self.decision),
             evidence: self.decision.evidence.iter().map(EvidenceRecord::new).collect(),
-            refused: self.refused().map(Finding::sentence).collect(),
+            denied: self.denials().map(Finding::sentence).collect(),
             findings: findings.collect(),
             placement: self.placement.iter().map(ChangeRecord::new).collect(),
             repairs: self.repairs.iter().map(ChangeRecord::new).collect(),
-            advice: self.advice.as_deref(),
+            hint: self.hint.as_deref(),
             warnings: &self.warnings,
             nodes: self.nodes.as_deref(),
         };
@@ -266,7 +260,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+    use mullion_engine::model::{WorkloadKind, WorkloadObject};
     use serde_json::json;
 
     use super::*;
@@ -285,7 +279,7 @@ mod tests {
                 "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/servercore:ltsc2022", "securityContext": security}]}}}})
     }
 
-    fn decided(object: &Value, spec: &str) -> WorkloadResult {
+    fn result(object: &Value, spec: &str) -> WorkloadResult {
         let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
         let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "shop", object });
         WorkloadResult::new(&request, &ClusterSnapshot::default(), &policies(spec))
@@ -296,12 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn a_template_comes_to_what_its_pods_get() {
+    fn a_template_has_the_placement_of_its_pods() {
         let object = template("Deployment", &json!({"runAsGroup": 5}));
-        let decided = decided(&object, "mode: Enforce");
-        assert_eq!((decided.os(), decided.is_refused()), (Some(DetectedOs::Windows), false));
+        let result = result(&object, "mode: Enforce");
+        assert_eq!((result.os(), result.is_denied()), (Some(DetectedOs::Windows), false));
         assert_eq!(
-            shown(&decided.placement),
+            shown(&result.placement),
             [
                 "spec.nodeSelector[kubernetes.io/os]: windows",
                 "spec.tolerations: os=windows:NoSchedule",
@@ -309,20 +303,20 @@ mod tests {
                 "spec.os: {\"name\":\"windows\"}",
             ]
         );
-        assert_eq!(shown(&decided.repairs), ["spec.containers[0].securityContext.runAsGroup: removed"]);
-        assert_eq!(decided.findings[0].outcome(), "repaired");
-        let json = serde_json::to_value(&decided).unwrap();
+        assert_eq!(shown(&result.repairs), ["spec.containers[0].securityContext.runAsGroup: removed"]);
+        assert_eq!(result.findings[0].outcome(), "repaired");
+        let json = serde_json::to_value(&result).unwrap();
         assert_eq!((&json["os"], &json["judged"]), (&json!("windows"), &json!(true)));
         assert_eq!(json["placement"][0]["pointer"], "/spec/template/spec/nodeSelector/kubernetes.io~1os");
         assert_eq!(json["findings"][0]["action"], "Repair");
     }
 
-    /// Each policy with what changes by it, from `mode: Enforce`.
+    /// Each policy, and whether its result equals that of `mode: Enforce`.
     #[test]
-    fn what_agrees() {
+    fn results_agree() {
         let object = template("Deployment", &json!({"runAsUser": 5}));
-        let before = decided(&object, "mode: Enforce");
-        assert!(before.is_refused());
+        let before = result(&object, "mode: Enforce");
+        assert!(before.is_denied());
         for (spec, agrees) in [
             ("mode: Enforce", true),
             ("optOut: {ignore: Pods}", true),
@@ -338,40 +332,39 @@ mod tests {
             ("place: {nodeSelector: {mode: Never}}", false),
             ("place: {build: {mode: Never}}", false),
         ] {
-            let after = decided(&object, spec);
+            let after = result(&object, spec);
             assert_eq!(before.agrees_with(&after), agrees, "{spec}");
             assert_eq!(after.agrees_with(&before), agrees, "{spec}");
         }
     }
 
-    /// Both only warn at the template; under one of them no pod comes of it.
+    /// Both only warn about the template; one of them denies its pods.
     #[test]
-    fn pods_that_are_refused_later_are_another_decision() {
+    fn a_template_whose_pods_are_denied_has_another_result() {
         let mut object = template("ReplicaSet", &json!({}));
         object["spec"]["template"]["spec"]["resources"] = json!({"limits": {"memory": "1Gi"}});
-        let (workloads, denials) =
-            (decided(&object, "rules: {templates: Warn}"), decided(&object, "rules: {denials: Warn}"));
-        let outcomes =
-            |decided: &WorkloadResult| decided.findings.iter().map(FindingResult::outcome).collect::<Vec<_>>();
-        assert_eq!(outcomes(&workloads), ["pods denied"]);
-        assert_eq!(outcomes(&denials), ["warned"]);
-        assert!(!workloads.agrees_with(&denials));
+        let (templates_warn, denials_warn) =
+            (result(&object, "rules: {templates: Warn}"), result(&object, "rules: {denials: Warn}"));
+        let outcomes = |result: &WorkloadResult| result.findings.iter().map(FindingResult::outcome).collect::<Vec<_>>();
+        assert_eq!(outcomes(&templates_warn), ["pods denied"]);
+        assert_eq!(outcomes(&denials_warn), ["warned"]);
+        assert!(!templates_warn.agrees_with(&denials_warn));
     }
 
     #[test]
-    fn what_nobody_judges_comes_to_nothing() {
+    fn a_disabled_workload_has_an_empty_result() {
         let object = template("Deployment", &json!({"runAsUser": 5}));
-        let decided = decided(&object, "mode: Disabled");
-        assert_eq!((decided.os(), decided.is_refused()), (None, false));
-        assert!(decided.findings.is_empty() && decided.placement.is_empty() && decided.warnings.is_empty());
+        let result = result(&object, "mode: Disabled");
+        assert_eq!((result.os(), result.is_denied()), (None, false));
+        assert!(result.findings.is_empty() && result.placement.is_empty() && result.warnings.is_empty());
     }
 
     #[test]
-    fn a_wrong_type_is_refused_whatever_a_policy_says() {
+    fn a_wrong_type_is_denied_whatever_a_policy_sets() {
         let mut object = template("Deployment", &json!({}));
         object["spec"]["template"]["spec"]["containers"][0]["command"] = json!("dir");
-        let decided = decided(&object, "mode: Audit");
-        assert_eq!(decided.refused().map(|finding| finding.code).collect::<Vec<_>>(), ["MUL801"]);
-        assert!(decided.placement.is_empty(), "nothing is placed under Audit");
+        let result = result(&object, "mode: Audit");
+        assert_eq!(result.denials().map(|finding| finding.code).collect::<Vec<_>>(), ["MUL801"]);
+        assert!(result.placement.is_empty(), "nothing is placed under Audit");
     }
 }

@@ -3,6 +3,7 @@
 //! Not `axum::serve`: a TLS handshake inside `accept` would let one silent client block all others.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,11 +23,9 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::admin::Peer;
-use crate::server::tls::certificate::install_crypto;
-use crate::telemetry::logs;
-use crate::telemetry::logs::LogArgs;
-use crate::telemetry::metrics::{ConnectionGuard, Metrics};
+use crate::server::admin_port::Peer;
+use crate::server::tls::install_crypto;
+use crate::telemetry::{ConnectionGuard, LogArgs, WebhookMetrics, logs};
 
 /// Limits of one connection, and of all together.
 #[derive(Debug, Clone)]
@@ -57,6 +56,19 @@ impl Default for ConnectionLimits {
     }
 }
 
+impl ConnectionLimits {
+    /// The limits of an admin port.
+    pub(crate) fn of_admin() -> Self {
+        Self { connections: 64, drain: Duration::from_secs(1), ..Self::default() }
+    }
+}
+
+/// Binds `address`, which `flag` sets.
+pub(crate) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("cannot listen on {address}; choose another address with {flag}"))
+}
+
 /// Runs a server program: sets up logs and cryptography, and runs `program` in a runtime.
 pub(crate) fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     logs::init(log);
@@ -76,7 +88,7 @@ pub async fn serve(
     tls: Option<Arc<ServerConfig>>,
     router: Router,
     limits: ConnectionLimits,
-    metrics: Metrics,
+    metrics: WebhookMetrics,
     stop: CancellationToken,
 ) {
     let slots = Arc::new(Semaphore::new(limits.connections));
@@ -117,7 +129,7 @@ struct Shared {
     router: Router,
     http: auto::Builder<TokioExecutor>,
     limits: ConnectionLimits,
-    metrics: Metrics,
+    metrics: WebhookMetrics,
 }
 
 /// Held for as long as the connection lives.

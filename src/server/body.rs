@@ -14,11 +14,12 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use jiff::SignedDuration;
 use mullion_engine::model::text::shorten;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::telemetry::metrics::BadRequest;
+use crate::telemetry::BadRequest;
 
 /// Limits of one request, and of all together.
 #[derive(Debug, Clone)]
@@ -53,9 +54,9 @@ const QUOTED: usize = 80;
 
 /// The memory that all large bodies share.
 #[derive(Debug)]
-pub struct Pool(Semaphore);
+pub(crate) struct BodyPool(Semaphore);
 
-impl Default for Pool {
+impl Default for BodyPool {
     fn default() -> Self {
         Self(Semaphore::new(LARGE_BODIES))
     }
@@ -63,7 +64,7 @@ impl Default for Pool {
 
 /// Why a body was not read.
 #[derive(Debug)]
-pub struct UnreadBody {
+pub(crate) struct UnreadBody {
     /// For the metric, and so for the status.
     pub reason: BadRequest,
     /// For the client.
@@ -74,7 +75,7 @@ pub struct UnreadBody {
 
 impl UnreadBody {
     /// HTTP status of the response.
-    pub fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self.reason {
             BadRequest::Malformed | BadRequest::Broken => StatusCode::BAD_REQUEST,
             BadRequest::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -86,17 +87,17 @@ impl UnreadBody {
 }
 
 /// How long the caller waits for a request with that query.
-pub fn budget(query: Option<&str>, limits: &BodyLimits) -> Duration {
+pub(crate) fn budget(query: Option<&str>, limits: &BodyLimits) -> Duration {
     query.and_then(timeout_of).unwrap_or(limits.request).min(limits.request_max)
 }
 
 /// Reads a whole body. The permit, if any, is this body's share of the pool: hold it as long as the bytes.
-pub async fn read<'p>(
+pub(crate) async fn read<'p>(
     headers: &HeaderMap,
     query: Option<&str>,
     mut body: Body,
     limits: &BodyLimits,
-    pool: &'p Pool,
+    pool: &'p BodyPool,
 ) -> Result<(Bytes, Option<SemaphorePermit<'p>>), UnreadBody> {
     let started = Instant::now();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -152,7 +153,7 @@ pub async fn read<'p>(
 
 /// One body's part of the pool.
 struct Share<'p> {
-    pool: &'p Pool,
+    pool: &'p BodyPool,
     permit: Option<SemaphorePermit<'p>>,
 }
 
@@ -218,28 +219,10 @@ fn is_json(content_type: &str) -> bool {
     media_type.eq_ignore_ascii_case("application/json")
 }
 
-/// `timeout` of a query string, a Go duration of whole units as the API server writes it: `10s`, `1m30s`, `500ms`.
+/// `timeout` of a query string, a Go duration as the API server writes it: `10s`, `1m30s`, `500ms`.
 fn timeout_of(query: &str) -> Option<Duration> {
-    let value = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
-    let mut rest = value;
-    let mut total = Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let (number, after) = rest.split_at(digits);
-        let number: u32 = number.parse().ok()?;
-        let unit_end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit_end);
-        let unit = match unit {
-            "h" => Duration::from_secs(3600),
-            "m" => Duration::from_secs(60),
-            "s" => Duration::from_secs(1),
-            "ms" => Duration::from_millis(1),
-            _ => return None,
-        };
-        total = total.checked_add(unit.checked_mul(number)?)?;
-        rest = after;
-    }
-    (!total.is_zero()).then_some(total)
+    let value: SignedDuration = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?.parse().ok()?;
+    value.try_into().ok().filter(|timeout: &Duration| !timeout.is_zero())
 }
 
 #[cfg(test)]
@@ -280,7 +263,7 @@ mod tests {
 
     #[test]
     fn large_bodies_share_the_pool() {
-        let pool = Pool::default();
+        let pool = BodyPool::default();
         let mut first = Share { pool: &pool, permit: None };
         assert!(first.cover(SMALL) && first.permit.is_none(), "small bodies are free");
         assert!(first.cover(SMALL * LARGE_BODIES));

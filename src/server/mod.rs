@@ -5,11 +5,17 @@
 //! | [`accept`] | the accept loop, and the limits of connections |
 //! | [`tls`] | the certificate, replaced without dropping a connection |
 //! | [`body`] | request bodies, read with a limit of size and time |
-//! | [`admin`] | the routes that both admin ports have |
+//! | [`admin_port`] | the routes that both admin ports have |
 //! | `arguments` | values of flags that both commands have |
 
-pub mod accept;
-pub mod admin;
-pub(crate) mod arguments;
-pub mod body;
+mod accept;
+pub(crate) mod admin_port;
+mod arguments;
+pub(crate) mod body;
 pub mod tls;
+
+pub use accept::{ConnectionLimits, serve};
+pub(crate) use accept::{listen, run_to_end};
+pub(crate) use arguments::{positive_seconds, seconds};
+pub use body::BodyLimits;
+pub(crate) use body::{BodyPool, UnreadBody};

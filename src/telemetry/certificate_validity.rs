@@ -2,22 +2,18 @@
 
 use std::ops::Range;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+
+use crate::telemetry::process::MetricLabels;
 
 /// Times instead of remaining seconds, so that they stay true while nothing updates them. Both times, because a certificate
 /// of a day and one of two years need renewal at different times.
 #[derive(Default)]
 pub(crate) struct CertificateTimes {
-    start: Family<Labels, Gauge>,
-    expiry: Family<Labels, Gauge>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
-    certificate: &'static str,
+    start: Family<MetricLabels<1>, Gauge>,
+    expiry: Family<MetricLabels<1>, Gauge>,
 }
 
 impl CertificateTimes {
@@ -30,7 +26,7 @@ impl CertificateTimes {
 
     /// `certificate` is `serving` or `ca`; `valid` is in seconds since 1970.
     pub(crate) fn set(&self, certificate: &'static str, valid: Option<&Range<i64>>) {
-        let labels = Labels { certificate };
+        let labels = [("certificate", certificate)];
         self.start.get_or_create(&labels).set(valid.map_or(0, |valid| valid.start));
         self.expiry.get_or_create(&labels).set(valid.map_or(0, |valid| valid.end));
     }

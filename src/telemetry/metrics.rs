@@ -10,14 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mullion_engine::admission::response::{CountedOutcome, Endpoint};
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::review_request::Operation;
+use mullion_engine::admission::{CountedOutcome, Endpoint};
 use mullion_engine::model::text::prefix;
-use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::model::{Operation, Os, WorkloadKind};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -25,7 +22,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::telemetry::certificate_validity::CertificateTimes;
+use crate::telemetry::label_values::label_values;
 use crate::telemetry::namespace_counts::Tally;
+use crate::telemetry::process::{MetricLabels, registered};
 use crate::telemetry::{process, watch_health};
 
 /// Upper bounds in seconds. A review takes microseconds; the API server gives it a second, and waiting for a registry may
@@ -35,114 +34,103 @@ const REVIEW_BUCKETS: [f64; 16] =
 
 /// All metrics of one process. Cheap to clone; clones share the numbers.
 #[derive(Clone)]
-pub struct Metrics(Arc<Inner>);
+pub struct WebhookMetrics(Arc<Inner>, Arc<Registry>);
 
 struct Inner {
-    registry: Registry,
-    reviews: Family<ReviewLabels, Counter>,
-    durations: Family<EndpointLabels, Histogram, fn() -> Histogram>,
+    reviews: Family<MetricLabels<4>, Counter>,
+    durations: Family<MetricLabels<1>, Histogram, fn() -> Histogram>,
     findings: Arc<Tally>,
     placements: Arc<Tally>,
     panics: Counter,
-    lookups: Family<LookupLabels, Counter>,
-    namespaces: Family<NamespaceLabels, Counter>,
-    registry_answers: Family<AnswerLabels, Counter>,
-    bad_requests: Family<BadRequestLabels, Counter>,
+    lookups: Family<MetricLabels<1>, Counter>,
+    namespaces: Family<MetricLabels<1>, Counter>,
+    registry_answers: Family<MetricLabels<1>, Counter>,
+    bad_requests: Family<MetricLabels<1>, Counter>,
     handshake_failures: Counter,
     accept_errors: Counter,
     connections: Gauge,
-    policy_reviews: Family<PolicyLabels, Counter>,
-    tls_reloads: Family<OutcomeLabels, Counter>,
+    policy_reviews: Family<MetricLabels<1>, Counter>,
+    tls_reloads: Family<MetricLabels<1>, Counter>,
     certificates: CertificateTimes,
 }
 
-/// The decision on one request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Decision {
-    /// Allowed as it is.
-    Allowed,
-    /// Allowed with a patch.
-    Patched,
-    /// Denied.
-    Denied,
-    /// Allowed without a review: Mullion does not review the kind or the operation.
-    Skipped,
-    /// Allowed because the object could not be read as one of its kind.
-    Unreadable,
-    /// Allowed because the review panicked.
-    Panicked,
-}
+label_values! {
+    /// The decision on one request.
+    #[derive(Default)]
+    pub enum RequestDecision {
+        /// Allowed as it is.
+        Allowed = "allowed",
+        /// Allowed with a patch.
+        Patched = "patched",
+        /// Denied.
+        Denied = "denied",
+        /// Allowed without a review: Mullion does not review the kind or the operation.
+        #[default]
+        Skipped = "skipped",
+        /// Allowed because the object could not be read as one of its kind.
+        Unreadable = "unreadable",
+        /// Allowed because the review panicked.
+        Panicked = "panicked",
+    }
 
-/// Why a request got no review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BadRequest {
-    /// Not an AdmissionReview: 400.
-    Malformed,
-    /// Not `application/json`: 415.
-    ContentType,
-    /// Longer than the cap: 413.
-    TooLarge,
-    /// Slower than its deadline: 408.
-    Slow,
-    /// The client closed the connection while it was sending: 400, which is not read.
-    Broken,
-    /// Too many bytes of other bodies are in memory: 503.
-    Busy,
-}
+    /// Why a request got no review.
+    pub enum BadRequest {
+        /// Not an AdmissionReview: 400.
+        Malformed = "malformed",
+        /// Not `application/json`: 415.
+        ContentType = "content_type",
+        /// Longer than the cap: 413.
+        TooLarge = "too_large",
+        /// Slower than its deadline: 408.
+        Slow = "slow",
+        /// The client closed the connection while it was sending: 400, which is not read.
+        Broken = "broken",
+        /// Too many bytes of other bodies are in memory: 503.
+        Busy = "busy",
+    }
 
-/// The outcome of the look-up of an image for a review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LookupOutcome {
-    /// The image was known.
-    Known,
-    /// It was not known, and the review did not wait.
-    Queued,
-    /// The review waited, and got the answer.
-    Resolved,
-    /// The review waited, and the answer came too late.
-    Late,
-}
+    /// The outcome of the look-up of an image for a review.
+    pub enum LookupOutcome {
+        /// The image was known.
+        Known = "known",
+        /// It was not known, and the review did not wait.
+        Queued = "queued",
+        /// The review waited, and got the answer.
+        Resolved = "resolved",
+        /// The review waited, and the answer came too late.
+        Late = "late",
+    }
 
-/// The outcome of the look-up of a namespace that the watch had not brought yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NamespaceOutcome {
-    /// The namespace exists.
-    Found,
-    /// It does not exist.
-    Missing,
-    /// No answer in time, or an error.
-    Failed,
-}
+    /// The outcome of the look-up of a namespace that the watch had not brought yet.
+    pub enum NamespaceOutcome {
+        /// The namespace exists.
+        Found = "found",
+        /// It does not exist.
+        Missing = "missing",
+        /// No answer in time, or an error.
+        Failed = "failed",
+    }
 
-/// The outcome of the review of a ConfigMap with policies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PolicyOutcome {
-    /// It loads.
-    Good,
-    /// It loads, with warnings.
-    Warned,
-    /// It does not load: denied.
-    Broken,
-    /// It does not load, and did not before: allowed.
-    StillBroken,
-    /// It lost the label that marks policies.
-    Unlabelled,
-    /// It was not reviewed in time, or the review panicked: allowed.
-    Unjudged,
-}
-
-/// The outcome of reading changed files again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ReloadOutcome {
-    /// The new content is in force.
-    Loaded,
-    /// The new content is invalid; the old stays in force.
-    Failed,
+    /// The outcome of the review of a ConfigMap with policies.
+    pub enum PolicyOutcome {
+        /// It loads.
+        Good = "good",
+        /// It loads, with warnings.
+        Warned = "warned",
+        /// It does not load: denied.
+        Broken = "broken",
+        /// It does not load, and did not before: allowed.
+        StillBroken = "still_broken",
+        /// It lost the label that marks policies.
+        Unlabelled = "unlabelled",
+        /// It was not reviewed in time, or the review panicked: allowed.
+        Unjudged = "unjudged",
+    }
 }
 
 /// One review, for the log. Contains no part of the object except its names.
 #[derive(Debug, Clone, Copy)]
-pub struct Reviewed<'a> {
+pub struct ReviewEvent<'a> {
     /// The endpoint of the request.
     pub endpoint: Endpoint,
     /// `request.uid`.
@@ -162,67 +150,24 @@ pub struct Reviewed<'a> {
     /// `request.dryRun`.
     pub dry_run: bool,
     /// The decision.
-    pub decision: Decision,
+    pub decision: RequestDecision,
     /// From the complete body to the response.
     pub took: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReviewLabels {
-    endpoint: &'static str,
-    operation: &'static str,
-    kind: &'static str,
-    decision: Decision,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndpointLabels {
-    endpoint: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BadRequestLabels {
-    reason: BadRequest,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LookupLabels {
-    outcome: LookupOutcome,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NamespaceLabels {
-    outcome: NamespaceOutcome,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PolicyLabels {
-    outcome: PolicyOutcome,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: ReloadOutcome,
-}
-
-impl Default for Metrics {
+impl Default for WebhookMetrics {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Metrics {
+impl fmt::Debug for WebhookMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Metrics")
     }
 }
 
-impl Metrics {
+impl WebhookMetrics {
     /// All at zero, for a process without policy files.
     pub fn new() -> Self {
         Self::with(None)
@@ -234,46 +179,20 @@ impl Metrics {
     }
 
     fn with(policies: Option<Box<dyn Collector>>) -> Self {
-        let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
-        let mut inner = Inner {
-            registry: Registry::default(),
-            reviews: Family::default(),
-            durations: Family::new_with_constructor(durations),
-            findings: Arc::new(Tally::new(
-                "rule_findings",
-                "Findings by outcome; under mode Audit, by the outcome they would have; without dry runs",
-                "rule",
-            )),
-            placements: Arc::new(Tally::new(
-                "placements",
-                "Objects that Mullion placed on nodes of an operating system, or would have placed under mode Audit; without dry runs",
-                "os",
-            )),
-            panics: Counter::default(),
-            lookups: Family::default(),
-            namespaces: Family::default(),
-            registry_answers: Family::default(),
-            bad_requests: Family::default(),
-            handshake_failures: Counter::default(),
-            accept_errors: Counter::default(),
-            connections: Gauge::default(),
-            policy_reviews: Family::default(),
-            tls_reloads: Family::default(),
-            certificates: CertificateTimes::default(),
-        };
-        inner.registry = process::registry(|own| {
-            inner.register(own);
+        let (registry, inner) = process::registry(|own| {
+            let inner = Inner::register(own);
             if let Some(policies) = policies {
                 own.register_collector(policies);
             }
+            inner
         });
-        Self(Arc::new(inner))
+        Self(Arc::new(inner), Arc::new(registry))
     }
 
     /// The text of `/metrics`.
     pub fn encode(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
-        encode(&mut text, &self.0.registry)?;
+        encode(&mut text, &self.1)?;
         Ok(text)
     }
 
@@ -299,23 +218,18 @@ impl Metrics {
 
     /// Counts and logs one review; `findings` are their codes. The event is at info if there is a finding, a patch or a denial,
     /// else at debug.
-    pub fn reviewed(&self, reviewed: &Reviewed<'_>, findings: impl Iterator<Item = &'static str>) {
-        let endpoint = reviewed.endpoint.name();
-        self.0
-            .reviews
-            .get_or_create(&ReviewLabels {
-                endpoint,
-                operation: operation_name(reviewed.operation),
-                kind: match reviewed.known_kind {
-                    Some(kind) => kind.name(),
-                    None if reviewed.kind == "Node" => "Node",
-                    None if reviewed.kind == "ConfigMap" => "ConfigMap",
-                    None => "other",
-                },
-                decision: reviewed.decision,
-            })
-            .inc();
-        self.0.durations.get_or_create(&EndpointLabels { endpoint }).observe(reviewed.took.as_secs_f64());
+    pub fn reviewed(&self, reviewed: &ReviewEvent<'_>, findings: impl Iterator<Item = &'static str>) {
+        let endpoint = ("endpoint", reviewed.endpoint.name());
+        let kind = match reviewed.known_kind {
+            Some(kind) => kind.name(),
+            None if reviewed.kind == "Node" => "Node",
+            None if reviewed.kind == "ConfigMap" => "ConfigMap",
+            None => "other",
+        };
+        let operation = ("operation", operation_name(reviewed.operation));
+        let labels = [endpoint, operation, ("kind", kind), ("decision", reviewed.decision.name())];
+        self.0.reviews.get_or_create(&labels).inc();
+        self.0.durations.get_or_create(&[endpoint]).observe(reviewed.took.as_secs_f64());
         let mut codes: Vec<&str> = Vec::new();
         for rule in findings {
             if !codes.contains(&rule) {
@@ -333,25 +247,25 @@ impl Metrics {
 
     /// Counts an image that a review needs.
     pub fn image_lookup(&self, outcome: LookupOutcome) {
-        self.0.lookups.get_or_create(&LookupLabels { outcome }).inc();
+        self.0.lookups.get_or_create(&[("outcome", outcome.name())]).inc();
     }
 
     /// Counts a look-up of a namespace that the watch had not brought yet.
     pub fn namespace_lookup(&self, outcome: NamespaceOutcome) {
-        self.0.namespaces.get_or_create(&NamespaceLabels { outcome }).inc();
+        self.0.namespaces.get_or_create(&[("outcome", outcome.name())]).inc();
     }
 
     /// Sets how often registries, and the cache before them, gave each kind of answer. The registry module counts.
     pub fn registry_answers(&self, answers: impl IntoIterator<Item = (&'static str, u64)>) {
         for (outcome, number) in answers {
-            let counter = self.0.registry_answers.get_or_create(&AnswerLabels { outcome });
+            let counter = self.0.registry_answers.get_or_create(&[("outcome", outcome)]);
             counter.inner().store(number, Ordering::Relaxed);
         }
     }
 
     /// Counts a request that got no review. The text goes only to the client, because it quotes the body.
     pub fn bad_request(&self, reason: BadRequest) {
-        self.0.bad_requests.get_or_create(&BadRequestLabels { reason }).inc();
+        self.0.bad_requests.get_or_create(&[("reason", reason.name())]).inc();
         tracing::debug!(reason = reason.name(), "malformed request");
     }
 
@@ -376,7 +290,7 @@ impl Metrics {
 
     /// Counts and logs the review of a ConfigMap with policies; `places` are those of its faults, never their texts.
     pub fn policies_reviewed(&self, uid: &str, outcome: PolicyOutcome, places: &str) {
-        self.0.policy_reviews.get_or_create(&PolicyLabels { outcome }).inc();
+        self.0.policy_reviews.get_or_create(&[("outcome", outcome.name())]).inc();
         tracing::info!(uid = short(uid), outcome = outcome.name(), places, "reviewed a ConfigMap with policies");
     }
 
@@ -397,13 +311,13 @@ impl Metrics {
     /// Counts a new certificate pair, now in use.
     pub fn tls_loaded(&self, valid: Option<&Range<i64>>) {
         self.tls_valid(valid);
-        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: ReloadOutcome::Loaded }).inc();
+        self.0.tls_reloads.get_or_create(&[("outcome", "loaded")]).inc();
         tracing::info!("serving a new certificate");
     }
 
     /// Counts a new certificate pair that is invalid or missing; the old one stays.
     pub fn tls_failed(&self, error: &dyn fmt::Display) {
-        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: ReloadOutcome::Failed }).inc();
+        self.0.tls_reloads.get_or_create(&[("outcome", "failed")]).inc();
         tracing::error!(%error, "certificate unusable; the previous one, if any, stays in use");
     }
 }
@@ -419,31 +333,53 @@ impl Drop for ConnectionGuard {
 }
 
 impl Inner {
-    fn register(&self, r: &mut Registry) {
-        r.register("admission_reviews", "Admission reviews answered", self.reviews.clone());
+    /// All at zero, in the order of `/metrics`.
+    fn register(own: &mut Registry) -> Self {
+        let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
+        let inner = Self {
+            reviews: registered(own, "admission_reviews", "Admission reviews answered"),
+            durations: Family::new_with_constructor(durations),
+            findings: Arc::new(Tally::new(
+                "rule_findings",
+                "Findings by outcome; under mode Audit, by the outcome they would have; without dry runs",
+                "rule",
+            )),
+            placements: Arc::new(Tally::new(
+                "placements",
+                "Objects that Mullion placed on nodes of an operating system, or would have placed under mode Audit; without dry runs",
+                "os",
+            )),
+            panics: registered(own, "review_panics", "Reviews that panicked; their requests were allowed"),
+            lookups: registered(own, "image_lookups", "Images that reviews needed, by outcome of the look-up"),
+            namespaces: registered(
+                own,
+                "namespace_lookups",
+                "Namespaces that were read because a review came before the watch event",
+            ),
+            registry_answers: registered(own, "registry_answers", "Answers of registries and of the cache before them"),
+            bad_requests: registered(own, "bad_requests", "Requests that got no review"),
+            handshake_failures: registered(own, "tls_handshake_failures", "Failed TLS handshakes"),
+            accept_errors: registered(own, "accept_errors", "Failures to accept a connection"),
+            connections: registered(own, "connections", "Open connections"),
+            policy_reviews: registered(
+                own,
+                "policy_reviews",
+                "ConfigMaps with policies that were reviewed at admission",
+            ),
+            tls_reloads: registered(own, "tls_reload", "Changes of the certificate files or Secret"),
+            certificates: CertificateTimes::default(),
+        };
         let help = "Time from the complete body to the response";
-        r.register_with_unit("review_duration", help, Unit::Seconds, self.durations.clone());
-        r.register_collector(Box::new(Arc::clone(&self.findings)));
-        r.register_collector(Box::new(Arc::clone(&self.placements)));
-        r.register("review_panics", "Reviews that panicked; their requests were allowed", self.panics.clone());
-        r.register("image_lookups", "Images that reviews needed, by outcome of the look-up", self.lookups.clone());
-        let help = "Namespaces that were read because a review came before the watch event";
-        r.register("namespace_lookups", help, self.namespaces.clone());
-        let help = "Answers of registries and of the cache before them";
-        r.register("registry_answers", help, self.registry_answers.clone());
-        r.register("bad_requests", "Requests that got no review", self.bad_requests.clone());
-        r.register("tls_handshake_failures", "Failed TLS handshakes", self.handshake_failures.clone());
-        r.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
-        r.register("connections", "Open connections", self.connections.clone());
-        let help = "ConfigMaps with policies that were reviewed at admission";
-        r.register("policy_reviews", help, self.policy_reviews.clone());
-        r.register("tls_reload", "Changes of the certificate files or Secret", self.tls_reloads.clone());
-        self.certificates.register(r);
-        watch_health::register(r);
+        own.register_with_unit("review_duration", help, Unit::Seconds, inner.durations.clone());
+        own.register_collector(Box::new(Arc::clone(&inner.findings)));
+        own.register_collector(Box::new(Arc::clone(&inner.placements)));
+        inner.certificates.register(own);
+        watch_health::register(own);
+        inner
     }
 }
 
-impl Reviewed<'_> {
+impl ReviewEvent<'_> {
     fn log(&self, codes: &[&str]) {
         macro_rules! event {
             ($level:ident) => {
@@ -464,92 +400,15 @@ impl Reviewed<'_> {
             };
         }
         match self.decision {
-            Decision::Allowed | Decision::Skipped if codes.is_empty() => event!(debug),
-            Decision::Allowed | Decision::Skipped | Decision::Patched | Decision::Denied => event!(info),
-            Decision::Unreadable | Decision::Panicked => event!(warn),
+            RequestDecision::Allowed | RequestDecision::Skipped if codes.is_empty() => event!(debug),
+            RequestDecision::Allowed
+            | RequestDecision::Skipped
+            | RequestDecision::Patched
+            | RequestDecision::Denied => event!(info),
+            RequestDecision::Unreadable | RequestDecision::Panicked => event!(warn),
         }
     }
 }
-
-impl Decision {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Patched => "patched",
-            Self::Denied => "denied",
-            Self::Skipped => "skipped",
-            Self::Unreadable => "unreadable",
-            Self::Panicked => "panicked",
-        }
-    }
-}
-
-impl BadRequest {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::ContentType => "content_type",
-            Self::TooLarge => "too_large",
-            Self::Slow => "slow",
-            Self::Broken => "broken",
-            Self::Busy => "busy",
-        }
-    }
-}
-
-impl LookupOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Known => "known",
-            Self::Queued => "queued",
-            Self::Resolved => "resolved",
-            Self::Late => "late",
-        }
-    }
-}
-
-impl NamespaceOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Found => "found",
-            Self::Missing => "missing",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl PolicyOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Warned => "warned",
-            Self::Broken => "broken",
-            Self::StillBroken => "still_broken",
-            Self::Unlabelled => "unlabelled",
-            Self::Unjudged => "unjudged",
-        }
-    }
-}
-
-impl ReloadOutcome {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Loaded => "loaded",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-macro_rules! label_by_name {
-    ($($type:ty),+) => {$(
-        impl EncodeLabelValue for $type {
-            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-                EncodeLabelValue::encode(&self.name(), encoder)
-            }
-        }
-    )+};
-}
-label_by_name!(Decision, BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, ReloadOutcome);
 
 fn operation_name(operation: Option<Operation>) -> &'static str {
     match operation {
@@ -575,8 +434,8 @@ mod tests {
 
     use super::*;
 
-    fn reviewed(decision: Decision) -> Reviewed<'static> {
-        Reviewed {
+    fn reviewed(decision: RequestDecision) -> ReviewEvent<'static> {
+        ReviewEvent {
             endpoint: Endpoint::Mutate,
             uid: "u",
             kind: "Pod",
@@ -593,8 +452,8 @@ mod tests {
 
     #[test]
     fn names_are_the_documented_ones_and_labels_contain_no_names_of_users() {
-        let metrics = Metrics::new();
-        metrics.reviewed(&reviewed(Decision::Patched), ["MUL201"].into_iter());
+        let metrics = WebhookMetrics::new();
+        metrics.reviewed(&reviewed(RequestDecision::Patched), ["MUL201"].into_iter());
         metrics.count_outcomes(
             "team",
             &[("MUL201", CountedOutcome::WouldDeny)],
@@ -623,7 +482,7 @@ mod tests {
 
     #[test]
     fn connections_count_while_they_live() {
-        let metrics = Metrics::new();
+        let metrics = WebhookMetrics::new();
         let guard = metrics.connection();
         assert!(metrics.encode().unwrap().contains("mullion_connections 1"));
         drop(guard);

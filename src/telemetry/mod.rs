@@ -4,16 +4,29 @@
 //! |---|---|
 //! | `certificate_validity` | validity of certificates as metrics, in both servers |
 //! | `error_text` | errors of the Kubernetes API as text |
+//! | `label_values` | enums of label values |
 //! | `logs` | output, format and level of the log; the level can change while a server runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
 //! | `namespace_counts` | counts by namespace, with a limit |
 //! | `process` | CPU, memory and version of the process, in both servers |
 //! | `watch_health` | health of the watches, in both servers |
 
-pub(crate) mod certificate_validity;
-pub(crate) mod error_text;
+mod certificate_validity;
+mod error_text;
+mod label_values;
 pub(crate) mod logs;
-pub mod metrics;
-pub(crate) mod namespace_counts;
-pub(crate) mod process;
-pub mod watch_health;
+pub(crate) mod metrics;
+mod namespace_counts;
+mod process;
+pub(crate) mod watch_health;
+
+pub(crate) use certificate_validity::CertificateTimes;
+pub(crate) use error_text::in_words;
+pub(crate) use label_values::label_values;
+pub(crate) use logs::LogArgs;
+pub(crate) use metrics::ConnectionGuard;
+pub use metrics::{
+    BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent, WebhookMetrics,
+};
+pub(crate) use process::{MetricLabels, registered, registry};
+pub use watch_health::WatchHealth;

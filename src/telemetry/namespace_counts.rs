@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use mullion_engine::admission::response::CountedOutcome;
+use mullion_engine::admission::CountedOutcome;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -77,29 +77,19 @@ impl Counts {
         if room && self.by_namespace.len() < MOST_NAMESPACES && !self.by_namespace.contains_key(namespace) {
             self.by_namespace.insert(namespace.into(), Vec::new());
         }
-        let is_it = |count: &&mut Count| count.effect == effect && count.value == value;
-        let once = Count { value, effect, times: 1 };
-        match self.by_namespace.get_mut(namespace) {
-            Some(own) => match own.iter_mut().find(is_it) {
-                Some(known) => known.times += 1,
-                None if room => {
-                    // Most namespaces have one or two counts; a capacity of four would double the memory.
-                    own.reserve_exact(1);
-                    own.push(once);
-                    self.number += 1;
-                }
-                None => self.add_to_others(once),
-            },
-            None => self.add_to_others(once),
-        }
-    }
-
-    /// There is one for each rule and outcome at most.
-    fn add_to_others(&mut self, once: Count) {
-        let is_it = |count: &&mut Count| count.effect == once.effect && count.value == once.value;
-        match self.others.iter_mut().find(is_it) {
-            Some(known) => known.times += 1,
-            None => self.others.push(once),
+        let is_it = |count: &Count| count.effect == effect && count.value == value;
+        // Of `others` there is one for each rule and outcome at most.
+        let (counts, is_own) = match self.by_namespace.get_mut(namespace) {
+            Some(own) if room || own.iter().any(is_it) => (own, true),
+            _ => (&mut self.others, false),
+        };
+        if let Some(known) = counts.iter_mut().find(|count| is_it(count)) {
+            known.times += 1;
+        } else {
+            // Most namespaces have one or two counts; a capacity of four would double the memory.
+            counts.reserve_exact(1);
+            counts.push(Count { value, effect, times: 1 });
+            self.number += usize::from(is_own);
         }
     }
 }

@@ -9,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 /// The unit of `utime` and `stime` in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture that Linux and this
 /// program run on (include/asm-generic/param.h).
@@ -17,15 +17,25 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// The prefix of Mullion's own metrics.
 const PREFIX: &str = "mullion";
 
-/// A registry with the metrics of every process and, under the prefix, those that `fill` registers.
-pub(crate) fn registry(fill: impl FnOnce(&mut Registry)) -> Registry {
+/// Names and values of a series.
+pub(crate) type MetricLabels<const N: usize> = [(&'static str, &'static str); N];
+
+/// A registry with the metrics of every process and, under the prefix, those that `fill` registers; and what `fill` returns.
+pub(crate) fn registry<T>(fill: impl FnOnce(&mut Registry) -> T) -> (Registry, T) {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Process { started: Timestamp::now().as_second() }));
     let own = registry.sub_registry_with_prefix(PREFIX);
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
     own.register("build", "The running version", version);
-    fill(own);
-    registry
+    let filled = fill(own);
+    (registry, filled)
+}
+
+/// Registers a new metric, and returns it.
+pub(crate) fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 #[derive(Debug)]
@@ -100,8 +110,7 @@ mod tests {
 
     #[test]
     fn metric_names_are_the_standard_ones() {
-        let registry =
-            registry(|own| own.register("x", "X", prometheus_client::metrics::gauge::Gauge::<i64>::default()));
+        let (registry, _) = registry(|own| registered::<prometheus_client::metrics::gauge::Gauge>(own, "x", "X"));
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         let version = concat!("mullion_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1");

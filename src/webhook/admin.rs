@@ -1,17 +1,20 @@
-//! Routes of the admin port: those of [every server](crate::server::admin), and the policies in force.
+//! Routes of the admin port: those of [every server](crate::server::admin_port), and the policies in force.
 
 use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
 
-use crate::server::admin;
+use crate::server::admin_port;
 use crate::webhook::state::WebhookState;
 
 /// The routes of the admin port.
 pub fn router(state: &Arc<WebhookState>) -> Router {
     let (ready_state, metrics_state) = (Arc::clone(state), Arc::clone(state));
-    state.policy_reporter.routes().merge(admin::routes(move || missing(&ready_state), move || metrics(&metrics_state)))
+    state
+        .policy_reporter
+        .routes()
+        .merge(admin_port::routes(move || missing(&ready_state), move || metrics(&metrics_state)))
 }
 
 fn missing(state: &WebhookState) -> Option<String> {

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::server::arguments::{positive_seconds, seconds};
-use crate::server::tls::secret::SecretName;
-use crate::telemetry::logs::LogArgs;
+use crate::server::tls::SecretName;
+use crate::server::{positive_seconds, seconds};
+use crate::telemetry::LogArgs;
 
 /// Serve admission reviews over HTTPS
 #[derive(Debug, Clone, clap::Args)]

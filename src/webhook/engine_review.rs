@@ -1,10 +1,9 @@
 //! The engine as the webhook calls it: one review, one response.
 
-use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::{Review, review as engine_review};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond, review as engine_review};
+use mullion_engine::model::ReviewRequest;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
 
 /// A review and its response. A type, so that tests can replace the engine by one that panics, without a workload that
 /// causes a panic.

@@ -19,26 +19,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use json_patch::PatchOperation;
-use mullion_engine::admission::response::{CountedOutcome, Endpoint};
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::image::platform::KnownImages;
+use mullion_engine::admission::{CountedOutcome, Endpoint};
+use mullion_engine::model::cluster::Namespace;
+use mullion_engine::model::image::KnownImages;
 use mullion_engine::model::json_pointer::member;
-use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::settings::workload_settings::Lookup;
-use mullion_engine::model::workload::WorkloadObject;
-use mullion_engine::rules::finding::Finding;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::settings::Lookup;
+use mullion_engine::model::{Os, ReviewRequest, WorkloadObject};
+use mullion_engine::rules::Finding;
+use mullion_policy::PolicySet;
 use serde_json::Value;
 
-use crate::telemetry::metrics::{Decision, Reviewed};
+use crate::telemetry::{RequestDecision, ReviewEvent};
 use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
+use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 use crate::webhook::images::{PlatformSource, PullSecrets};
 use crate::webhook::route::{Route, WorkloadRequest};
 use crate::webhook::state::WebhookState;
-use crate::webhook::{images, nodes, policies, probe};
+use crate::webhook::{config_map_review, images, nodes, probe};
 
 /// Audit annotation: the namespace is unknown; the value is the consequence.
 const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
@@ -50,7 +48,7 @@ pub async fn handle(
     endpoint: Endpoint,
     body: &[u8],
     deadline: tokio::time::Instant,
-) -> Result<Vec<u8>, EnvelopeError> {
+) -> anyhow::Result<Vec<u8>> {
     let started = Instant::now();
     let request = AdmissionRequest::parse(body)?;
     let now = tokio::time::Instant::now();
@@ -58,29 +56,29 @@ pub async fn handle(
     let deadline = now + images::wait_limit(whole);
     let outcome = match Route::of(endpoint, &request) {
         Route::Workload(workload) => workload_outcome(state, endpoint, &request, &workload, deadline).await,
-        Route::NodeCreate => RequestOutcome::empty(Decision::Skipped).with_patch(nodes::patch(state, &request)),
+        Route::NodeCreate => RequestOutcome::default().with_patch(nodes::patch(state, &request)),
         Route::PolicyConfigMap => {
             // Boxed, as below: the future of every request would contain this one, and few requests need it.
-            let (decision, response) = Box::pin(policies::review(state, &request, whole)).await;
-            RequestOutcome { response, ..RequestOutcome::empty(decision) }
+            let (decision, response) = Box::pin(config_map_review::review(state, &request, whole)).await;
+            RequestOutcome { decision, response, ..RequestOutcome::default() }
         }
-        Route::Skip => RequestOutcome::empty(Decision::Skipped),
+        Route::Skip => RequestOutcome::default(),
     };
     let response = outcome.response.encode(&request)?;
     let generate_name = outcome.generate_name.as_deref().unwrap_or("");
     let dry_run = request.dry_run.unwrap_or(false);
     if !dry_run {
-        state.metrics.count_outcomes(request.namespace(), &outcome.outcomes, outcome.placement);
+        state.metrics.count_outcomes(&request.namespace, &outcome.outcomes, outcome.placement);
     }
     state.metrics.reviewed(
-        &Reviewed {
+        &ReviewEvent {
             endpoint,
             uid: &request.uid,
             kind: &request.kind.kind,
             known_kind: request.known_kind(),
             subresource: request.subresource().unwrap_or(""),
-            namespace: request.namespace(),
-            name: if request.name().is_empty() { generate_name } else { request.name() },
+            namespace: &request.namespace,
+            name: if request.name.is_empty() { generate_name } else { &request.name },
             operation: request.operation(),
             dry_run,
             decision: outcome.decision,
@@ -92,18 +90,19 @@ pub async fn handle(
 }
 
 /// The outcome of one request.
+#[derive(Default)]
 struct RequestOutcome {
-    decision: Decision,
+    decision: RequestDecision,
     response: AdmissionResponse,
     findings: Vec<Finding>,
-    /// What is counted, as [`ReviewResponse`](mullion_engine::admission::response::ReviewResponse) has it.
+    /// What is counted, as [`ReviewResponse`](mullion_engine::admission::ReviewResponse) has it.
     outcomes: Vec<(&'static str, CountedOutcome)>,
     placement: Option<(Os, CountedOutcome)>,
     generate_name: Option<String>,
-    /// Images for which a look-up can tell more, and whether to wait for it.
+    /// Images for which a look-up could change the result, and whether to wait for it.
     wanted: Vec<String>,
     lookup: Lookup,
-    /// See [`Review::namespace_unknown`](mullion_engine::admission::review::Review::namespace_unknown).
+    /// See [`Review::namespace_unknown`](mullion_engine::admission::Review::namespace_unknown).
     namespace_unknown: bool,
 }
 
@@ -115,7 +114,7 @@ async fn workload_outcome(
     deadline: tokio::time::Instant,
 ) -> RequestOutcome {
     if !workload.object.is_object() {
-        let mut outcome = RequestOutcome::empty(Decision::Unreadable);
+        let mut outcome = RequestOutcome { decision: RequestDecision::Unreadable, ..RequestOutcome::default() };
         let text = format!("request.object is {}, expected a {}", json_type(workload.object), workload.kind.name());
         outcome.response.audit.insert(UNREADABLE, text);
         return outcome;
@@ -199,8 +198,11 @@ impl Reviewer<'_> {
             catch_unwind(AssertUnwindSafe(|| (state.review)(&review_request, &snapshot, policies, endpoint)));
         let Ok((review, response)) = reviewed else {
             state.metrics.review_panicked(&request.uid);
-            let mut outcome =
-                RequestOutcome { generate_name: generate_name(object), ..RequestOutcome::empty(Decision::Panicked) };
+            let mut outcome = RequestOutcome {
+                decision: RequestDecision::Panicked,
+                generate_name: generate_name(object),
+                ..RequestOutcome::default()
+            };
             outcome
                 .response
                 .warnings
@@ -215,9 +217,9 @@ impl Reviewer<'_> {
         }
         let patch = if endpoint == Endpoint::Mutate { response.patch } else { Vec::new() };
         let decision = match (&response.denial, patch.is_empty()) {
-            (Some(_), _) => Decision::Denied,
-            (None, false) => Decision::Patched,
-            (None, true) => Decision::Allowed,
+            (Some(_), _) => RequestDecision::Denied,
+            (None, false) => RequestDecision::Patched,
+            (None, true) => RequestDecision::Allowed,
         };
         RequestOutcome {
             decision,
@@ -247,22 +249,8 @@ impl RequestOutcome {
     /// The same outcome with `patch`, unless it is empty.
     fn with_patch(mut self, patch: Vec<PatchOperation>) -> Self {
         if !patch.is_empty() {
-            (self.decision, self.response.patch) = (Decision::Patched, patch);
+            (self.decision, self.response.patch) = (RequestDecision::Patched, patch);
         }
         self
-    }
-
-    fn empty(decision: Decision) -> Self {
-        Self {
-            decision,
-            response: AdmissionResponse::default(),
-            findings: Vec::new(),
-            outcomes: Vec::new(),
-            placement: None,
-            generate_name: None,
-            wanted: Vec::new(),
-            lookup: Lookup::Never,
-            namespace_unknown: false,
-        }
     }
 }

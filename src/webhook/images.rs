@@ -13,15 +13,13 @@ use std::{fmt, iter};
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
-use mullion_engine::model::image::platform::{KnownImages, Platforms};
-use mullion_engine::model::image::reference::ImageRef;
+use mullion_engine::model::image::{ImageRef, KnownImages, Platforms};
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::settings::workload_settings::Lookup;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::registry_policy::RegistryPolicy;
+use mullion_engine::model::settings::Lookup;
+use mullion_policy::{PolicySet, RegistryPolicy};
 use tokio::time::Instant;
 
-use crate::telemetry::metrics::{LookupOutcome, Metrics};
+use crate::telemetry::{LookupOutcome, WebhookMetrics};
 
 /// The longest that a review waits for registries.
 const LONGEST: Duration = Duration::from_millis(800);
@@ -68,7 +66,7 @@ pub struct PullSecrets {
 }
 
 /// Makes the source that a RegistryPolicy describes.
-pub type SourceFactory = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformSource>> + Send + Sync>;
+pub(crate) type SourceFactory = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformSource>> + Send + Sync>;
 
 /// The present source of platforms; [none](Self::default) at first.
 #[derive(Default)]
@@ -142,7 +140,7 @@ impl ImageSources {
         };
         let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.sources.load_full();
-        let wanted = Some(&policies.registries).filter(|_| policies.asks_registries());
+        let wanted = Some(&policies.registries).filter(|_| policies.queries_registries());
         // A source that could not be made is tried again.
         let same = |one: &&PolicySource| one.policy.as_ref() == wanted && (wanted.is_none() || one.source.is_some());
         let (source, outcome) = match present.iter().find(same) {
@@ -188,7 +186,7 @@ pub(crate) async fn look_up(
     secrets: &PullSecrets,
     lookup: Lookup,
     deadline: Instant,
-    metrics: &Metrics,
+    metrics: &WebhookMetrics,
 ) -> KnownImages {
     let mut found = KnownImages::new();
     let mut missing = Vec::new();

@@ -20,19 +20,24 @@
 //! `start::run` puts the parts together; tests use the parts alone.
 
 pub mod admin;
-pub(crate) mod args;
-pub(crate) mod audit;
+mod args;
+mod audit;
+mod config_map_review;
 pub mod engine_review;
 pub mod envelope;
 pub mod handler;
-pub mod images;
-pub(crate) mod namespaces;
-pub(crate) mod nodes;
-pub mod policies;
-pub(crate) mod probe;
-pub mod registries;
+mod images;
+mod namespaces;
+mod nodes;
+mod probe;
+mod registries;
 pub mod reload;
-pub(crate) mod route;
+mod route;
 pub mod router;
 pub(crate) mod start;
-pub mod state;
+mod state;
+
+pub(crate) use args::WebhookArgs;
+pub use images::{ImageSources, PlatformFuture, PlatformSource, PullSecrets, wait_limit};
+pub use registries::source_factory;
+pub use state::WebhookState;

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1 as core;
 use kube::{Api, Client};
-use mullion_engine::model::cluster::namespace::Namespace;
+use mullion_engine::model::cluster::Namespace;
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::cluster::live::namespace_entry;
-use crate::telemetry::error_text::in_words;
-use crate::telemetry::metrics::{Metrics, NamespaceOutcome};
+use crate::cluster::namespace_entry;
+use crate::telemetry::{NamespaceOutcome, WebhookMetrics, in_words};
 
 /// The longest that a review waits, and that a read may take.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -34,7 +33,7 @@ type Answer = Option<Option<Arc<Namespace>>>;
 
 /// The API of namespaces, and its recent answers.
 #[derive(Debug)]
-pub struct Namespaces {
+pub struct NamespaceLookups {
     api: Api<core::Namespace>,
     lookups: Mutex<HashMap<Box<str>, Lookup>>,
 }
@@ -53,7 +52,7 @@ impl Lookup {
     }
 }
 
-impl Namespaces {
+impl NamespaceLookups {
     /// The namespaces of this cluster. Needs `get` on namespaces; without it, none is found, and a warning is logged.
     pub fn of(client: Client) -> Self {
         Self { api: Api::all(client), lookups: Mutex::default() }
@@ -61,7 +60,7 @@ impl Namespaces {
 
     /// The namespace of that name. Waits until `deadline` and no longer than 200 ms; `None` if there is no such namespace, or
     /// no answer in time. Needs a tokio runtime.
-    pub async fn get(&self, name: &str, deadline: Instant, metrics: &Metrics) -> Option<Arc<Namespace>> {
+    pub async fn get(&self, name: &str, deadline: Instant, metrics: &WebhookMetrics) -> Option<Arc<Namespace>> {
         let mut answer = self.lookup(name, metrics)?;
         let deadline = deadline.min(Instant::now() + PATIENCE);
         let answered = timeout_at(deadline, answer.wait_for(Option::is_some)).await;
@@ -69,7 +68,7 @@ impl Namespaces {
     }
 
     /// The channel that has the answer, or will have it.
-    fn lookup(&self, name: &str, metrics: &Metrics) -> Option<channel::Receiver<Answer>> {
+    fn lookup(&self, name: &str, metrics: &WebhookMetrics) -> Option<channel::Receiver<Answer>> {
         if !is_name(name) {
             return None;
         }
@@ -96,7 +95,7 @@ impl Namespaces {
 }
 
 /// Reads a namespace from the API server.
-async fn read(api: &Api<core::Namespace>, name: &str, metrics: &Metrics) -> Option<Arc<Namespace>> {
+async fn read(api: &Api<core::Namespace>, name: &str, metrics: &WebhookMetrics) -> Option<Arc<Namespace>> {
     let (found, outcome) = match timeout(PATIENCE, api.get_metadata_opt(name)).await {
         Ok(Ok(Some(namespace))) => (namespace_entry(namespace).1.map(Arc::new), NamespaceOutcome::Found),
         Ok(Ok(None)) => (None, NamespaceOutcome::Missing),
@@ -130,9 +129,9 @@ mod tests {
     use futures::future::join_all;
     use http::{Request, Response};
     use kube::client::Body;
-    use mullion_engine::admission::response::Endpoint;
-    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-    use mullion_policy::policy_set::PolicySet;
+    use mullion_engine::admission::Endpoint;
+    use mullion_engine::model::cluster::ClusterSnapshot;
+    use mullion_policy::PolicySet;
     use serde_json::json;
 
     use super::*;
@@ -140,7 +139,7 @@ mod tests {
     use crate::webhook::state::WebhookState;
 
     /// A server that takes `delay` for each response, a namespace with an annotation, or `status`; and the number of requests.
-    fn server(delay: Duration, status: u16) -> (Namespaces, Arc<AtomicUsize>) {
+    fn server(delay: Duration, status: u16) -> (NamespaceLookups, Arc<AtomicUsize>) {
         let requests = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&requests);
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -158,13 +157,13 @@ mod tests {
                 Ok::<_, Infallible>(Response::builder().status(status).body(body).expect("a response"))
             }
         });
-        (Namespaces::of(Client::new(service, "default")), requests)
+        (NamespaceLookups::of(Client::new(service, "default")), requests)
     }
 
     const QUICK: Duration = Duration::from_millis(20);
 
-    async fn get(namespaces: &Namespaces, name: &str) -> Option<Arc<Namespace>> {
-        namespaces.get(name, Instant::now() + Duration::from_secs(10), &Metrics::new()).await
+    async fn get(namespaces: &NamespaceLookups, name: &str) -> Option<Arc<Namespace>> {
+        namespaces.get(name, Instant::now() + Duration::from_secs(10), &WebhookMetrics::new()).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -206,11 +205,11 @@ mod tests {
 
         let (namespaces, _) = server(QUICK, 200);
         let late = Instant::now() + QUICK / 2;
-        assert!(namespaces.get("shop", late, &Metrics::new()).await.is_none());
+        assert!(namespaces.get("shop", late, &WebhookMetrics::new()).await.is_none());
         assert_eq!(Instant::now(), late);
         // An answer that is too late for one review is there for the next.
         tokio::time::advance(QUICK).await;
-        assert!(namespaces.get("shop", Instant::now() + QUICK, &Metrics::new()).await.is_some());
+        assert!(namespaces.get("shop", Instant::now() + QUICK, &WebhookMetrics::new()).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -229,7 +228,7 @@ mod tests {
     }
 
     /// The response for a pod of unknown system in a namespace that the snapshot does not contain.
-    async fn reviewed(namespaces: Option<Namespaces>, deadline: Duration, policy: &str) -> serde_json::Value {
+    async fn reviewed(namespaces: Option<NamespaceLookups>, deadline: Duration, policy: &str) -> serde_json::Value {
         let policies = PolicySet::from_files(&[("x.yaml", policy)]).unwrap();
         let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies);
         state.namespaces = namespaces;

@@ -1,22 +1,20 @@
 //! The taint of a Windows node at its CREATE, before the first pod can be scheduled to it.
 //!
-//! Only at CREATE: if a taint changes in a kubelet's UPDATE, the API server rejects the kubelet's own request
-//! (`admitNode` in plugin/pkg/admission/noderestriction/admission.go), and the node cannot report its status any more. And
-//! only if the controller has found that the taint blocks no pod. The controller keeps everything else about nodes.
+//! The taint is added only at CREATE, and only if the controller has found that it blocks no pod. If a taint changes in a kubelet's UPDATE, the API server rejects the kubelet's own request
+//! (`admitNode` in plugin/pkg/admission/noderestriction/admission.go), and the node cannot report its status any more. The controller keeps everything else about nodes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use json_patch::PatchOperation;
-use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::OWNED_ANNOTATION;
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::node::facts::NodeFacts;
-use mullion_engine::node::node_create::{changes, plan_create};
-use mullion_engine::patch::compile::compile;
+use mullion_engine::model::settings::NodeSettings;
+use mullion_engine::node::{NodeFacts, changes, plan_create};
+use mullion_engine::patch::compile;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::cluster::live::SlimNode;
+use crate::cluster::SlimNode;
 use crate::webhook::envelope::AdmissionRequest;
 use crate::webhook::state::WebhookState;
 
@@ -69,14 +67,14 @@ mod tests {
 
     use std::sync::Arc;
 
-    use mullion_engine::admission::response::Endpoint;
-    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-    use mullion_policy::policy_set::PolicySet;
+    use mullion_engine::admission::Endpoint;
+    use mullion_engine::model::cluster::ClusterSnapshot;
+    use mullion_policy::PolicySet;
     use serde_json::json;
     use tokio::sync::watch as channel;
 
     use super::*;
-    use crate::cluster::state::document::State as MullionState;
+    use crate::cluster::state::MullionState;
     use crate::webhook::handler::handle;
 
     fn stored(change: impl FnOnce(&mut MullionState)) -> MullionState {

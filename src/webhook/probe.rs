@@ -1,16 +1,15 @@
 //! Marks in the responses to the controller's probes, by which the controller sees that the API server reaches this webhook.
 //!
-//! A probe is a dry run of a pod with annotation `ASKED`: nothing is stored, whatever the response is. So every policy lets
-//! the mark be added to the engine's response. Each endpoint adds a warning, which arrives even if another webhook denies
-//! the pod; `/mutate` also adds annotation `SEEN`, to show that its patches arrive.
+//! A probe is a dry run of a pod with annotation `PROBE_ANNOTATION`: nothing is stored, whatever the response is. So the marks
+//! are added to the engine's response under every policy. Each endpoint adds a warning, which arrives even if another
+//! webhook denies the pod; `/mutate` also adds annotation `RECEIVED_ANNOTATION`, to show that its patches arrive.
 
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::Endpoint;
 use mullion_engine::model::json_pointer::escape;
-use mullion_engine::model::review_request::Operation;
-use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::model::{Operation, WorkloadKind};
 use serde_json::{Value, json};
 
-use crate::admission_probe::{ASKED, SEEN, mark};
+use crate::admission_probe::{PROBE_ANNOTATION, RECEIVED_ANNOTATION, probe_warning};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 
 /// The longest value that is accepted, in bytes. The controller's have 32.
@@ -27,7 +26,7 @@ pub(crate) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Op
         return None;
     }
     // `get` and not `pointer`, which allocates for each part of the path.
-    let value = object.get("metadata")?.get("annotations")?.get(ASKED)?.as_str()?;
+    let value = object.get("metadata")?.get("annotations")?.get(PROBE_ANNOTATION)?.as_str()?;
     // Anybody can send a probe: a repeated value must be short and valid in a header.
     let valid = (1..=MAX_VALUE).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
     valid.then_some(value)
@@ -35,10 +34,10 @@ pub(crate) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Op
 
 /// Marks the response to a probe.
 pub(crate) fn mark_response(endpoint: Endpoint, value: &str, response: &mut AdmissionResponse) {
-    response.warnings.push(mark(endpoint, value));
+    response.warnings.push(probe_warning(endpoint, value));
     if endpoint == Endpoint::Mutate {
         // `add` to a map also replaces: a second call changes nothing.
-        let at = format!("/metadata/annotations/{}", escape(SEEN));
+        let at = format!("/metadata/annotations/{}", escape(RECEIVED_ANNOTATION));
         let added = json!([{"op": "add", "path": at, "value": value}]);
         response.patch.extend(serde_json::from_value::<Vec<_>>(added).unwrap_or_default());
     }
@@ -54,7 +53,7 @@ mod tests {
     fn review(change: impl FnOnce(&mut Value)) -> String {
         let mut request = json!({
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE", "dryRun": true,
-            "object": {"metadata": {"annotations": {ASKED: "0123456789abcdef"}}},
+            "object": {"metadata": {"annotations": {PROBE_ANNOTATION: "0123456789abcdef"}}},
         });
         change(&mut request);
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
@@ -76,9 +75,9 @@ mod tests {
             |request| request["subResource"] = json!("ephemeralcontainers"),
             |request| request["kind"]["kind"] = json!("Deployment"),
             |request| request["object"] = json!({"metadata": {"annotations": {"mullion.dev/probed": "a"}}}),
-            |request| request["object"]["metadata"]["annotations"][ASKED] = json!(""),
-            |request| request["object"]["metadata"]["annotations"][ASKED] = json!("a\r\nset-cookie: b"),
-            |request| request["object"]["metadata"]["annotations"][ASKED] = json!("a".repeat(65)),
+            |request| request["object"]["metadata"]["annotations"][PROBE_ANNOTATION] = json!(""),
+            |request| request["object"]["metadata"]["annotations"][PROBE_ANNOTATION] = json!("a\r\nset-cookie: b"),
+            |request| request["object"]["metadata"]["annotations"][PROBE_ANNOTATION] = json!("a".repeat(65)),
         ];
         for (at, other) in others.into_iter().enumerate() {
             assert_eq!(probe_value(other), None, "{at}");
@@ -90,9 +89,9 @@ mod tests {
         for (endpoint, patches) in [(Endpoint::Mutate, 1), (Endpoint::Validate, 0)] {
             let mut response = AdmissionResponse { warnings: vec!["first".to_owned()], ..AdmissionResponse::default() };
             mark_response(endpoint, "abc", &mut response);
-            assert_eq!(response.warnings, ["first".to_owned(), mark(endpoint, "abc")]);
+            assert_eq!(response.warnings, ["first".to_owned(), probe_warning(endpoint, "abc")]);
             assert_eq!(response.patch.len(), patches);
         }
-        assert_eq!(mark(Endpoint::Validate, "abc"), "mullion: probe abc was seen at /validate");
+        assert_eq!(probe_warning(Endpoint::Validate, "abc"), "mullion: probe abc was seen at /validate");
     }
 }

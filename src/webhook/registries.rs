@@ -12,15 +12,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use mullion_engine::model::image::platform::Platforms;
-use mullion_engine::model::image::reference::ImageRef;
-use mullion_policy::registry_policy::PullSecretsMode;
+use mullion_engine::model::image::{ImageRef, Platforms};
+use mullion_policy::PullSecretsMode;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::registry::credentials::Credentials;
-use crate::registry::lookup::Registries;
-use crate::registry::settings::RegistrySettings;
+use crate::registry::{Credentials, RegistryClient, RegistrySettings};
 use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, SourceFactory};
 
 /// How long credentials are used before they are read again; they stay in use meanwhile. Those of a registry in a cloud
@@ -36,7 +33,7 @@ const WAITING: usize = 64;
 /// Makes sources that ask registries; without a client for the API server they send no pull secrets.
 pub fn source_factory(client: Option<Client>) -> SourceFactory {
     Box::new(move |policy| {
-        let registries = Registries::new(RegistrySettings::from(policy))?;
+        let registries = RegistryClient::new(RegistrySettings::from(policy))?;
         let keyring = match (policy.pull_secrets, &client) {
             (PullSecretsMode::Never, _) => None,
             (PullSecretsMode::Pods, Some(client)) => Some(Keyring::new(client.clone())),
@@ -53,7 +50,7 @@ struct RegistrySource(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    registries: Registries,
+    registries: RegistryClient,
     /// `None`: no credentials are sent.
     keyring: Option<Keyring>,
     waiting: Semaphore,
@@ -98,7 +95,7 @@ impl PlatformSource for RegistrySource {
     }
 
     fn outcomes(&self) -> Vec<(&'static str, u64)> {
-        self.0.registries.outcomes().map(|(outcome, number)| (outcome.as_str(), number)).into()
+        self.0.registries.outcomes().map(|(outcome, number)| (outcome.name(), number)).into()
     }
 }
 

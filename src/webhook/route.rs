@@ -1,9 +1,8 @@
 //! The route of an admission request: which part of the program handles it.
 
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::Endpoint;
 use mullion_engine::model::json_pointer::member;
-use mullion_engine::model::review_request::Operation;
-use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::model::{Operation, WorkloadKind};
 use serde_json::Value;
 
 use crate::webhook::envelope::AdmissionRequest;
@@ -56,7 +55,7 @@ impl<'r> WorkloadRequest<'r> {
         Self {
             kind,
             operation,
-            namespace: Some(request.namespace()).filter(|name| !name.is_empty()).unwrap_or_else(own),
+            namespace: Some(&*request.namespace).filter(|name| !name.is_empty()).unwrap_or_else(own),
             object,
             old: Some(&request.old_object).filter(|old| !old.is_null()),
         }

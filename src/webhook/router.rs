@@ -8,12 +8,11 @@ use axum::extract::{Request, State as Extract};
 use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::Endpoint;
 use tokio::time::Instant;
 
-use crate::server::body;
-use crate::server::body::{BodyLimits, Pool, UnreadBody};
-use crate::telemetry::metrics::BadRequest;
+use crate::server::{BodyLimits, BodyPool, UnreadBody, body};
+use crate::telemetry::BadRequest;
 use crate::webhook::handler;
 use crate::webhook::state::WebhookState;
 
@@ -21,12 +20,12 @@ use crate::webhook::state::WebhookState;
 struct Shared {
     state: Arc<WebhookState>,
     limits: BodyLimits,
-    pool: Pool,
+    pool: BodyPool,
 }
 
 /// The routes of the TLS port. Other methods get 405, other paths 404.
 pub fn router(state: Arc<WebhookState>, limits: BodyLimits) -> Router {
-    let shared = Arc::new(Shared { state, limits, pool: Pool::default() });
+    let shared = Arc::new(Shared { state, limits, pool: BodyPool::default() });
     Router::new()
         .route("/mutate", post(|shared, request| answer(shared, Endpoint::Mutate, request)))
         .route("/validate", post(|shared, request| answer(shared, Endpoint::Validate, request)))

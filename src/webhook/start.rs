@@ -1,6 +1,5 @@
 //! Starts the webhook from its flags, and stops it.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,24 +7,20 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use arc_swap::ArcSwap;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
 use mullion_snapshot::dump;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::state::follow::{Follower, follow};
-use crate::cluster::state::store::last_good;
+use crate::cluster::state::{StateFollower, follow, last_good};
 use crate::cluster::{connect, live};
-use crate::policy_files::reload::{Source, begin};
-use crate::server::accept::{ConnectionLimits, run_to_end, serve};
-use crate::server::body::BodyLimits;
-use crate::server::tls::certificate::Certificate;
-use crate::server::tls::secret;
+use crate::policy_files::{PolicyFileReader, begin};
+use crate::server::tls::{Certificate, secret};
+use crate::server::{BodyLimits, ConnectionLimits, listen, run_to_end, serve};
 use crate::shutdown_signals::{Signals, StopRequest};
 use crate::webhook::args::WebhookArgs;
 use crate::webhook::images::ImageSources;
-use crate::webhook::namespaces::Namespaces;
+use crate::webhook::namespaces::NamespaceLookups;
 use crate::webhook::registries::source_factory;
 use crate::webhook::state::WebhookState;
 use crate::webhook::{admin, reload, router};
@@ -50,10 +45,11 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
     let mut state = WebhookState::new(snapshot, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
     state.mullion_state = follower.as_ref().map(|follower| follower.state.clone());
     state.namespace = client.as_ref().map(|client| namespace(args, client));
-    state.namespaces = client.clone().map(Namespaces::of);
+    state.namespaces = client.clone().map(NamespaceLookups::of);
+    state.certificate = certificate;
     state.images = ImageSources::made_by(source_factory(client.clone()));
     let state = Arc::new(state);
-    state.metrics.tls_valid(certificate.valid().as_ref());
+    state.metrics.tls_valid(state.certificate.valid().as_ref());
     let source = tokio::select! {
         source = policies(args, &state, client.clone()) => source?,
         _ = signals.next() => {
@@ -64,7 +60,7 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
     if let Some(source) = source {
         tokio::spawn(reload::policies(Arc::clone(&state), source, args.reload_interval, stop.clone()));
     }
-    follow_certificate(args, client, certificate, seen, &state, &stop)?;
+    follow_certificate(args, client, seen, &state, &stop)?;
 
     let admin = listen(args.admin_bind, "--admin-bind").await?;
     let main = listen(args.bind, "--bind").await?;
@@ -73,8 +69,14 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
     let metrics = state.metrics.clone();
     let admin_routes = admin::router(&state);
     let admin_stop = CancellationToken::new();
-    let admin_limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..limits.clone() };
-    let mut admin = tokio::spawn(serve(admin, None, admin_routes, admin_limits, metrics.clone(), admin_stop.clone()));
+    let mut admin = tokio::spawn(serve(
+        admin,
+        None,
+        admin_routes,
+        ConnectionLimits::of_admin(),
+        metrics.clone(),
+        admin_stop.clone(),
+    ));
     let main_routes = router::router(Arc::clone(&state), BodyLimits::default());
     let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));
 
@@ -100,24 +102,23 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts to follow the source of `certificate`; with `--tls-dir` it was loaded from the content `seen`.
+/// Starts to follow the source of the certificate; with `--tls-dir` it was loaded from the content `seen`.
 fn follow_certificate(
     args: &WebhookArgs,
     client: Option<kube::Client>,
-    certificate: Arc<Certificate>,
     seen: u64,
     state: &Arc<WebhookState>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    state.certificate.store(certificate.is_loaded(), Ordering::Release);
-    let (shared, stop) = (Arc::clone(state), stop.clone());
+    let stop = stop.clone();
     match (&args.tls_dir, &args.tls_secret, client) {
         (Some(dir), ..) => {
             let (dir, interval) = (dir.clone(), args.reload_interval);
-            tokio::spawn(reload::certificate(shared, certificate, dir, seen, interval, stop));
+            tokio::spawn(reload::certificate(Arc::clone(state), dir, seen, interval, stop));
         }
         (None, Some(secret), Some(client)) => {
-            tokio::spawn(secret::follow(client, secret.clone(), certificate, shared, stop));
+            let (certificate, metrics) = (Arc::clone(&state.certificate), state.metrics.clone());
+            tokio::spawn(secret::follow(client, secret.clone(), certificate, metrics, stop));
         }
         (None, Some(secret), None) => bail!(
             "the Secret {secret} of --tls-secret is in a cluster, but --snapshot FILE uses no cluster; \
@@ -128,20 +129,15 @@ fn follow_certificate(
     Ok(())
 }
 
-async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
-    listener.with_context(|| format!("cannot listen on {address}; choose another address with {flag}"))
-}
-
 /// What is read from the cluster.
 struct ClusterFacts {
     snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     /// Whether `snapshot` is complete.
     synced: Arc<AtomicBool>,
     /// The watches; dropping them ends the updates.
-    live: Option<Arc<live::Live>>,
+    live: Option<Arc<live::LiveSnapshot>>,
     /// Updates of ConfigMap `mullion-state`; dropping it ends them.
-    follower: Option<Follower>,
+    follower: Option<StateFollower>,
     /// For further reads.
     client: Option<kube::Client>,
 }
@@ -160,7 +156,7 @@ async fn snapshot(args: &WebhookArgs) -> anyhow::Result<ClusterFacts> {
     let client = connect::client(args.kubeconfig.as_deref()).await;
     let client = client.context("no cluster to watch (--snapshot FILE needs none)")?;
     let follower = follow(client.clone(), &namespace(args, &client), true);
-    let live = Arc::new(live::Live::start(client.clone(), follower.state.clone()));
+    let live = Arc::new(live::LiveSnapshot::start(client.clone(), follower.state.clone()));
     let synced = Arc::new(AtomicBool::new(false));
     let (waiter, flag) = (Arc::clone(&live), Arc::clone(&synced));
     tokio::spawn(async move {
@@ -189,7 +185,7 @@ async fn policies(
     args: &WebhookArgs,
     state: &WebhookState,
     client: Option<kube::Client>,
-) -> anyhow::Result<Option<Source>> {
+) -> anyhow::Result<Option<PolicyFileReader>> {
     if args.policies.is_empty() {
         return Ok(None);
     }

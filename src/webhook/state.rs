@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
 use tokio::sync::{Semaphore, watch as channel};
 
-use crate::cluster::state::document::State as MullionState;
-use crate::policy_files::report::PolicyReporter;
-use crate::telemetry::metrics::Metrics;
+use crate::cluster::state::MullionState;
+use crate::policy_files::PolicyReporter;
+use crate::server::tls::Certificate;
+use crate::telemetry::WebhookMetrics;
 use crate::webhook::engine_review::{ReviewFunction, review_and_respond};
 use crate::webhook::images::ImageSources;
-use crate::webhook::namespaces::Namespaces;
+use crate::webhook::namespaces::NamespaceLookups;
 
 /// Shared by all connections; no lock in it is held for longer than a pointer swap.
 #[derive(Debug)]
@@ -33,17 +34,17 @@ pub struct WebhookState {
     /// Held while the policies of a ConfigMap are reviewed, one at a time.
     pub policy_turn: Arc<Semaphore>,
     /// Look-ups of namespaces that `snapshot` does not contain yet; `None` without a cluster.
-    pub namespaces: Option<Namespaces>,
+    pub namespaces: Option<NamespaceLookups>,
     /// The source of the platforms of images.
     pub images: ImageSources,
-    /// Whether a certificate is loaded.
-    pub certificate: AtomicBool,
+    /// The certificate of TLS handshakes.
+    pub certificate: Arc<Certificate>,
     /// Whether the process is about to stop: it is not ready, and HTTP/1 connections are closed after the response.
     pub draining: AtomicBool,
     /// The review of one workload.
     pub review: ReviewFunction,
     /// Metrics and events.
-    pub metrics: Metrics,
+    pub metrics: WebhookMetrics,
 }
 
 impl WebhookState {
@@ -58,14 +59,14 @@ impl WebhookState {
             snapshot,
             snapshot_synced,
             policies,
-            metrics: Metrics::about(policy_reporter.clone()),
+            metrics: WebhookMetrics::about(policy_reporter.clone()),
             policy_reporter,
             mullion_state: None,
             namespace: None,
             policy_turn: Arc::new(Semaphore::new(1)),
             namespaces: None,
             images: ImageSources::default(),
-            certificate: AtomicBool::new(false),
+            certificate: Arc::default(),
             draining: AtomicBool::new(false),
             review: review_and_respond,
         }
@@ -83,7 +84,7 @@ impl WebhookState {
     /// What is missing for readiness; empty: ready. Policies are never missing: without them the process does not start.
     pub fn missing(&self) -> Vec<&'static str> {
         let checks = [
-            (self.certificate.load(Ordering::Acquire), "no certificate is loaded"),
+            (self.certificate.is_loaded(), "no certificate is loaded"),
             (self.snapshot_synced.load(Ordering::Acquire), "nodes, namespaces and RuntimeClasses are not synced yet"),
             (!self.draining.load(Ordering::Acquire), "shutting down"),
         ];

@@ -81,7 +81,7 @@ pub fn the_engine_leaves_the_pods_on_linux(file: &Rendered) -> Result<()> {
     let done = mullion(&["check", "-o", "json", "-"], &input)?;
     let output = String::from_utf8(done.stdout)?;
     let lines: Vec<Value> = output.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("its lines")?;
-    let workloads: Vec<_> = lines.iter().filter(|line| line["type"] == "subject").collect();
+    let workloads: Vec<_> = lines.iter().filter(|line| line["type"] == "workload").collect();
     ensure!(workloads.len() == pods.len(), "{output}");
     for workload in workloads {
         ensure!(workload["os"] == "linux" && list(workload, "/changes").is_empty(), "{workload}");

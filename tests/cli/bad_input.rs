@@ -1,30 +1,31 @@
-//! Input that cannot be read: one line for each, exit code 2, and nothing half done.
+//! Input that cannot be read: one line for each failure, exit code 2, and no partial output.
 
 use std::io;
 
 use super::*;
 
-/// What `check` and `mutate` say of the input on stderr, one line each after `mullion: `, without the last line.
+/// The messages of `check` and `mutate` about the input, one line each, without `mullion: ` and the last line.
 fn failures(paths: &[&str], input: &[u8]) -> Vec<String> {
-    let mut said = ["check", "mutate"].map(|command| {
+    let mut messages = ["check", "mutate"].map(|command| {
         let ran = finish(spawn(&[&[command], paths].concat(), &[]), input);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{command} {paths:?}: {}", ran.err);
         let mut lines: Vec<String> =
-            ran.err.lines().map(|line| line.strip_prefix("mullion: ").expect("talk").to_owned()).collect();
-        let last = lines.pop().expect("something is said");
-        let expected = if command == "check" { "0 subjects, 0 findings, " } else { "nothing was changed or printed; " };
+            ran.err.lines().map(|line| line.strip_prefix("mullion: ").expect("a message").to_owned()).collect();
+        let last = lines.pop().expect("a message");
+        let expected =
+            if command == "check" { "0 workloads, 0 findings, " } else { "nothing was changed or printed; " };
         assert!(last.starts_with(expected), "{command} {paths:?}: {last}");
         lines
     });
-    let mutate = std::mem::take(&mut said[1]);
-    assert_eq!(said[0], mutate, "both commands say the same");
+    let mutate = std::mem::take(&mut messages[1]);
+    assert_eq!(messages[0], mutate, "both commands have the same messages");
     mutate
 }
 
 fn failure(paths: &[&str], input: &[u8]) -> String {
-    let mut said = failures(paths, input);
-    assert_eq!(said.len(), 1, "{said:?}");
-    said.remove(0)
+    let mut messages = failures(paths, input);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    messages.remove(0)
 }
 
 #[test]
@@ -60,34 +61,34 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         (b"a: b\nc: \xe4\n", "<stdin>:2:4: not UTF-8", "save the file as UTF-8"),
         (b"\xff\xfea\0:\0", "<stdin>:1:1: not UTF-8", "UTF-16"),
         (b"\x1f\x8b\x08\0\0", "<stdin>:1:2: not UTF-8", "unpack it"),
-        (b"\x7fELF\x02\x01\x01\0\0\0", "<stdin>:1:8: this is no text", "name YAML or JSON manifests"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "<stdin>:1:1: this is no text", "name YAML or JSON manifests"),
-        (b"a: b\nc: \0\n", "<stdin>:2:4: this is no text", "name YAML or JSON manifests"),
+        (b"\x7fELF\x02\x01\x01\0\0\0", "<stdin>:1:8: this is a binary file", "name YAML or JSON manifests"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "<stdin>:1:1: this is a binary file", "name YAML or JSON manifests"),
+        (b"a: b\nc: \0\n", "<stdin>:2:4: this is a binary file", "name YAML or JSON manifests"),
     ];
     for (input, start, remedy) in table {
-        let said = failure(&["-"], input);
-        assert!(said.starts_with(start), "{start}: {said}");
-        assert!(said.contains(remedy) && said.len() < 300, "{remedy}: {said}");
+        let message = failure(&["-"], input);
+        assert!(message.starts_with(start), "{start}: {message}");
+        assert!(message.contains(remedy) && message.len() < 300, "{remedy}: {message}");
     }
 }
 
 #[test]
-fn a_document_of_too_many_values_is_left() {
+fn a_document_with_too_many_values_is_not_read() {
     // Eight megabytes, which as values would be hundreds.
     let many = format!("{{\"a\": [{}1]}}", "1,".repeat(4_000_000));
     let ran = mullion(&["mutate", "-"], &many);
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-    let said =
-        "mullion: <stdin>:1:8000004: the document holds more than 4000000 values; split it into smaller documents\n";
-    assert!(ran.err.starts_with(said), "{}", ran.err);
+    let message =
+        "mullion: <stdin>:1:8000004: the document contains more than 4000000 values; split it into smaller documents\n";
+    assert!(ran.err.starts_with(message), "{}", ran.err);
 }
 
 #[test]
 fn of_many_broken_documents_the_first_are_named() {
-    let said = failures(&["-"], "---\na: [\n".repeat(1000).as_bytes());
-    assert_eq!(said.len(), 21);
-    assert!(said[19].starts_with("<stdin>:40:4: "), "{}", said[19]);
-    assert_eq!(said[20], "<stdin>: 980 more broken documents; correct the first ones and look again");
+    let messages = failures(&["-"], "---\na: [\n".repeat(1000).as_bytes());
+    assert_eq!(messages.len(), 21);
+    assert!(messages[19].starts_with("<stdin>:40:4: "), "{}", messages[19]);
+    assert_eq!(messages[20], "<stdin>: 980 more broken documents; correct the first ones and try again");
     let ran = mullion(&["check", "-o", "json", "-"], &"---\na: [\n".repeat(1000));
     assert_eq!(records(&ran)[0]["brokenDocuments"], 1000, "all are counted");
 }
@@ -106,7 +107,7 @@ fn files_over_the_limit_are_not_read() {
 }
 
 #[test]
-fn a_stream_that_never_ends_is_left() {
+fn a_stream_that_never_ends_is_not_read() {
     for command in ["check", "mutate", "explain", "image"] {
         let mut child = spawn(&[command, "-"], &[]);
         let mut stdin = child.stdin.take().unwrap();
@@ -124,14 +125,14 @@ fn a_stream_that_never_ends_is_left() {
         });
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "{command} reads no further");
         assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(2), &b""[..]), "{command}");
-        let said = String::from_utf8(ran.stderr).unwrap();
-        assert!(said.starts_with("mullion: <stdin>: it has more than 50 MiB, "), "{command}: {said}");
+        let message = String::from_utf8(ran.stderr).unwrap();
+        assert!(message.starts_with("mullion: <stdin>: it has more than 50 MiB, "), "{command}: {message}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_named_and_never_waited_for() {
+fn pipes_sockets_and_broken_links_are_reported_without_waiting() {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
     let dir = dir();
@@ -147,10 +148,10 @@ fn what_is_no_file_is_named_and_never_waited_for() {
         (
             "pipe.yaml",
             "it is a named pipe; write it to standard input instead, and name -".to_owned(),
-            "it is no regular file; ",
+            "it is not a regular file; ",
         ),
         ("round.yaml", link("Too many levels of symbolic links (os error 40)"), ""),
-        ("socket.yaml", link("No such device or address (os error 6)"), "it is no regular file; "),
+        ("socket.yaml", link("No such device or address (os error 6)"), "it is not a regular file; "),
     ];
     for (name, expected, _) in &table {
         assert_eq!(failure(&[&path(name)], b""), format!("{}: {expected}", path(name)));
@@ -161,13 +162,13 @@ fn what_is_no_file_is_named_and_never_waited_for() {
     write(&dir, "sub.yaml/pod.yaml", GOOD);
     symlink("..", path("sub.yaml/up.yaml")).unwrap();
     let ran = mullion(&["check", dir.path().to_str().unwrap()], "");
-    let said: Vec<&str> = ran.err.lines().collect();
-    assert_eq!((ran.code, said.len()), (2, table.len() + 1), "{}", ran.err);
-    for ((name, expected, in_directory), said) in table.iter().zip(&said) {
+    let messages: Vec<&str> = ran.err.lines().collect();
+    assert_eq!((ran.code, messages.len()), (2, table.len() + 1), "{}", ran.err);
+    for ((name, expected, in_directory), message) in table.iter().zip(&messages) {
         let expected = if in_directory.is_empty() { expected.as_str() } else { *in_directory };
-        assert!(said.starts_with(&format!("mullion: {}: {expected}", path(name))), "{said}");
+        assert!(message.starts_with(&format!("mullion: {}: {expected}", path(name))), "{message}");
     }
-    assert_eq!(said[table.len()], "mullion: 1 subject, 0 findings, 4 unreadable files");
+    assert_eq!(messages[table.len()], "mullion: 1 workload, 0 findings, 4 unreadable files");
 }
 
 #[cfg(target_os = "linux")]
@@ -175,7 +176,7 @@ fn what_is_no_file_is_named_and_never_waited_for() {
 fn devices_are_read_up_to_the_limit_and_pipes_of_a_shell_to_their_end() {
     assert!(failure(&["/dev/zero"], b"").starts_with("/dev/zero: it has more than 50 MiB, "));
     let ran = mullion(&["check", "/dev/null", "/dev/stdin"], GOOD);
-    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 subject, 0 findings\n"));
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 workload, 0 findings\n"));
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! Completions, the manual, and the names under which kubectl knows the program.
+//! Completions, manual pages, and the names of the program for kubectl.
 
 use std::collections::BTreeSet;
 
 use clap::{Command, CommandFactory as _};
-use mullion::cli::command_line::Cli;
+use mullion::cli::Cli;
 
 use super::*;
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
-/// Every command that is shown, with the words that lead to it.
+/// Every visible command, with its words.
 fn commands() -> Vec<(Vec<String>, Command)> {
     fn add(words: &[String], command: &Command, all: &mut Vec<(Vec<String>, Command)>) {
         all.push((words.to_vec(), command.clone()));
@@ -24,7 +24,7 @@ fn commands() -> Vec<(Vec<String>, Command)> {
     all
 }
 
-/// The long options of a command, and whether each is shown.
+/// The long options of a command, and whether each is visible.
 fn options(command: &Command) -> impl Iterator<Item = (String, bool)> {
     let long = |arg: &clap::Arg| arg.get_long().map(|long| (format!("--{long}"), !arg.is_hide_set()));
     command.get_arguments().filter_map(long)
@@ -53,11 +53,11 @@ fn scripts_have_every_command_and_option() {
     assert_eq!(mullion(&["completions", "tcsh"], "").code, 2);
 }
 
-/// What a bash with the script offers for the last of `words`.
+/// The candidates of a bash with the script for the last of `words`.
 #[cfg(unix)]
-fn offered(dir: &TempDir, words: &[&str]) -> BTreeSet<String> {
+fn bash_candidates(dir: &TempDir, words: &[&str]) -> BTreeSet<String> {
     let script = write(dir, "mullion.bash", mullion(&["completions", "bash"], "").out);
-    let asked = r#"
+    let commands = r#"
         set -eu
         source "$1"; shift
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
@@ -65,7 +65,7 @@ fn offered(dir: &TempDir, words: &[&str]) -> BTreeSet<String> {
         "$handler" mullion "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;
     let mut bash = std::process::Command::new("bash");
-    let output = bash.args(["-c", asked, "bash", &script]).args(words).current_dir(dir.path()).output().unwrap();
+    let output = bash.args(["-c", commands, "bash", &script]).args(words).current_dir(dir.path()).output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
@@ -75,7 +75,7 @@ fn offered(dir: &TempDir, words: &[&str]) -> BTreeSet<String> {
 fn bash_completes() {
     let dir = dir();
     write(&dir, "manifest.yaml", GOOD);
-    let of = |words: &[&str]| offered(&dir, words).into_iter().collect::<Vec<_>>();
+    let of = |words: &[&str]| bash_candidates(&dir, words).into_iter().collect::<Vec<_>>();
     assert_eq!(
         of(&["mullion", "c"]),
         ["check", "compat", "completions"]
@@ -126,7 +126,7 @@ fn every_command_has_its_page() {
     assert_eq!(mullion(&["man"], "").out, fs::read_to_string(folder.join("mullion.1")).unwrap());
 }
 
-/// Every line that starts as a request of roff is one: a stray dot would swallow its line.
+/// Every line that starts like a roff request must be one, because a stray dot hides its line.
 fn check_requests(page: &str) {
     const KNOWN: [&str; 13] = ["ie", "el", "TH", "SH", "SS", "TP", "RS", "RE", "IP", "br", "sp", "PP", "nf"];
     for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
@@ -136,12 +136,12 @@ fn check_requests(page: &str) {
 }
 
 #[test]
-fn a_manual_that_cannot_be_written_is_said() {
+fn a_manual_that_cannot_be_written_is_reported() {
     let dir = dir();
     let file = write(&dir, "file", "");
     let ran = mullion(&["man", &file], "");
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-    let expected = format!("mullion: {file}: cannot write the manual; name a directory of yours: ");
+    let expected = format!("mullion: {file}: cannot write the manual; name a directory that you can write to: ");
     assert!(ran.err.starts_with(&expected), "{}", ran.err);
 }
 
@@ -160,7 +160,7 @@ fn named(name: &str, args: &[&str], dir: &TempDir) -> Ran {
 
 #[cfg(unix)]
 #[test]
-fn kubectls_plugin_says_how_it_is_typed() {
+fn the_kubectl_plugin_shows_its_usage() {
     let dir = dir();
     for (words, _) in commands() {
         let mut args: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -180,30 +180,30 @@ fn kubectls_plugin_says_how_it_is_typed() {
 
 #[cfg(unix)]
 #[test]
-fn kubectl_is_told_what_a_word_may_become() {
+fn kubectl_gets_the_candidates_of_a_word() {
     let dir = dir();
     write(&dir, "manifests/a.yaml", GOOD);
-    let asked = |words: &[&str]| {
+    let complete = |words: &[&str]| {
         let ran = named("kubectl_complete-mullion", words, &dir);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
         ran.out
     };
-    assert_eq!(asked(&["check", "--o"]), "--output\tHow findings are written\n:4\n");
-    assert_eq!(asked(&["policy", "sch"]), "schema\tPrint the JSON Schema of policy files\n:4\n");
-    assert_eq!(asked(&["check", "--fail-on", "w"]), "warn\tThose that warn, too\n:4\n");
-    assert_eq!(asked(&["check", "man"]), "manifests/\n:6\n");
-    assert_eq!(asked(&["check", "manifests/"]), "manifests/a.yaml\n:4\n");
-    assert_eq!(asked(&["check", "nosuch"]), ":4\n");
-    assert_eq!(asked(&["check", "-n", ""]), ":4\n");
+    assert_eq!(complete(&["check", "--o"]), "--output\tOutput format\n:4\n");
+    assert_eq!(complete(&["policy", "sch"]), "schema\tPrint the JSON Schema of policy files\n:4\n");
+    assert_eq!(complete(&["check", "--fail-on", "w"]), "warn\tFindings that warn, too\n:4\n");
+    assert_eq!(complete(&["check", "man"]), "manifests/\n:6\n");
+    assert_eq!(complete(&["check", "manifests/"]), "manifests/a.yaml\n:4\n");
+    assert_eq!(complete(&["check", "nosuch"]), ":4\n");
+    assert_eq!(complete(&["check", "-n", ""]), ":4\n");
     for (words, command) in commands() {
         let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
         words.push("--");
-        let told = asked(&words);
+        let candidates = complete(&words);
         for (option, shown) in options(&command) {
             assert_eq!(
-                told.lines().any(|line| line.split('\t').next() == Some(&option)),
+                candidates.lines().any(|line| line.split('\t').next() == Some(&option)),
                 shown,
-                "{words:?} {option}: {told}"
+                "{words:?} {option}: {candidates}"
             );
         }
     }

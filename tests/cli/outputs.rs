@@ -1,4 +1,4 @@
-//! `check -o`: every format says the same, each in its own way.
+//! `check -o`: every format contains the same findings.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::*;
 const FORMATS: [&str; 4] = ["text", "json", "sarif", "github"];
 
 #[test]
-fn every_format_has_the_same_exit_codes_and_the_same_talk() {
+fn every_format_has_the_same_exit_codes_and_messages() {
     let table: &[(&[&str], i32)] = &[
         (&["pod-windows.yaml"], 0),
         (&["warned.yaml"], 0),
@@ -18,7 +18,7 @@ fn every_format_has_the_same_exit_codes_and_the_same_talk() {
         (&["--fail-on", "warn", "nosuch.yaml"], 2),
     ];
     for (args, code) in table {
-        let talk: BTreeSet<String> = FORMATS
+        let messages: BTreeSet<String> = FORMATS
             .iter()
             .map(|format| {
                 let ran = mullion(&[&["check", "-o", format], *args].concat(), "");
@@ -26,44 +26,44 @@ fn every_format_has_the_same_exit_codes_and_the_same_talk() {
                 ran.err
             })
             .collect();
-        assert_eq!(talk.len(), 1, "{args:?}: {talk:?}");
+        assert_eq!(messages.len(), 1, "{args:?}: {messages:?}");
     }
 }
 
 #[test]
-fn repairs_that_change_nothing_are_told_to_programs_only() {
+fn repairs_that_change_nothing_are_reported_to_programs_only() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  os: {name: windows}\n  containers:\n  - name: a\n    \
                image: a\n    securityContext: {privileged: false, allowPrivilegeEscalation: true}\n";
-    let told = |format: &str, needle: &str| mullion(&["check", "-o", format, "-"], pod).out.matches(needle).count();
-    assert_eq!(told("json", "\"action\":\"Repair\""), 2);
-    assert_eq!(told("text", "Mullion repairs this"), 1);
-    assert_eq!(told("sarif", "(Mullion repairs this)"), 1);
-    assert_eq!(told("github", "::notice "), 1);
+    let count = |format: &str, needle: &str| mullion(&["check", "-o", format, "-"], pod).out.matches(needle).count();
+    assert_eq!(count("json", "\"action\":\"Repair\""), 2);
+    assert_eq!(count("text", "Mullion repairs this"), 1);
+    assert_eq!(count("sarif", "(Mullion repairs this)"), 1);
+    assert_eq!(count("github", "::notice "), 1);
 }
 
-/// The findings of JSON that the `told` places (code, line, column if there is one) are of, in the same order. Only
-/// repairs that change nothing may be left out.
-fn told<'r>(records: &'r [Value], told: &[(String, u64, Option<u64>)]) -> Vec<&'r Value> {
-    let mut told = told.iter().peekable();
+/// The findings of JSON at the reported `places` (code, line, column if there is one), in the same order. Only repairs that
+/// change nothing may be left out.
+fn findings_at<'r>(records: &'r [Value], places: &[(String, u64, Option<u64>)]) -> Vec<&'r Value> {
+    let mut places = places.iter().peekable();
     let mut found = Vec::new();
     for finding in of_type(records, "finding") {
         let [line, column] = ["line", "column"].map(|key| finding[key].as_u64().unwrap());
         let is = |(code, at, col): &(String, u64, Option<u64>)| {
             finding["code"] == *code && *at == line && col.is_none_or(|col| col == column)
         };
-        if told.next_if(|place| is(place)).is_some() {
+        if places.next_if(|place| is(place)).is_some() {
             found.push(finding);
         } else {
-            assert_eq!(finding["action"], "Repair", "{finding} is not told");
+            assert_eq!(finding["action"], "Repair", "{finding} is not reported");
         }
     }
-    assert_eq!(told.next(), None, "told and in no finding");
+    assert_eq!(places.next(), None, "reported without a finding");
     found
 }
 
 // === SARIF ===
 
-/// What a value of a SARIF log must be.
+/// The type of a value in a SARIF log.
 enum Is {
     Text,
     Version,
@@ -81,11 +81,11 @@ enum Is {
     MapOf(&'static str),
 }
 
-/// A property of an object: its name, whether it must be there, and what it is.
+/// A property of an object: its name, whether it is required, and its type.
 type Property = (&'static str, bool, Is);
 
-/// The objects of SARIF 2.1.0 that Mullion writes, with all their properties that it may write. The schema itself is no
-/// part of this repository: its terms are those of OASIS, not of an open licence.
+/// The objects of SARIF 2.1.0 that Mullion writes, with the properties that it may write. The schema itself is not part of
+/// this repository: its terms are those of OASIS, not of an open licence.
 const OBJECTS: &[(&str, &[Property])] = &[
     ("log", &[("$schema", true, Is::Uri), ("version", true, Is::OneOf(&["2.1.0"])), ("runs", true, Is::ListOf("run"))]),
     (
@@ -95,7 +95,7 @@ const OBJECTS: &[(&str, &[Property])] = &[
             ("columnKind", true, Is::OneOf(&["unicodeCodePoints"])),
             ("originalUriBaseIds", true, Is::MapOf("artifactLocation")),
             ("invocations", true, Is::ListOf("invocation")),
-            // Not optional: without it the tool did not look for results.
+            // Required here: without it the tool did not look for results.
             ("results", true, Is::ListOf("result")),
         ],
     ),
@@ -165,7 +165,7 @@ const OBJECTS: &[(&str, &[Property])] = &[
     ),
 ];
 
-/// Whether `value` is the SARIF object `name`, with no property that is not listed.
+/// Asserts that `value` is the SARIF object `name`, with listed properties only.
 fn assert_object(value: &Value, name: &str, at: &str) {
     let (_, properties) = OBJECTS.iter().find(|(known, _)| *known == name).expect("a listed object");
     let members = value.as_object().unwrap_or_else(|| panic!("{at} is no object: {value}"));
@@ -207,7 +207,7 @@ fn assert_is(value: &Value, is: &Is, at: &str) {
     }
 }
 
-/// The run of a log, after a look at everything in it.
+/// The run of a log, after checks of all its parts.
 fn sarif(ran: &Ran) -> Value {
     let mut log: Value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}", ran.out));
     assert_object(&log, "log", "");
@@ -224,7 +224,7 @@ fn sarif(ran: &Ran) -> Value {
         let region = &location["physicalLocation"]["region"];
         let place = |line, column| (region[line].as_u64().unwrap(), region[column].as_u64().unwrap());
         assert!(place("startLine", "startColumn") <= place("endLine", "endColumn"), "{region}");
-        assert!(fingerprints.insert(result["partialFingerprints"].to_string()), "{result} is told twice");
+        assert!(fingerprints.insert(result["partialFingerprints"].to_string()), "{result} is reported twice");
     }
     let [invocation] = &run["invocations"].as_array().unwrap()[..] else { panic!("{run}") };
     let failures = invocation["toolExecutionNotifications"].as_array().unwrap();
@@ -237,11 +237,11 @@ fn sarif(ran: &Ran) -> Value {
 fn sarif_is_valid_whatever_is_read() {
     let dir = dir();
     let denied = fs::read_to_string("tests/cli/denied.yaml").unwrap();
-    let odd = write(&dir, "a b/100% ü:#?.yaml", &denied);
+    let special = write(&dir, "a b/100% ü:#?.yaml", &denied);
     let latin = write(&dir, "latin.yaml", b"a: \xe4");
     let inputs: &[&[&str]] = &[
         &["mixed.yaml", "denied.yaml", "warned.yaml", "list.json"],
-        &["./denied.yaml", "../cli/denied.yaml", &odd],
+        &["./denied.yaml", "../cli/denied.yaml", &special],
         &["denied.yaml", "broken.yaml", "nosuch.yaml", &latin],
         &["pod-windows.yaml"],
         &[dir.path().to_str().unwrap()],
@@ -284,7 +284,7 @@ fn sarif_results_are_the_findings_of_json() {
             (result["ruleId"].as_str().unwrap().to_owned(), line, Some(column))
         })
         .collect();
-    let findings = told(&records, &places);
+    let findings = findings_at(&records, &places);
     let mut levels = BTreeSet::new();
     for (result, finding) in results.iter().zip(findings) {
         let level = match finding["action"].as_str().unwrap() {
@@ -294,9 +294,9 @@ fn sarif_results_are_the_findings_of_json() {
         };
         levels.insert(level);
         assert_eq!((&result["ruleId"], &result["level"]), (&finding["code"], &Value::from(level)));
-        let said = result["message"]["text"].as_str().unwrap();
+        let message = result["message"]["text"].as_str().unwrap();
         let (why, help) = (finding["message"].as_str().unwrap(), finding["help"].as_str().unwrap());
-        assert!(said.starts_with(&format!("{why}; {help}")), "{said}");
+        assert!(message.starts_with(&format!("{why}; {help}")), "{message}");
         let location = &result["locations"][0];
         let physical = &location["physicalLocation"];
         assert_eq!(physical["artifactLocation"]["uri"], finding["file"]);
@@ -349,7 +349,7 @@ fn fingerprints_survive_moved_lines() {
 }
 
 #[test]
-fn sarif_tells_what_could_not_be_judged() {
+fn sarif_contains_inputs_that_cannot_be_judged() {
     let run = sarif(&mullion(&["check", "-o", "sarif", "denied.yaml", "broken.yaml", "no such.yaml"], ""));
     assert!(!run["results"].as_array().unwrap().is_empty(), "the others are judged");
     let failures = run["invocations"][0]["toolExecutionNotifications"].as_array().unwrap();
@@ -394,7 +394,7 @@ fn github_annotations_are_the_findings_of_json() {
             (code.to_owned(), value("line").unwrap().parse().unwrap(), value("col").map(|col| col.parse().unwrap()))
         })
         .collect();
-    let findings = told(&records, &places);
+    let findings = findings_at(&records, &places);
     for (line, finding) in ran.out.lines().zip(findings) {
         let (name, properties, message) = command(line);
         let expected = match finding["action"].as_str().unwrap() {
@@ -407,7 +407,7 @@ fn github_annotations_are_the_findings_of_json() {
         let keys: &[&str] = if one_line {
             &["file", "line", "endLine", "col", "endColumn", "title"]
         } else {
-            // GitHub takes columns only within one line.
+            // GitHub accepts columns only within one line.
             &["file", "line", "endLine", "title"]
         };
         assert_eq!(properties.iter().map(|(key, _)| key).collect::<Vec<_>>(), keys, "{line}");
@@ -444,7 +444,7 @@ fn github_annotations_cannot_be_broken_out_of() {
 }
 
 #[test]
-fn github_is_told_what_could_not_be_judged() {
+fn github_gets_inputs_that_cannot_be_judged() {
     let ran = mullion(&["check", "-o", "github", "broken.yaml", "nosuch.yaml"], "");
     assert_eq!(ran.code, 2);
     let lines: Vec<&str> = ran.out.lines().collect();

@@ -1,4 +1,4 @@
-//! What the container image is made by. `make image` itself takes minutes; this is what can be said without it.
+//! The build of the container image. `make image` itself takes minutes; these tests read its files.
 
 use super::*;
 
@@ -19,13 +19,13 @@ fn the_image_is_the_program_alone() {
     let last = all.iter().rposition(|line| line.starts_with("FROM ")).unwrap();
     assert_eq!(all[last], "FROM scratch");
     let of = |word: &str| all[last..].iter().filter(|line| line.starts_with(word)).collect::<Vec<_>>();
-    assert_eq!(of("USER "), ["USER 65532:65532"], "a kubelet can only see of a number that it is not root");
+    assert_eq!(of("USER "), ["USER 65532:65532"], "a kubelet can only tell of a number that it is not root");
     assert_eq!(of("ENTRYPOINT "), [r#"ENTRYPOINT ["/usr/bin/mullion"]"#], "there is no shell to start it");
     assert!(of("RUN ").is_empty() && of("CMD ").is_empty() && of("ADD ").is_empty());
     assert!(of("COPY ").iter().any(|line| line.ends_with(" /etc/ssl/certs/ca-certificates.crt")));
 }
 
-/// Who builds behind a mirror says so to cargo, apt and the builder, not here.
+/// Mirrors are configured in cargo, apt and the builder, not here.
 #[test]
 fn no_registry_is_named() {
     for name in ["Dockerfile", ".dockerignore", "release/build.sh", "release/image.sh"] {
@@ -43,12 +43,12 @@ fn no_registry_is_named() {
     }
 }
 
-/// The build sees what `.dockerignore` lets through: every file that the program is compiled from must be among it.
+/// The build sees what `.dockerignore` includes: every source file of the program must be part of it.
 #[test]
-fn the_build_sees_everything_it_compiles() {
-    let let_through = repository(".dockerignore");
-    let allowed: Vec<&str> = let_through.lines().filter_map(|line| line.strip_prefix('!')).collect();
-    assert_eq!(let_through.lines().filter(|line| !line.starts_with(['#', '!'])).collect::<Vec<_>>(), ["*"]);
+fn the_build_sees_every_source_file() {
+    let ignore = repository(".dockerignore");
+    let allowed: Vec<&str> = ignore.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    assert_eq!(ignore.lines().filter(|line| !line.starts_with(['#', '!'])).collect::<Vec<_>>(), ["*"]);
     let all = instructions(&repository("Dockerfile"));
     let copied: Vec<&str> = all
         .iter()
@@ -60,11 +60,7 @@ fn the_build_sees_everything_it_compiles() {
             names
         })
         .collect();
-    assert_eq!(
-        copied.iter().collect::<std::collections::BTreeSet<_>>(),
-        allowed.iter().collect(),
-        "copied, let through"
-    );
+    assert_eq!(copied.iter().collect::<std::collections::BTreeSet<_>>(), allowed.iter().collect(), "copied, included");
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for name in &allowed {
@@ -75,7 +71,7 @@ fn the_build_sees_everything_it_compiles() {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
-                // The tests of a crate are no part of the program.
+                // The tests of a crate are not part of the program.
                 if !entry.ends_with("tests") {
                     folders.push(entry);
                 }

@@ -1,4 +1,4 @@
-//! Policy files as arguments name them: files, directories, standard input, ConfigMaps from Git.
+//! Policy files in arguments: files, directories, standard input, ConfigMaps from Git.
 
 use super::*;
 
@@ -21,14 +21,14 @@ fn a_config_map_from_git_is_policies() {
     let ran = mullion(&["policy", "check", &bad], "");
     let at = format!(" --> {bad}:9:12\n  |\n9 |     spec: {{mod: Audit}}\n  |            ^^^\n");
     assert!(ran.code == 2 && ran.out.contains(&at) && ran.out.contains("did you mean `mode`?"), "{}", ran.out);
-    // A stranger beside it in `helm template`'s output is none of its problems.
+    // Another object beside it in the output of `helm template` is not a problem.
     let release = format!("apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\n---\n{}", config_map(POLICY));
     let ran = mullion(&["policy", "check", "-"], &release);
     assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"), "{}", ran.out);
     assert!(ran.out.contains("<stdin>:10"), "{}", ran.out);
     assert_eq!(mullion(&["policy", "check", "-", "-"], POLICY).code, 2);
 
-    // The same for whatever else reads policies.
+    // The same for the other commands that read policies.
     let ran = mullion(&["policy", "diff", "built-in", &good], "");
     assert!(
         ran.code == 1 && ran.out.contains(&format!("Enforce (built-in default.yaml:20) → Audit ({good}:9)")),
@@ -61,8 +61,9 @@ fn test_cases_named_beside_policies_are_left_out() {
     let dir = dir();
     let (policy, test) = (write(&dir, "a.yaml", POLICY), write(&dir, "a.test.yaml", "cases: ["));
     let ran = mullion(&["policy", "check", &policy, &test], "");
-    let left = format!("mullion: {test}: left out, it holds test cases; run them with mullion policy test\n");
-    assert_eq!((ran.code, ran.err), (0, left + "mullion: 1 file, 1 policy, no problem\n"));
+    let left_out =
+        format!("mullion: {test}: left out, because it contains test cases; run them with mullion policy test\n");
+    assert_eq!((ran.code, ran.err), (0, left_out + "mullion: 1 file, 1 policy, no problem\n"));
     let ran = mullion(&["policy", "check", &test], "");
     assert!(ran.code == 2 && ran.out.is_empty(), "{}", ran.out);
     let ran = mullion(&["policy", "test", "-o", "json", &test], "");
@@ -73,12 +74,14 @@ fn test_cases_named_beside_policies_are_left_out() {
 }
 
 #[test]
-fn a_refusal_is_explained_with_what_decides_it() {
+fn a_denial_is_explained_with_its_setting() {
     let dir = dir();
     let file = write(&dir, "a.yaml", POLICY.replace("mode: Audit", "rules: {actions: [{rule: MUL2, action: Deny}]}"));
     let ran = mullion(&["explain", "denied.yaml"], "");
     assert!(
-        ran.out.contains("  decided by MUL201 run-as-user: no rules.actions names it, and by itself it is Deny"),
+        ran.out.contains(
+            "  decided by MUL201 run-as-user: no entry of rules.actions names it; its default is at most Deny"
+        ),
         "{}",
         ran.out
     );
@@ -88,7 +91,7 @@ fn a_refusal_is_explained_with_what_decides_it() {
 }
 
 #[test]
-fn every_command_says_what_its_exit_codes_are() {
+fn the_help_of_every_command_contains_its_exit_codes() {
     let commands: [&[&str]; 11] = [
         &["check"],
         &["mutate"],

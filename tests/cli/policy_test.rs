@@ -1,4 +1,4 @@
-//! `mullion policy test`, as an admin and as a CI system meet it.
+//! `mullion policy test`: its output formats, its errors, and the test file format.
 
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 
@@ -28,11 +28,11 @@ cases:
         securityContext: {runAsUser: 5}
         containers: [{name: web, image: 'mcr.microsoft.com/windows/servercore:ltsc2022'}]
     expect: {os: windows}
-  - name: Numeric users are refused
+  - name: Numeric users are denied
     object: *pod
     expect:
       os: linux
-      refused: {says: [numeric user ids], causes: [MUL201 spec.securityContext.runAsUser]}
+      denied: {message: [numeric user ids], causes: [MUL201 spec.securityContext.runAsUser]}
   - name: \"Hostile \\x9b31m & <b>\"
     object: *pod
     expect:
@@ -45,14 +45,14 @@ cases:
       settings: {place.build.mode: Exact, mode: Enforce}
 ";
 
-const FAILURES: &str = r#"FAIL a.test.yaml:12 Numeric users are refused
+const FAILURES: &str = r#"FAIL a.test.yaml:12 Numeric users are denied
   os (a.test.yaml:15; - expected, + found)
     expected linux, found windows
       - linux
       + windows
     = os: image mcr.microsoft.com/windows/servercore:ltsc2022, by tag
-  refused (a.test.yaml:16; - expected, + found)
-    it is not refused
+  denied (a.test.yaml:16; - expected, + found)
+    it is not denied
       - numeric user ids
       - MUL201 spec.securityContext.runAsUser
     = MUL201 run-as-user: rules.actions has run-as-user: Repair (./ours.yaml:9)
@@ -67,10 +67,10 @@ FAIL a.test.yaml:17 Hostile \u{9b}31m & <b>
     = MUL201 run-as-user: rules.actions has run-as-user: Repair (./ours.yaml:9)
     = os: image mcr.microsoft.com/windows/servercore:ltsc2022, by tag
   unwarned (a.test.yaml:22; - expected, + found)
-    a warning says `removed`
+    a warning contains `removed`
       + MUL201 run-as-user: spec.securityContext.runAsUser removed: Windows has no numeric user ids
     = MUL201 run-as-user: rules.actions has run-as-user: Repair (./ours.yaml:9)
-    = MUL601 memory-limit: no rules.actions names it, and by itself it is Warn at most
+    = MUL601 memory-limit: no entry of rules.actions names it; its default is at most Warn
   stored (a.test.yaml:23; - expected, + found)
     spec.nodeSelector[kubernetes.io/os]: expected "linux", found "windows"
     spec.os: expected nothing, found {"name":"windows"}
@@ -110,7 +110,7 @@ fn with(files: &[(&str, &str)]) -> TempDir {
 }
 
 #[test]
-fn failures_say_what_was_expected_what_came_and_who_decided() {
+fn failures_show_expected_and_actual_values_and_deciders() {
     let dir = with(&[("ours.yaml", POLICY), ("a.test.yaml", TESTS)]);
     let ran = test(&dir, &["a.test.yaml"]);
     assert_eq!((ran.code, ran.err.as_str()), (1, "mullion: 3 cases in 1 file: 1 passed, 2 failed\n"));
@@ -131,7 +131,7 @@ fn failures_say_what_was_expected_what_came_and_who_decided() {
     assert_eq!(filtered.err, "mullion: 1 case in 1 file: all passed\n");
 }
 
-/// What `-o` makes of a file with failures, and of another that cannot be read.
+/// The output with `-o` for a file with failures, and for another that cannot be read.
 fn one_unreadable(output: &str) -> Ran {
     let bad = TESTS.replace("os: windows", "os: Windows");
     let dir = with(&[("ours.yaml", POLICY), ("a.test.yaml", TESTS), ("below/b.test.yml", &bad)]);
@@ -141,17 +141,17 @@ fn one_unreadable(output: &str) -> Ran {
 }
 
 #[test]
-fn results_as_annotations_name_the_line_of_what_is_expected() {
+fn annotations_name_the_line_of_the_expectation() {
     let ran = one_unreadable("github");
     let expected =
-        "::error file=a.test.yaml,line=15,title=policy::Numeric users are refused: os: expected linux, found windows";
+        "::error file=a.test.yaml,line=15,title=policy::Numeric users are denied: os: expected linux, found windows";
     assert!(ran.out.contains(expected), "{}", ran.out);
     assert!(ran.out.contains("::error file=below/b.test.yml,line="), "{}", ran.out);
     assert!(!ran.out.contains("It goes to Windows"), "{}", ran.out);
 }
 
 #[test]
-fn results_as_junit_are_read_by_others() {
+fn results_as_junit_are_valid() {
     let ran = one_unreadable("junit");
     assert!(!ran.out.contains(|c: char| c.is_control() && c != '\n'), "{:?}", ran.out);
     let report = Report::deserialize_from_str(&ran.out).unwrap();
@@ -159,7 +159,7 @@ fn results_as_junit_are_read_by_others() {
     let [good, unreadable] = report.test_suites.as_slice() else { panic!("a suite for each file: {report:?}") };
     assert_eq!((good.name.as_str(), unreadable.name.as_str()), ("./a.test.yaml", "./below/b.test.yml"));
     let names: Vec<_> = good.test_cases.iter().map(|case| case.name.as_str()).collect();
-    assert_eq!(names, ["It goes to Windows", "Numeric users are refused", "Hostile \\u{9b}31m & <b>"]);
+    assert_eq!(names, ["It goes to Windows", "Numeric users are denied", "Hostile \\u{9b}31m & <b>"]);
     for suite in [good, unreadable] {
         for case in &suite.test_cases {
             assert_eq!(case.classname.as_ref(), Some(&suite.name));
@@ -176,7 +176,7 @@ fn results_as_junit_are_read_by_others() {
     };
     let (kind, message, text) = status(&good.test_cases[1]);
     assert_eq!(kind, NonSuccessKind::Failure);
-    assert_eq!(message, "os: expected linux, found windows; refused: it is not refused");
+    assert_eq!(message, "os: expected linux, found windows; denied: it is not denied");
     assert!(
         text.starts_with("./a.test.yaml:12\n  os (./a.test.yaml:15;") && text.contains("(./ours.yaml:9)"),
         "{text}"
@@ -202,24 +202,24 @@ fn results_as_json_are_one_record_each() {
     assert_eq!(all.last(), Some(&summary));
 }
 
-/// Each the keys of a test file besides its head, and what is said of it.
+/// Each entry: the keys of a test file without its head, and the start of the error.
 #[test]
-fn what_cannot_be_run_is_said_with_its_place() {
-    let case = "cases: [{name: A, object: {kind: Pod}, expect: {refused: []}}]";
-    let file = |keys: &str| format!("cases: [{{name: A, {keys}, expect: {{refused: []}}}}]");
+fn problems_are_reported_with_their_place() {
+    let case = "cases: [{name: A, object: {kind: Pod}, expect: {denied: []}}]";
+    let file = |keys: &str| format!("cases: [{{name: A, {keys}, expect: {{denied: []}}}}]");
     let table = [
         (file("file: gone.yaml"), "a.test.yaml:3:25: gone.yaml cannot be read: "),
         (
             file("file: pods.yaml"),
-            "a.test.yaml:3:25: pods.yaml holds several objects: Pod/a, Deployment/b (name one: `select: Kind/name`)",
+            "a.test.yaml:3:25: pods.yaml contains several objects: Pod/a, Deployment/b (select one: `select: Kind/name`)",
         ),
         (
             file("file: pods.yaml, select: Pod/c"),
-            "a.test.yaml:3:25: pods.yaml holds no Pod/c (it holds Pod/a, Deployment/b)",
+            "a.test.yaml:3:25: pods.yaml contains no Pod/c (it contains Pod/a, Deployment/b)",
         ),
         (
             file("file: ours.yaml"),
-            "a.test.yaml:3:25: ours.yaml holds no pod and no object with a pod template (name another file)",
+            "a.test.yaml:3:25: ours.yaml contains no pod and no object with a pod template (name another file)",
         ),
         (file("file: broken"), "a.test.yaml:3:25: broken:1:"),
         (
@@ -231,7 +231,7 @@ fn what_cannot_be_run_is_said_with_its_place() {
         (format!("snapshot: ours.yaml\n{case}"), "ours.yaml"),
         (
             format!("snapshot: {{objects: [{{kind: Pod}}]}}\n{case}"),
-            "a.test.yaml:3:22: a snapshot has no Pod (it is made of Nodes, RuntimeClasses, Namespaces and ImagePlatforms)",
+            "a.test.yaml:3:22: a snapshot has no Pod (it contains Nodes, RuntimeClasses, Namespaces and ImagePlatforms)",
         ),
         (
             format!("snapshot: {{objects: [{{kind: Node}}]}}\n{case}"),
@@ -243,7 +243,7 @@ fn what_cannot_be_run_is_said_with_its_place() {
         ),
     ];
     let pods = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: Deployment\napiVersion: apps/v1\nmetadata: {name: b}\n";
-    for (keys, said) in table {
+    for (keys, message) in table {
         // Last, so that places stay.
         let policies = if keys.contains("policies") { "" } else { "policies: [ours.yaml]" };
         let text = format!("apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\n{keys}\n{policies}\n");
@@ -256,16 +256,16 @@ fn what_cannot_be_run_is_said_with_its_place() {
         ];
         let dir = with(&files);
         let ran = test(&dir, &["a.test.yaml"]);
-        assert!(ran.err.starts_with(&format!("mullion: {said}")), "{keys}\n{}", ran.err);
+        assert!(ran.err.starts_with(&format!("mullion: {message}")), "{keys}\n{}", ran.err);
         assert!(ran.err.ends_with("1 file cannot be run as written\n"), "{}", ran.err);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{keys}");
     }
 }
 
 #[test]
-fn running_nothing_is_no_success() {
+fn a_run_without_cases_fails() {
     let dir = with(&[("ours.yaml", POLICY), ("a.test.yaml", TESTS), ("none/x.yaml", POLICY)]);
-    for (args, said) in [
+    for (args, message) in [
         (
             &["none"][..],
             "none: no *.test.yaml and no *.test.yml in it\nmullion: policy test: there is nothing to run; test files end in ",
@@ -274,11 +274,11 @@ fn running_nothing_is_no_success() {
         (&["--filter", "zzz"][..], "policy test: no case has `zzz` in its name or in that of its file\n"),
         (
             &["ours.yaml"][..],
-            "ours.yaml:2:7: a policy is no test (policies live in files that do not end in .test.yaml",
+            "ours.yaml:2:7: a policy is not a test (put policies into files that do not end in .test.yaml",
         ),
     ] {
         let ran = test(&dir, args);
-        assert!(ran.err.starts_with(&format!("mullion: {said}")), "{args:?}: {}", ran.err);
+        assert!(ran.err.starts_with(&format!("mullion: {message}")), "{args:?}: {}", ran.err);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
     }
 }
@@ -307,12 +307,12 @@ cases:
     file: ../app.yaml
     select: Deployment/web
     expect: {os: linux, nodes: [l]}
-  - name: a case may say otherwise of its namespace
+  - name: a case can override its namespace
     file: ../app.yaml
     select: Deployment/web
     namespace: {name: shop, annotations: {}}
     expect: {os: linux}
-  - name: and the next one starts anew
+  - name: and the next case has the namespace of the snapshot again
     file: ../app.yaml
     select: Deployment/web
     namespace: shop

@@ -1,4 +1,4 @@
-//! `mullion policy show`: what holds, and who says so.
+//! `mullion policy show`: effective policies, with the origin of each key.
 
 use super::*;
 
@@ -56,7 +56,7 @@ metadata: {name: one}
 spec: {containers: [{name: a, image: a}]}
 ";
 
-/// Files as they were, paths shortened, runs of spaces too.
+/// Runs the command; the text has short paths and single spaces.
 fn show(args: &[&str], input: &str) -> (Ran, String) {
     let dir = dir();
     write(&dir, "p.yaml", FILES);
@@ -75,7 +75,7 @@ fn has(text: &str, lines: &[&str]) {
 }
 
 #[test]
-fn a_namespace_is_shown_with_who_decides() {
+fn a_namespace_is_shown_with_its_policies() {
     let (ran, text) = show(&["-n", "dev-a"], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     has(
@@ -86,8 +86,8 @@ fn a_namespace_is_shown_with_who_decides() {
             "note: this is for pods without labels, and labels could change it for PodPolicy `jobs`; name a pod with --pod",
             "dev-team, priority 5 (DIR/p.yaml:7)",
             "all, priority 0 (DIR/p.yaml:1)",
-            "jobs (DIR/p.yaml:23): podSelector asks for label app=job, and there is none",
-            "labelled (DIR/p.yaml:15): it asks for labels of namespace dev-a, of which nothing is known",
+            "jobs (DIR/p.yaml:23): podSelector requires label app=job, and it is absent",
+            "labelled (DIR/p.yaml:15): it requires labels of namespace dev-a, which is unknown",
             "mode Audit DIR/p.yaml:13",
             "rules.denials Warn DIR/p.yaml:5",
             "detect.os not set default",
@@ -102,7 +102,7 @@ fn a_namespace_is_shown_with_who_decides() {
 }
 
 #[test]
-fn every_subject_of_the_input_is_shown_and_namespaces_in_it_count() {
+fn every_workload_of_the_input_is_shown_and_its_namespaces_count() {
     let (ran, text) = show(&["--pod", "-", "-n", "dev-b"], PODS);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     let (job, pod) = text.split_once("Pod one in namespace dev-b (<stdin>:10)").unwrap();
@@ -140,7 +140,7 @@ fn every_subject_of_the_input_is_shown_and_namespaces_in_it_count() {
 }
 
 #[test]
-fn the_policy_it_writes_is_shown_the_same() {
+fn the_printed_policy_has_the_same_settings() {
     let (ran, _) = show(&["-n", "dev-a", "-o", "yaml"], "");
     assert!(ran.out.contains("  mode: Audit  # ") && ran.out.contains("p.yaml:13\n"), "{}", ran.out);
     assert!(ran.out.contains("    templates: Deny  # default\n"), "{}", ran.out);
@@ -169,16 +169,16 @@ fn without_files_it_is_the_built_in_policy() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_said() {
-    for (args, input, code, said) in [
+fn input_that_cannot_be_shown_is_reported() {
+    for (args, input, code, message) in [
         (&["--pod", "-"][..], "a: [", 2, "<stdin>:1"),
         (&["--pod", "-"], "a: 1\n", 0, "nothing to show: no pod and no object with a pod template"),
         (&["--pod", "nosuch.yaml"], "", 2, "nosuch.yaml"),
         (&["--snapshot", "nosuch.yaml"], "", 2, "the cluster snapshot file cannot be read"),
-        (&["-n", "No"], "", 2, "a namespace is at most 63"),
+        (&["-n", "No"], "", 2, "a namespace has at most 63"),
     ] {
         let (ran, _) = show(args, input);
         assert_eq!(ran.code, code, "{args:?}: {}", ran.err);
-        assert!(ran.err.contains(said), "{args:?}: {}", ran.err);
+        assert!(ran.err.contains(message), "{args:?}: {}", ran.err);
     }
 }

@@ -1,8 +1,8 @@
-//! What people pipe in: a whole cluster from kubectl, charts from Helm, overlays from kustomize.
+//! Input from pipes: a whole cluster from kubectl, charts from Helm, overlays from kustomize.
 
 use super::*;
 
-/// Output of `helm template`: a comment over each manifest, documents that came out empty, white space of templates.
+/// Output of `helm template`: a comment above each manifest, empty documents, white space of templates.
 const HELM: &str = "\
 ---
 # Source: shop/charts/cache/templates/secret.yaml
@@ -69,8 +69,8 @@ spec:
         fsGroup: 1
 ";
 
-/// The documents of a stream as they are written.
-fn written(text: &str) -> Vec<&str> {
+/// The documents of a stream as text.
+fn stream_documents(text: &str) -> Vec<&str> {
     text.split_inclusive("---\n").collect()
 }
 
@@ -80,31 +80,35 @@ fn helm_output_is_checked() {
         let ran = mullion(&["check", "-o", "json", "-"], input);
         assert_ne!(ran.code, 2, "{}", ran.err);
         let records = records(&ran);
-        let subjects: Vec<(String, String)> = of_type(&records, "subject")
+        let workloads: Vec<(String, String)> = of_type(&records, "workload")
             .iter()
-            .map(|subject| (subject["object"]["name"].to_string(), subject["os"].to_string()))
+            .map(|workload| (workload["object"]["name"].to_string(), workload["os"].to_string()))
             .collect();
-        (subjects, records.last().unwrap()["otherObjects"].clone(), records.last().unwrap()["skippedDocuments"].clone())
+        (
+            workloads,
+            records.last().unwrap()["otherObjects"].clone(),
+            records.last().unwrap()["skippedDocuments"].clone(),
+        )
     };
-    let (subjects, others, skipped) = check(HELM);
+    let (workloads, others, skipped) = check(HELM);
     let expected = [("shop-web", "windows"), ("shop-api", "linux"), ("shop-test", "windows")];
-    assert_eq!(subjects, expected.map(|(name, os)| (format!("\"{name}\""), format!("\"{os}\""))));
+    assert_eq!(workloads, expected.map(|(name, os)| (format!("\"{name}\""), format!("\"{os}\""))));
     assert_eq!((others, skipped), (1.into(), 0.into()));
     // `helm install --dry-run` puts a summary before and notes for people after the manifests.
     let dry_run = format!(
         "NAME: shop\nLAST DEPLOYED: Thu Jan  1 00:00:00 2026\nSTATUS: pending-install\nHOOKS:\nMANIFEST:\n{HELM}\n\
          NOTES:\n1. Get the URL by running these commands:\n  export POD=$(kubectl get pods: [\n"
     );
-    let (subjects, others, skipped) = check(&dry_run);
-    assert_eq!(subjects.len(), 3);
-    assert_eq!((others, skipped), (1.into(), 1.into()), "the summary is no object");
+    let (workloads, others, skipped) = check(&dry_run);
+    assert_eq!(workloads.len(), 3);
+    assert_eq!((others, skipped), (1.into(), 1.into()), "the summary is not an object");
 }
 
 #[test]
-fn a_helm_post_renderer_changes_only_what_it_must() {
+fn a_helm_post_renderer_changes_only_windows_workloads() {
     let ran = mullion(&["mutate", "-", "--templates"], HELM);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "Helm fails an install on any other exit code");
-    let (before, after) = (written(HELM), written(&ran.out));
+    let (before, after) = (stream_documents(HELM), stream_documents(&ran.out));
     assert_eq!(before.len(), after.len());
     for (before, after) in before.iter().zip(&after) {
         if before.contains("/windows/") {
@@ -122,7 +126,7 @@ fn a_helm_post_renderer_changes_only_what_it_must() {
     );
 }
 
-/// `after` is `before` with lines added, and without the lines that hold `gone` or only what held it.
+/// `after` is `before` with lines added, and without the lines of `gone` and its parent.
 fn assert_only_added_but(before: &str, after: &str, gone: &str) {
     let kept: String = before.split_inclusive('\n').filter(|line| !line.contains(gone)).collect();
     let kept = if before.contains(gone) { kept.replace("      securityContext:\n", "") } else { kept };
@@ -131,22 +135,22 @@ fn assert_only_added_but(before: &str, after: &str, gone: &str) {
 }
 
 #[test]
-fn a_refused_template_fails_the_post_renderer() {
-    let refused = HELM.replace("args: [ \"a\" ,'b' ]", "securityContext: {privileged: true}");
-    assert_ne!(refused, HELM);
-    let ran = mullion(&["mutate", "-", "--templates"], &refused);
+fn a_denied_template_fails_the_post_renderer() {
+    let denied = HELM.replace("args: [ \"a\" ,'b' ]", "securityContext: {privileged: true}");
+    assert_ne!(denied, HELM);
+    let ran = mullion(&["mutate", "-", "--templates"], &denied);
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("Deployment default/shop-web is refused and stays as it is:\n"), "{}", ran.err);
-    assert_eq!(written(&ran.out)[3], written(&refused)[3]);
+    assert!(ran.err.contains("Deployment default/shop-web is denied and stays as it is:\n"), "{}", ran.err);
+    assert_eq!(stream_documents(&ran.out)[3], stream_documents(&denied)[3]);
 }
 
 #[test]
-fn a_diff_gives_what_mutate_prints() {
+fn a_diff_applied_is_the_output_of_mutate() {
     for flags in [&["-"][..], &["-", "--templates"]] {
         let diff = mullion(&[&["mutate", "--diff"], flags].concat(), HELM).out;
         assert!(diff.starts_with("--- <stdin>\n+++ <stdin>\n@@ "), "{diff}");
         assert_eq!(patched(HELM, &diff), mullion(&[&["mutate"], flags].concat(), HELM).out);
-        assert!(!diff.contains("Opaque"), "documents that stay are not in it");
+        assert!(!diff.contains("Opaque"), "the diff has no unchanged documents");
     }
 }
 
@@ -264,11 +268,11 @@ fn a_whole_cluster_from_kubectl_is_checked() {
     let ran = mullion(&["check", "-o", "json", "-"], &cluster(1500));
     assert_ne!(ran.code, 2, "{}", ran.err);
     let records = records(&ran);
-    let subjects = of_type(&records, "subject");
-    assert_eq!(subjects.len(), 1500);
-    let wrong = subjects.iter().find(|subject| {
-        let os = subject["os"].as_str().unwrap();
-        !subject["object"]["name"].as_str().unwrap().starts_with(&format!("{os}-"))
+    let workloads = of_type(&records, "workload");
+    assert_eq!(workloads.len(), 1500);
+    let wrong = workloads.iter().find(|workload| {
+        let os = workload["os"].as_str().unwrap();
+        !workload["object"]["name"].as_str().unwrap().starts_with(&format!("{os}-"))
     });
     assert_eq!(wrong, None);
     assert_eq!(records.last().unwrap()["otherObjects"], 1500);

@@ -6,12 +6,10 @@
 use std::collections::BTreeSet;
 use std::{fs, thread};
 
-use mullion_policy::policy_set::PolicySet;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
-use crate::page::{
-    File, Run, Section, Shown, {self},
-};
+use crate::page::{self, File, Run, Section, Shown};
 use crate::run::Directory;
 use crate::{all, golden};
 

@@ -4,9 +4,7 @@ use std::{fs, thread};
 
 use crate::page::Section;
 use crate::pages::{Page, all_pages};
-use crate::places::{
-    Place, {self},
-};
+use crate::places::{self, Place};
 use crate::run::Directory;
 use crate::{all, golden};
 

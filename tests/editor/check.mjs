@@ -87,7 +87,7 @@ try {
     "* `Exact`: The nodeSelector",
   ]);
   const test = "apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\ncases:\n  - name: a\n    expect:\n      ^\n";
-  expect("what a test case expects", await completion(test, "policy-test"), ["os: The verdict", "refused: "]);
+  expect("what a test case expects", await completion(test, "policy-test"), ["os: The OS decision", "denied: "]);
   const wrong = of("PodPolicy", "  mode: off\n  plac: {}\n  place: {build: Exact, runtimeClass: {mode: Named}}\n")
     + "  rules: {version: 0.1, actions: [{rule: run-as-usr, action: Warn}, {rule: mixed-os-containers, action: Repair}]}\n"
     + "  detect: {images: [{pattern: 'http://a/b', os: windows, builds: [10.0.1.2]}]}\n---\n"

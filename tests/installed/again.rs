@@ -8,9 +8,7 @@ use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, wait_for};
 
 use crate::site::{DEADLINE, NAMESPACE, Site, chart};
-use crate::traces::{
-    But, {self},
-};
+use crate::traces::{self, But};
 use crate::user_actions::{at_work, uninstall};
 
 /// There is no pause between uninstalling and installing: the garbage collector has not finished, and controllers of both

@@ -10,9 +10,7 @@ use mullion_cluster::{Image, Seen, TestNamespace, wait_for};
 use serde_json::json;
 
 use crate::site::{DEADLINE, NAMESPACE, Site, linux_nodes, windows_nodes};
-use crate::traces::{
-    But, {self},
-};
+use crate::traces::{self, But};
 use crate::uninstall::deploy;
 use crate::user_actions::{WINDOWS, at_work, mullion, running, uninstall, upgrade, values};
 
@@ -60,7 +58,7 @@ pub async fn everything_comes_up(site: &Site) -> Result<()> {
     site.plane.restart_api_server().await?;
     // New processes create certificates with a long lifetime, so that only the old ones have expired.
     upgrade(site, &["--set", "admission.failurePolicy=Fail"]).await?;
-    // Not for luck: what lasts so long is over then, and nobody is left to renew it.
+    // By then every old certificate has expired, and no process is left to renew them.
     tokio::time::sleep(CA_LIFETIME.max(LIFETIME)).await;
 
     site.plane.kubectl(&["uncordon", "w2019", "w2022"]).await?;
@@ -69,7 +67,7 @@ pub async fn everything_comes_up(site: &Site) -> Result<()> {
     let windows = none.list(&ListParams::default().labels("app=windows")).await?;
     ensure!(
         windows.items.is_empty(),
-        "who has admitted them? {:?}",
+        "pods were admitted without Mullion: {:?}",
         windows.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>()
     );
     site.plane.kubectl(&["uncordon", "l1", "l2"]).await?;

@@ -12,9 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::{ControlPlane, Kubelet, Network, NodeSpec, Tool};
 
 use crate::pages::page::Shown;
-use crate::pages::places::{
-    Place, {self},
-};
+use crate::pages::places::{self, Place};
 use crate::pages::run::Directory;
 use crate::pages::{Page, all_pages, is_known_to_servers};
 use crate::site::{PATIENT, image, program};

@@ -43,7 +43,7 @@ impl Load {
         Self::of(site, "mcr.microsoft.com/windows/servercore:ltsc2022", "windows").await
     }
 
-    /// The same with another image, whose pods belong on another system.
+    /// The same with another image, whose pods belong on another operating system.
     pub async fn of(site: &Site, image: &'static str, system: &'static str) -> Result<Self> {
         let namespace = site.plane.namespace("load").await?;
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));

@@ -11,9 +11,7 @@ use serde_json::json;
 
 use crate::load::{Load, Outcome};
 use crate::site::{DEADLINE, NAMESPACE, Site};
-use crate::traces::{
-    But, {self},
-};
+use crate::traces::{self, But};
 use crate::user_actions::{
     LINUX, WINDOWS, WINDOWS_2019, at_work, left_alone, mullion, pod, running, system, tried, uninstall, upgrade,
     windows_pod,

@@ -8,9 +8,7 @@ use mullion_cluster::{Seen, ServingCert, wait_for};
 use serde_json::{Value, json};
 
 use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
-use crate::traces::{
-    But, {self},
-};
+use crate::traces::{self, But};
 use crate::user_actions::{LINUX, WINDOWS, at_work, pod, system, tried, uninstall, upgrade, values};
 
 /// The host name of the API server's requests: the Service's name.

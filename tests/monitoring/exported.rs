@@ -3,20 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use mullion::controller::metrics as controller;
-use mullion::controller::metrics::CertificateObject;
-use mullion::policy_files::report::PolicyReporter;
-use mullion::registry::outcome::RegistryOutcome;
-use mullion::telemetry::metrics::{
-    BadRequest, Decision, LookupOutcome, Metrics, NamespaceOutcome, PolicyOutcome, Reviewed,
+use mullion::controller::{CertificateObject, metrics as controller};
+use mullion::policy_files::PolicyReporter;
+use mullion::registry::RegistryOutcome;
+use mullion::telemetry::{
+    BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent, WatchHealth,
+    WebhookMetrics,
 };
-use mullion::telemetry::watch_health::WatchHealth;
-use mullion_engine::admission::response::{CountedOutcome, Endpoint};
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::review_request::Operation;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
-use mullion_policy::store::{PolicyReading, Store};
+use mullion_engine::admission::{CountedOutcome, Endpoint};
+use mullion_engine::model::{Operation, Os, WorkloadKind};
+use mullion_policy::{PolicyFile, PolicyFiles, PolicyReading, PolicyStore};
 
 use crate::promql::{Matcher, Selector};
 
@@ -102,14 +98,14 @@ fn sample(line: &str) -> (String, Vec<(String, String)>) {
 }
 
 fn webhook() -> String {
-    let metrics = Metrics::about(policies());
+    let metrics = WebhookMetrics::about(policies());
     for decision in [
-        Decision::Allowed,
-        Decision::Patched,
-        Decision::Denied,
-        Decision::Skipped,
-        Decision::Unreadable,
-        Decision::Panicked,
+        RequestDecision::Allowed,
+        RequestDecision::Patched,
+        RequestDecision::Denied,
+        RequestDecision::Skipped,
+        RequestDecision::Unreadable,
+        RequestDecision::Panicked,
     ] {
         for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
             metrics.reviewed(&review(endpoint, decision), std::iter::empty());
@@ -145,7 +141,7 @@ fn webhook() -> String {
     for outcome in [NamespaceOutcome::Found, NamespaceOutcome::Missing, NamespaceOutcome::Failed] {
         metrics.namespace_lookup(outcome);
     }
-    metrics.registry_answers(RegistryOutcome::ALL.map(|outcome| (outcome.as_str(), 1)));
+    metrics.registry_answers(RegistryOutcome::ALL.map(|outcome| (outcome.name(), 1)));
     for outcome in [PolicyOutcome::Good, PolicyOutcome::Broken, PolicyOutcome::StillBroken] {
         metrics.policies_reviewed("u", outcome, "");
     }
@@ -154,8 +150,8 @@ fn webhook() -> String {
     metrics.encode().unwrap()
 }
 
-fn review(endpoint: Endpoint, decision: Decision) -> Reviewed<'static> {
-    Reviewed {
+fn review(endpoint: Endpoint, decision: RequestDecision) -> ReviewEvent<'static> {
+    ReviewEvent {
         endpoint,
         uid: "u",
         kind: "Pod",
@@ -171,19 +167,19 @@ fn review(endpoint: Endpoint, decision: Decision) -> Reviewed<'static> {
 }
 
 fn controller() -> String {
-    use controller::Outcome;
-    let metrics = controller::Metrics::about(&policies());
+    use controller::WriteOutcome;
+    let metrics = controller::ControllerMetrics::about(&policies());
     let _watch = WatchHealth::of("nodes");
-    metrics.leading(true);
-    for outcome in [Outcome::Done, Outcome::Conflict, Outcome::Gone, Outcome::Failed] {
+    metrics.set_leading(true);
+    for outcome in [WriteOutcome::Done, WriteOutcome::Conflict, WriteOutcome::Gone, WriteOutcome::Failed] {
         metrics.node_patched(outcome);
         metrics.class_written(outcome);
         metrics.pod_patched(outcome);
         metrics.state_written(outcome);
     }
     for object in [CertificateObject::Ca, CertificateObject::Serving, CertificateObject::Bundle] {
-        metrics.certificate_written(object, Outcome::Done);
-        metrics.certificate_written(object, Outcome::Failed);
+        metrics.certificate_written(object, WriteOutcome::Done);
+        metrics.certificate_written(object, WriteOutcome::Failed);
     }
     metrics.certificates_valid(Some(&(1..2)), Some(&(1..2)));
     metrics.endpoint_reached(Endpoint::Mutate, 1);
@@ -196,7 +192,7 @@ fn controller() -> String {
 fn policies() -> PolicyReporter {
     let reporter = PolicyReporter::default();
     let bytes = b"apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {}\n".to_vec();
-    let mut store = Store::default();
+    let mut store = PolicyStore::default();
     let files =
         PolicyFiles { texts: vec![PolicyFile { name: "/etc/mullion/a.yaml".to_owned(), bytes }], problems: Vec::new() };
     let reading = store.reload(&files);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub struct AuditLog(tempfile::TempDir);
 
 impl AuditLog {
-    /// Of what `rules` of an audit `Policy` say, once a request is answered.
+    /// With the `rules` of an audit `Policy`, for completed requests.
     pub fn of(rules: &Value) -> Result<Self> {
         let log = Self(tempfile::tempdir()?);
         let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
@@ -19,7 +19,7 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// A control plane whose API server writes it.
+    /// A control plane with an API server that writes it.
     pub fn written_by(&self, plane: Builder) -> Builder {
         plane
             .api_server_flag(format!("--audit-policy-file={}", self.policy().display()))
@@ -36,8 +36,8 @@ impl AuditLog {
     }
 }
 
-/// Fails where a request, a line of the log at level `Request`, changes or deletes an object whatever has become of it since
-/// it was read. The count of an Event may be set so.
+/// Fails if a request, a line of the log at level `Request`, changes or deletes an object unconditionally, without the
+/// version that was read. Only the count of an Event may be set so.
 pub fn ensure_conditional(request: &Value) -> Result<()> {
     let sent = &request["requestObject"];
     // The body was never read.

@@ -48,7 +48,7 @@ impl Audited {
         Ok(Self { plane, log, webhook, admin })
     }
 
-    /// What Mullion's webhooks had written down about the creation of an object; without their names for `kind`.
+    /// The audit annotations of Mullion's webhooks for the creation of an object, without the webhook names for `kind`.
     async fn annotations(&self, name: &str, dry_run: bool) -> Result<BTreeMap<String, String>> {
         wait_for(&format!("the audit log to tell of {name}"), DEADLINE, async || {
             let text = std::fs::read_to_string(self.log.path())?;
@@ -78,8 +78,8 @@ impl Audited {
 
 pub async fn audit_annotations_and_metrics_show_the_outcomes(audited: &Audited) -> Result<()> {
     let namespace = audited.plane.namespace("audited").await?;
-    // The first ones may come before the API server has heard of the webhook.
-    wait_for("Mullion to be asked", DEADLINE, async || {
+    // The first ones may come before the API server knows the webhook.
+    wait_for("Mullion to be called", DEADLINE, async || {
         dry_run(&namespace, &pod("first", json!({"containers": [{"name": "c", "image": LTSC2022}]}))).await?;
         let (_, text) = admin_get(audited.admin, "/metrics").await?;
         for endpoint in ["mutate", "validate"] {
@@ -107,9 +107,9 @@ pub async fn audit_annotations_and_metrics_show_the_outcomes(audited: &Audited) 
         let spec = if object["kind"] == "Pod" { &stored["spec"] } else { &stored["spec"]["template"]["spec"] };
         ensure!(spec.get("nodeSelector").is_none() && spec.get("os").is_none(), "{stored}");
         ensure!(!stored["metadata"].to_string().contains("mullion.dev/"), "{stored}");
-        let asked = if object["kind"] == "Pod" { &object["spec"] } else { &object["spec"]["template"]["spec"] };
+        let authored = if object["kind"] == "Pod" { &object["spec"] } else { &object["spec"]["template"]["spec"] };
         ensure!(
-            asked["securityContext"] == spec["securityContext"] || asked.get("securityContext").is_none(),
+            authored["securityContext"] == spec["securityContext"] || authored.get("securityContext").is_none(),
             "{stored}"
         );
     }

@@ -60,12 +60,12 @@ pub fn add_runner(suite: &mut Suite) {
     let mut runner = |name: &str, test: fn() -> anyhow::Result<()>| {
         suite.blocking(format!("cases::runner::{name}"), test);
     };
-    runner("what_is_compared_is_what_both_could_have", tests::what_is_compared_is_what_both_could_have);
+    runner("fields_of_one_namespace_are_not_compared", tests::fields_of_one_namespace_are_not_compared);
     runner("pods_land_on_exactly_these_nodes", tests::pods_land_on_exactly_these_nodes);
-    runner("a_controller_is_done_when_its_status_says_so", tests::a_controller_is_done_when_its_status_says_so);
-    runner("answers_are_judged", tests::answers_are_judged);
-    runner("third_party_patches_make_their_parents", tests::third_party_patches_make_their_parents);
-    runner("bad_files_are_errors", tests::bad_files_are_errors);
+    runner("a_controller_is_done_when_its_status_is_complete", tests::a_controller_is_done_when_its_status_is_complete);
+    runner("responses_are_compared", tests::responses_are_compared);
+    runner("third_party_patches_create_missing_parents", tests::third_party_patches_create_missing_parents);
+    runner("malformed_files_are_errors", tests::malformed_files_are_errors);
     runner("every_shared_file_is_used", tests::every_shared_file_is_used);
     suite.blocking("cases::runner::every_acceptance_case_has_a_file", move || {
         tests::every_acceptance_case_has_a_file(&all)

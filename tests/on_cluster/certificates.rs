@@ -26,10 +26,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::rights::{
-    Subject, {self},
-};
-use crate::shared::{DEADLINE, pod, wait_until_asked};
+use crate::rights::{self, Subject};
+use crate::shared::{DEADLINE, pod, wait_until_mullion_is_called};
 
 /// Configurations `mullion` are the whole cluster's; nothing here needs nodes.
 pub(crate) fn plane() -> Builder {
@@ -133,7 +131,7 @@ impl Mullion {
             Ok(())
         })
         .await?;
-        wait_until_asked(&self.team).await.with_context(|| what.to_owned())?;
+        wait_until_mullion_is_called(&self.team).await.with_context(|| what.to_owned())?;
         wait_for(&format!("webhooks to be ready, {what}"), DEADLINE, || async {
             for webhook in &self.webhooks {
                 let (status, text) = get(webhook.admin, "/readyz").await?;
@@ -176,7 +174,7 @@ impl Webhook {
     async fn waits_for_a_certificate(&self) -> Result<()> {
         wait_for("a webhook that waits for its certificate", DEADLINE, || async {
             let (status, text) = get(self.admin, "/readyz").await?;
-            // The rest of what was missing has come.
+            // The rest of the missing data is there.
             ensure!(status == 503 && text.trim_end() == "not ready: no certificate is loaded", "{status} {text}");
             Ok(())
         })
@@ -213,7 +211,7 @@ async fn metric(port: u16, name: &str) -> Result<i64> {
     Ok(line.with_context(|| format!("no {name} in\n{text}"))?.parse()?)
 }
 
-/// What is served to a client that trusts `bundle` and opens a new connection.
+/// The certificate for a client that trusts `bundle` and opens a new connection.
 async fn served(port: u16, bundle: &[u8]) -> Result<CertificateDer<'static>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle) {
@@ -286,7 +284,7 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
     .await?;
     mullion.heals("the key of the CA lost", &Value::Null).await?;
 
-    // As a Helm upgrade leaves them: applied again by whoever made them, without bundles or with another's.
+    // As after a Helm upgrade: applied again by their creator, without bundles or with others.
     for bundle in ["", &ca] {
         let urls: Vec<_> =
             mullion.webhooks.iter().map(|webhook| format!("https://127.0.0.1:{}", webhook.port)).collect();
@@ -357,9 +355,9 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
 /// second one is.
 ///
 /// The next pair must be there within the last third of the one before, and the API server must have seen the bundles of
-/// a new CA within two seconds: fractions of these lifetimes, as of the real ones. Where a machine is too busy for that,
-/// and a certificate is not good for its client, they last three times as long, and again, when nothing at all is
-/// forgiven. Whatever else fails never is.
+/// a new CA within two seconds: fractions of these lifetimes, as of the real ones. If the machine is too busy for that, and
+/// a client rejects a certificate, the test runs again with lifetimes three times as long; the second time nothing is
+/// tolerated. Other failures are never tolerated.
 pub(crate) async fn no_call_fails_while_certificates_change(plane: &ControlPlane) -> Result<()> {
     for lifetime in [20, 60, 180] {
         match change_certificates(plane, lifetime).await {
@@ -383,7 +381,7 @@ impl std::fmt::Display for Late {
 impl std::error::Error for Late {}
 
 impl Late {
-    /// As Go's and Rust's libraries say it.
+    /// As Go's and Rust's libraries report it.
     fn is_in(text: &str) -> bool {
         ["certificate has expired", "certificate expired", "signed by unknown authority", "UnknownIssuer"]
             .iter()
@@ -394,7 +392,7 @@ impl Late {
 /// The same once, with pairs of `lifetime` seconds.
 async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> {
     const HANDSHAKE_FAILURES: &str = "mullion_tls_handshake_failures_total";
-    // Creates asked for in a second, CAs and pairs to be seen.
+    // Requested creations per second, and the CAs and pairs to observe.
     let (rate, enough_cas, enough_pairs) = if mullion_cluster::soak() { (200, 3, 4) } else { (50, 2, 3) };
     let (pair, ca) = (lifetime.to_string(), (2 * lifetime).to_string());
     let mullion = Mullion::start(plane, &["--certificate-lifetime", &pair, "--ca-lifetime", &ca]).await?;
@@ -458,7 +456,7 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
     Ok(())
 }
 
-/// What both webhooks serve to clients that open new connections, each trusting the bundles as they are; and what is in those.
+/// The certificates of both webhooks for clients that open new connections and trust the current bundles; and those bundles.
 async fn open_new_connections(mullion: &Mullion) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
     // They differ for a moment: the two configurations are written one after the other.
     let bundle = wait_for("equal bundles", DEADLINE, || mullion.bundle()).await?;
@@ -470,9 +468,9 @@ async fn open_new_connections(mullion: &Mullion) -> Result<(Vec<Vec<u8>>, Vec<Ve
     Ok((served_ones, cas))
 }
 
-/// Creates pods, as dry runs, `rate` in a second if the machine can, until it is `enough`. Where answers come within a
+/// Creates pods, as dry runs, `rate` in a second if the machine can, until it is `enough`. If responses come within a
 /// second, more at a time than the 25 idle connections to a webhook that an API server keeps, so that many are opened again.
-/// Where they do not, half as many, and again: a machine that this load alone keeps busy shows nothing of certificates.
+/// If they do not, half as many, and again: a machine that this load alone keeps busy shows nothing of certificates.
 async fn load(
     team: TestNamespace,
     rate: u32,
@@ -509,7 +507,7 @@ async fn load(
         ended.map_err(|error| anyhow!("{error}"))?;
     }
     if done.load(Ordering::Relaxed) == 0 {
-        bail!("nothing was asked");
+        bail!("no request was sent");
     }
     Ok(())
 }

@@ -10,21 +10,15 @@ use std::fmt;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::core::Status;
-use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::{Review, review};
-use mullion_engine::model::change::Edit;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond, review};
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
-use mullion_engine::model::os_decision::DetectedOs;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::rules::finding::RejectedBy;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::{DetectedOs, Edit, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::rules::RejectedBy;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
-use crate::generator::{
-    Generated, {self},
-};
+use crate::generator::{self, Generated};
 use crate::shared::*;
 
 /// The minimum number of pods: each piece of the generator alone, and in `make soak` as many mixtures again.
@@ -506,6 +500,6 @@ fn denied(prediction: &Prediction) -> String {
         .after
         .findings
         .iter()
-        .filter(|finding| finding.action == mullion_engine::model::settings::rule_actions::Action::Deny);
+        .filter(|finding| finding.action == mullion_engine::model::settings::Action::Deny);
     found.map(|finding| finding.path.as_str()).collect::<Vec<_>>().join(" ")
 }

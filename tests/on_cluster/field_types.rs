@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
-use mullion_engine::model::settings::workload_settings::Settings;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::rules::field_types;
-use mullion_engine::rules::finding::Finding;
+use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::settings::Settings;
+use mullion_engine::rules::{Finding, field_types};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -36,7 +35,7 @@ const PARALLEL: usize = 16;
 
 // === the table ===
 
-/// The server's schemas as the table has them: type, field, shape.
+/// The server's schemas in the format of the table: type, field, shape.
 struct Fields(BTreeMap<String, BTreeMap<String, String>>);
 
 impl Fields {
@@ -81,7 +80,7 @@ impl Fields {
         }
         lines.sort_unstable();
         format!(
-            "# Fields of the kinds Mullion judges, from the API server's OpenAPI, without those of a status, which nobody writes.\n\
+            "# Fields of the kinds Mullion judges, from the API server's OpenAPI, without those of a status, which authors do not write.\n\
              # The cluster test field_types::the_table_matches_the_server compares it with a running server; UPDATE_DOCS=1 writes it.\n\
              kubernetes {kubernetes}\n{}\n",
             lines.join("\n")
@@ -143,7 +142,7 @@ pub async fn the_table_matches_the_server(shared: &Shared) -> Result<()> {
 /// The server's result for an object.
 #[derive(Debug)]
 enum Decoded {
-    /// It can read it; what it would store, if validation lets it.
+    /// It can read it; the object that it would store if it is valid.
     Read(Option<Value>),
     /// It cannot: the field that its message names, without indices, if it names one.
     Rejected(String),
@@ -234,7 +233,7 @@ async fn disagreements(client: &Client, namespace: &str, object: &Value) -> Resu
         }
         Decoded::Read(stored) => {
             if let Some(first) = wrong.first() {
-                found.push(format!("we say {}, the server takes it", first.sentence()));
+                found.push(format!("Mullion reports {}, the server accepts it", first.sentence()));
             }
             for finding in &unknown {
                 if stored.as_ref().is_some_and(|stored| stored.pointer(&finding.pointer).is_some()) {
@@ -556,13 +555,13 @@ pub async fn the_server_agrees_about_every_field(shared: &Shared) -> Result<()> 
     ensure!(places.len() > 650, "{} places", places.len());
     let mut objects = Vec::new();
     for (kind, pointer, shape) in &places {
-        // `apiVersion` and `kind` say what the rest is; without them nothing is decoded.
+        // `apiVersion` and `kind` determine the type; without them nothing is decoded.
         if ["/apiVersion", "/kind"].contains(&pointer.as_str()) {
             continue;
         }
         for value in [json!("word"), json!(true), json!(7), json!(7.5), json!([]), json!({}), json!({"noSuchField": 1})]
         {
-            // Here we do not look, and the server does: into the text of a time, and into a status, which it clears.
+            // The server checks these and Mullion does not: the text of a time, and a status, which the server clears.
             if (shape == "time" && value.is_string()) || (shape == STATUS && value.get("noSuchField").is_some()) {
                 continue;
             }

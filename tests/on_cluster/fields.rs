@@ -145,10 +145,10 @@ pub async fn every_value_in_an_ephemeral_container_is_repaired_or_denied(shared:
     stored["metadata"].as_object_mut().context("metadata")?.remove("resourceVersion");
     let (mut repaired, mut denied) = (0, 0);
     for (_, field, value) in cases().into_iter().filter(|(place, ..)| place.starts_with("/spec/containers")) {
-        let mut asked = stored.clone();
-        asked["spec"]["ephemeralContainers"] =
+        let mut requested = stored.clone();
+        requested["spec"]["ephemeralContainers"] =
             json!([{"name": "e", "image": WINDOWS, "securityContext": {field: value}}]);
-        match dry_run_ephemeral(&namespace, &asked).await {
+        match dry_run_ephemeral(&namespace, &requested).await {
             Ok(answer) => {
                 let left = &answer["spec"]["ephemeralContainers"][0]["securityContext"];
                 ensure!(left.get(field).is_none(), "{field} {value}: {left}");

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::TestNamespace;
-use mullion_engine::admission::review::review;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::rules::finding::{Finding, RejectedBy};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::review;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::rules::{Finding, RejectedBy};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::shared::*;

@@ -1,7 +1,7 @@
-//! Pods placed by the answers of a registry, because the names of their images show no operating system.
+//! Pods placed by the responses of a registry, because the names of their images show no operating system.
 //!
-//! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one keeps answers about
-//! tags for long, the other as short as possible. Undecided pods get nothing here, so what a pod gets is the registry's.
+//! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one caches tags for long,
+//! the other as short as possible. Undecided pods get nothing here, so every placement comes from the registry.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,21 +20,21 @@ const WS2022: &str = "windows/amd64:10.0.20348.2655";
 const WS2025: &str = "windows/amd64:10.0.26100.2894";
 const LINUX: &str = "linux/amd64";
 
-/// How namespaces begin, by what their pods' images are asked for. Those of [`EXACT`] are asked for inline.
+/// Prefixes of namespaces, by the build mode of their pods. Images in those of [`EXACT`] are looked up inline.
 const INLINE: &str = "inline";
 const BACKGROUND: &str = "background";
 const NEVER: &str = "never";
 
-/// A review waits 0.8 s for a registry, and on a busy machine an answer may be late. Then it counts for the next pod, and
-/// only another reference, which was not looked up yet, can show the result of the first one. At most this often.
+/// A review waits 0.8 s for a registry, and on a busy machine the response may be late. Then it counts for the next pod, and
+/// only another reference, which was not looked up yet, can show the result for a first pod. At most this many references.
 const ATTEMPTS: usize = 20;
 
-/// Namespaces with one of these are the webhook's that keeps answers, and the other's.
+/// Labels of the namespaces of the webhook with the long cache, and of the other.
 const LASTING: (&str, &str) = ("mullion-test", "images-lasting");
 const BRIEF: (&str, &str) = ("mullion-test", "images-brief");
 
-/// Two webhooks, and the registries that they ask. Each registry is one test's, as soon as there is something in it.
-pub struct Asking {
+/// Two webhooks, and their registries. A registry with images in it belongs to one test.
+pub struct Registries {
     plane: Arc<Shared>,
     /// As long as it is held, that runs.
     _shared: SharedUser<Shared>,
@@ -46,13 +46,13 @@ pub struct Asking {
     doomed: Mutex<Option<Registry>>,
 }
 
-impl Fixture for Asking {
+impl Fixture for Registries {
     fn keep_logs(&self) -> Vec<PathBuf> {
         self.webhooks.iter().map(MullionProcess::keep_logs).collect()
     }
 }
 
-impl Asking {
+impl Registries {
     /// On the shared control plane.
     pub async fn start(user: SharedUser<Shared>) -> Result<Self> {
         let (steady, moving, doomed) = block_in_place(|| {
@@ -94,7 +94,7 @@ impl Asking {
     }
 }
 
-/// A webhook for namespaces with a label, asked from now on, and the folder of its policies.
+/// A webhook for namespaces with a label, which the API server calls by now, and the folder of its policies.
 async fn webhook(
     shared: &Shared,
     label: (&str, &str),
@@ -107,7 +107,7 @@ async fn webhook(
         json!({"apiVersion": "mullion.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
     };
     // Names that cannot both match; policies of equal priority that set the same key are rejected anyway.
-    let asks = |priority: u8, prefix: &str, lookup: &str, place: Value| {
+    let policy = |priority: u8, prefix: &str, lookup: &str, place: Value| {
         let of = json!({"namespaces": {"include": [format!("{prefix}-*")]}});
         let spec =
             json!({"priority": priority, "match": of, "detect": {"registry": {"lookup": lookup}}, "place": place});
@@ -115,9 +115,9 @@ async fn webhook(
     };
     let documents = [
         document("PodPolicy", "everywhere", json!({"detect": {"default": "Nothing", "registry": {"lookup": "Never"}}})),
-        asks(1, INLINE, "Inline", json!({})),
-        asks(2, EXACT, "Inline", json!({"build": {"mode": "Exact"}})),
-        asks(3, BACKGROUND, "Background", json!({})),
+        policy(1, INLINE, "Inline", json!({})),
+        policy(2, EXACT, "Inline", json!({"build": {"mode": "Exact"}})),
+        policy(3, BACKGROUND, "Background", json!({})),
         document(
             "RegistryPolicy",
             "registries",
@@ -131,8 +131,8 @@ async fn webhook(
     }
     let (webhook, registration) = start_webhook_with(plane, &folder.path().to_string_lossy()).await?;
     registration.named(label.1).namespace_label(label.0, label.1).register(&plane.client()).await?;
-    // The image of this probe has a name that shows its operating system: no registry is asked.
-    wait_until_asked(&plane.namespace_with_labels(NEVER, &[label]).await?).await?;
+    // The image of this probe has a name that shows its operating system: no registry is called.
+    wait_until_mullion_is_called(&plane.namespace_with_labels(NEVER, &[label]).await?).await?;
     Ok((webhook, folder))
 }
 
@@ -146,8 +146,8 @@ fn os(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeSelector"]["kubernetes.io/os"].as_str()
 }
 
-/// Waits until a pod would get this OS decision. Pods are admitted meanwhile.
-async fn until_told(namespace: &TestNamespace, image: &str, wanted: Option<&str>) -> Result<()> {
+/// Waits until a pod would get this OS decision. Pods are admitted in the meantime.
+async fn wait_for_decision(namespace: &TestNamespace, image: &str, wanted: Option<&str>) -> Result<()> {
     let probe = of("probe", image);
     wait_for(&format!("pods of {image} to get {wanted:?}"), DEADLINE, || async {
         match ask(namespace, &probe).await {
@@ -171,10 +171,10 @@ async fn nodes(namespace: &TestNamespace, names: &[&str]) -> Result<Vec<String>>
     Ok(nodes)
 }
 
-/// Creates the first pod of an image: of the first reference that is answered in time. `fresh` makes references to the
-/// same image. The pod's namespace, and the reference.
+/// Creates the first pod of an image: of the first reference with a response in time. `fresh` makes references to the same
+/// image. Returns the pod's namespace, and the reference.
 async fn first_pod(
-    asking: &Asking,
+    registries: &Registries,
     webhook: (&str, &str),
     wanted: &str,
     fresh: impl Fn(usize) -> String,
@@ -182,7 +182,7 @@ async fn first_pod(
     let mut last = Value::Null;
     for attempt in 1..=ATTEMPTS {
         let image = block_in_place(|| fresh(attempt));
-        let namespace = asking.namespace(INLINE, webhook).await?;
+        let namespace = registries.namespace(INLINE, webhook).await?;
         last = create(&namespace, &of("first", &image)).await?;
         if os(&last) == Some(wanted) {
             return Ok((namespace, image));
@@ -192,8 +192,8 @@ async fn first_pod(
     bail!("{ATTEMPTS} first pods got no decision, the last one: {last}")
 }
 
-pub async fn the_registry_places_the_first_pod(asking: &Asking) -> Result<()> {
-    let host = asking.steady.host();
+pub async fn the_registry_places_the_first_pod(registries: &Registries) -> Result<()> {
+    let host = registries.steady.host();
     // Image, its OS, where Compatible may put it, and where Exact does.
     let cases: [(&str, &str, &[&str], &[&str]); 5] = [
         ("shop/legacy", "windows", &["win2019"], &["win2019"]),
@@ -207,12 +207,12 @@ pub async fn the_registry_places_the_first_pod(asking: &Asking) -> Result<()> {
     for (image, wanted, compatible, exact) in cases {
         let fresh = |tag: usize| {
             if tag > 1 {
-                asking.steady.crane(&["tag", &format!("{host}/{image}:1"), &tag.to_string()]);
+                registries.steady.crane(&["tag", &format!("{host}/{image}:1"), &tag.to_string()]);
             }
             format!("{host}/{image}:{tag}")
         };
-        let (inline, image) = first_pod(asking, LASTING, wanted, fresh).await?;
-        let exactly = asking.namespace(EXACT, LASTING).await?;
+        let (inline, image) = first_pod(registries, LASTING, wanted, fresh).await?;
+        let exactly = registries.namespace(EXACT, LASTING).await?;
         let stored = create(&exactly, &of("first", &image)).await?;
         ensure!(os(&stored) == Some(wanted), "{image}: {stored}");
         for (namespace, prefix, allowed) in [(inline, INLINE, compatible), (exactly, EXACT, exact)] {
@@ -225,18 +225,18 @@ pub async fn the_registry_places_the_first_pod(asking: &Asking) -> Result<()> {
             ensure!(landed.iter().all(|node| allowed.contains(&node.as_str())), "{image}, {prefix}: {landed:?}");
         }
         // Its name shows no operating system, and without a look-up nothing is known.
-        let stored = dry_run(&asking.namespace(NEVER, LASTING).await?, &of("unasked", &image)).await?;
+        let stored = dry_run(&registries.namespace(NEVER, LASTING).await?, &of("not-looked-up", &image)).await?;
         ensure!(os(&stored).is_none(), "{image}: {stored}");
     }
     Ok(())
 }
 
-pub async fn in_the_background_the_registry_places_the_next_pod(asking: &Asking) -> Result<()> {
-    let image = format!("{}/shop/fresh:1", asking.steady.host());
-    let namespace = asking.namespace(BACKGROUND, LASTING).await?;
+pub async fn in_the_background_the_registry_places_the_next_pod(registries: &Registries) -> Result<()> {
+    let image = format!("{}/shop/fresh:1", registries.steady.host());
+    let namespace = registries.namespace(BACKGROUND, LASTING).await?;
     let first = create(&namespace, &of("first", &image)).await?;
     ensure!(os(&first).is_none(), "it cannot be known yet: {first}");
-    until_told(&namespace, &image, Some("windows")).await?;
+    wait_for_decision(&namespace, &image, Some("windows")).await?;
     let second = create(&namespace, &of("second", &image)).await?;
     ensure!(os(&second) == Some("windows") && second["spec"]["os"]["name"] == "windows", "{second}");
     let landed = nodes(&namespace, &["first", "second"]).await?;
@@ -245,24 +245,24 @@ pub async fn in_the_background_the_registry_places_the_next_pod(asking: &Asking)
     Ok(())
 }
 
-pub async fn a_tag_that_moves_changes_the_next_pod(asking: &Asking) -> Result<()> {
-    let push = |image: &str, platform| block_in_place(|| asking.moving.push(image, platform));
-    let host = asking.moving.host();
+pub async fn a_tag_that_moves_changes_the_next_pod(registries: &Registries) -> Result<()> {
+    let push = |image: &str, platform| block_in_place(|| registries.moving.push(image, platform));
+    let host = registries.moving.host();
     let fresh = |attempt| {
         let image = format!("shop/app-{attempt}:1");
         push(&image, WS2019);
         format!("{host}/{image}")
     };
-    let (namespace, image) = first_pod(asking, BRIEF, "windows", fresh).await?;
+    let (namespace, image) = first_pod(registries, BRIEF, "windows", fresh).await?;
     let path = image.trim_start_matches(&*host).trim_start_matches('/').to_owned();
 
     push(&path, LINUX);
-    until_told(&namespace, &image, Some("linux")).await?;
+    wait_for_decision(&namespace, &image, Some("linux")).await?;
     let after = create(&namespace, &of("after", &image)).await?;
     ensure!(os(&after) == Some("linux") && after["spec"].get("os").is_none(), "{after}");
 
     push(&path, WS2022);
-    until_told(&namespace, &image, Some("windows")).await?;
+    wait_for_decision(&namespace, &image, Some("windows")).await?;
     create(&namespace, &of("again", &image)).await?;
     let landed = nodes(&namespace, &["first", "after", "again"]).await?;
     ensure!(landed[0] == "win2019" && LINUX_NODES.contains(&landed[1].as_str()), "{landed:?}");
@@ -270,18 +270,20 @@ pub async fn a_tag_that_moves_changes_the_next_pod(asking: &Asking) -> Result<()
     Ok(())
 }
 
-pub async fn pods_are_admitted_while_the_registry_is_away(asking: &Asking) -> Result<()> {
-    let Some(host) = asking.doomed(|registry| registry.as_ref().map(Registry::host)) else { bail!("stopped before") };
+pub async fn pods_are_admitted_while_the_registry_is_away(registries: &Registries) -> Result<()> {
+    let Some(host) = registries.doomed(|registry| registry.as_ref().map(Registry::host)) else {
+        bail!("stopped before")
+    };
     let (known, new) = (format!("{host}/shop/app:1"), format!("{host}/shop/late:1"));
-    let inline = asking.namespace(INLINE, BRIEF).await?;
-    let background = asking.namespace(BACKGROUND, BRIEF).await?;
-    let lasting = asking.namespace(INLINE, LASTING).await?;
+    let inline = registries.namespace(INLINE, BRIEF).await?;
+    let background = registries.namespace(BACKGROUND, BRIEF).await?;
+    let lasting = registries.namespace(INLINE, LASTING).await?;
     for namespace in [&inline, &background, &lasting] {
-        until_told(namespace, &known, Some("windows")).await?;
+        wait_for_decision(namespace, &known, Some("windows")).await?;
     }
 
-    block_in_place(|| asking.doomed(|registry| drop(registry.take())));
-    // What was known last still counts, and of a new image nothing is known.
+    block_in_place(|| registries.doomed(|registry| drop(registry.take())));
+    // The last response still counts, and nothing is known about a new image.
     for namespace in [&inline, &background, &lasting] {
         let stored = create(namespace, &of("known", &known)).await?;
         ensure!(os(&stored) == Some("windows"), "{known}: {stored}");

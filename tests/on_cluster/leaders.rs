@@ -1,7 +1,7 @@
-//! Two controllers, of which one works: killed, stopped and continued, and asked to go, while nodes change all the time.
+//! Two controllers, of which one leads: killed, stopped and continued, and terminated, while nodes change all the time.
 //!
-//! The witness is the API server's audit log. Every process has a user of its own, so the log says who wrote what and
-//! when, and who held the lease at that time.
+//! The evidence is the API server's audit log. Every process has a user of its own, so the log shows which process wrote
+//! what and when, and which one held the lease at that time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,18 +20,16 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditLog, ensure_conditional};
-use crate::rights::{
-    Subject, {self},
-};
+use crate::rights::{self, Subject};
 use crate::shared::DEADLINE;
 
-/// How often the leader is killed or stopped, and how often it is asked to go, besides, and gives the lease up.
+/// How often the leader is killed or stopped, and how often it is terminated and releases the lease.
 fn rounds_and_handovers() -> (usize, usize) {
     if mullion_cluster::soak() { (50, 4) } else { (8, 1) }
 }
 
-/// Leases in seconds. Most of a round is a wait for the end of one, so the shortest that there is comes first. On a machine
-/// that is too busy for it the story cannot be told (see [`Unclear`]), and is played again with one that lasts.
+/// Leases in seconds. Most of a round is a wait for the end of one, so the shortest possible comes first. On a machine that
+/// is too busy for it the result is [`Unclear`], and the test runs again with a longer one.
 const LEASES: [&str; 2] = ["1", "9"];
 const NAMESPACE: &str = "leaders";
 const GROUP: &str = "controllers-under-test";
@@ -43,7 +41,7 @@ const UNDER_WAY: usize = 20;
 /// Nodes that stay; others come and go.
 const STAYING: usize = 12;
 
-/// A control plane that writes down what the controllers change, with the answers where the lease is concerned.
+/// A control plane with an audit log of the controllers' writes, with the responses about the lease.
 pub struct Audited {
     plane: ControlPlane,
     log: AuditLog,
@@ -59,7 +57,7 @@ impl Audited {
     pub async fn start() -> Result<Self> {
         let writes = ["create", "update", "patch", "delete", "deletecollection"];
         let log = AuditLog::of(&json!([
-            // A question: nothing is stored, whoever leads.
+            // A review: nothing is stored, whichever process leads.
             {"level": "None",
                 "resources": [{"group": "authentication.k8s.io", "resources": ["selfsubjectreviews"]}]},
             {"level": "RequestResponse", "userGroups": [GROUP], "verbs": writes,
@@ -75,12 +73,12 @@ impl Audited {
         Ok(Self { plane, log })
     }
 
-    /// Waits until one of the processes holds the lease and has written something else from now on: it is in the middle
-    /// of its work. Which one.
+    /// Waits until one of the processes holds the lease and has written something else since: it is in the middle of its
+    /// work. Returns its index.
     async fn wait_for_work(&self, among: &[Controller]) -> Result<usize> {
         let from = usize::try_from(std::fs::metadata(self.log.path())?.len())?;
         wait_for("the leader to write", DEADLINE, async || {
-            // Anew each time: on a busy machine a lease this short is lost now and then.
+            // Read again each time: on a busy machine a lease this short is lost now and then.
             let (which, _) = wait_for_holder(&self.plane, among).await.map_err(|error| format!("{error:#}"))?;
             let user = among.get(which).map_or_else(String::new, |one| format!("\"username\":\"{}\"", one.user));
             let log = std::fs::read(self.log.path()).map_err(|error| error.to_string())?;
@@ -93,8 +91,8 @@ impl Audited {
     }
 }
 
-/// Who ran and lost the lease all the same, because the machine was so busy: nobody held it for long enough to do anything, or
-/// to give it up.
+/// A running process lost the lease because the machine was so busy: no process held it for long enough to do anything, or
+/// to release it.
 #[derive(Debug)]
 struct Unclear(String);
 
@@ -139,16 +137,16 @@ impl Controller {
         Ok(())
     }
 
-    /// Sends nothing any more from now on, dead.
+    /// Kills the process: it sends nothing from now on.
     fn kill(&self) -> Result<Absence> {
         self.process.kill()?;
         Ok(Absence { user: self.user.clone(), from: now(), until: None })
     }
 
-    /// Sends nothing from now on until it is continued.
+    /// Stops the process: it sends nothing until it is continued.
     async fn stop_in_its_tracks(&self) -> Result<Absence> {
         self.signal("STOP")?;
-        // The signal is on its way, and threads run until they hear of it.
+        // Threads run until the signal reaches them.
         let tasks = format!("/proc/{}/task", self.process.pid().context("no process")?);
         wait_for("every thread to stand still", DEADLINE, async || {
             for task in std::fs::read_dir(&tasks)? {
@@ -184,7 +182,7 @@ async fn lease(plane: &ControlPlane) -> Result<LeaseSpec> {
     api.get("mullion-controller").await?.spec.context("a lease without a spec")
 }
 
-/// Waits until one of the processes holds the lease; which one, and what the Lease says.
+/// Waits until one of the processes holds the lease; returns its index, and the Lease.
 async fn wait_for_holder(plane: &ControlPlane, among: &[Controller]) -> Result<(usize, LeaseSpec)> {
     wait_for("one of the controllers to hold the lease", DEADLINE, async || {
         for one in among {
@@ -204,7 +202,7 @@ async fn wait_for_holder(plane: &ControlPlane, among: &[Controller]) -> Result<(
     .await
 }
 
-/// People and other tools at work on nodes, until `stop`; gives how often they changed something.
+/// Changes of nodes by people and other tools, until `stop`, which returns how many there were.
 struct Churn {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<Result<usize>>>,
@@ -262,7 +260,7 @@ fn theirs(number: usize) -> Taint {
     Taint { key: format!("third.example/{}", number % 3), effect: "NoSchedule".to_owned(), ..Taint::default() }
 }
 
-/// Takes a label of Mullion's away, and adds a taint or takes an own one away, with the version that was read.
+/// Removes a label of Mullion's, and adds or removes a taint of its own, with the version that was read.
 async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
     let drift = json!({"metadata": {"labels": {REVISION: null}}});
     api.patch(name, &PatchParams::default(), &Patch::Merge(drift)).await?;
@@ -287,8 +285,8 @@ async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
     }
 }
 
-/// Again and again the leader is killed, or stopped and continued once the other leads; then it is asked to go a few times.
-/// Never two write at the same time, nothing is missed, and nobody loses a taint.
+/// Again and again the leader is killed, or stopped and continued once the other leads; then it is terminated a few times.
+/// Never do two write at the same time, no node is missed, and no third-party taint is lost.
 pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
     let [short, long] = LEASES;
     match play(audited, short).await {
@@ -337,14 +335,14 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
         let (status, log) = leader.process.stop().await?;
         ensure!(status.success(), "{status}\n{log}");
         // Not if it had lost the lease by then: it is that short.
-        if log.contains("lease given up") {
+        if log.contains("lease released") {
             handed_over.insert(leader.user);
         }
         if handed_over.len() == handovers {
             break;
         }
         if attempt >= 5 * handovers {
-            return Err(Unclear(format!("the lease was given up {} times only:\n{log}", handed_over.len())).into());
+            return Err(Unclear(format!("the lease was released {} times only:\n{log}", handed_over.len())).into());
         }
     }
     wait_for_holder(plane, &running).await?;
@@ -373,13 +371,13 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
     ensure!(story.working_terms.len() >= rounds / 2, "work in {} terms only", story.working_terms.len());
     for user in handed_over {
         let (before, after) = story.vacated.get(&user).with_context(|| format!("{user} did not give the lease up"))?;
-        // Vacated, and taken up with no write between: nobody waited for the lease to end.
+        // Released, and acquired with no write in between: no process waited for the lease to end.
         ensure!(*after == before.map(|before| before + 1), "{user}: {before:?} → {after:?} transitions");
     }
     Ok(())
 }
 
-/// Every Windows node that is there has its labels and its one taint.
+/// Every Windows node has its labels and its one taint.
 async fn nothing_is_missed(plane: &ControlPlane) -> Result<()> {
     let api: Api<Node> = Api::all(plane.client());
     wait_for("labels and taints on all nodes", DEADLINE, async || {
@@ -409,10 +407,10 @@ struct Write {
     /// With microseconds, so that text sorts as time.
     received: String,
     code: i64,
-    /// Whether a body came with it: nothing is written without.
+    /// Whether it had a body: nothing is written without one.
     body: bool,
     what: String,
-    /// What the Lease says after a write of it.
+    /// The Lease after a write of it.
     lease: Option<LeaseSpec>,
 }
 
@@ -432,18 +430,18 @@ impl Write {
     }
 }
 
-/// What the log tells.
+/// The leaders and their writes, as the log shows them.
 #[derive(Default)]
 struct Story<'a> {
-    /// Who led from when: in order, each until the next.
+    /// The leaders with the start of their terms, in order; each term lasts until the next.
     terms: Vec<(String, Option<String>)>,
     lease_writes: usize,
     writes: usize,
-    /// When those terms began in which something was done.
+    /// The starts of the terms with a write.
     working_terms: BTreeSet<String>,
-    /// What came in after its writer's term, and may have been sent after it.
+    /// Writes that arrived after their writer's term, and may have been sent after it.
     late: Vec<Late<'a>>,
-    /// Who gave the lease up: its transitions then, and with the next write of it.
+    /// Releases of the lease: its transitions then, and with the next write of it.
     vacated: BTreeMap<String, (Option<i32>, Option<i32>)>,
 }
 
@@ -491,8 +489,8 @@ impl<'a> Story<'a> {
                 one.user == write.user && one.from < lost && one.until.as_ref().is_none_or(|until| *until > lost)
             });
             match stood.next() {
-                // A request can wait in the API server, the longer the busier the machine: who has sent nothing since the
-                // next term began has sent this one before.
+                // A request can wait in the API server, the longer the busier the machine: a process that has sent nothing
+                // since the next term began sent this one before.
                 Some(still) if still.until.as_ref().is_none_or(|until| *until > write.received) => {}
                 stood => story.late.push(Late { write, lost, stood: stood.is_some() }),
             }
@@ -500,7 +498,7 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// Fails where somebody went on after another led. What was under way when its term ended may come in late.
+    /// Fails if a process continued after another led. Requests that were under way when its term ended may arrive late.
     fn ensure_nobody_went_on(&self) -> Result<()> {
         let mut requests: BTreeMap<_, usize> = BTreeMap::new();
         for Late { write, lost, stood } in &self.late {
@@ -509,7 +507,7 @@ impl<'a> Story<'a> {
                 write.user, write.received, write.what, write.code, write.body
             );
             let late = requests.entry((&write.user, lost)).or_default();
-            // Mostly it hangs up at once, before the body: then the server has nothing to write.
+            // Mostly it closes the connection at once, before the body: then the server has nothing to write.
             *late += usize::from(write.body);
             ensure!(*late <= UNDER_WAY, "{} went on after {lost}, when another led", write.user);
         }

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     suite.pooled(
         &planes,
         trials![
-            registration::the_server_asks_about_exactly_what_it_shall,
+            registration::the_server_calls_for_exactly_the_expected_requests,
             survival::every_network_failure,
             survival::the_api_server_restarts,
             reachability::the_webhook_is_reported_as_reachable_or_not,
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
             nodes::nodes_get_labels_taints_and_classes,
             nodes::nodes_of_every_kind,
             nodes::policies_change_only_what_is_ours,
-            nodes::what_others_undo_is_left_to_them,
+            nodes::repeated_removals_are_left,
             nodes::classes_are_kept_without_a_fight,
             nodes::a_taint_waits_for_daemonsets,
             nodes::a_taint_waits_for_a_windows_cni,
@@ -140,12 +140,12 @@ fn main() -> ExitCode {
         ],
     );
     let user = std::sync::Mutex::new(Some(Shared::user(&shared)));
-    let asking = Shared::new(move || {
+    let registries = Shared::new(move || {
         let user = user.lock().unwrap().take();
-        async move { images::Asking::start(user.expect("it starts once")).await }
+        async move { images::Registries::start(user.expect("it starts once")).await }
     });
     suite.shared(
-        &asking,
+        &registries,
         trials![
             images::the_registry_places_the_first_pod,
             images::in_the_background_the_registry_places_the_next_pod,

@@ -15,9 +15,7 @@ use mullion_cluster::{
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::rights::{
-    Subject, {self},
-};
+use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, create, dry_run, get, pod};
 
 const STATE: &str = "mullion-state";
@@ -44,7 +42,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// What the admin port answers.
+    /// The response of the admin port.
     pub async fn get(&self, path: &str) -> Result<String> {
         let mut stream = tokio::net::TcpStream::connect(self.admin).await?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
@@ -203,7 +201,7 @@ async fn pods(namespace: &TestNamespace, what: &str, tolerant: bool, kept_to_lin
         let windows = dry_run(namespace, &windows_pod("windows")).await?;
         let any = dry_run(namespace, &any).await?;
         let linux = any["spec"]["nodeSelector"]["kubernetes.io/os"] == "linux";
-        // Else Mullion was not asked.
+        // Otherwise the API server did not call Mullion.
         ensure!(windows["spec"]["nodeSelector"]["kubernetes.io/os"] == "windows", "{}", windows["spec"]);
         ensure!(
             (tolerates(&windows, "Windows"), linux) == (tolerant, kept_to_linux),
@@ -242,7 +240,7 @@ pub async fn seen_taints_survive_the_pool_and_the_processes(plane: &ControlPlane
     plane.create_nodes(&specs).await?;
     let data = state(&own, "the pool's taint", |data| data["seen-builds"] == "10.0.20348\n").await?;
     ensure!(data["seen-taints"] == "os=Windows:NoSchedule\n", "{data}");
-    // Counted once it is answered.
+    // Counted after its response.
     let writes = wait_for("the write to be counted", DEADLINE, async || {
         let writes = controller.metric("mullion_state_writes_total{outcome=\"done\"}").await? - before;
         ensure!(writes > 0, "{before} before, and none since");
@@ -251,7 +249,7 @@ pub async fn seen_taints_survive_the_pool_and_the_processes(plane: &ControlPlane
     .await?;
     ensure!(writes <= 3, "{writes} writes for 40 nodes with one taint and one build");
 
-    // And goes, and the webhook that knew it too.
+    // The pool is deleted, and the webhook that knew it stops.
     remove(plane, &names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
     let (first, registration) = webhook(plane, &kubeconfigs.1, &own, policies.path()).await?;
     let registration = registration.only_namespace(&namespace);
@@ -264,14 +262,14 @@ pub async fn seen_taints_survive_the_pool_and_the_processes(plane: &ControlPlane
 
     edit(&own, &json!({"seen-taints": "", "seen-builds": null})).await?;
     pods(&namespace, "what an admin took away to be forgotten", false, false).await?;
-    // The controller does not remember it either, and what a node still has cannot be forgotten.
+    // The controller restarts as well, and the taint of an existing node stays known.
     plane.create_node(&NodeSpec::windows("mem-back", "10.0.17763.1").taint("sku=Windows:NoSchedule")).await?;
     let back =
         |data: &Value| data["seen-taints"] == "sku=Windows:NoSchedule\n" && data["seen-builds"] == "10.0.17763\n";
     state(&own, "the new node's taint and build alone", back).await?;
     edit(&own, &json!({"seen-taints": null})).await?;
     state(&own, "the node's taint again", back).await?;
-    // Lost as a whole, it is written again.
+    // If the ConfigMap is deleted, it is written again.
     own.api::<ConfigMap>().delete(STATE, &DeleteParams::default()).await?;
     let data = state(&own, "everything again", back).await?;
     ensure!(data["policies"].as_str().is_some_and(|text| text.contains("priority: 0")), "{data}");
@@ -310,11 +308,14 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
     let shown = beside.policies().await?;
     ensure!(shown["kept"] == true && shown["policies"][0]["priority"] == 7, "{shown}");
     ensure!(shown["problems"].to_string().contains("priorty"), "{shown}");
-    ensure!(beside.metric("mullion_policies_from_state").await? == 1, "the metric does not say it");
-    ensure!(beside.process.log()?.contains("the last good ones, kept in ConfigMap mullion-state"), "nor does the log");
+    ensure!(beside.metric("mullion_policies_from_state").await? == 1, "the metric differs");
+    ensure!(
+        beside.process.log()?.contains("the last good ones, stored in ConfigMap mullion-state"),
+        "nor does the log"
+    );
     let second = controller(&kubeconfigs.0, &own, bad.path()).await?;
     ensure!(second.metric("mullion_policies_from_state").await? == 1, "nor the controller");
-    // The kept files stay as they are, whoever keeps them.
+    // The stored files stay the same, whichever controller stores them.
     std::fs::write(bad.path().join("mine.yaml"), policy(8))?;
     wait_for("the files that are good now", DEADLINE, async || {
         let shown = beside.policies().await?;
@@ -327,7 +328,7 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
         .await?;
     drop((beside, second));
 
-    // Kept by a version that knew more.
+    // Stored by a newer version.
     std::fs::write(bad.path().join("mine.yaml"), BAD)?;
     let newer = json!([{"name": "newer.yaml", "text": policy(7).replace("spec: {", "spec: {fromTheFuture: 1, ")}]);
     edit(&own, &json!({"policies": newer.to_string()})).await?;
@@ -352,12 +353,12 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
     let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
     let first = controller(&kubeconfigs.0, &own, policies.path()).await?;
     state(&own, "leave to taint", |data| data["taint-on-create"] == "os=windows:NoSchedule").await?;
-    // From here on there is no controller: what nodes get, they get in their CREATE.
+    // From here on there is no controller: nodes get labels and taint only on CREATE.
     drop(first);
     let (webhook, registration) = webhook(plane, &kubeconfigs.1, &own, policies.path()).await?;
     registration.only_namespace(&namespace).with_nodes().register(&plane.client()).await?;
     let admin: Api<Node> = Api::all(plane.client());
-    at_create(&admin, "the webhook to be asked about nodes", &["os=windows:NoSchedule"]).await?;
+    at_create(&admin, "the webhook to be called for nodes", &["os=windows:NoSchedule"]).await?;
 
     // A pod that waits for the node and tolerates everything else.
     let eager = |node: &str| {
@@ -389,14 +390,14 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
     })
     .await?;
 
-    // What the kubelet does from now on succeeds, and is left alone.
+    // The kubelet's further requests succeed, and are not changed.
     kubelet.goes_on(&["os=windows:NoSchedule"]).await?;
-    // Somebody took the taint away: an UPDATE does not bring it back.
+    // The taint is removed: an UPDATE does not add it again.
     admin.patch("kubelet-1", &PatchParams::default(), &Patch::Merge(json!({"spec": {"taints": []}}))).await?;
     kubelet.goes_on(&[]).await?;
     remove(plane, &["kubelet-1"]).await?;
 
-    // Those that get none, or none more, and one that has not looked at its kernel yet.
+    // Nodes that get no taint, or no second one, and one that does not know its kernel yet.
     let cases = [
         (NodeSpec::windows("kubelet-2", "10.0.20348.1").taint("os=Windows:NoSchedule"), vec!["os=Windows:NoSchedule"]),
         (
@@ -426,7 +427,7 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
         names.push(spec.name().to_owned());
     }
 
-    // A controller comes back, and does only what could not be known before.
+    // A controller starts again, and adds only what was not known on CREATE.
     let third = controller(&kubeconfigs.0, &own, policies.path()).await?;
     admin
         .patch_status(
@@ -472,7 +473,7 @@ pub async fn permission_to_taint_at_create_follows_the_daemon_sets(plane: &Contr
         "pool": "of-tomorrow"}, "containers": [{"name": "c", "image": "agent"}]}});
     let daemon = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
         "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template}});
-    // Where Mullion is not asked: it would add the toleration.
+    // In a namespace without Mullion, which would add the toleration.
     let outside = plane.namespace("outside").await?;
     create(&outside, &daemon).await?;
     state(&own, "no leave", |data| data["taint-on-create"] == "false").await?;
@@ -481,7 +482,7 @@ pub async fn permission_to_taint_at_create_follows_the_daemon_sets(plane: &Contr
     state(&own, "leave again", |data| data["taint-on-create"] == "os=windows:NoSchedule").await?;
     at_create(&admin, "the taint at CREATE again", &["os=windows:NoSchedule"]).await?;
 
-    // Withdrawn: nothing more is put on anything.
+    // Withdrawn: nodes and pods get nothing more.
     edit(&own, &json!({"withdrawn": "2026-01-01T00:00:00Z"})).await?;
     at_create(&admin, "nothing once it was withdrawn", &[]).await?;
 
@@ -534,7 +535,7 @@ pub async fn earlier_taints_are_removed_and_forged_ones_kept(plane: &ControlPlan
     // Its record of the first taint is lost, so Mullion does not remove it either.
     let forger = wait_for_taints("forger", &[vault, earlier, ours]).await?;
     ensure!(!owned(&forger).contains("vault"), "{}", owned(&forger));
-    // Once the patch is answered.
+    // After the response to the patch.
     wait_for("the report", DEADLINE, async || {
         let log = second.process.log()?;
         if log.contains("taint dedicated=vault:NoSchedule stays") { Ok(()) } else { bail!("{log}") }
@@ -558,7 +559,7 @@ async fn at_create(api: &Api<Node>, what: &str, expected: &[&str]) -> Result<()>
     Ok(())
 }
 
-/// The taints of a node, without those that say how it is just now.
+/// The taints of a node, without those that show its current condition.
 fn taints(node: &Node) -> Vec<String> {
     let all = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     let text = all.map(|taint| format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or(""), taint.effect));
@@ -590,7 +591,7 @@ impl Kubelet {
             .with_context(|| format!("register {}", self.name))
     }
 
-    /// Does what kubelets do all day, and finds these taints on its node still.
+    /// Sends a kubelet's usual requests, and checks that its node still has these taints.
     async fn goes_on(&self, expected: &[&str]) -> Result<()> {
         let params = PatchParams::default();
         let zone = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "a"}, "annotations": {"example.com/x": "y"}}});

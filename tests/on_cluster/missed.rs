@@ -8,19 +8,15 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::Client;
-use mullion::controller::leader::Leading;
-use mullion::controller::metrics::Metrics;
-use mullion::controller::pods;
+use mullion::controller::{ControllerMetrics, LeaderContext, pods};
 use mullion_cluster::{ControlPlane, Fixture, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
-use mullion_policy::policy_set::PolicySet;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::rights::{
-    Subject, {self},
-};
+use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, bound, create, delete, differences, get, merge, pod, workload};
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -53,7 +49,7 @@ impl Missed {
         Ok(Self { plane, client })
     }
 
-    /// A controller that minds the namespace alone, with more YAML in the policy's spec.
+    /// A controller for the namespace alone, with more YAML in the policy's spec.
     fn controller(&self, namespace: &TestNamespace, more: &str) -> Result<Controller> {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: others}}\nspec: {{mode: Disabled}}\n---\n\
@@ -64,10 +60,11 @@ impl Missed {
         let policies = PolicySet::from_files(&[("policies.yaml", text)]).map_err(|why| anyhow::anyhow!("{why:?}"))?;
         let (keep, policies) = watch::channel(Arc::new(policies));
         let (say_ready, _) = watch::channel(false);
-        let (metrics, stop) = (Metrics::new(), CancellationToken::new());
+        let (metrics, stop) = (ControllerMetrics::new(), CancellationToken::new());
         let (client, numbers, token) = (self.client.clone(), metrics.clone(), stop.clone());
         let task = tokio::spawn(async move {
-            pods::control_loop::run(Leading::new(client, "default", policies, numbers, say_ready, token).await).await;
+            pods::control_loop::run(LeaderContext::new(client, "default", policies, numbers, say_ready, token).await)
+                .await;
         });
         Ok(Controller { metrics, stop, task, _policies: keep })
     }
@@ -75,7 +72,7 @@ impl Missed {
 
 /// A controller in this process.
 struct Controller {
-    metrics: Metrics,
+    metrics: ControllerMetrics,
     stop: CancellationToken,
     task: JoinHandle<()>,
     _policies: watch::Sender<Arc<PolicySet>>,
@@ -155,13 +152,13 @@ fn helped(pod: &Value) -> bool {
     pod["spec"]["tolerations"].as_array().is_some_and(|all| all.contains(&ours))
 }
 
-/// They wait, get what they lack and nothing else, and the scheduler does the rest.
+/// They wait, get what they lack and nothing else, and the scheduler binds them.
 pub async fn windows_pods_made_without_mullion_land(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("missed").await?;
-    let mut odd = windows("odd");
-    odd["spec"]["tolerations"] =
+    let mut unusual = windows("unusual");
+    unusual["spec"]["tolerations"] =
         json!([{"key": "team", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]);
-    let before = create(&namespace, &odd).await?;
+    let before = create(&namespace, &unusual).await?;
     let mut deployment = workload("Deployment", "web", WINDOWS);
     deployment["spec"]["replicas"] = json!(3);
     deployment["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
@@ -171,7 +168,7 @@ pub async fn windows_pods_made_without_mullion_land(missed: &Missed) -> Result<(
     let controller = missed.controller(&namespace, "mode: Enforce")?;
     let nodes = bound(&namespace, 4).await?;
     ensure!(nodes.iter().all(|node| node == "win2022"), "{nodes:?}");
-    let after = get(&namespace, "Pod", "odd").await?;
+    let after = get(&namespace, "Pod", "unusual").await?;
     ensure!(helped(&after), "{after}");
     let differ = differences(&before["spec"], &after["spec"], "");
     ensure!(differ == ["/nodeName", "/tolerations"], "{differ:?}");
@@ -226,7 +223,7 @@ pub async fn other_pods_stay_unchanged(missed: &Missed) -> Result<()> {
         missed.controller(&audited, "mode: Audit")?,
         missed.controller(&ignored, "mode: Enforce")?,
     ];
-    // It was made after all the others.
+    // It was created after all the others.
     wait_for_node(&ours, "control").await?;
     // The other two have their pods due at the same time; this is the time of one more.
     let sentinel = plane.namespace("sentinel").await?;
@@ -272,7 +269,7 @@ pub async fn unrepairable_pods_are_reported(missed: &Missed) -> Result<()> {
     ensure!(event["note"].as_str().is_some_and(|note| note.contains("hostNetwork")), "{event}");
     controller.wait_for_missed(3).await?;
     controller.stop().await?;
-    // The next one finds the same, and tells nothing new.
+    // The next controller finds the same, and reports nothing new.
     let next = missed.controller(&namespace, "mode: Enforce")?;
     next.wait_for_missed(3).await?;
     let events = events(&namespace).await?;

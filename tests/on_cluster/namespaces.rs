@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 
 use crate::shared::*;
 
-/// Its value is the namespace's own webhook; the other is the shared Mullion's.
+/// The label for the namespace's own webhook; the other is the shared Mullion's.
 const MARK: (&str, &str) = ("mullion-test", "newborn");
 const AT_ONCE: usize = 10;
-/// How often so many come at once, at least, and at most until one of them was too new.
+/// The minimum number of rounds, and the maximum until a namespace was too new.
 const ROUNDS: (usize, usize) = (5, 50);
-/// The longest that a review waits for its namespace, in microseconds. On a busy machine the answer may be late.
+/// The longest that a review waits for its namespace, in microseconds. On a busy machine the response may be late.
 const PATIENCE: u64 = 200_000;
 
 /// Namespace, service account and pod in one `kubectl apply`, again and again: the pod is there before the news of its
-/// namespace, whose annotation alone decides. Who did not wait as long as a review may is right.
+/// namespace, whose annotation alone decides. A review that did not wait as long as it may must be right.
 pub async fn a_pod_in_a_new_namespace_is_placed_by_its_annotation(shared: &Shared) -> Result<()> {
     let plane = &shared.plane;
     let admin = free_port()?;
     let (webhook, registration) = start_webhook_at(plane, &policies(), admin).await?;
     registration.named("mullion-newborn").namespace_label(MARK.0, MARK.1).register(&plane.client()).await?;
-    wait_until_asked(&plane.namespace_with_labels("newborn-probe", &[MARK]).await?).await?;
+    wait_until_mullion_is_called(&plane.namespace_with_labels("newborn-probe", &[MARK]).await?).await?;
 
     let mut names: Vec<String> = Vec::new();
     for round in 0.. {
-        // Else nothing was new enough to be asked for, and all of this proved nothing.
+        // Otherwise no namespace was new enough for a look-up, and the test proves nothing.
         if round >= ROUNDS.0 && lookups(admin, "found").await? > 0 {
             break;
         }
-        ensure!(round < ROUNDS.1, "no namespace was asked for and found");
+        ensure!(round < ROUNDS.1, "no namespace was looked up and found");
         let some: Vec<_> = (0..AT_ONCE).map(|at| format!("newborn-{}-{round}-{at}", std::process::id())).collect();
         let objects: Vec<String> = some.iter().flat_map(|name| family(name)).map(|object| object.to_string()).collect();
         plane.kubectl_with_input(&["apply", "--validate=false", "-f", "-"], &objects.join("\n")).await?;
@@ -46,9 +46,9 @@ pub async fn a_pod_in_a_new_namespace_is_placed_by_its_annotation(shared: &Share
         late += 1;
     }
     ensure!(late < names.len(), "all of {late} were late");
-    let (asked, failed) = (lookups(admin, "found").await?, lookups(admin, "failed").await?);
-    ensure!(asked <= names.len(), "{asked} of {} namespaces were asked for: each once at most", names.len());
-    ensure!(late > 0 || failed == 0, "{failed} namespaces could not be asked for, and no pod shows it");
+    let (found, failed) = (lookups(admin, "found").await?, lookups(admin, "failed").await?);
+    ensure!(found <= names.len(), "{found} look-ups for {} namespaces: each once at most", names.len());
+    ensure!(late > 0 || failed == 0, "{failed} look-ups failed, and no pod shows it");
 
     let gone: Vec<&str> = names.iter().map(String::as_str).collect();
     plane.kubectl(&[&["delete", "namespace", "--wait=false"], &*gone].concat()).await?;

@@ -24,27 +24,22 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
-use mullion::cluster::live::Live;
-use mullion::controller::leader::Leading;
-use mullion::controller::metrics::Metrics;
-use mullion::controller::nodes;
+use mullion::cluster::LiveSnapshot;
+use mullion::controller::{ControllerMetrics, LeaderContext, nodes};
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, wait_for};
-use mullion_engine::model::settings::node_settings::{ApplyTaint, NodeSettings};
-use mullion_engine::model::settings::workload_settings::Mode;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::settings::{ApplyTaint, Mode, NodeSettings};
+use mullion_policy::PolicySet;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-pub(crate) use undone::what_others_undo_is_left_to_them;
+pub(crate) use undone::repeated_removals_are_left;
 pub(crate) use waiting::{
     a_broken_windows_daemonset_holds_a_taint, a_taint_waits_for_a_windows_cni,
     a_taint_waits_for_a_windows_pod_out_of_reach, linux_daemonsets_hold_a_taint_where_they_run,
 };
 
-use crate::rights::{
-    Subject, {self},
-};
+use crate::rights::{self, Subject};
 use crate::shared::DEADLINE;
 
 const OURS: &str = "os=windows:NoSchedule";
@@ -52,9 +47,9 @@ const OURS: &str = "os=windows:NoSchedule";
 /// A controller in this process.
 struct Controller {
     policies: watch::Sender<Arc<PolicySet>>,
-    metrics: Metrics,
+    metrics: ControllerMetrics,
     ready: watch::Receiver<bool>,
-    /// Ends it, even if the test fails: the nodes are everybody's.
+    /// Ends it, even if the test fails, because all tests share the nodes.
     stop: DropGuard,
     task: JoinHandle<()>,
 }
@@ -67,10 +62,11 @@ impl Controller {
     fn start_with(client: Client, policies: Arc<PolicySet>) -> Self {
         let (policies, follow) = watch::channel(policies);
         let (say_ready, ready) = watch::channel(false);
-        let (metrics, stop) = (Metrics::new(), CancellationToken::new());
+        let (metrics, stop) = (ControllerMetrics::new(), CancellationToken::new());
         let (numbers, token) = (metrics.clone(), stop.clone());
         let task = tokio::spawn(async move {
-            nodes::run(Leading::new(client, "default", follow, numbers, say_ready, token).await).await;
+            nodes::control_loop::run(LeaderContext::new(client, "default", follow, numbers, say_ready, token).await)
+                .await;
         });
         Self { policies, metrics, ready, stop: stop.drop_guard(), task }
     }
@@ -84,7 +80,7 @@ impl Controller {
         self.metric(&format!("mullion_node_patches_total{{outcome=\"{outcome}\"}}"))
     }
 
-    /// Gauges are set twice a second, and writes counted once they are answered.
+    /// Gauges are set twice a second, and writes counted after their response.
     async fn wait_for_metric(&self, name: &str, expected: u64) -> Result<()> {
         wait_for(&format!("{name} {expected}"), DEADLINE, async || match self.metric(name) {
             Ok(found) if found == expected => Ok(()),
@@ -93,7 +89,7 @@ impl Controller {
         .await
     }
 
-    /// Zero where nothing was counted.
+    /// Zero if nothing was counted.
     fn metric(&self, name: &str) -> Result<u64> {
         let text = self.metrics.encode()?;
         let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::parse);
@@ -118,7 +114,7 @@ fn text(taint: &Taint) -> String {
     format!("{}{}:{}", taint.key, value.map(|value| format!("={value}")).unwrap_or_default(), taint.effect)
 }
 
-/// The taints of a node, without those that say how it is just now.
+/// The taints of a node, without those that show its current condition.
 fn taints(node: &Node) -> Vec<String> {
     let all = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).map(text);
     all.filter(|taint| !taint.starts_with("node.kubernetes.io/not-ready")).collect()
@@ -128,7 +124,7 @@ fn labels(node: &Node) -> BTreeMap<String, String> {
     node.metadata.labels.clone().unwrap_or_default()
 }
 
-/// Waits until a node has exactly these taints, and gives the node.
+/// Waits until a node has exactly these taints, and returns the node.
 async fn wait_for_taints(api: &Api<Node>, name: &str, expected: &[&str]) -> Result<Node> {
     wait_for(&format!("taints {expected:?} on {name}"), DEADLINE, async || match api.get(name).await {
         Ok(node) if taints(&node) == expected => Seen::Done(node),
@@ -183,7 +179,7 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
     plane.create_nodes(&specs).await?;
     let (client, api): (_, Api<Node>) = (plane.client(), Api::all(plane.client()));
     let classes: Api<RuntimeClass> = Api::all(client);
-    // Somebody else's, of the name that Mullion would give: never touched.
+    // A third-party class with the name that Mullion would use: never changed.
     let theirs = json!({"metadata": {"name": "mullion-windows-ltsc2019"}, "handler": "theirs",
         "scheduling": {"nodeSelector": {"pool": "theirs"}}});
     let theirs = classes.create(&PostParams::default(), &serde_json::from_value(theirs)?).await?;
@@ -234,7 +230,7 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
     // Four Windows nodes, one patch each: nothing is written twice.
     controller.wait_for_metric("mullion_node_patches_total{outcome=\"done\"}", 4).await?;
 
-    // Out of force, it takes away what it put there.
+    // In mode Disabled it removes its labels and taints.
     controller.policies.send_replace(set(with(|policy| policy.mode = Mode::Disabled)));
     let node = wait_for_taints(&api, "n2022", &["pool=spot:NoSchedule"]).await?;
     ensure!(!labels(&node).keys().any(|key| key.starts_with("mullion.dev/") || key == build), "{:?}", labels(&node));
@@ -313,7 +309,7 @@ pub(crate) async fn racing_writers_lose_no_taint(plane: &ControlPlane) -> Result
         conflicts += controller.patches("conflict")?;
         controller.stop().await?;
     }
-    // Else nothing raced, and the rounds proved nothing.
+    // Otherwise nothing raced, and the test proves nothing.
     ensure!(conflicts > 0, "no write of {ROUNDS} rounds came too late");
     Ok(())
 }
@@ -322,8 +318,8 @@ fn their_taint(round: usize) -> String {
     format!("third.example/{round}:NoSchedule")
 }
 
-/// Adds the round's taint and removes that of three rounds before, one after the other, as careful tools do: reading,
-/// changing and writing back with the version that was read.
+/// Adds the round's taint and removes that of three rounds before, one after the other, as conditional updates with the
+/// version that was read.
 async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
     let edits: [(Option<usize>, Option<usize>); 2] = [(Some(round), None), (None, round.checked_sub(3))];
     for (add, remove) in edits {
@@ -352,13 +348,13 @@ async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
 
 /// The live snapshot shows nodes, classes and namespaces as they come and go, and remembers what Windows nodes had.
 pub(crate) async fn the_snapshot_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
-    let state = mullion::cluster::state::follow::follow(plane.client(), "default", true);
-    let live = Live::start(plane.client(), state.state.clone());
+    let state = mullion::cluster::state::follow(plane.client(), "default", true);
+    let live = LiveSnapshot::start(plane.client(), state.state.clone());
     tokio::time::timeout(DEADLINE, live.synced()).await.context("the snapshot is not read")?;
     ensure!(live.ready() && live.snapshot().nodes.is_some(), "synced without nodes");
     plane.create_node(&NodeSpec::windows("nsnapshot", "10.0.25398.2330").taint("sku=windows:NoSchedule")).await?;
     let namespace = plane.namespace_with_labels("snapshot", &[("team", "a")]).await?;
-    let build = mullion_engine::model::windows::build::Build::new(25398);
+    let build = mullion_engine::model::windows::Build::new(25398);
     wait_for("the new node and namespace", DEADLINE, async || {
         let snapshot = live.snapshot();
         let node = snapshot.nodes.as_ref().and_then(|nodes| nodes.get("nsnapshot"));

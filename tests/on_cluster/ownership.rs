@@ -15,10 +15,8 @@ use mullion_cluster::{
 };
 use serde_json::{Value, json};
 
-use crate::rights::{
-    Subject, {self},
-};
-use crate::shared::{DEADLINE, admin_get, create, delete, pods, wait_until_asked, workload};
+use crate::rights::{self, Subject};
+use crate::shared::{DEADLINE, admin_get, create, delete, pods, wait_until_mullion_is_called, workload};
 
 /// Nothing is scheduled, and no kubelet runs.
 pub fn plane() -> Builder {
@@ -81,7 +79,7 @@ async fn wait_for_log(process: &MullionProcess, words: &str) -> Result<()> {
     .await
 }
 
-/// Waits until everything is there and belongs to that ServiceAccount, which nothing waits for.
+/// Waits until every object exists and has that ServiceAccount as its owner, without `blockOwnerDeletion`.
 async fn all_owned_by(home: &TestNamespace, uid: &str) -> Result<()> {
     let owner = json!([{"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": uid}]);
     for (kind, name) in MADE {
@@ -106,7 +104,7 @@ async fn labelled(plane: &ControlPlane, name: &str, expected: bool) -> Result<()
     .await
 }
 
-/// What `mullion withdraw` prints, as the chart's Job runs it.
+/// The output of `mullion withdraw`, run as by the chart's Job.
 async fn withdraw(kubeconfig: &Path, home: &TestNamespace, flags: &[&str]) -> Result<String> {
     let done = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"))
         .args(["withdraw", "--lease-namespace", &home.name, "--kubeconfig", &kubeconfig.to_string_lossy()])
@@ -124,7 +122,7 @@ async fn delete_account(home: &TestNamespace) -> Result<()> {
     Ok(())
 }
 
-/// Withdrawn, deleted in the worst order, and installed again: nothing is left, no process recovers objects, and the new
+/// Withdrawn, deleted in the worst order, and installed again: nothing is left, no process creates objects again, and the new
 /// installation works.
 pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane) -> Result<()> {
     let home = plane.namespace("mullion").await?;
@@ -135,7 +133,7 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
     rights::of_withdraw(plane, &home.name, Subject::User(hook)).await?;
     let hook = plane.kubeconfig_for(hook, &[])?;
 
-    // Before any controller: nothing is made that the first one would find.
+    // Before any controller runs: the withdrawal creates nothing that the first one would find.
     let output = withdraw(&hook, &home, &[]).await?;
     ensure!(output.contains("no controller of Mullion has worked here") && !output.contains("ConfigMap"), "{output}");
     for (kind, name) in MADE {
@@ -160,15 +158,15 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
     ensure!(output.contains("controllers work again"), "{output}");
     labelled(plane, "owin", true).await?;
     withdraw(&hook, &home, &[]).await?;
-    // A ConfigMap that somebody deleted meanwhile is made again, the controller's and not the Job's.
+    // A deleted ConfigMap is created again, owned by the controller's account and not by the Job's.
     delete_made(plane, &home, "ConfigMap", "mullion-state").await?;
     withdraw(&hook, &home, &[]).await?;
     all_owned_by(&home, &first).await?;
     labelled(plane, "owin", false).await?;
 
-    // Before the Deployment: the controller runs on without its ServiceAccount.
+    // Deleted before the Deployment: the controller keeps running without its ServiceAccount.
     delete_account(&home).await?;
-    wait_for_log(&process, "leading no more").await?;
+    wait_for_log(&process, "no longer leading").await?;
     for (kind, name) in MADE {
         wait_for(&format!("{kind} {name} to go"), DEADLINE, async || {
             ensure!(made(&home, kind, name).await?.is_none(), "it is there");
@@ -184,7 +182,7 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
 
     let second = account(&home).await?;
     ensure!(first != second, "uids");
-    // What a garbage collector that is late leaves: withdrawn by the release before.
+    // A late garbage collector leaves the withdrawn state of the previous release.
     let gone = json!([{"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": first}]);
     let state = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "mullion-state",
         "ownerReferences": gone}, "data": {"service-account": first, "withdrawn": "2026-01-01T00:00:00Z",
@@ -206,8 +204,8 @@ async fn delete_made(plane: &ControlPlane, home: &TestNamespace, kind: &str, nam
     plane.kubectl(&["delete", kind, name, "-n", &home.name]).await.map(drop)
 }
 
-/// From a Mullion that gave nothing an owner: state and keys stay, and all goes with the release from now on, as far as
-/// the API server lets the controller say so.
+/// From a Mullion that set no owners: state and keys stay, and every object is deleted with the release from now on, if the
+/// API server lets the controller set the owner.
 pub async fn objects_without_owner_are_adopted(plane: &ControlPlane) -> Result<()> {
     for may_delete in [true, false] {
         let home = plane.namespace("mullion").await?;
@@ -286,7 +284,7 @@ async fn webhook(plane: &ControlPlane, home: &TestNamespace, port: u16) -> Resul
     Ok((process, admin))
 }
 
-/// When the certificates end that the controller keeps, in seconds since 1970: the pair, the CA.
+/// The expiry of the controller's certificates, in seconds since 1970: the pair, the CA.
 async fn ends(admin: u16) -> Result<(i64, i64)> {
     let metrics = admin_get(admin, "/metrics").await?.1;
     let of = |certificate: &str| {
@@ -319,7 +317,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     // Waited for, however busy the machine is: a missing process fails at once.
     let registration = registration.value("admission.failurePolicy=Fail").timeout_seconds(30);
     registration.register(&plane.client()).await?;
-    wait_until_asked(&team).await?;
+    wait_until_mullion_is_called(&team).await?;
     let for_windows = |kind: &str, name: &str| {
         let mut object = workload(kind, name, "mcr.microsoft.com/windows/servercore:ltsc2022");
         object["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
@@ -338,7 +336,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     let (pair, ca) = ends(admin).await?;
     keeper.kill()?;
 
-    // It goes dark: no pod of anything is left. Who makes pods tries, and goes on trying.
+    // Everything stops: no pod is left. The controllers of workloads keep trying to create pods.
     for namespace in [&team, &home, &system] {
         let all = ["delete", "pods", "--all", "-n", &*namespace.name, "--force", "--grace-period=0"];
         plane.kubectl(&all).await?;
@@ -369,8 +367,8 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     ensure!(ends(keeper_admin).await?.0 > pair, "the pair is the one before");
     let (status, text) = admin_get(admin, "/readyz").await?;
     ensure!(status == 200, "{status} {text}");
-    // And the answer is the webhook's own, at both endpoints.
-    wait_until_asked(&team).await?;
+    // The webhook itself responds, at both endpoints.
+    wait_until_mullion_is_called(&team).await?;
 
     registration.remove(&plane.client()).await?;
     for process in [after, keeper] {

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::shared::*;
 
-/// What `kubectl WORDS` prints, and on stderr, with the plugins of `folder`.
+/// The output of `kubectl WORDS`, and that on stderr, with the plugins of `folder`.
 async fn kubectl(folder: &Path, words: &[&str]) -> Result<(String, String)> {
     let rest = std::env::var_os("PATH").unwrap_or_default();
     let path: OsString = [folder.as_os_str(), &rest].join(OsString::from(":").as_os_str());
@@ -29,8 +29,8 @@ pub async fn kubectl_runs_and_completes_it(shared: &Shared) -> Result<()> {
     ensure!(err.contains("kubectl mullion check") || err.contains("a value is required"), "{err}");
     let (help, _) = kubectl(folder, &["mullion", "policy", "--help"]).await?;
     ensure!(help.contains("Usage: kubectl mullion policy <COMMAND>"), "{help}");
-    let (offered, told) = kubectl(folder, &["__complete", "mullion", "check", "--fail-on", ""]).await?;
-    ensure!(offered == "deny\tThose that refuse\nwarn\tThose that warn, too\n:4\n", "{offered:?}: {told}");
+    let (offered, errors) = kubectl(folder, &["__complete", "mullion", "check", "--fail-on", ""]).await?;
+    ensure!(offered == "deny\tFindings that deny\nwarn\tFindings that warn, too\n:4\n", "{offered:?}: {errors}");
 
     let dump = shared.plane.kubectl(&["get", "nodes,runtimeclasses,namespaces", "-o", "json"]).await?;
     let (snapshot, pod) = (folder.join("snapshot.json"), folder.join("pod.yaml"));
@@ -39,8 +39,8 @@ pub async fn kubectl_runs_and_completes_it(shared: &Shared) -> Result<()> {
         image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
     std::fs::write(&pod, windows)?;
     let path = |path: &Path| path.display().to_string();
-    let (explained, told) =
+    let (explained, errors) =
         kubectl(folder, &["mullion", "explain", &path(&pod), "--snapshot", &path(&snapshot)]).await?;
-    ensure!(explained.contains("win2022") && !explained.contains("win2019"), "{explained}{told}");
+    ensure!(explained.contains("win2022") && !explained.contains("win2019"), "{explained}{errors}");
     Ok(())
 }

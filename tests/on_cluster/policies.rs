@@ -43,7 +43,7 @@ async fn shown(program: &Running, what: &str, expected: impl Fn(&Value) -> bool)
     .await
 }
 
-/// Waits until the condition of the policies has that status, and gives its message.
+/// Waits until the condition of the policies has that status, and returns its message.
 async fn condition(own: &TestNamespace, status: &str, text: &str) -> Result<String> {
     let found = |data: &Value| {
         let all: Value = serde_json::from_str(data["conditions"].as_str()?).ok()?;
@@ -92,8 +92,8 @@ async fn kept_by_another_version(
     Ok(())
 }
 
-/// Pods are decided by the last good set also with invalid files, and every place where an admin looks shows the problem,
-/// what holds instead and when it is over.
+/// With invalid files the last valid set decides about pods, and every status that an admin reads shows the problem, the
+/// policies in force, and the end of the problem.
 #[allow(clippy::too_many_lines, reason = "one story")]
 pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
@@ -103,13 +103,13 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
         (marks("of-one"), "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {}\n");
     let typos = good.replace("priority", "priorty").replace("add:", "ad:");
 
-    // Nothing to fall back on: every problem of every file, and the end.
+    // Without an earlier valid set the program reports every problem of every file, and ends.
     let mut mount = ConfigMapMount::new(&[("mine.yaml", typos.as_str()), ("nodes.yaml", "kind: NodePolicy\n")])?;
     for program in
         [as_webhook(plane, &kubeconfigs.1, &own, mount.path())?.0, as_controller(&kubeconfigs.0, &own, mount.path())]
     {
         let log = failed_start(&program).await?;
-        for part in ["mine.yaml:5:3: ", "mine.yaml:7:19: ", "nodes.yaml:1:1: ", "keeps none"] {
+        for part in ["mine.yaml:5:3: ", "mine.yaml:7:19: ", "nodes.yaml:1:1: ", "contains none"] {
             ensure!(log.contains(part), "no {part:?}: {log}");
         }
     }
@@ -125,11 +125,11 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
     let at_first = first.policies().await?;
     ensure!(at_first["hash"] == leader.policies().await?["hash"], "the same files have the same hash");
 
-    // The edit goes wrong, in one file; the other edit is good, and has to wait for it.
+    // One edit is invalid; the other one is valid, and must wait for it.
     let waiting = other.replace("{}", "{mode: Audit}");
     mount.publish(&[("mine.yaml", typos.as_str()), ("nodes.yaml", waiting.as_str())])?;
     let note = event(plane, &own, &["Warning", "PolicyFilesBad", "mine.yaml:5:3: "]).await?;
-    for part in ["did you mean `priority`", "1 more problem", "In force instead", "Correct the file"] {
+    for part in ["did you mean `priority`", "1 more problem", "in force instead", "Correct the file"] {
         ensure!(note.contains(part), "no {part:?}: {note}");
     }
     condition(&own, "False", "mine.yaml:5:3: ").await?;
@@ -156,7 +156,7 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
     }
     marked(&namespace, "the last good policies", "of-one").await?;
 
-    // A webhook that starts now finds what the controller kept.
+    // A webhook that starts now uses the policies that the controller stored.
     let (second, registration) = webhook(plane, &kubeconfigs.1, &own, mount.path()).await?;
     registration.only_namespace(&namespace).register(&plane.client()).await?;
     first.process.kill()?;
@@ -167,14 +167,14 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
         "{kept:#}"
     );
     ensure!(
-        second.process.log()?.contains("the last good ones, kept in ConfigMap mullion-state"),
-        "the log does not say it"
+        second.process.log()?.contains("the last good ones, stored in ConfigMap mullion-state"),
+        "the log lacks it"
     );
 
     // The directory is gone for a while.
     let away = mount.path().with_extension("away");
     std::fs::rename(mount.path(), &away)?;
-    event(plane, &own, &["Warning", "PolicyFilesBad", "there is nothing of this name"]).await?;
+    event(plane, &own, &["Warning", "PolicyFilesBad", "it does not exist"]).await?;
     for program in [&second, &leader] {
         let gone = shown(program, "the directory to be gone", |shown| shown["files"].to_string().contains("\"gone\""));
         ensure!(gone.await?["hash"] == at_first["hash"], "another set");
@@ -185,9 +185,9 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
         shown(program, "the directory to be back", |shown| !shown["files"].to_string().contains("\"gone\"")).await?;
     }
 
-    // All keys of the ConfigMap are gone: that is no way to have no policies.
+    // A ConfigMap without keys is an error, not an empty set of policies.
     mount.publish::<&str>(&[])?;
-    event(plane, &own, &["Warning", "PolicyFilesBad", "the directory holds no policy file"]).await?;
+    event(plane, &own, &["Warning", "PolicyFilesBad", "the directory contains no policy file"]).await?;
     shown(&second, "the files to be gone", |shown| shown["files"].to_string().matches("\"gone\"").count() == 2).await?;
     marked(&namespace, "the last good policies, without any file", "of-one").await?;
 

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What is answered in the API server's place: `None` passes a request on.
+/// The response in the API server's place; `None` forwards the request.
 pub type Fault = Arc<dyn Fn(&http::Uri) -> Option<Response> + Send + Sync>;
 
 /// What the line does to connections.
@@ -40,7 +40,7 @@ pub struct Proxy {
 #[derive(Default)]
 struct Shared {
     fault: Mutex<Option<Fault>>,
-    /// Paths and queries that were answered by the fault.
+    /// Paths and queries of the requests that met the fault.
     struck: Mutex<Vec<String>>,
 }
 
@@ -74,38 +74,38 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Answers so from now on.
+    /// Sets the fault.
     pub fn fail(&self, fault: impl Fn(&http::Uri) -> Option<Response> + Send + Sync + 'static) {
         *lock(&self.shared.fault) = Some(Arc::new(fault));
     }
 
-    /// Passes everything on again; what the fault was asked for.
+    /// Forwards everything again; returns the requests that met the fault.
     pub fn mend(&self) -> Vec<String> {
         *lock(&self.shared.fault) = None;
         std::mem::take(&mut *lock(&self.shared.struck))
     }
 
-    /// How many requests the fault has answered.
+    /// How many requests met the fault.
     pub fn struck(&self, what: &str) -> usize {
         lock(&self.shared.struck).iter().filter(|url| url.contains(what)).count()
     }
 
-    /// Resets every open connection; later ones live.
+    /// Resets every open connection; later ones work.
     pub fn cut(&self) {
-        self.say(Line::Cut);
+        self.set(Line::Cut);
     }
 
-    /// Falls silent on every connection, and on those that come until [`Proxy::listen`].
+    /// Sends nothing more on every connection, and on new ones until [`Proxy::listen`].
     pub fn fall_silent(&self) {
-        self.say(Line::Silent);
+        self.set(Line::Silent);
     }
 
-    /// Serves connections that come from now on; those that fell silent stay so.
+    /// Serves new connections; the silent ones stay silent.
     pub fn listen(&self) {
-        self.say(Line::Open);
+        self.set(Line::Open);
     }
 
-    fn say(&self, line: Line) {
+    fn set(&self, line: Line) {
         self.line.send_modify(|(generation, now)| {
             *generation += 1;
             *now = line;
@@ -137,7 +137,7 @@ async fn forward(client: Client, shared: Arc<Shared>, request: Request) -> Respo
 async fn connection(mut stream: TcpStream, target: SocketAddr, mut line: watch::Receiver<(u64, Line)>) {
     let first = line.borrow_and_update().1;
     if first == Line::Silent {
-        // Held open until the proxy goes.
+        // Held open until the proxy ends.
         while line.changed().await.is_ok() {}
         return;
     }
@@ -164,7 +164,7 @@ async fn connection(mut stream: TcpStream, target: SocketAddr, mut line: watch::
     }
 }
 
-/// An answer as the API server's own machinery gives it.
+/// A response in the format of the API server's libraries.
 pub fn status(code: u16, reason: &str) -> Response {
     let body = failure(code, reason);
     let mut answer = text(StatusCode::from_u16(code).expect("a status code"), &body.to_string());
@@ -178,7 +178,7 @@ pub fn failure(code: u16, reason: &str) -> Value {
         "reason": reason, "code": code})
 }
 
-/// An answer with a text.
+/// A response with a text.
 pub fn text(status: StatusCode, text: &str) -> Response {
     Response::builder().status(status).body(Body::from(text.to_owned())).expect("an answer")
 }

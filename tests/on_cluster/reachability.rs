@@ -7,9 +7,7 @@ use kube::api::ListParams;
 use mullion_cluster::{ControlPlane, FailurePolicy, MullionProcess, Seen, free_port, wait_for};
 use serde_json::{Value, json};
 
-use crate::rights::{
-    Subject, {self},
-};
+use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, admin_get, start_webhook};
 
 /// The condition `Reachable` in `mullion-state`.

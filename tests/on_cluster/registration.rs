@@ -1,6 +1,6 @@
 //! When the API server calls Mullion, and what happens if no webhook responds: the chart's configurations on a real server.
 
-mod asked;
+mod calls;
 mod outage;
 mod policies;
 mod predicate;
@@ -8,7 +8,7 @@ mod shapes;
 mod upgrade;
 
 use anyhow::{Context as _, Result, ensure};
-pub use asked::{the_largest_pods_are_judged, the_server_asks_about_exactly_what_it_shall};
+pub use calls::{the_largest_pods_are_judged, the_server_calls_for_exactly_the_expected_requests};
 use mullion_cluster::{ControlPlane, NodeSpec, WebhookRegistration, free_port, wait_for};
 pub use outage::an_outage_stops_windows_pods_at_most;
 pub use policies::policies_are_judged_where_they_are_mounted;
@@ -18,7 +18,7 @@ pub use upgrade::an_upgrade_leaves_the_bundle;
 use crate::generator;
 use crate::shared::*;
 
-/// How often the webhook was asked: both endpoints, every kind.
+/// How often the webhook was called: both endpoints, every kind.
 async fn calls(admin: u16) -> Result<u64> {
     let (_, text) = admin_get(admin, "/metrics").await?;
     let lines = text.lines().filter_map(|line| line.strip_prefix("mullion_admission_reviews_total{")?.rsplit_once(' '));
@@ -33,7 +33,7 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
     let (webhook, registration) = start_webhook_at(plane, &policies(), admin).await?;
     let registration = registration.as_installed().timeout_seconds(10).only_namespace(&namespace).with_nodes();
     registration.clone().register(&plane.client()).await?;
-    wait_until_asked(&namespace).await?;
+    wait_until_mullion_is_called(&namespace).await?;
 
     let linux = |name: &str| {
         let mut pod = pod(
@@ -46,11 +46,11 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
     };
     let windows = pod("w", json!({"containers": [{"name": "c", "image": generator::WINDOWS_IMAGE}]}));
     // The API server learns of the two configurations one by one.
-    wait_for("a Windows pod to be asked about at both endpoints", DEADLINE, async || {
+    wait_for("both endpoints to be called for a Windows pod", DEADLINE, async || {
         let before = calls(admin).await?;
         dry_run(&namespace, &windows).await?;
-        let asked = calls(admin).await? - before;
-        ensure!(asked == 2, "{asked} calls");
+        let count = calls(admin).await? - before;
+        ensure!(count == 2, "{count} calls");
         Ok(())
     })
     .await?;
@@ -84,7 +84,7 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
     plane.create_node(&NodeSpec::linux("linux-3")).await?;
     ensure!(calls(admin).await? == before, "{} calls about explicitly Linux pods", calls(admin).await? - before);
 
-    // A pod that nobody has placed.
+    // A pod without placement.
     let mut plain = linux("plain");
     plain["spec"]["nodeSelector"] = Value::Null;
     dry_run(&namespace, &plain).await?;
@@ -95,7 +95,7 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
     workload["spec"]["replicas"] = json!(0);
     workload["metadata"]["name"] = json!("w");
     create(&namespace, &workload).await?;
-    ensure!(calls(admin).await? == before + 2, "a Windows template is asked about at both endpoints");
+    ensure!(calls(admin).await? == before + 2, "both endpoints are called for a Windows template");
     wait_for("its ReplicaSet", DEADLINE, async || {
         let all = plane.kubectl(&["get", "replicasets", "-n", &namespace.name, "-o", "name"]).await?;
         ensure!(all.contains("/w-"), "{all}");
@@ -110,9 +110,9 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
     registration.value("admission.skipSettledLinux=false").register(&plane.client()).await?;
     wait_for("the API server to call about explicitly Linux pods", DEADLINE, async || {
         let before = calls(admin).await?;
-        dry_run(&namespace, &linux("asked")).await?;
-        let asked = calls(admin).await? - before;
-        ensure!(asked == 2, "{asked} calls");
+        dry_run(&namespace, &linux("called")).await?;
+        let count = calls(admin).await? - before;
+        ensure!(count == 2, "{count} calls");
         Ok(())
     })
     .await?;

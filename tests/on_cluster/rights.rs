@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::audit::{AuditLog, ensure_conditional};
 use crate::missed::with_findings;
-use crate::shared::{DEADLINE, create, pod, wait_until_asked};
+use crate::shared::{DEADLINE, create, pod, wait_until_mullion_is_called};
 use crate::withdraw::withdraw;
 
-/// Who is given rights.
+/// A user or group with rights.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
     User(&'a str),
@@ -40,7 +40,7 @@ type Given = (Option<String>, Value);
 /// Certificates are provided by another tool: neither `--webhook-service` nor `--tls-secret`.
 const WITHOUT_CERTIFICATES: &str = "certificates.mode=CertManager";
 
-/// What the chart binds a program's account to, for Mullion in `namespace`.
+/// The rights to which the chart binds a program's account, for Mullion in `namespace`.
 fn chart(program: &str, namespace: &str, probe_namespace: &str, values: &[&str]) -> Result<Vec<Given>> {
     // Rendered for other namespaces: the chart cannot be installed in `default`, where some trials have Mullion.
     let (home, probed) = ("rights-of-mullion", "rights-of-probe");
@@ -54,7 +54,7 @@ fn chart(program: &str, namespace: &str, probe_namespace: &str, values: &[&str])
     Ok(rules.into_iter().map(|(name, rule)| (name.map(of_trial), rule)).collect())
 }
 
-/// What the documentation adds for a withdrawal by hand, which is not told its namespace.
+/// The rights that the documentation adds for a withdrawal by hand, without a namespace argument.
 fn to_find_controllers() -> [Given; 2] {
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
         "resourceNames": ["mullion-controller"], "verbs": ["list"]});
@@ -94,7 +94,7 @@ pub async fn of_webhook_with_tls_secret(plane: &ControlPlane, namespace: &str, s
     give(plane, "webhook", subject, &chart("webhook", namespace, "", &[])?).await
 }
 
-/// Those of a webhook that may not read what is kept.
+/// Those of a webhook that may not read `mullion-state`.
 pub async fn of_blind_webhook(plane: &ControlPlane, subject: Subject<'_>) -> Result<()> {
     let mut given = chart("webhook", "", "", &[WITHOUT_CERTIFICATES])?;
     given.retain(|(namespace, _)| namespace.is_none());
@@ -126,7 +126,7 @@ async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: 
     }
     let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
     plane.kubectl_with_input(&["apply", "-f", "-"], &text.join("\n")).await?;
-    // The authorizer hears of them through watches.
+    // The authorizer learns of them through watches.
     for right in rights_of(program, given) {
         wait_for(&format!("{} to have {right:?}", subject.name()), DEADLINE, || may(plane, subject, &right)).await?;
     }
@@ -138,11 +138,11 @@ async fn may(plane: &ControlPlane, subject: Subject<'_>, right: &Right) -> Resul
         Subject::User(user) => (user, Vec::new()),
         Subject::Group(group) => ("anybody", vec![group]),
     };
-    let asked = json!({"metadata": {}, "spec": {"user": user, "groups": groups, "resourceAttributes": {
+    let review = json!({"metadata": {}, "spec": {"user": user, "groups": groups, "resourceAttributes": {
         "group": right.group, "resource": right.resource, "verb": right.verb, "namespace": right.namespace,
         "name": right.name}}});
     let api: Api<SubjectAccessReview> = Api::all(plane.client());
-    let answer = api.create(&PostParams::default(), &serde_json::from_value(asked)?).await?;
+    let answer = api.create(&PostParams::default(), &serde_json::from_value(review)?).await?;
     ensure!(answer.status.as_ref().is_some_and(|status| status.allowed), "{:?}", answer.status);
     Ok(())
 }
@@ -190,7 +190,7 @@ fn rights_of(program: &str, given: &[Given]) -> BTreeSet<Right> {
 
 const GROUP: &str = "mullion-under-test";
 
-/// What only other trials need: programs with the same rights, which work where something is old or goes wrong.
+/// The rights that only other trials need, in which something is old or fails.
 const RARE: [(&str, &str, &str); 5] = [
     // Where lists are not streamed.
     ("controller", "list", ""),
@@ -213,7 +213,7 @@ impl Right {
         })
     }
 
-    /// Whether it is what that request, a line of the audit log, takes.
+    /// Whether that request, a line of the audit log, needs it.
     fn covers(&self, request: &Value) -> bool {
         let object = &request["objectRef"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -226,7 +226,7 @@ impl Right {
     }
 }
 
-/// A control plane that writes down what the programs ask for.
+/// A control plane with an audit log of the programs' requests.
 pub struct Audited {
     plane: ControlPlane,
     log: AuditLog,
@@ -268,8 +268,8 @@ impl Audited {
     }
 }
 
-/// Controller and webhook with everything on, then a withdrawal: all that they do, the API server lets them do, each right is
-/// needed, and whatever they change they change as they read it.
+/// Controller and webhook with all features, then a withdrawal: the API server allows all their requests, each right is
+/// needed, and every change is conditional on the version that was read.
 pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result<()> {
     let plane = &audited.plane;
     let (home, team) = (plane.namespace("mullion").await?, plane.namespace("team").await?);
@@ -296,9 +296,8 @@ pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result
     // Without a bundle: the controller fills it in.
     let registration = WebhookRegistration::new(&format!("https://{bind}"), "").only_namespace(&team);
     registration.register(&plane.client()).await?;
-    wait_until_asked(&team).await?;
-    // What is there already changes: a class gets another toleration, and Secrets break, at last such that they cannot be
-    // patched.
+    wait_until_mullion_is_called(&team).await?;
+    // Existing objects change: a class gets another toleration, and Secrets break, the last one so that it cannot be patched.
     wait_for("a RuntimeClass", DEADLINE, || plane.kubectl(&["get", "runtimeclass", "mullion-windows-ltsc2022"]))
         .await?;
     plane.create_node(&NodeSpec::windows("tainted", "10.0.20348.2655").taint("sku=windows:NoSchedule")).await?;
@@ -338,8 +337,8 @@ pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result
     }
     // "forbid" is RBAC's word; quotas and webhooks reject with other messages.
     let of_rbac = |request: &Value| request["annotations"]["authorization.k8s.io/decision"] == "forbid";
-    let refused: Vec<_> = audited.requests()?.into_iter().filter(of_rbac).collect();
-    ensure!(refused.is_empty(), "{refused:?}");
+    let forbidden: Vec<_> = audited.requests()?.into_iter().filter(of_rbac).collect();
+    ensure!(forbidden.is_empty(), "{forbidden:?}");
 
     of_withdraw(plane, &home.name, Subject::User("withdraw")).await?;
     let kubeconfig = plane.kubeconfig_for("withdraw", &[GROUP])?.to_string_lossy().into_owned();

@@ -12,12 +12,12 @@ use mullion_cluster::{
     ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port,
     wait_for, wait_until_called, wait_until_denied,
 };
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::cluster::ClusterSnapshot;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Waits end here. Nothing takes nearly as long on an idle machine; a busy one is no fault of what is waited for.
+/// The limit of waits. Nothing takes nearly as long on an idle machine, and the tests must also pass on a busy one.
 pub const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Namespaces with this label are the shared Mullion's.
@@ -26,7 +26,7 @@ pub const LABEL: (&str, &str) = ("mullion-test", "shared");
 pub const LINUX_NODES: [&str; 2] = ["linux-1", "linux-2"];
 pub const WINDOWS_NODES: [&str; 3] = ["win2019", "win2022", "win2025"];
 
-/// A control plane with five nodes, and Mullion at work on it.
+/// A control plane with five nodes and a running Mullion.
 pub struct Shared {
     pub plane: ControlPlane,
     webhook: MullionProcess,
@@ -82,7 +82,7 @@ pub async fn admin_get(port: u16, path: &str) -> Result<(u16, String)> {
     Ok((status, body.to_owned()))
 }
 
-/// Under the shared Mullion, namespaces whose names begin so ask for nodes of an image's own build.
+/// The prefix of namespaces of the shared Mullion in which pods need nodes of their image's own build.
 pub const EXACT: &str = "exact";
 
 /// A directory with the shipped default policies, and one more for namespaces of [`EXACT`].
@@ -129,7 +129,7 @@ impl Shared {
         let shared = Self { plane, webhook, controller };
         shared.nodes_are_tainted().await?;
         let namespace = shared.namespace("probe").await?;
-        wait_until_asked(&namespace).await?;
+        wait_until_mullion_is_called(&namespace).await?;
         wait_until_denied(&namespace, DEADLINE).await?;
         Ok(shared)
     }
@@ -166,7 +166,7 @@ impl Shared {
             items.extend(found);
         }
         let dump = json!({"kind": "List", "apiVersion": "v1", "items": items});
-        mullion_snapshot::dump::from_text("the cluster", &serde_json::to_vec(&dump)?).map_err(|why| anyhow!("{why}"))
+        mullion_snapshot::from_text("the cluster", &serde_json::to_vec(&dump)?).map_err(|why| anyhow!("{why}"))
     }
 
     /// A namespace whose pods Mullion sees.
@@ -175,8 +175,8 @@ impl Shared {
     }
 }
 
-/// Waits until the API server asks Mullion about pods of the namespace.
-pub async fn wait_until_asked(namespace: &TestNamespace) -> Result<()> {
+/// Waits until the API server calls Mullion for pods of the namespace.
+pub async fn wait_until_mullion_is_called(namespace: &TestNamespace) -> Result<()> {
     let probe: Pod = serde_json::from_value(json!({
         "metadata": {"name": "probe"},
         "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]},
@@ -217,7 +217,7 @@ async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -
         .with_context(|| format!("{method} {path}"))
 }
 
-/// Creates an object; the error has the server's own words.
+/// Creates an object; the error contains the server's message.
 pub async fn create(namespace: &TestNamespace, object: &Value) -> Result<Value> {
     let kind = object["kind"].as_str().context("an object with a kind")?;
     send(&namespace.client, "POST", &path(namespace, kind), Some(object)).await
@@ -254,7 +254,7 @@ pub async fn ask_at(
     }
 }
 
-/// What the server would store of a pod to whose ephemeral containers some are added.
+/// The pod that the server would store after ephemeral containers are added.
 pub async fn dry_run_ephemeral(namespace: &TestNamespace, pod: &Value) -> Result<Value> {
     let name = pod["metadata"]["name"].as_str().context("a name")?;
     let path = format!("{}/{name}/ephemeralcontainers?dryRun=All", path(namespace, "Pod"));
@@ -277,7 +277,7 @@ async fn list(client: &Client, path: &str) -> Result<Vec<Value>> {
     Ok(send(client, "GET", path, None).await?["items"].as_array().cloned().unwrap_or_default())
 }
 
-/// The namespace's pods that are not on their way out.
+/// The namespace's pods that are not in deletion.
 pub async fn pods(namespace: &TestNamespace) -> Result<Vec<Value>> {
     let mut pods = list(&namespace.client, &path(namespace, "Pod")).await?;
     pods.retain(|pod| pod["metadata"].get("deletionTimestamp").is_none());
@@ -303,13 +303,13 @@ pub async fn bound(namespace: &TestNamespace, count: usize) -> Result<Vec<String
     .await
 }
 
-/// A pod that no service account token makes different each time.
+/// A pod without a service account token, which would differ each time.
 pub fn pod(name: &str, mut spec: Value) -> Value {
     spec["automountServiceAccountToken"] = json!(false);
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 }
 
-/// A Deployment, DaemonSet or Job around one container, which has the memory limit that Windows asks for.
+/// A Deployment, DaemonSet or Job around one container, which has the memory limit that Windows containers need.
 pub fn workload(kind: &str, name: &str, image: &str) -> Value {
     let container = json!({"name": "c", "image": image, "resources": {"limits": {"memory": "512Mi"}}});
     let template = json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}});

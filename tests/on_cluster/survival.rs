@@ -8,13 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use mullion::cluster::live::Live;
-use mullion::cluster::state::follow::follow as follow_state;
-use mullion::cluster::watch::client_with;
-use mullion::controller::leader::Leading;
-use mullion::controller::metrics::Metrics;
+use mullion::cluster::state::follow as follow_state;
+use mullion::cluster::{LiveSnapshot, client_with};
+use mullion::controller::{ControllerMetrics, LeaderContext};
 use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, Seen, free_port, wait_for};
-use mullion_policy::policy_set::PolicySet;
+use mullion_policy::PolicySet;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -96,11 +94,12 @@ pub async fn every_network_failure(plane: &ControlPlane) -> Result<()> {
     let (_policies, follow) = watch::channel(Arc::new(PolicySet::default()));
     let (say_ready, mut ready) = watch::channel(false);
     let stop = CancellationToken::new();
-    let leading = Leading::new(client.clone(), "default", follow, Metrics::new(), say_ready, stop.clone()).await;
+    let leading =
+        LeaderContext::new(client.clone(), "default", follow, ControllerMetrics::new(), say_ready, stop.clone()).await;
     let controller = tokio::spawn(leading.run(std::future::pending()));
     // What the webhook knows comes the same way.
     let state = follow_state(client.clone(), "default", true);
-    let live = Live::start(client, state.state.clone());
+    let live = LiveSnapshot::start(client, state.state.clone());
     tokio::time::timeout(DEADLINE, ready.wait_for(|ready| *ready)).await.context("the controller gets ready")??;
     let mut names = Vec::new();
     let mut arrives = async |why: &str| {

@@ -13,14 +13,12 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, free_port, wait_for};
 use serde_json::{Value, json};
 
-use crate::rights::{
-    Subject, {self},
-};
+use crate::rights::{self, Subject};
 use crate::shared::DEADLINE;
 
 const MANY: usize = 300;
 
-/// What one run said and how it ended.
+/// The output and the exit code of one run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -76,7 +74,7 @@ async fn fleet(plane: &ControlPlane) -> Result<BTreeMap<String, Value>> {
                 "{}",
                 node["metadata"]
             );
-            // How long a kubelet may keep what it has read: the controller manager writes it anew as the cluster grows.
+            // The time to live of a kubelet's cache: the controller manager writes it again as the cluster grows.
             node["metadata"]["annotations"]
                 .as_object_mut()
                 .context("no object")?
@@ -139,7 +137,7 @@ async fn wait_for_labels(plane: &ControlPlane, count: usize) -> Result<()> {
     .await
 }
 
-/// Beside a running controller, every node is left as it was found, twice; nothing is put back until that is undone.
+/// Beside a running controller, every node is restored, twice; nothing is added again until the withdrawal is undone.
 pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> Result<()> {
     let build = "node.kubernetes.io/windows-build";
     let mut specs = vec![
@@ -160,7 +158,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     let (process, port) = controller(plane).await?;
     wait_for_labels(plane, MANY + 4).await?;
 
-    // One that comes to stand behind ours.
+    // A taint that another tool adds behind ours.
     let nodes: Api<Node> = Api::all(plane.client());
     let mut taints = serde_json::to_value(nodes.get("dtaints").await?)?["spec"]["taints"].take();
     let late = json!({"key": "late", "value": "x", "effect": "NoSchedule"});
@@ -186,7 +184,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     let classes: Api<RuntimeClass> = Api::all(plane.client());
     ensure!(classes.list(&ListParams::default()).await?.items.is_empty(), "RuntimeClasses are left");
 
-    // The controller runs on and does nothing: not for a new node, nor for one that changes.
+    // The controller keeps running and does nothing, neither for a new node nor for one that changes.
     wait_for("the controller to say that it is withdrawn", DEADLINE, async || {
         let condition =
             plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.data.conditions}"]).await?;
@@ -197,7 +195,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
         if stands { Ok(()) } else { bail!("{condition}") }
     })
     .await?;
-    ensure!(metric(port, "mullion_withdrawn ").await? == 1, "the metric says otherwise");
+    ensure!(metric(port, "mullion_withdrawn ").await? == 1, "the metric differs");
     let patched = metric(port, "mullion_node_patches_total{outcome=\"done\"} ").await?;
     plane.create_node(&NodeSpec::windows("dnew", "10.0.20348.2655")).await?;
     plane.kubectl(&["label", "node", "dplain", "team=b", "--overwrite"]).await?;
@@ -206,7 +204,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     ensure!(ran.of("controller")[0]["controller"] == "stopped", "{ran:?}");
     ensure!(metric(port, "mullion_node_patches_total{outcome=\"done\"} ").await? == patched, "it patched on");
 
-    // One that takes over now reads first that it must not.
+    // A controller that takes over now reads first that Mullion is withdrawn.
     process.stop().await?;
     let (process, port) = controller(plane).await?;
     wait_for("the new controller to lead, withdrawn", DEADLINE, async || {
@@ -220,10 +218,10 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     let ran = withdraw(&rights, &["--undo"]).await?;
     ensure!(ran.code == Some(0) && ran.of("controller")[0]["controller"] == "resumed", "{ran:?}");
     wait_for_labels(plane, MANY + 5).await?;
-    ensure!(metric(port, "mullion_withdrawn ").await? == 0, "the metric says otherwise");
+    ensure!(metric(port, "mullion_withdrawn ").await? == 0, "the metric differs");
     let ran = withdraw(&rights, &[]).await?;
     ensure!(ran.code == Some(0) && ran.summary()["cleaned"] == MANY + 5, "{ran:?}");
-    // As uninstalling does it.
+    // As `helm uninstall` runs it.
     plane.kubectl(&["delete", "configmap", "mullion-state"]).await?;
     wait_for_labels(plane, MANY + 5).await?;
     let ran = withdraw(&rights, &[]).await?;
@@ -232,7 +230,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     Ok(())
 }
 
-/// Classes that a pod or a template names stay, with who it is; those of others are nobody's business.
+/// Classes that a pod or a template names stay, and the output names it; third-party classes are not touched.
 pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("withdraw").await?;
     let classes: Api<RuntimeClass> = Api::all(plane.client());
@@ -278,7 +276,7 @@ pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<
         ensure!(by("dpod") == Some(format!("[\"Pod {}/runs\"]", namespace.name)), "{ran:?}");
         ensure!(by("dtemplate") == Some(format!("[\"Deployment {}/web\"]", namespace.name)), "{ran:?}");
     }
-    // Who named them is gone, and the next run finishes.
+    // The pod and the template that named them are gone, and the next run finishes.
     plane.kubectl(&["-n", &namespace.name, "delete", "deployment,cronjob", "--all"]).await?;
     pods.delete("runs", &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await?;
     let ran = withdraw(&rights, &[]).await?;
@@ -286,7 +284,7 @@ pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<
     Ok(())
 }
 
-/// A node cannot have a taint of others taken off by calling it Mullion's; what stays is named, with what to do.
+/// A node cannot get a third-party taint removed by recording it as Mullion's; the output names what stays, and what to do.
 pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlane) -> Result<()> {
     let owned = |taint: &str| format!("{{\"labels\":{{\"team\":\"a\"}},\"taint\":{taint}}}");
     let vault = owned(r#"{"key":"dedicated","value":"vault","effect":"NoSchedule"}"#);
@@ -319,7 +317,7 @@ pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlan
     );
     ensure!(differences(&before, &fleet(plane).await?).is_empty(), "something was taken off");
 
-    // The policy that had the other taint says whose it is.
+    // The policy with the other taint shows that it is Mullion's.
     let policies = tempfile::tempdir()?;
     let policy = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
         spec: {taint: {key: example.com/platform, value: nt, effect: NoSchedule}}\n";

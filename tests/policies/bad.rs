@@ -1,18 +1,18 @@
-//! Files that cannot be used, and what `mullion policy check` prints about them: every folder of `tests/policies/bad`, and
-//! what no folder can hold, beside a text that a person has read. `UPDATE_DOCS=1` writes the texts again.
+//! Malformed files, and the output of `mullion policy check` about them: every folder of `tests/policies/bad`, and files that
+//! no repository can contain, beside a text that a person has read. `UPDATE_DOCS=1` writes the texts again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mullion::cli::io_handles::Io;
-use mullion::cli::outcome::Outcome;
-use mullion::cli::policy::check::{Check, FailOn, Format, run};
+use mullion::cli::policy::{FailOnProblem, PolicyCheckArgs, ProblemsFormat, run};
+use mullion::cli::{Io, Outcome};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/policies/bad");
 
-/// What is printed about `path`, which it calls `bad`, and the exit code.
+/// The output about `path`, which it calls `bad`, and the exit code.
 fn printed(path: &Path) -> (String, Outcome) {
-    let args = Check { paths: vec![path.to_owned()], output: Format::Text, fail_on: FailOn::Problem };
+    let args =
+        PolicyCheckArgs { paths: vec![path.to_owned()], output: ProblemsFormat::Text, fail_on: FailOnProblem::Problem };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut io = Io { stdin: &mut std::io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
     let outcome = run(&args, &mut io).unwrap();
@@ -21,7 +21,7 @@ fn printed(path: &Path) -> (String, Outcome) {
     (text.replace(path.to_str().unwrap(), "bad"), outcome)
 }
 
-/// Why the text beside `name` is not what is printed about `path` now.
+/// The difference between the text beside `name` and the output about `path`.
 fn complaint(name: &str, path: &Path) -> Option<String> {
     let (text, outcome) = printed(path);
     if outcome != Outcome::Unreadable {
@@ -51,7 +51,7 @@ fn files_that_people_write() {
     let mut folders: Vec<_> = folders.collect();
     folders.sort();
     assert!(folders.len() >= 18, "{folders:?}");
-    // Each file alone has something wrong, too; but for those that are wrong only together.
+    // Each file alone is also invalid, except those that are invalid only together.
     for folder in &folders {
         let together = ["equal-priority", "one-file-twice", "only-one"].iter().any(|name| folder.ends_with(name));
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -71,7 +71,7 @@ fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn files_that_no_repository_keeps() {
+fn files_that_no_repository_can_contain() {
     let bad = policy("a", "  mode: Audit\n  mod: Enforce\n");
     let many = |count: usize| -> String {
         (0..count).map(|at| policy(&format!("p{at}"), &format!("  priority: {at}\n"))).collect::<Vec<_>>().join("---\n")
@@ -104,7 +104,7 @@ fn files_that_no_repository_keeps() {
 }
 
 #[test]
-fn what_is_no_file() {
+fn paths_that_are_not_regular_files() {
     let root = tempfile::tempdir().unwrap();
     let folder = |name: &str| {
         let folder = root.path().join(name);
@@ -137,7 +137,7 @@ fn what_is_no_file() {
         let secret = unreadable.1.join("secret.yaml");
         fs::write(&secret, policy("secret", "  mode: Audit\n")).unwrap();
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
-        // root reads it all the same.
+        // root can read it.
         if fs::read(&secret).is_err() {
             cases.push(unreadable);
         }

@@ -7,11 +7,8 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response, header};
-use mullion::registry::credentials::Credentials;
-use mullion::registry::lookup::Registries;
-use mullion::registry::outcome::{LookupError, RegistryOutcome};
-use mullion_engine::model::image::platform::Platforms;
-use mullion_engine::model::image::reference::ImageRef;
+use mullion::registry::{Credentials, LookupError, RegistryClient, RegistryOutcome};
+use mullion_engine::model::image::{ImageRef, Platforms};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -148,7 +145,7 @@ async fn silence_ends_by_the_timeout_and_by_the_deadline() {
     let server = Scripted::raw(None).await;
     let mut settings = settings(&[&server.host()]);
     settings.timeout = Duration::from_secs(1);
-    let registries = Registries::new(settings).unwrap();
+    let registries = RegistryClient::new(settings).unwrap();
     let (first, second) = (format!("{}/a:1", server.host()), format!("{}/a:2", server.host()));
     let anonymous = Credentials::anonymous();
     let now = Instant::now();
@@ -168,7 +165,7 @@ async fn silence_ends_by_the_timeout_and_by_the_deadline() {
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn no_server_listens() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -377,7 +374,7 @@ async fn a_digest_is_requested_once() {
     .await;
     let mut settings = settings(&[&server.host()]);
     settings.tag_lifetime = Duration::ZERO;
-    let registries = Registries::new(settings).unwrap();
+    let registries = RegistryClient::new(settings).unwrap();
     let expected = ["windows/amd64:10.0.20348.1"];
     for image in ["a:1", "a:1", &format!("a@{tag_digest}"), &format!("a:2@{tag_digest}"), "a:1"] {
         assert_eq!(shown(&ask(&registries, &format!("{}/{image}", server.host())).await.unwrap()), expected);

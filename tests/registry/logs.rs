@@ -2,8 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mullion::registry::credentials::Credentials;
-use mullion::registry::outcome::LookupError;
+use mullion::registry::{Credentials, LookupError};
 
 use crate::real::{PASSWORD, basic, local, token};
 use crate::support::{ask_as, log, login, registries};

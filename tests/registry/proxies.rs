@@ -4,7 +4,7 @@ use std::process::Command;
 
 use axum::body::Body;
 use axum::http::{Response, header};
-use mullion::registry::lookup::Registries;
+use mullion::registry::RegistryClient;
 use mullion_cluster::ServingCert;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -26,7 +26,7 @@ async fn child() {
     let plain = std::env::var(PLAIN).unwrap_or_default();
     let mut settings = settings(&[&plain]);
     settings.ca_files.extend(std::env::var_os(AUTHORITIES).map(Into::into));
-    let answer = ask(&Registries::new(settings).unwrap(), &std::env::var(IMAGE).unwrap()).await;
+    let answer = ask(&RegistryClient::new(settings).unwrap(), &std::env::var(IMAGE).unwrap()).await;
     assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
 }
 

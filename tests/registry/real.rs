@@ -9,12 +9,9 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use mullion::registry::credentials::Credentials;
-use mullion::registry::lookup::Registries;
-use mullion::registry::outcome::{LookupError, RegistryOutcome};
+use mullion::registry::{Credentials, LookupError, RegistryClient, RegistryOutcome};
 use mullion_cluster::ServingCert;
-use mullion_engine::model::image::platform::Platforms;
-use mullion_engine::model::image::reference::ImageRef;
+use mullion_engine::model::image::{ImageRef, Platforms};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -145,7 +142,7 @@ async fn a_tag_that_moves_is_looked_up_after_its_lifetime() {
     registry.push("a:1", LTSC2019);
     let mut settings = settings(&[&registry.host()]);
     settings.tag_lifetime = Duration::ZERO;
-    let registries = Registries::new(settings).unwrap();
+    let registries = RegistryClient::new(settings).unwrap();
     let image = format!("{}/a:1", registry.host());
     for expected in [LTSC2019, LTSC2019, LTSC2022] {
         registry.push("a:1", expected);
@@ -181,7 +178,7 @@ async fn tls_with_an_authority_of_the_settings() {
     assert!(unreachable(&strange).contains("UnknownIssuer"), "{strange:?}");
     let mut trusting = settings(&[]);
     trusting.ca_files.push(file("ca.crt"));
-    let platforms = ask(&Registries::new(trusting).unwrap(), &image).await.unwrap();
+    let platforms = ask(&RegistryClient::new(trusting).unwrap(), &image).await.unwrap();
     assert!(!platforms.index);
     // Listed for plain HTTP by mistake: the registry responds that the request is not TLS.
     assert!(ask(&registries(&[&registry.host()]), &image).await.is_err());
@@ -189,7 +186,7 @@ async fn tls_with_an_authority_of_the_settings() {
     for wrong in [file("none.crt"), file("tls.key")] {
         let mut settings = settings(&[]);
         settings.ca_files.push(wrong.clone());
-        let error = Registries::new(settings).unwrap_err().to_string();
+        let error = RegistryClient::new(settings).unwrap_err().to_string();
         assert!(error.contains(wrong.to_str().unwrap()) && error.contains("PEM"), "{error}");
     }
 }

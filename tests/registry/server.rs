@@ -1,8 +1,6 @@
 //! CNCF's registry as a process, and crane to fill it.
 
-use std::fs::{
-    File, {self},
-};
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};

@@ -4,12 +4,8 @@ use std::io;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use mullion::registry::credentials::Credentials;
-use mullion::registry::lookup::Registries;
-use mullion::registry::outcome::{LookupError, RegistryOutcome};
-use mullion::registry::settings::RegistrySettings;
-use mullion_engine::model::image::platform::Platforms;
-use mullion_engine::model::image::reference::ImageRef;
+use mullion::registry::{Credentials, LookupError, RegistryClient, RegistryOutcome, RegistrySettings};
+use mullion_engine::model::image::{ImageRef, Platforms};
 use serde_json::json;
 use tokio::time::Instant;
 use tracing_subscriber::filter::LevelFilter;
@@ -59,8 +55,8 @@ pub fn settings(plain_http: &[&str]) -> RegistrySettings {
     }
 }
 
-pub fn registries(plain_http: &[&str]) -> Registries {
-    Registries::new(settings(plain_http)).unwrap()
+pub fn registries(plain_http: &[&str]) -> RegistryClient {
+    RegistryClient::new(settings(plain_http)).unwrap()
 }
 
 pub fn login(registry: &str, user: &str, password: &str) -> Credentials {
@@ -68,21 +64,21 @@ pub fn login(registry: &str, user: &str, password: &str) -> Credentials {
     Credentials::from_dockerconfigjson(config.to_string().as_bytes()).unwrap()
 }
 
-pub async fn ask(registries: &Registries, image: &str) -> Answer {
+pub async fn ask(registries: &RegistryClient, image: &str) -> Answer {
     ask_as(registries, image, &Credentials::anonymous()).await
 }
 
-pub async fn ask_as(registries: &Registries, image: &str, credentials: &Credentials) -> Answer {
+pub async fn ask_as(registries: &RegistryClient, image: &str, credentials: &Credentials) -> Answer {
     registries.resolve(&ImageRef::parse(image).unwrap(), credentials, Instant::now() + PATIENCE).await
 }
 
-pub fn counted(registries: &Registries, outcome: RegistryOutcome) -> u64 {
+pub fn counted(registries: &RegistryClient, outcome: RegistryOutcome) -> u64 {
     registries.outcomes()[outcome as usize].1
 }
 
 /// `os/architecture os.version`, one word for each entry.
 pub fn shown(platforms: &Platforms) -> Vec<String> {
-    let one = |platform: &mullion_engine::model::image::platform::Platform| {
+    let one = |platform: &mullion_engine::model::image::Platform| {
         let version = platform.os_version.as_deref().map(|version| format!(":{version}")).unwrap_or_default();
         format!("{}/{}{version}", platform.os, platform.architecture)
     };

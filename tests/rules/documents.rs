@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use mullion::report::rule_page::{action_name, page};
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_engine::rules::rule::Rule;
+use mullion::report::{action_name, page};
+use mullion_engine::rules::{Rule, catalogue};
 
 use crate::{Checked, all, golden};
 

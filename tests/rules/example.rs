@@ -1,12 +1,10 @@
 //! Each page's `Example` triggers its rule and no other; the manifest below `Use instead` has no finding.
 
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::rule::Rule;
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::Rule;
 
 use crate::page::fences;
-use crate::run::{
-    Beside, text, {self},
-};
+use crate::run::{self, Beside, text};
 use crate::{Checked, all};
 
 pub fn check(rule: &Rule) -> Checked {

@@ -8,14 +8,11 @@
 use std::fmt::Write;
 use std::fs;
 
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::catalogue::find;
-use mullion_engine::rules::rule::Rule;
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::{Rule, find};
 
 use crate::example::{default_policies, sentences};
-use crate::run::{
-    Beside, Judged, text, {self},
-};
+use crate::run::{self, Beside, Judged, text};
 use crate::{Checked, all, golden};
 
 const MADE: [&str; 2] = ["findings.txt", "fixed.yaml"];

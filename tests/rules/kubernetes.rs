@@ -7,14 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use mullion_engine::rules::catalogue::{catalogue, find};
-use mullion_engine::rules::rule::Rule;
+use mullion_engine::rules::{Rule, catalogue, find};
 use serde_json::{Value, json};
 
 use crate::example::{default_policies, sentences};
-use crate::run::{
-    Beside, {self},
-};
+use crate::run::{self, Beside};
 use crate::{Checked, all};
 
 const TABLE: &str = include_str!("kubernetes.tsv");

@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mullion_engine::rules::catalogue::catalogue;
+use mullion_engine::rules::catalogue;
 
 /// The result of a check: its complaints, one line each.
 type Checked = Result<(), String>;

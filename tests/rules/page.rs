@@ -1,7 +1,6 @@
 //! The texts under `crates/engine/src/rules/pages/`: their headings, and what stands below them.
 
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_engine::rules::rule::Rule;
+use mullion_engine::rules::{Rule, catalogue};
 
 use crate::{Checked, all, golden};
 

@@ -3,11 +3,8 @@
 use std::fs;
 
 use clap::Parser;
-use mullion::cli::command_line::{Cli, Command};
-use mullion::cli::io_handles::Io;
-use mullion::cli::outcome::Outcome;
-use mullion::cli::{check, mutate};
-use mullion_engine::model::settings::rule_actions::Action;
+use mullion::cli::{Cli, Command, Io, Outcome, check, mutate};
+use mullion_engine::model::settings::Action;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -90,7 +87,7 @@ pub fn check(input: &str, beside: &Beside) -> Result<Vec<Judged>, String> {
         let record: Value = serde_json::from_str(line).unwrap();
         match text(&record, "type") {
             "finding" => current.findings.push(record),
-            "subject" => {
+            "workload" => {
                 let object = &record["object"];
                 let [kind, namespace, name] = ["kind", "namespace", "name"].map(|key| text(object, key));
                 current.name = format!("{kind} {namespace}/{name}");

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::schema::json;
-use mullion_policy::schema::kinds::KINDS;
-use mullion_policy::schema::types::{API_VERSION, Shape};
+use mullion_policy::PolicySet;
+use mullion_policy::schema::json::{render_kind_schema, render_policy_schema};
+use mullion_policy::schema::{API_VERSION, KINDS, ValueShape};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -19,16 +18,16 @@ const BEYOND_A_SCHEMA: [(&str, &str); 8] = [
     ("is newer than the release itself", "a comparison of two keys"),
     ("longer than a year", "a comparison of numbers"),
     ("is not a Windows build", "a number beyond 32 bits"),
-    ("it is no version", "a number beyond 32 bits"),
+    ("it is not a version", "a number beyond 32 bits"),
     ("a domain that has a dot, with host:port", "hosts that no registry can have"),
-    ("what stands before the `/` is no domain name", "a domain of more than 253 characters"),
+    ("the part before the `/` is not a domain name", "a domain of more than 253 characters"),
     ("takes a whole number", "a number beyond 64 bits"),
-    ("no taint has the key", "a domain of more than 253 characters"),
+    ("is not a valid taint key", "a domain of more than 253 characters"),
 ];
 
-static POLICIES: LazyLock<Validator> = LazyLock::new(|| validator(&json::policies()));
+static POLICIES: LazyLock<Validator> = LazyLock::new(|| validator(&render_policy_schema()));
 static BY_KIND: LazyLock<Vec<(&str, Validator)>> =
-    LazyLock::new(|| KINDS.iter().map(|(kind, _)| (*kind, validator(&json::kind(kind).unwrap()))).collect());
+    LazyLock::new(|| KINDS.iter().map(|(kind, _)| (*kind, validator(&render_kind_schema(kind).unwrap()))).collect());
 
 fn validator(schema: &str) -> Validator {
     jsonschema::draft202012::new(&serde_json::from_str(schema).unwrap()).unwrap()
@@ -110,8 +109,7 @@ fn schema_and_loader_agree_on_every_policy_of_the_repository() {
     let (mut complaints, mut good) = (Vec::new(), 0);
     for path in paths {
         let texts = yaml_of(&path);
-        let documents =
-            texts.iter().flat_map(|text| mullion_manifest::document::documents("", text)).filter_map(Result::ok);
+        let documents = texts.iter().flat_map(|text| mullion_manifest::documents("", text)).filter_map(Result::ok);
         let mut found = Vec::new();
         documents.for_each(|document| policies(&document.json, &mut found));
         for policy in &found {
@@ -151,7 +149,7 @@ fn rules_beyond_the_schema_are_still_checked() {
 
 /// A document with one key of its spec, with any value.
 fn documents() -> impl Strategy<Value = Value> {
-    let one = |kind: &'static str, spec: &'static mullion_policy::schema::types::Object| {
+    let one = |kind: &'static str, spec: &'static mullion_policy::schema::SchemaObject| {
         spec.keys.iter().map(move |key| {
             let with = move |value: Value| {
                 json!({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": {key.name: value}})
@@ -160,7 +158,7 @@ fn documents() -> impl Strategy<Value = Value> {
         })
     };
     let specs = KINDS.iter().flat_map(|(kind, object)| match object.key("spec").map(|key| &key.shape) {
-        Some(Shape::Object(spec)) => one(kind, spec).collect(),
+        Some(ValueShape::Object(spec)) => one(kind, spec).collect(),
         _ => Vec::new(),
     });
     proptest::strategy::Union::new(specs)

@@ -15,12 +15,10 @@ mod table;
 
 use std::io;
 
-use mullion::cli::io_handles::Io;
-use mullion::cli::outcome::Outcome;
-use mullion::cli::policy::schema;
-use mullion::cli::policy::schema::Schema;
-use mullion_policy::file_names::is_test_file;
-use mullion_policy::schema::json;
+use mullion::cli::policy::{PolicySchemaArgs, schema};
+use mullion::cli::{Io, Outcome};
+use mullion_policy::is_test_file;
+use mullion_policy::schema::json::{render_kind_schema, render_policy_schema, schema_kinds};
 
 /// The result of a check: its complaints, one line each.
 type Checked = Result<(), String>;
@@ -33,7 +31,7 @@ fn all(complaints: &[String]) -> Checked {
 /// The output of `mullion policy schema`.
 fn printed(kind: Option<&str>) -> String {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let args = Schema { kind: kind.map(str::to_owned) };
+    let args = PolicySchemaArgs { kind: kind.map(str::to_owned) };
     let mut io = Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
     assert_eq!(schema::run(&args, &mut io).unwrap(), Outcome::Clean);
     assert!(stderr.is_empty());
@@ -56,7 +54,7 @@ fn the_reference_is_made_from_the_table() {
 /// Every schema is valid in its dialect for strict validators, except for keywords for editors.
 #[test]
 fn each_is_a_schema_of_its_dialect() {
-    for schema in json::kinds().filter_map(json::kind).chain([json::policies()]) {
+    for schema in schema_kinds().filter_map(render_kind_schema).chain([render_policy_schema()]) {
         let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
         assert!(jsonschema::draft202012::meta::is_valid(&schema));
         jsonschema::draft202012::new(&schema).unwrap();

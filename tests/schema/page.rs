@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use mullion_policy::schema::kinds::KINDS;
-use mullion_policy::schema::test::TEST_KINDS;
-use mullion_policy::schema::types::{Key, Object, Shape, Word};
+use mullion_policy::schema::{KINDS, SchemaKey, SchemaObject, SchemaWord, TEST_KINDS, ValueShape};
 
 /// Keys that every kind has, explained once.
 const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -26,12 +24,14 @@ pub fn page() -> String {
 struct Page {
     text: String,
     /// How often an object stands in the kind at hand: one that stands in several places is no section of its own.
-    places: HashMap<*const Object, usize>,
+    places: HashMap<*const SchemaObject, usize>,
 }
 
 impl Page {
-    fn kind(&mut self, kind: &str, object: &'static Object) {
-        let Some(Shape::Word([word])) = object.key("kind").map(|key| &key.shape) else { panic!("{kind} has one word") };
+    fn kind(&mut self, kind: &str, object: &'static SchemaObject) {
+        let Some(ValueShape::Word([word])) = object.key("kind").map(|key| &key.shape) else {
+            panic!("{kind} has one word")
+        };
         self.places.clear();
         self.count(object);
         let mut links = Vec::new();
@@ -41,23 +41,23 @@ impl Page {
         keys().for_each(|key| self.key(kind, key.name, key));
     }
 
-    fn count(&mut self, object: &'static Object) {
+    fn count(&mut self, object: &'static SchemaObject) {
         *self.places.entry(std::ptr::from_ref(object)).or_default() += 1;
         for key in object.keys {
-            if let Shape::Object(below) = &key.shape {
+            if let ValueShape::Object(below) = &key.shape {
                 self.count(below);
             }
         }
     }
 
     /// Whether the keys of an object have sections of their own.
-    fn opens(&self, object: &'static Object) -> bool {
+    fn opens(&self, object: &'static SchemaObject) -> bool {
         self.places.get(&std::ptr::from_ref(object)) == Some(&1)
     }
 
-    fn links(&self, kind: &str, path: &str, key: &'static Key, links: &mut Vec<String>) {
+    fn links(&self, kind: &str, path: &str, key: &'static SchemaKey, links: &mut Vec<String>) {
         match &key.shape {
-            Shape::Object(object) if self.opens(object) => {
+            ValueShape::Object(object) if self.opens(object) => {
                 object.keys.iter().for_each(|key| self.links(kind, &format!("{path}.{}", key.name), key, links));
             }
             _ => {
@@ -68,8 +68,8 @@ impl Page {
         }
     }
 
-    fn key(&mut self, kind: &str, path: &str, key: &'static Key) {
-        let Key { doc, shape, example, .. } = key;
+    fn key(&mut self, kind: &str, path: &str, key: &'static SchemaKey) {
+        let SchemaKey { doc, shape, example, .. } = key;
         let layers = key.layers();
         write!(self.text, "\n### {kind}: `{path}`\n\n{doc}\n\n").unwrap();
         let mut facts = vec![("Takes", takes(shape))];
@@ -83,20 +83,20 @@ impl Page {
         }
         match shape {
             // Of the key that all have, each kind's table has its own word only.
-            Shape::Word([_]) if path == "kind" => {
+            ValueShape::Word([_]) if path == "kind" => {
                 let kinds = KINDS.iter().chain(&TEST_KINDS).filter_map(|(_, object)| object.key("kind"));
-                self.words(kinds.flat_map(|key| if let Shape::Word(words) = key.shape { words } else { &[] }));
+                self.words(kinds.flat_map(|key| if let ValueShape::Word(words) = key.shape { words } else { &[] }));
             }
-            Shape::Word(words) | Shape::List(Shape::Word(words)) => self.words(words.iter()),
-            Shape::List(Shape::Object(object)) => self.entries("Each entry", object),
-            Shape::Short(_, object) => self.entries("The map", object),
-            Shape::Object(object) if !self.opens(object) => self.entries("The map", object),
+            ValueShape::Word(words) | ValueShape::List(ValueShape::Word(words)) => self.words(words.iter()),
+            ValueShape::List(ValueShape::Object(object)) => self.entries("Each entry", object),
+            ValueShape::Short(_, object) => self.entries("The map", object),
+            ValueShape::Object(object) if !self.opens(object) => self.entries("The map", object),
             _ => {}
         }
         if let Some(example) = example {
             write!(self.text, "\n```yaml\n{}\n```\n", nested(path, example)).unwrap();
         }
-        if let Shape::Object(object) = shape
+        if let ValueShape::Object(object) = shape
             && self.opens(object)
         {
             for key in object.keys {
@@ -105,37 +105,39 @@ impl Page {
         }
     }
 
-    fn words<'w>(&mut self, words: impl Iterator<Item = &'w Word>) {
+    fn words<'w>(&mut self, words: impl Iterator<Item = &'w SchemaWord>) {
         self.text.push_str("\n| Word | What it means |\n|---|---|\n");
-        for Word { word, doc } in words {
+        for SchemaWord { word, doc } in words {
             writeln!(self.text, "| `{word}` | {doc} |").unwrap();
         }
     }
 
-    fn entries(&mut self, what: &str, object: &Object) {
+    fn entries(&mut self, what: &str, object: &SchemaObject) {
         writeln!(self.text, "\n{what} has:\n").unwrap();
         self.list(object, "");
     }
 
     /// The keys of a map in a list, as a list.
-    fn list(&mut self, object: &Object, indent: &str) {
+    fn list(&mut self, object: &SchemaObject, indent: &str) {
         for key in object.keys {
             let required = if key.required { ", required" } else { "" };
             let default = key.default().map_or_else(String::new, |it| format!(" Default: {}.", default(&it)));
             let form = match &key.shape {
-                Shape::Word(_) => String::new(),
+                ValueShape::Word(_) => String::new(),
                 shape => format!(" ({}{required})", takes(shape)),
             };
             let form = if form.is_empty() && key.required { " (required)".to_owned() } else { form };
             writeln!(self.text, "{indent}- `{}`{form}: {}{default}", key.name, key.doc).unwrap();
             let below = format!("{indent}  ");
             match &key.shape {
-                Shape::Word(words) => {
-                    for Word { word, doc } in *words {
+                ValueShape::Word(words) => {
+                    for SchemaWord { word, doc } in *words {
                         writeln!(self.text, "{below}- `{word}`: {doc}").unwrap();
                     }
                 }
-                Shape::Object(object) | Shape::List(Shape::Object(object)) | Shape::Short(_, object) => {
+                ValueShape::Object(object)
+                | ValueShape::List(ValueShape::Object(object))
+                | ValueShape::Short(_, object) => {
                     self.list(object, &below);
                 }
                 _ => {}
@@ -148,18 +150,18 @@ fn default(yaml: &str) -> String {
     if yaml == "[]" { "nothing".to_owned() } else { format!("`{yaml}`") }
 }
 
-fn takes(shape: &Shape) -> String {
+fn takes(shape: &ValueShape) -> String {
     match shape {
-        Shape::Object(_) | Shape::Map => "a map".to_owned(),
-        Shape::Short(short, _) => format!("{}; or a map", takes(short)),
-        Shape::Texts(keys, values) => {
+        ValueShape::Object(_) | ValueShape::Map => "a map".to_owned(),
+        ValueShape::Short(short, _) => format!("{}; or a map", takes(short)),
+        ValueShape::Texts(keys, values) => {
             format!("a map; each key is {}, each value {}", keys.expected(), values.expected())
         }
-        Shape::List(Shape::Word(_)) => "a list of these words".to_owned(),
-        Shape::List(item) => format!("a list; each entry is {}", takes(item)),
-        Shape::Integer => "a whole number".to_owned(),
-        Shape::Word(_) => "one of these words".to_owned(),
-        Shape::Text(form) => form.expected().to_owned(),
+        ValueShape::List(ValueShape::Word(_)) => "a list of these words".to_owned(),
+        ValueShape::List(item) => format!("a list; each entry is {}", takes(item)),
+        ValueShape::Integer => "a whole number".to_owned(),
+        ValueShape::Word(_) => "one of these words".to_owned(),
+        ValueShape::Text(form) => form.expected().to_owned(),
     }
 }
 

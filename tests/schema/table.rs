@@ -1,11 +1,8 @@
 //! Each key of the table, valid and invalid: the schema and the loader agree.
 
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::model::settings::workload_settings::Settings;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::registry_policy::RegistryPolicy;
-use mullion_policy::schema::kinds::KINDS;
-use mullion_policy::schema::types::{API_VERSION, Between, Key, Object, Shape};
+use mullion_engine::model::settings::{NodeSettings, Settings};
+use mullion_policy::schema::{API_VERSION, KINDS, KeyConstraint, SchemaKey, SchemaObject, ValueShape};
+use mullion_policy::{PolicySet, RegistryPolicy};
 use serde_json::{Map, Value, json};
 
 use crate::agree::{both, disagreement};
@@ -18,7 +15,7 @@ type Put<'a> = &'a dyn Fn(Value) -> Value;
 fn schema_and_loader_agree_on_each_key() {
     let mut judged = Judged::default();
     for (kind, object) in KINDS {
-        let shape = Shape::Object(object);
+        let shape = ValueShape::Object(object);
         judged.shape(kind, &shape, &|document| document);
     }
     assert!(judged.complaints.is_empty(), "{:#?}", judged.complaints);
@@ -47,7 +44,7 @@ impl Judged {
         }
     }
 
-    fn shape(&mut self, at: &str, shape: &Shape, put: Put<'_>) {
+    fn shape(&mut self, at: &str, shape: &ValueShape, put: Put<'_>) {
         for value in values(shape) {
             self.good(at, &put(value));
         }
@@ -55,28 +52,28 @@ impl Judged {
             self.bad(at, &put(value));
         }
         match shape {
-            Shape::Object(object) => self.object(at, object, put),
-            Shape::Short(short, object) => {
+            ValueShape::Object(object) => self.object(at, object, put),
+            ValueShape::Short(short, object) => {
                 self.shape(at, short, put);
                 self.object(at, object, put);
             }
-            Shape::List(item) => self.shape(&format!("{at}[]"), item, &|value| put(json!([value]))),
-            Shape::Texts(keys, value) => {
+            ValueShape::List(item) => self.shape(&format!("{at}[]"), item, &|value| put(json!([value]))),
+            ValueShape::Texts(keys, value) => {
                 for text in texts(*keys).1 {
                     if texts(*keys).0 != ["x", "", "a b"] {
                         self.bad(at, &put(json!({*text: texts(*value).0[0]})));
                     }
                 }
-                self.shape(at, &Shape::Text(*value), &|value| put(json!({"x": value})));
+                self.shape(at, &ValueShape::Text(*value), &|value| put(json!({"x": value})));
             }
-            Shape::Word(words) => {
+            ValueShape::Word(words) => {
                 for wrong in ["", "Unknown", &words[0].word.to_uppercase(), &format!("{} ", words[0].word)] {
                     if words.iter().all(|word| word.word != wrong) {
                         self.bad(at, &put(json!(wrong)));
                     }
                 }
             }
-            Shape::Text(form) => {
+            ValueShape::Text(form) => {
                 for text in texts(*form).1 {
                     // Values that can be either are tested with generated documents.
                     if both(&put(json!(text))) != (true, true) {
@@ -84,11 +81,11 @@ impl Judged {
                     }
                 }
             }
-            Shape::Map | Shape::Integer => {}
+            ValueShape::Map | ValueShape::Integer => {}
         }
     }
 
-    fn object(&mut self, at: &str, object: &'static Object, put: Put<'_>) {
+    fn object(&mut self, at: &str, object: &'static SchemaObject, put: Put<'_>) {
         let base = required(object);
         for key in object.keys {
             let at = format!("{at}.{}", key.name);
@@ -114,26 +111,26 @@ impl Judged {
 }
 
 pub fn yaml(text: &str) -> Value {
-    mullion_manifest::document::documents("", text).remove(0).unwrap_or_else(|problem| panic!("{text}: {problem}")).json
+    mullion_manifest::documents("", text).remove(0).unwrap_or_else(|problem| panic!("{text}: {problem}")).json
 }
 
 /// A value for each key that must be there, and what the rule between keys asks for besides.
-fn required(object: &Object) -> Map<String, Value> {
+fn required(object: &SchemaObject) -> Map<String, Value> {
     let keys = object.keys.iter().filter(|key| key.required);
     let mut map: Map<_, _> = keys.map(|key| (key.name.to_owned(), values(&key.shape)[0].clone())).collect();
-    match object.rule {
-        Some(Between::LabelRequirement) => map.extend([("values".to_owned(), json!(["x"]))]),
-        Some(Between::Toleration) => map.extend([("key".to_owned(), json!("x"))]),
-        Some(Between::Release) => {
+    match object.constraint {
+        Some(KeyConstraint::LabelRequirement) => map.extend([("values".to_owned(), json!(["x"]))]),
+        Some(KeyConstraint::Toleration) => map.extend([("key".to_owned(), json!("x"))]),
+        Some(KeyConstraint::Release) => {
             map.extend([("build".to_owned(), json!("10.0.29000")), ("runsFrom".to_owned(), json!("10.0.0"))]);
         }
-        Some(Between::RuntimeClass | Between::RuleAction) | None => {}
+        Some(KeyConstraint::RuntimeClass | KeyConstraint::RuleAction) | None => {}
     }
     map
 }
 
 /// The object with that value, and with what goes with it.
-fn fit(base: &Map<String, Value>, key: &Key, value: Value) -> Map<String, Value> {
+fn fit(base: &Map<String, Value>, key: &SchemaKey, value: Value) -> Map<String, Value> {
     let mut map = base.clone();
     let others = match (key.name, value.as_str()) {
         ("operator", Some("Exists" | "DoesNotExist")) => vec![("values", None)],
@@ -153,39 +150,39 @@ fn fit(base: &Map<String, Value>, key: &Key, value: Value) -> Map<String, Value>
 }
 
 /// Good values of a shape, together with each word once.
-fn values(shape: &Shape) -> Vec<Value> {
+fn values(shape: &ValueShape) -> Vec<Value> {
     match shape {
-        Shape::Object(object) => vec![Value::Object(required(object))],
-        Shape::Short(short, object) => [values(short), vec![Value::Object(required(object))]].concat(),
-        Shape::Map => vec![json!({}), json!({"a": [1]})],
-        Shape::Texts(keys, value) => {
+        ValueShape::Object(object) => vec![Value::Object(required(object))],
+        ValueShape::Short(short, object) => [values(short), vec![Value::Object(required(object))]].concat(),
+        ValueShape::Map => vec![json!({}), json!({"a": [1]})],
+        ValueShape::Texts(keys, value) => {
             texts(*keys).0.iter().map(|key| json!({*key: texts(*value).0[0]})).chain([json!({})]).collect()
         }
-        Shape::List(item) => values(item).into_iter().map(|value| json!([value])).chain([json!([])]).collect(),
-        Shape::Integer => vec![json!(7), json!(0), json!(-7)],
-        Shape::Word(words) => words.iter().map(|word| json!(word.word)).collect(),
-        Shape::Text(form) => texts(*form).0.iter().map(|text| json!(text)).collect(),
+        ValueShape::List(item) => values(item).into_iter().map(|value| json!([value])).chain([json!([])]).collect(),
+        ValueShape::Integer => vec![json!(7), json!(0), json!(-7)],
+        ValueShape::Word(words) => words.iter().map(|word| json!(word.word)).collect(),
+        ValueShape::Text(form) => texts(*form).0.iter().map(|text| json!(text)).collect(),
     }
 }
 
 /// Whether a value of the shape is of that type.
-fn takes(shape: &Shape, value: &Value) -> bool {
+fn takes(shape: &ValueShape, value: &Value) -> bool {
     match shape {
-        Shape::Object(object) => *value == json!({}) && required(object).is_empty(),
-        Shape::Short(short, object) => takes(short, value) || takes(&Shape::Object(object), value),
-        Shape::Map => value.is_object(),
-        Shape::Texts(..) => *value == json!({}),
-        Shape::List(_) => *value == json!([]),
-        Shape::Integer => value.is_i64(),
-        Shape::Word(_) => false,
-        Shape::Text(_) => value.is_string(),
+        ValueShape::Object(object) => *value == json!({}) && required(object).is_empty(),
+        ValueShape::Short(short, object) => takes(short, value) || takes(&ValueShape::Object(object), value),
+        ValueShape::Map => value.is_object(),
+        ValueShape::Texts(..) => *value == json!({}),
+        ValueShape::List(_) => *value == json!([]),
+        ValueShape::Integer => value.is_i64(),
+        ValueShape::Word(_) => false,
+        ValueShape::Text(_) => value.is_string(),
     }
 }
 
 /// The defaults of a map, all those below it included.
-fn defaults(object: &Object) -> Value {
-    let of = |key: &'static Key| match &key.shape {
-        Shape::Object(below) => Some(defaults(below)),
+fn defaults(object: &SchemaObject) -> Value {
+    let of = |key: &'static SchemaKey| match &key.shape {
+        ValueShape::Object(below) => Some(defaults(below)),
         _ => key.default().map(|text| yaml(&text)),
     };
     object.keys.iter().filter_map(|key| Some((key.name.to_owned(), of(key)?))).collect::<Map<_, _>>().into()
@@ -194,7 +191,7 @@ fn defaults(object: &Object) -> Value {
 #[test]
 fn the_defaults_of_the_table_are_in_force() {
     let documents = KINDS.map(|(kind, object)| {
-        let Some(Shape::Object(spec)) = object.key("spec").map(|key| &key.shape) else { panic!("{kind}") };
+        let Some(ValueShape::Object(spec)) = object.key("spec").map(|key| &key.shape) else { panic!("{kind}") };
         let document =
             json!({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": defaults(spec)});
         (format!("{kind}.json"), document.to_string())

@@ -12,13 +12,11 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use mullion::policy_files::reload::{Source, files};
-use mullion::webhook::state::WebhookState;
-use mullion::webhook::{admin, reload};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_manifest::problem::Problem;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::store::PolicyReading;
+use mullion::policy_files::{PolicyFileReader, files};
+use mullion::webhook::{WebhookState, admin, reload};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_manifest::Problem;
+use mullion_policy::{PolicyReading, PolicySet};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +37,10 @@ async fn readiness_names_what_is_missing() {
     let got = get(&router, "/readyz").await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(got.text().contains("certificate") && got.text().contains("not synced"), "{}", got.text());
-    state.certificate.store(true, Ordering::Release);
+    let dir = tempfile::tempdir().unwrap();
+    let (certificate, key) = pair();
+    write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
+    state.certificate.reload(dir.path(), 0, &state.metrics);
     assert!(!get(&router, "/readyz").await.text().contains("certificate"));
     synced.store(true, Ordering::Release);
     assert_eq!(get(&router, "/readyz").await.status, StatusCode::OK);
@@ -153,7 +154,7 @@ async fn files_are_read_at_every_interval_until_the_end() {
     let new = Arc::new(PolicySet::from_files(&[("a.yaml", GOOD)]).unwrap());
     steps.push(PolicyReading::Loaded(Arc::clone(&new)));
     steps.reverse();
-    let source: Source = Box::new(move || {
+    let source: PolicyFileReader = Box::new(move || {
         seen.send(()).unwrap();
         steps.pop().unwrap_or(PolicyReading::Unchanged)
     });
@@ -216,7 +217,7 @@ async fn a_read_that_panics_is_a_problem_and_not_the_last_read() {
     let (seen, mut reads) = tokio::sync::mpsc::unbounded_channel();
     let new = Arc::new(PolicySet::from_files(&[("a.yaml", GOOD)]).unwrap());
     let (mut readings, hash) = (0, new.hash.clone());
-    let source: Source = Box::new(move || {
+    let source: PolicyFileReader = Box::new(move || {
         readings += 1;
         seen.send(()).unwrap();
         assert!(readings > 1, "as asked");

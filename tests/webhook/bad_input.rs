@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use mullion::server::body::BodyLimits;
+use mullion::server::BodyLimits;
 use mullion::webhook::router;
 use proptest::prelude::*;
 use serde_json::json;

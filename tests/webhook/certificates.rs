@@ -1,8 +1,8 @@
 //! The certificate pair: formats, replacement under load, and invalid pairs.
 
-use mullion::server::accept::ConnectionLimits;
-use mullion::server::tls::certificate::Certificate;
-use mullion::telemetry::metrics::Metrics;
+use mullion::server::ConnectionLimits;
+use mullion::server::tls::Certificate;
+use mullion::telemetry::WebhookMetrics;
 use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
 };
@@ -148,7 +148,7 @@ fn a_mounted_secret_is_read_through_its_link() {
     set("..two");
     symlink("..two", at("..new")).unwrap();
     std::fs::rename(at("..new"), at("..data")).unwrap();
-    let metrics = Metrics::new();
+    let metrics = WebhookMetrics::new();
     assert_ne!(certificate.reload(dir.path(), seen, &metrics), seen);
     assert!(metrics.encode().unwrap().contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"));
 }

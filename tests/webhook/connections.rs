@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mullion::server::accept::ConnectionLimits;
+use mullion::server::ConnectionLimits;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -10,14 +10,12 @@ use axum::Router;
 use base64::Engine as _;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
-use mullion::policy_files::reload::files;
-use mullion::server::accept::ConnectionLimits;
-use mullion::server::body::BodyLimits;
-use mullion::webhook::state::WebhookState;
-use mullion::webhook::{reload, router};
+use mullion::policy_files::files;
+use mullion::server::{BodyLimits, ConnectionLimits};
+use mullion::webhook::{WebhookState, reload, router};
 use mullion_cluster::{ConfigMapMount, Seen, wait_for};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::{Server, TestResponse, pod_review, post, request, within};
@@ -39,7 +37,7 @@ fn snapshot() -> ClusterSnapshot {
         node("l", "linux", ""),
     ];
     let dump = json!({"kind": "List", "items": objects});
-    mullion_snapshot::dump::from_text("snapshot", dump.to_string().as_bytes()).unwrap()
+    mullion_snapshot::from_text("snapshot", dump.to_string().as_bytes()).unwrap()
 }
 
 fn policy(name: &str, priority: u32, spec: &str) -> String {
@@ -267,7 +265,7 @@ fn a_removed_directory_keeps_its_policies_in_force() {
     let (set, files, problems) = read();
     assert!(Arc::ptr_eq(&set, &both), "{files}");
     assert_eq!(files, "one bad, a.yaml gone, b.yaml in_force");
-    assert!(problems.contains("/one: it cannot be read: there is nothing of this name"), "{problems}");
+    assert!(problems.contains("/one: it cannot be read: it does not exist"), "{problems}");
     // The other is edited meanwhile.
     write(&two, "b", "rules: {templates: Deny}", 2);
     let (set, files, _) = read();
@@ -276,7 +274,7 @@ fn a_removed_directory_keeps_its_policies_in_force() {
     // It returns empty: its policies stay in force.
     fs::create_dir(&one).unwrap();
     let (set, _, problems) = read();
-    assert!(Arc::ptr_eq(&set, &both) && problems.contains("/one: the directory holds no policy file"), "{problems}");
+    assert!(Arc::ptr_eq(&set, &both) && problems.contains("/one: the directory contains no policy file"), "{problems}");
     fs::remove_dir(&one).unwrap();
     fs::rename(&away, &one).unwrap();
     let (after, files, problems) = read();

@@ -9,17 +9,15 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use base64::Engine as _;
-use mullion::server::body::BodyLimits;
-use mullion::webhook::images::{ImageSources, PlatformFuture, PlatformSource, PullSecrets};
-use mullion::webhook::state::WebhookState;
-use mullion::webhook::{admin, engine_review, reload, router};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::image::platform::{Platform, Platforms};
-use mullion_engine::model::image::reference::ImageRef;
+use mullion::server::BodyLimits;
+use mullion::webhook::{
+    ImageSources, PlatformFuture, PlatformSource, PullSecrets, WebhookState, admin, engine_review, reload, router,
+};
+use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::image::{ImageRef, Platform, Platforms};
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::store::PolicyReading;
+use mullion_policy::{PolicyReading, PolicySet};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use mullion::server::body::BodyLimits;
-use mullion::webhook::router;
-use mullion::webhook::state::WebhookState;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion::server::BodyLimits;
+use mullion::webhook::{WebhookState, router};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::{pod_review, post};
@@ -135,7 +134,7 @@ async fn a_conflict_with_the_policies_in_force_is_a_warning() {
     assert_eq!(answer["allowed"], true);
     assert_eq!(warnings(&answer).len(), 1, "{answer}");
     let warning = warnings(&answer)[0];
-    assert!(warning.starts_with("Mullion: beside the policies in force: a.yaml:4:22: "), "{warning}");
+    assert!(warning.starts_with("Mullion: together with the policies in force: a.yaml:4:22: "), "{warning}");
     assert!(warning.contains("`spec.mode`") && warning.contains("/etc/mullion/other.yaml:4"), "{warning}");
     // A ConfigMap in another namespace cannot be mounted, and its author sees nothing of the policies in force.
     review["request"]["namespace"] = json!("team");

@@ -12,14 +12,11 @@ use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::client::Body as KubeBody;
-use mullion::server::body::BodyLimits;
-use mullion::webhook::images::{ImageSources, PullSecrets};
-use mullion::webhook::registries::source_factory;
-use mullion::webhook::router;
-use mullion::webhook::state::WebhookState;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::image::reference::ImageRef;
-use mullion_policy::policy_set::PolicySet;
+use mullion::server::BodyLimits;
+use mullion::webhook::{ImageSources, PullSecrets, WebhookState, router, source_factory};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::image::ImageRef;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -46,10 +43,10 @@ async fn serve(registry: Arc<Registry>) -> String {
 
 /// Without `axum::serve`, whose feature the program does not have.
 async fn axum_serve(listener: TcpListener, router: Router) {
-    use mullion::server::accept::{ConnectionLimits, serve};
-    use mullion::telemetry::metrics::Metrics;
+    use mullion::server::{ConnectionLimits, serve};
+    use mullion::telemetry::WebhookMetrics;
     let stop = tokio_util::sync::CancellationToken::new();
-    serve(listener, None, router, ConnectionLimits::default(), Metrics::new(), stop).await;
+    serve(listener, None, router, ConnectionLimits::default(), WebhookMetrics::new(), stop).await;
 }
 
 async fn manifest(

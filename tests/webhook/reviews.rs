@@ -5,16 +5,13 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use base64::Engine as _;
-use mullion::server::body::BodyLimits;
-use mullion::webhook::router;
-use mullion::webhook::state::WebhookState;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion::server::BodyLimits;
+use mullion::webhook::{WebhookState, router};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
-use crate::support::{
-    pod_review, post, router, send, {self},
-};
+use crate::support::{self, pod_review, post, router, send};
 
 /// The audit annotation for a snapshot without namespaces.
 const UNKNOWN: &str = "no policy with a namespaceSelector applied, and its annotations were not read";

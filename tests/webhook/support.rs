@@ -12,18 +12,15 @@ use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mullion::server::accept::{ConnectionLimits, serve};
-use mullion::server::body::BodyLimits;
-use mullion::server::tls::certificate::Certificate;
-use mullion::webhook::router;
-use mullion::webhook::state::WebhookState;
-use mullion_engine::admission::response::{Denial, DenialCause, Endpoint, ReviewResponse};
-use mullion_engine::admission::review::{Review, review};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::finding::{Finding, RejectedBy};
-use mullion_policy::policy_set::PolicySet;
+use mullion::server::tls::Certificate;
+use mullion::server::{BodyLimits, ConnectionLimits, serve};
+use mullion::webhook::{WebhookState, router};
+use mullion_engine::admission::{Denial, DenialCause, Endpoint, Review, ReviewResponse, review};
+use mullion_engine::model::ReviewRequest;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::{Finding, RejectedBy};
+use mullion_policy::PolicySet;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -130,11 +127,10 @@ fn finding() -> Finding {
     }
 }
 
-/// A ready state with [`scripted_engine`].
+/// State with [`scripted_engine`].
 pub(crate) fn state() -> Arc<WebhookState> {
     let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
     state.review = scripted_engine;
-    state.certificate.store(true, std::sync::atomic::Ordering::Release);
     Arc::new(state)
 }
 

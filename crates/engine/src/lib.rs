@@ -8,7 +8,7 @@
 //! NodeFacts, NodeSettings → node → NodePatch
 //! ```
 //!
-//! A room imports only those on its left: `model` ← `detect` ← `place` ← `rules` ← `patch` ← `admission`; `node` imports `model`
+//! Each top-level module is a room, and imports only those on its left: `model` ← `detect` ← `place` ← `rules` ← `patch` ← `admission`; `node` imports `model`
 //! and `detect`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

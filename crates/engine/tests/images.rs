@@ -5,10 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use mullion_engine::detect::image_names::name::from_text;
-use mullion_engine::model::image::platform::ImageOs;
-use mullion_engine::model::image::reference::ImageRef;
-use mullion_engine::model::windows::build::Build;
+use mullion_engine::detect::image_names::from_text;
+use mullion_engine::model::image::{ImageOs, ImageRef};
+use mullion_engine::model::windows::Build;
 
 const WINDOWS: &str = include_str!("data/images-windows.tsv");
 const OTHERS: &str = include_str!("data/images-linux.tsv");

@@ -1,4 +1,4 @@
-//! Deserialization of a [`Node`] with serde: a type is read from it without a [`Value`](serde_json::Value) in between,
+//! Deserialization of a [`ManifestNode`] with serde: a type is read from it without a [`Value`](serde_json::Value) in between,
 //! which takes 20 MB for ten thousand small maps.
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
@@ -6,9 +6,9 @@ use serde::de::{Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Error;
 
-use crate::node::{Entry, Node, NodeValue};
+use crate::node::{ManifestEntry, ManifestNode, NodeValue};
 
-impl<'de> Deserializer<'de> for &'de Node {
+impl<'de> Deserializer<'de> for &'de ManifestNode {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -54,7 +54,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Error> for &'de Node {
+impl<'de> IntoDeserializer<'de, Error> for &'de ManifestNode {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -62,7 +62,7 @@ impl<'de> IntoDeserializer<'de, Error> for &'de Node {
     }
 }
 
-fn map(entries: &[Entry]) -> MapDeserializer<'_, impl Iterator<Item = (&str, &Node)>, Error> {
+fn map(entries: &[ManifestEntry]) -> MapDeserializer<'_, impl Iterator<Item = (&str, &ManifestNode)>, Error> {
     MapDeserializer::new(entries.iter().map(|entry| (entry.key.as_str(), &entry.value)))
 }
 

@@ -2,28 +2,28 @@
 
 use serde_json::Value;
 
-use crate::format::Format;
+use crate::format::ManifestFormat;
 use crate::limits::MAX_BYTES;
-use crate::node::{Node, resolve_tree};
-use crate::problem::{Fault, Problem};
+use crate::node::{ManifestNode, resolve_tree};
+use crate::problem::{Problem, SpanProblem};
 use crate::span::{LineIndex, Span, line_break, line_end, line_start, next_line};
 use crate::syntax;
 
 /// One document of a file.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct ManifestDocument {
     /// Its values with their places in the whole file.
-    pub node: Node,
+    pub node: ManifestNode,
     /// Its values.
     pub json: Value,
     /// Its bytes in the whole file, with the `---` line and the comments before it.
     pub span: Span,
     /// Its format.
-    pub format: Format,
+    pub format: ManifestFormat,
 }
 
 /// Reads a file of bytes: [`documents`] if it is UTF-8, else one problem.
-pub fn documents_from_bytes(source_name: &str, bytes: &[u8]) -> Vec<Result<Document, Problem>> {
+pub fn documents_from_bytes(source_name: &str, bytes: &[u8]) -> Vec<Result<ManifestDocument, Problem>> {
     match text_from_bytes(source_name, bytes) {
         Ok(text) => documents(source_name, text),
         Err(problem) => vec![Err(*problem)],
@@ -35,7 +35,8 @@ pub fn text_from_bytes<'b>(source_name: &str, bytes: &'b [u8]) -> Result<&'b str
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let valid = bytes.get(..at).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or_default();
-        let fault = Fault::new(Span::new(at, at + error.error_len().unwrap_or(1)), format!("not UTF-8 at byte {at}"));
+        let fault =
+            SpanProblem::new(Span::new(at, at + error.error_len().unwrap_or(1)), format!("not UTF-8 at byte {at}"));
         let fault = match bytes {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => fault.hint("the file is UTF-16; save it as UTF-8"),
             [0x1f, 0x8b, ..] => fault.hint("the file is compressed with gzip; unpack it first"),
@@ -47,27 +48,27 @@ pub fn text_from_bytes<'b>(source_name: &str, bytes: &'b [u8]) -> Result<&'b str
 
 /// Reads the documents of a YAML or JSON file, in order. A broken one is a problem in its place and does not hide the
 /// others; those that contain only comments are left out. `source_name` is the file's name in problems.
-pub fn documents(source_name: &str, text: &str) -> Vec<Result<Document, Problem>> {
-    Documents::new(source_name, text).collect()
+pub fn documents(source_name: &str, text: &str) -> Vec<Result<ManifestDocument, Problem>> {
+    ManifestDocuments::new(source_name, text).collect()
 }
 
 /// As [`documents`], one at a time: only one document must be in memory.
 #[derive(Debug)]
-pub struct Documents<'a> {
+pub struct ManifestDocuments<'a> {
     source_name: &'a str,
     text: &'a str,
-    spans: std::vec::IntoIter<(Span, Format)>,
+    spans: std::vec::IntoIter<(Span, ManifestFormat)>,
     /// Made for the first problem.
     lines: Option<LineIndex<'a>>,
     too_large: Option<Problem>,
 }
 
-impl<'a> Documents<'a> {
+impl<'a> ManifestDocuments<'a> {
     /// Splits `text` into documents and parses none of them yet.
     pub fn new(source_name: &'a str, text: &'a str) -> Self {
         let bytes = text.len();
         let too_large = (bytes > MAX_BYTES).then(|| {
-            Fault::new(Span::empty(0), format!("the file has {bytes} bytes, and at most {MAX_BYTES} are read"))
+            SpanProblem::new(Span::empty(0), format!("the file has {bytes} bytes, and at most {MAX_BYTES} are read"))
                 .hint("split it into smaller files")
                 .located(source_name, &LineIndex::new(""))
         });
@@ -79,19 +80,20 @@ impl<'a> Documents<'a> {
     #[must_use]
     pub fn mentioning(mut self, word: &str) -> Self {
         let text = self.text;
-        let mentions = |(span, _): &(Span, Format)| text.get(span.range()).is_some_and(|text| text.contains(word));
+        let mentions =
+            |(span, _): &(Span, ManifestFormat)| text.get(span.range()).is_some_and(|text| text.contains(word));
         self.spans = self.spans.filter(mentions).collect::<Vec<_>>().into_iter();
         self
     }
 
-    /// Only the values with their places: [`Document::json`] takes the same amount of memory again.
-    pub fn nodes(mut self) -> impl Iterator<Item = Result<Node, Problem>> + use<'a> {
+    /// Only the values with their places: [`ManifestDocument::json`] takes the same amount of memory again.
+    pub fn nodes(mut self) -> impl Iterator<Item = Result<ManifestNode, Problem>> + use<'a> {
         std::iter::from_fn(move || self.next_as(node))
     }
 
     fn next_as<T>(
         &mut self,
-        parse: impl Fn(&str, Span, Format) -> Result<Option<T>, Fault>,
+        parse: impl Fn(&str, Span, ManifestFormat) -> Result<Option<T>, SpanProblem>,
     ) -> Option<Result<T, Problem>> {
         if let Some(problem) = self.too_large.take() {
             return Some(Err(problem));
@@ -106,7 +108,7 @@ impl<'a> Documents<'a> {
         }
     }
 
-    fn problem(&mut self, fault: Fault, document: Span) -> Problem {
+    fn problem(&mut self, fault: SpanProblem, document: Span) -> Problem {
         let (text, at) = (self.text, fault.span.start);
         let slice = text.get(document.range()).unwrap_or_default();
         let line = text.get(line_start(text, at)..line_end(text, at)).unwrap_or_default();
@@ -121,8 +123,8 @@ impl<'a> Documents<'a> {
     }
 }
 
-impl Iterator for Documents<'_> {
-    type Item = Result<Document, Problem>;
+impl Iterator for ManifestDocuments<'_> {
+    type Item = Result<ManifestDocument, Problem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_as(parse)
@@ -130,11 +132,11 @@ impl Iterator for Documents<'_> {
 }
 
 /// Reads the document in `span`; `None` if it is empty.
-pub(crate) fn parse(text: &str, span: Span, format: Format) -> Result<Option<Document>, Fault> {
-    Ok(node(text, span, format)?.map(|node| Document { json: node.to_json(), node, span, format }))
+pub(crate) fn parse(text: &str, span: Span, format: ManifestFormat) -> Result<Option<ManifestDocument>, SpanProblem> {
+    Ok(node(text, span, format)?.map(|node| ManifestDocument { json: node.to_json(), node, span, format }))
 }
 
-fn node(text: &str, span: Span, format: Format) -> Result<Option<Node>, Fault> {
+fn node(text: &str, span: Span, format: ManifestFormat) -> Result<Option<ManifestNode>, SpanProblem> {
     let slice = text.get(span.range()).unwrap_or_default();
     let Some(tree) = syntax::parse(slice, format).map_err(|fault| fault.shifted(span.start))? else {
         return Ok(None);
@@ -143,7 +145,7 @@ fn node(text: &str, span: Span, format: Format) -> Result<Option<Node>, Fault> {
 }
 
 /// The bytes of each document. A `---` or `...` at the start of a line ends a document anywhere, even in block scalars.
-fn split(text: &str) -> Vec<(Span, Format)> {
+fn split(text: &str) -> Vec<(Span, ManifestFormat)> {
     let mut spans = Vec::new();
     let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     // Until something other than comments and `%` lines is found, `---` begins this document rather than the next one.
@@ -195,7 +197,7 @@ fn is_marker(line: &str, marker: &str) -> bool {
 }
 
 /// Adds a document; JSON values that follow each other without `---` are documents of their own, as `kubectl` reads them.
-fn push(text: &str, span: Span, spans: &mut Vec<(Span, Format)>) {
+fn push(text: &str, span: Span, spans: &mut Vec<(Span, ManifestFormat)>) {
     let slice = text.get(span.range()).unwrap_or_default();
     let body = slice
         .strip_prefix("---")
@@ -203,7 +205,7 @@ fn push(text: &str, span: Span, spans: &mut Vec<(Span, Format)>) {
         .unwrap_or(slice);
     let lead = slice.len() - body.len();
     if !body.trim_start().starts_with(['{', '[']) {
-        spans.push((span, Format::Yaml));
+        spans.push((span, ManifestFormat::Yaml));
         return;
     }
     let mut values = serde_json::Deserializer::from_str(body).into_iter::<serde::de::IgnoredAny>();
@@ -212,7 +214,7 @@ fn push(text: &str, span: Span, spans: &mut Vec<(Span, Format)>) {
         match values.next() {
             Some(Ok(_)) => ends.push(lead + values.byte_offset()),
             Some(Err(_)) => {
-                spans.push((span, Format::Yaml));
+                spans.push((span, ManifestFormat::Yaml));
                 return;
             }
             None => break,
@@ -222,7 +224,7 @@ fn push(text: &str, span: Span, spans: &mut Vec<(Span, Format)>) {
     let last = ends.len().saturating_sub(1);
     for (at, end) in ends.into_iter().enumerate() {
         let end = if at == last { slice.len() } else { end + line_break(slice, end).len() };
-        spans.push((Span::new(span.start + start, span.start + end), Format::Json));
+        spans.push((Span::new(span.start + start, span.start + end), ManifestFormat::Json));
         start = end;
     }
 }

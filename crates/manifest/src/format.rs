@@ -2,7 +2,7 @@
 
 /// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ManifestFormat {
     /// YAML.
     Yaml,
     /// Strict JSON.

@@ -4,20 +4,20 @@
 use serde::de::IgnoredAny;
 
 use crate::limits::{MAX_DEPTH, MAX_NODES};
-use crate::problem::Fault;
+use crate::problem::SpanProblem;
 use crate::scalar::Tag;
 use crate::span::{Span, line_end};
-use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep};
+use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep, too_many};
 
 /// Reads the one JSON value in `text`, after an optional `---` line.
 /// Calls `see` with each item of the value's list `items`.
-pub(crate) fn parse(text: &str, see: Option<&mut SeeItem<'_>>) -> Result<Syntax, Fault> {
+pub(crate) fn parse(text: &str, see: Option<&mut SeeItem<'_>>) -> Result<Syntax, SpanProblem> {
     let start = if text.starts_with("---") { 3 } else { 0 };
     let body = text.get(start..).unwrap_or_default();
     // serde_json validates; the walk below may then assume well-formed text.
     serde_json::from_str::<IgnoredAny>(body).map_err(|error| {
         let line: usize = body.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        Fault::new(
+        SpanProblem::new(
             Span::empty((start + line + error.column().saturating_sub(1)).min(line_end(text, start + line))),
             error.to_string(),
         )
@@ -43,13 +43,12 @@ impl Walk<'_, '_> {
         bytes.get(self.at).copied().unwrap_or(0)
     }
 
-    fn value(&mut self, depth: usize) -> Result<Syntax, Fault> {
+    fn value(&mut self, depth: usize) -> Result<Syntax, SpanProblem> {
         let open = self.peek();
         let start = self.at;
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(Fault::new(Span::empty(start), format!("the document holds more than {MAX_NODES} values"))
-                .hint("split it into smaller documents"));
+            return Err(too_many(Span::empty(start)));
         }
         let mut kind = match open {
             b'{' | b'[' => {
@@ -71,7 +70,7 @@ impl Walk<'_, '_> {
         Ok(Syntax { start, span: Span::new(start, self.at), anchor: None, kind })
     }
 
-    fn map(&mut self, depth: usize) -> Result<Kind, Fault> {
+    fn map(&mut self, depth: usize) -> Result<Kind, SpanProblem> {
         let mut pairs = Vec::new();
         while self.more(b'}') {
             let start = self.at;
@@ -93,7 +92,7 @@ impl Walk<'_, '_> {
         Ok(Kind::Map { flow: true, pairs })
     }
 
-    fn list(&mut self, depth: usize) -> Result<Kind, Fault> {
+    fn list(&mut self, depth: usize) -> Result<Kind, SpanProblem> {
         let mut items = Vec::new();
         while self.more(b']') {
             let see = self.see.take();

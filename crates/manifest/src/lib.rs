@@ -1,7 +1,7 @@
 //! YAML and JSON text as documents with spans, and edits back into the text.
 //!
-//! Bytes and text in, values and text out: nothing here opens a file. `documents` splits a file into `Document`s,
-//! `objects` finds the Kubernetes objects in one, `Node::at_pointer` and `Node::nearest` turn a JSON pointer into a
+//! Bytes and text in, values and text out: nothing here opens a file. `documents` splits a file into `ManifestDocument`s,
+//! `objects` finds the Kubernetes objects in one, `ManifestNode::at_pointer` and `ManifestNode::nearest` turn a JSON pointer into a
 //! `Span`, and `apply` writes a JSON patch back into the text, leaving every other byte as it was.
 //!
 //! Values are those `kubectl` would send: YAML 1.1 scalars (`yes` is true, `0644` is octal), merge keys, keys of any
@@ -9,16 +9,23 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod deserialize;
+mod deserialize;
 pub mod document;
 pub mod edit;
-pub mod format;
-pub mod json;
-pub mod limits;
-pub mod node;
+mod format;
+mod json;
+mod limits;
+mod node;
 pub mod object;
-pub mod problem;
-pub mod scalar;
-pub mod span;
-pub mod syntax;
-pub mod syntax_tree;
+mod problem;
+mod scalar;
+mod span;
+mod syntax;
+mod syntax_tree;
+
+pub use document::{ManifestDocument, ManifestDocuments, documents, documents_from_bytes, text_from_bytes};
+pub use limits::MAX_BYTES;
+pub use node::{ManifestEntry, ManifestNode, NodeValue};
+pub use object::{ManifestObject, NotAnObject, objects};
+pub use problem::{Problem, Related};
+pub use span::{LineColumn, LineIndex, Span};

@@ -1,13 +1,12 @@
 //! The values of one document as `kubectl` reads them, each with its place in the text.
 
 use std::collections::HashMap;
-use std::ops::Add;
 
 use jsonptr::Pointer;
 use serde_json::{Map, Number, Value};
 
 use crate::limits::{MAX_ALIASED_BYTES, MAX_ALIASED_NODES, MAX_DEPTH};
-use crate::problem::Fault;
+use crate::problem::SpanProblem;
 use crate::scalar::{Tag, resolve};
 use crate::span::Span;
 use crate::syntax_tree::{Kind, Pair, Syntax};
@@ -17,7 +16,7 @@ use crate::syntax_tree::{Kind, Pair, Syntax};
 /// The value of an alias has the alias's span itself and the definition's spans below; the entries of a merge key have
 /// the definition's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct ManifestNode {
     /// The bytes in the whole source text; for a missing value an empty span after the colon or dash.
     pub span: Span,
     /// The value.
@@ -36,23 +35,23 @@ pub enum NodeValue {
     /// Text.
     String(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<ManifestNode>),
     /// A map, in source order; no key twice.
-    Map(Vec<Entry>),
+    Map(Vec<ManifestEntry>),
 }
 
 /// A key of a map and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// The key as a string.
     pub key: String,
     /// The place of the key.
     pub key_span: Span,
     /// The value.
-    pub value: Node,
+    pub value: ManifestNode,
 }
 
-impl Node {
+impl ManifestNode {
     /// The value without places.
     pub fn to_json(&self) -> Value {
         match &self.value {
@@ -68,7 +67,7 @@ impl Node {
     }
 
     /// The value of a key, if this is a map that has it.
-    pub fn get(&self, key: &str) -> Option<&Entry> {
+    pub fn get(&self, key: &str) -> Option<&ManifestEntry> {
         match &self.value {
             NodeValue::Map(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -115,15 +114,20 @@ impl Node {
         Some((node, true))
     }
 
-    fn size(&self) -> Size {
-        let one = |bytes| Size { values: 1, bytes };
+    /// Adds its size to `all`.
+    fn add_size(&self, all: &mut Size) {
+        all.values += 1;
         match &self.value {
-            NodeValue::String(text) => one(text.len()),
-            NodeValue::List(items) => items.iter().fold(one(0), |all, item| all + item.size()),
+            NodeValue::String(text) => all.bytes += text.len(),
+            NodeValue::List(items) => items.iter().for_each(|item| item.add_size(all)),
             NodeValue::Map(entries) => {
-                entries.iter().fold(one(0), |all, entry| all + one(entry.key.len()) + entry.value.size())
+                for entry in entries {
+                    all.values += 1;
+                    all.bytes += entry.key.len();
+                    entry.value.add_size(all);
+                }
             }
-            _ => one(0),
+            _ => {}
         }
     }
 
@@ -144,14 +148,6 @@ struct Size {
     bytes: usize,
 }
 
-impl Add for Size {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { values: self.values + other.values, bytes: self.bytes + other.bytes }
-    }
-}
-
 /// A list index as RFC 6901 writes it: digits without a leading zero.
 pub(crate) fn index(token: &str) -> Option<usize> {
     let canonical = token == "0" || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
@@ -160,7 +156,7 @@ pub(crate) fn index(token: &str) -> Option<usize> {
 
 /// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is freed at once: two whole
 /// trees of a large document would be the peak of a process's memory.
-pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<Node, Fault> {
+pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<ManifestNode, SpanProblem> {
     let mut used = Vec::new();
     root.walk(&mut |node| {
         if let Kind::Alias(id) = node.kind {
@@ -178,24 +174,24 @@ pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<Node, Fault> {
 }
 
 /// The key of a pair as a string, as in sigs.k8s.io/yaml.
-pub(crate) fn key_text(key: &Syntax) -> Result<String, Fault> {
+pub(crate) fn key_text(key: &Syntax) -> Result<String, SpanProblem> {
     let Kind::Scalar { text, plain, tag } = &key.kind else {
-        return Err(Fault::new(key.span, "a key must be plain text")
+        return Err(SpanProblem::new(key.span, "a key must be plain text")
             .hint("JSON has no maps, lists or aliases as keys; write the key out"));
     };
     if !*plain && *tag == Tag::None {
         return Ok(text.clone());
     }
-    match resolve(text, *tag).map_err(|message| Fault::new(key.span, message))? {
+    match resolve(text, *tag).map_err(|message| SpanProblem::new(key.span, message))? {
         Value::String(text) => Ok(text),
         Value::Bool(value) => Ok(value.to_string()),
         Value::Number(number) => Ok(number.to_string()),
-        _ => Err(Fault::new(key.span, "a key must not be null").hint("quote the key, or remove the stray `:`")),
+        _ => Err(SpanProblem::new(key.span, "a key must not be null").hint("quote the key, or remove the stray `:`")),
     }
 }
 
 /// The value of a scalar.
-pub(crate) fn scalar_value(node: &Syntax) -> Result<Value, Fault> {
+pub(crate) fn scalar_value(node: &Syntax) -> Result<Value, SpanProblem> {
     match &node.kind {
         Kind::Scalar { text, plain: false, tag: Tag::None } => Ok(Value::String(text.clone())),
         Kind::Scalar { text, tag, .. } => resolved(text, *tag, node.span),
@@ -203,18 +199,18 @@ pub(crate) fn scalar_value(node: &Syntax) -> Result<Value, Fault> {
     }
 }
 
-fn resolved(text: &str, tag: Tag, at: Span) -> Result<Value, Fault> {
-    resolve(text, tag).map_err(|message| Fault::new(at, message).hint("quote the value if it is text"))
+fn resolved(text: &str, tag: Tag, at: Span) -> Result<Value, SpanProblem> {
+    resolve(text, tag).map_err(|message| SpanProblem::new(at, message).hint("quote the value if it is text"))
 }
 
 struct Resolver {
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, ManifestNode>,
     used: Vec<usize>,
     aliased: Size,
 }
 
 impl Resolver {
-    fn node(&mut self, syntax: Syntax, depth: usize) -> Result<Node, Fault> {
+    fn node(&mut self, syntax: Syntax, depth: usize) -> Result<ManifestNode, SpanProblem> {
         let Syntax { span, anchor, kind, .. } = syntax;
         let value = match kind {
             Kind::Scalar { text, plain: false, tag: Tag::None } => NodeValue::String(text),
@@ -235,35 +231,37 @@ impl Resolver {
             Kind::Map { pairs, .. } => NodeValue::Map(self.map(pairs, depth)?),
             Kind::Alias(id) => self.alias(id, span, depth)?,
         };
-        let node = Node { span, value };
+        let node = ManifestNode { span, value };
         if let Some(id) = anchor
             && self.used.binary_search(&id).is_ok()
         {
-            self.charge(node.size(), span)?;
+            node.add_size(&mut self.aliased);
+            self.check_size(span)?;
             self.anchors.insert(id, node.clone());
         }
         Ok(node)
     }
 
-    fn alias(&mut self, id: usize, at: Span, depth: usize) -> Result<NodeValue, Fault> {
+    fn alias(&mut self, id: usize, at: Span, depth: usize) -> Result<NodeValue, SpanProblem> {
         let Some(target) = self.anchors.get(&id) else {
-            return Err(Fault::new(at, "an alias inside the value it refers to never ends").hint("write the value out"));
+            return Err(
+                SpanProblem::new(at, "an alias inside the value it refers to never ends").hint("write the value out")
+            );
         };
         if depth + target.depth() > MAX_DEPTH {
-            return Err(Fault::new(
+            return Err(SpanProblem::new(
                 at,
                 format!("with this alias, maps and lists nest more than {MAX_DEPTH} levels deep"),
             ));
         }
-        let size = target.size();
-        self.charge(size, at)?;
+        target.add_size(&mut self.aliased);
+        self.check_size(at)?;
         // Counted before it is copied, while it is still there.
         Ok(self.anchors.get(&id).map_or(NodeValue::Null, |target| target.value.clone()))
     }
 
-    /// Counts copied values, so that a few bytes of aliases cannot fill the memory.
-    fn charge(&mut self, size: Size, at: Span) -> Result<(), Fault> {
-        self.aliased = self.aliased + size;
+    /// Limits copied values, so that a few bytes of aliases cannot fill the memory.
+    fn check_size(&self, at: Span) -> Result<(), SpanProblem> {
         let (more, hint) = if self.aliased.values > MAX_ALIASED_NODES {
             (
                 format!("{MAX_ALIASED_NODES} values"),
@@ -277,11 +275,11 @@ impl Resolver {
         } else {
             return Ok(());
         };
-        Err(Fault::new(at, format!("anchors and aliases bring in more than {more}")).hint(hint))
+        Err(SpanProblem::new(at, format!("anchors and aliases bring in more than {more}")).hint(hint))
     }
 
-    fn map(&mut self, pairs: Vec<Pair>, depth: usize) -> Result<Vec<Entry>, Fault> {
-        let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
+    fn map(&mut self, pairs: Vec<Pair>, depth: usize) -> Result<Vec<ManifestEntry>, SpanProblem> {
+        let mut entries: Vec<ManifestEntry> = Vec::with_capacity(pairs.len());
         // The position of each key in `entries`, and whether it was written here or merged in.
         let mut seen: HashMap<String, (usize, bool)> = HashMap::with_capacity(pairs.len());
         for pair in pairs {
@@ -300,21 +298,21 @@ impl Resolver {
                     }
                     _ => format!("the key `{}`", shown(&key)),
                 };
-                return Err(Fault::new(pair.key.span, format!("{what} occurs twice in this map"))
+                return Err(SpanProblem::new(pair.key.span, format!("{what} occurs twice in this map"))
                     .related(first, "it occurs first")
                     .hint("remove one; readers disagree which of them counts"));
             }
-            let entry = Entry { key, key_span: pair.key.span, value: self.node(pair.value, depth + 1)? };
+            let entry = ManifestEntry { key, key_span: pair.key.span, value: self.node(pair.value, depth + 1)? };
             put(&mut entries, &mut seen, entry, true);
         }
         Ok(entries)
     }
 
     /// The entries of a `<<`, later ones overriding earlier ones.
-    fn merged(&mut self, value: Syntax, depth: usize) -> Result<Vec<Entry>, Fault> {
+    fn merged(&mut self, value: Syntax, depth: usize) -> Result<Vec<ManifestEntry>, SpanProblem> {
         let (at, is_alias) = (value.span, matches!(value.kind, Kind::Alias(_)));
         let node = self.node(value, depth)?;
-        let fail = |span| Err(Fault::new(span, "`<<` takes a map, an alias of one, or a list of those"));
+        let fail = |span| Err(SpanProblem::new(span, "`<<` takes a map, an alias of one, or a list of those"));
         match node.value {
             NodeValue::Map(entries) => Ok(entries),
             NodeValue::List(items) if !is_alias => {
@@ -334,7 +332,7 @@ impl Resolver {
 }
 
 /// Adds an entry, or replaces the one with the same key.
-fn put(entries: &mut Vec<Entry>, seen: &mut HashMap<String, (usize, bool)>, entry: Entry, here: bool) {
+fn put(entries: &mut Vec<ManifestEntry>, seen: &mut HashMap<String, (usize, bool)>, entry: ManifestEntry, here: bool) {
     if let Some((at, own)) = seen.get_mut(&entry.key) {
         // As in go-yaml v2 the later one counts: a merge below a key overrides that key.
         *own |= here;
@@ -357,7 +355,7 @@ fn shown(key: &str) -> String {
     short
 }
 
-fn shift(node: &mut Node, offset: usize) {
+fn shift(node: &mut ManifestNode, offset: usize) {
     node.span = node.span.shifted(offset);
     match &mut node.value {
         NodeValue::List(items) => items.iter_mut().for_each(|item| shift(item, offset)),

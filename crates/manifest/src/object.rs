@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::document::Document;
-use crate::node::{Node, NodeValue};
+use crate::document::ManifestDocument;
+use crate::node::{ManifestNode, NodeValue};
 use crate::span::Span;
 
 /// One object, alone in its document or an item of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+pub struct ManifestObject {
     /// `apiVersion`.
     pub api_version: String,
     /// `kind`.
@@ -39,24 +39,23 @@ pub struct NotAnObject {
 /// Lists that people write nest once; deeper ones are not searched.
 const MAX_LISTS: usize = 4;
 
-/// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands
-/// for
-/// its items, as `kubectl get -o json` prints them; items of a typed list (`PodList`) may leave out their own
-/// `apiVersion` and `kind`.
-pub fn objects(document: &Document) -> Vec<Result<Object, NotAnObject>> {
+/// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands for
+/// its items, as `kubectl get -o json` prints them; items of a typed list (`PodList`) may omit their own `apiVersion` and
+/// `kind`.
+pub fn objects(document: &ManifestDocument) -> Vec<Result<ManifestObject, NotAnObject>> {
     let mut found = Vec::new();
     expand(&document.node, String::new(), None, MAX_LISTS, &mut found);
     found
 }
 
 fn expand(
-    node: &Node,
+    node: &ManifestNode,
     pointer_prefix: String,
     inherited: Option<(&str, &str)>,
     lists: usize,
-    found: &mut Vec<Result<Object, NotAnObject>>,
+    found: &mut Vec<Result<ManifestObject, NotAnObject>>,
 ) {
-    let text = |node: &Node, key: &str| {
+    let text = |node: &ManifestNode, key: &str| {
         node.get(key).and_then(|entry| entry.value.as_str()).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let api_version = text(node, "apiVersion").or_else(|| inherited.map(|(api_version, _)| api_version.to_owned()));
@@ -77,7 +76,7 @@ fn expand(
         return;
     }
     let metadata = |key: &str| node.get("metadata").and_then(|entry| text(&entry.value, key));
-    found.push(Ok(Object {
+    found.push(Ok(ManifestObject {
         namespace: metadata("namespace"),
         name: metadata("name"),
         generate_name: metadata("generateName"),
@@ -90,7 +89,7 @@ fn expand(
 }
 
 /// The items of a list; `items: null` is an empty one, as the API server prints it.
-fn items(node: &Node) -> Option<&[Node]> {
+fn items(node: &ManifestNode) -> Option<&[ManifestNode]> {
     match &node.value {
         NodeValue::List(items) => Some(items),
         NodeValue::Null => Some(&[]),

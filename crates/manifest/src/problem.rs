@@ -38,6 +38,14 @@ pub struct Related {
     pub column: usize,
 }
 
+impl Related {
+    /// A second place at `span` of the file `source`.
+    pub fn at(source: impl Into<String>, lines: &LineIndex<'_>, span: Span, what: impl Into<String>) -> Self {
+        let LineColumn { line, column } = lines.line_column(span.start);
+        Self { source: source.into(), what: what.into(), span, line, column }
+    }
+}
+
 impl Problem {
     /// A problem of the file or directory `source` as a whole.
     pub fn of_file(source: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -50,6 +58,13 @@ impl Problem {
             related: None,
             hint: Some(hint.into()),
         }
+    }
+
+    /// A problem at `span` of the file `source`.
+    pub fn at(source: impl Into<String>, lines: &LineIndex<'_>, span: Span, message: impl Into<String>) -> Self {
+        let LineColumn { line, column } = lines.line_column(span.start);
+        let (source, message) = (source.into(), message.into());
+        Self { source, message, span, line, column, related: None, hint: None }
     }
 
     /// Line and column; `None` for a file or a directory as a whole.
@@ -78,14 +93,14 @@ impl Problem {
 
 /// A problem before its lines are known: the error of the parsers.
 #[derive(Clone, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct SpanProblem {
     pub(crate) message: String,
     pub(crate) span: Span,
     pub(crate) related: Option<(Span, &'static str)>,
     pub(crate) hint: Option<String>,
 }
 
-impl Fault {
+impl SpanProblem {
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Self {
         Self { message: message.into(), span, related: None, hint: None }
     }
@@ -107,19 +122,8 @@ impl Fault {
     }
 
     pub(crate) fn located(self, source: &str, lines: &LineIndex<'_>) -> Problem {
-        let place = lines.line_column(self.span.start);
-        Problem {
-            source: source.to_owned(),
-            message: self.message,
-            span: self.span,
-            line: place.line,
-            column: place.column,
-            related: self.related.map(|(span, what)| {
-                let LineColumn { line, column } = lines.line_column(span.start);
-                Related { source: source.to_owned(), what: what.to_owned(), span, line, column }
-            }),
-            hint: self.hint,
-        }
+        let related = self.related.map(|(span, what)| Related::at(source, lines, span, what));
+        Problem { related, hint: self.hint, ..Problem::at(source, lines, self.span, self.message) }
     }
 }
 

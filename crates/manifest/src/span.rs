@@ -32,8 +32,8 @@ pub struct LineIndex<'a> {
     total: Before,
 }
 
-/// Bytes to search for one place.
-const BLOCK: usize = 4096;
+/// Bytes to search for one place: ten thousand places in one file take some milliseconds.
+const BLOCK: usize = 512;
 
 /// The counts before a byte.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,11 +89,16 @@ impl<'a> LineIndex<'a> {
     pub fn line_column(&self, offset: usize) -> LineColumn {
         let offset = offset.min(self.text.len());
         let offset = (0..=offset).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
-        let (block, start) = (self.before(offset / BLOCK), offset / BLOCK * BLOCK);
-        let line = block.breaks + self.breaks(start, offset);
-        let column =
-            self.characters_before(offset).saturating_sub(self.characters_before(self.line_start(line, offset)));
-        LineColumn { line: line + 1, column: column + 1 }
+        let line = self.line(offset);
+        let start = self.line_start(line - 1, offset);
+        let column = self.characters_before(offset).saturating_sub(self.characters_before(start));
+        LineColumn { line, column: column + 1 }
+    }
+
+    /// The line of the byte at `offset`; faster than [`line_column`](Self::line_column).
+    pub fn line(&self, offset: usize) -> usize {
+        let offset = offset.min(self.text.len());
+        self.before(offset / BLOCK).breaks + self.breaks(offset / BLOCK * BLOCK, offset) + 1
     }
 
     /// The number of lines; the place after a final line break counts as one.
@@ -125,6 +130,11 @@ impl<'a> LineIndex<'a> {
 
     /// How many lines end from `start` up to `end`.
     fn breaks(&self, start: usize, end: usize) -> usize {
+        let bytes = self.text.as_bytes().get(start..end).unwrap_or_default();
+        // Nearly every text, and several times as fast.
+        if !bytes.contains(&b'\r') {
+            return bytes.iter().map(|byte| usize::from(*byte == b'\n')).sum();
+        }
         (start..end).filter(|at| self.ends_line(*at)).count()
     }
 

@@ -9,13 +9,13 @@ use serde_saphyr::granit_parser::{
     ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as ParserSpan, StructureStyle, Tag as ParserTag, options,
 };
 
-use crate::format::Format;
+use crate::format::ManifestFormat;
 use crate::json;
 use crate::limits::{MAX_DEPTH, MAX_NODES};
-use crate::problem::Fault;
+use crate::problem::SpanProblem;
 use crate::scalar::Tag;
 use crate::span::{Span, line_end, line_start, next_line};
-use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep};
+use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep, too_many};
 
 /// A collection that has not ended yet.
 struct Open {
@@ -25,13 +25,17 @@ struct Open {
 }
 
 /// Reads the one document in `text`; `None` if it contains only comments.
-pub(crate) fn parse(text: &str, format: Format) -> Result<Option<Syntax>, Fault> {
+pub(crate) fn parse(text: &str, format: ManifestFormat) -> Result<Option<Syntax>, SpanProblem> {
     parse_seeing(text, format, None)
 }
 
 /// As [`parse`], and calls `see` with each item: of a document of thousands of objects only one must be in memory.
-pub(crate) fn parse_seeing(text: &str, format: Format, see: Option<&mut SeeItem<'_>>) -> Result<Option<Syntax>, Fault> {
-    if format == Format::Json {
+pub(crate) fn parse_seeing(
+    text: &str,
+    format: ManifestFormat,
+    see: Option<&mut SeeItem<'_>>,
+) -> Result<Option<Syntax>, SpanProblem> {
+    if format == ManifestFormat::Json {
         return json::parse(text, see).map(Some);
     }
     let text = &*without_mark(text);
@@ -57,9 +61,9 @@ pub(crate) fn parse_seeing(text: &str, format: Format, see: Option<&mut SeeItem<
         && let Some(tab) = indenting_tab(text, root)
     {
         let message = "a tab is used where only spaces may indent";
-        return Err(Fault::new(Span::new(tab, tab + 1), message).hint(NO_TABS));
+        return Err(SpanProblem::new(Span::new(tab, tab + 1), message).hint(NO_TABS));
     }
-    // A `---` line with nothing below it contains a null that nobody wrote.
+    // A `---` line with nothing below it contains a null that is not in the text.
     Ok(builder.root.filter(|root| !root.is_absent() || root.start < root.span.start))
 }
 
@@ -149,14 +153,14 @@ struct Builder<'a, 's> {
 }
 
 impl Builder<'_, '_> {
-    fn take(&mut self, event: Event<'_>, span: &ParserSpan, anchor: Option<(usize, Span)>) -> Result<(), Fault> {
+    fn take(&mut self, event: Event<'_>, span: &ParserSpan, anchor: Option<(usize, Span)>) -> Result<(), SpanProblem> {
         let at = bytes(span, self.text);
         let tag_at = span.tag_span().map(|tag| bytes(&tag, self.text));
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(Fault::new(at, "a second document begins here without a `---` line of its own")
+                    return Err(SpanProblem::new(at, "a second document begins here without a `---` line of its own")
                         .hint("put `---` on a line by itself between documents"));
                 }
             }
@@ -187,7 +191,7 @@ impl Builder<'_, '_> {
                 self.close(Syntax { start: at.start, span: at, anchor: None, kind: Kind::Alias(id) })?;
             }
             Event::UnresolvedAlias(name) => {
-                return Err(Fault::new(at, format!("`*{name}` refers to an anchor that is not defined before it"))
+                return Err(SpanProblem::new(at, format!("`*{name}` refers to an anchor that is not defined before it"))
                     .hint(format!(
                         "put text that begins with `*` in quotes; for an alias, write `&{name}` before it in the same document"
                     )));
@@ -197,16 +201,21 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    fn count(&mut self, at: Span) -> Result<(), Fault> {
+    fn count(&mut self, at: Span) -> Result<(), SpanProblem> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(Fault::new(at, format!("the document holds more than {MAX_NODES} values"))
-                .hint("split it into smaller documents"));
+            return Err(too_many(at));
         }
         Ok(())
     }
 
-    fn open(&mut self, at: Span, anchor: Option<(usize, Span)>, tag: Option<Span>, kind: Kind) -> Result<(), Fault> {
+    fn open(
+        &mut self,
+        at: Span,
+        anchor: Option<(usize, Span)>,
+        tag: Option<Span>,
+        kind: Kind,
+    ) -> Result<(), SpanProblem> {
         self.count(at)?;
         if self.stack.len() >= MAX_DEPTH {
             return Err(too_deep(at));
@@ -327,7 +336,7 @@ impl Builder<'_, '_> {
     }
 
     /// Adds a finished node to its collection.
-    fn close(&mut self, mut node: Syntax) -> Result<(), Fault> {
+    fn close(&mut self, mut node: Syntax) -> Result<(), SpanProblem> {
         let text = self.text;
         let dash = match self.stack.last() {
             Some(Open { node: list, .. }) => match &list.kind {
@@ -356,7 +365,7 @@ impl Builder<'_, '_> {
             Kind::List { flow, items, dashes } => {
                 if !*flow {
                     let Some(dash) = dash else {
-                        return Err(Fault::new(node.span, "cannot tell where this list item begins")
+                        return Err(SpanProblem::new(node.span, "cannot tell where this list item begins")
                             .hint("write it on the line of its dash"));
                     };
                     if items.is_empty() {
@@ -451,7 +460,7 @@ fn tag_kind(tag: &ParserTag) -> Tag {
 }
 
 /// The parser's error in Mullion's words, with its most frequent cause.
-fn fault(error: &ScanError, text: &str) -> Fault {
+fn fault(error: &ScanError, text: &str) -> SpanProblem {
     let marker = error.marker();
     let at = marker.byte_offset().unwrap_or(text.len()).min(text.len());
     let span = Span::empty(at);
@@ -461,7 +470,7 @@ fn fault(error: &ScanError, text: &str) -> Fault {
     let line = text.get(line_start(text, at)..line_end(text, at)).unwrap_or_default();
     let tabs = line.chars().take_while(char::is_ascii_whitespace).any(|c| c == '\t');
     let hint = if tabs { NO_TABS } else { hint(error.kind()) };
-    Fault::new(span, error.info()).hint(hint)
+    SpanProblem::new(span, error.info()).hint(hint)
 }
 
 /// The most frequent cause of an error, and what to do about it.

@@ -1,7 +1,7 @@
 //! The syntax tree of a document: the places of all its parts in the text, before scalars are read.
 
-use crate::limits::MAX_DEPTH;
-use crate::problem::Fault;
+use crate::limits::{MAX_DEPTH, MAX_NODES};
+use crate::problem::SpanProblem;
 use crate::scalar::Tag;
 use crate::span::Span;
 
@@ -132,7 +132,12 @@ impl Syntax {
 /// that.
 pub(crate) type SeeItem<'a> = dyn FnMut(&Syntax) + 'a;
 
-pub(crate) fn too_deep(at: Span) -> Fault {
-    Fault::new(at, format!("maps and lists nest more than {MAX_DEPTH} levels deep"))
+pub(crate) fn too_many(at: Span) -> SpanProblem {
+    SpanProblem::new(at, format!("the document contains more than {MAX_NODES} values"))
+        .hint("split it into smaller documents")
+}
+
+pub(crate) fn too_deep(at: Span) -> SpanProblem {
+    SpanProblem::new(at, format!("maps and lists nest more than {MAX_DEPTH} levels deep"))
         .hint("no Kubernetes object nests this deep; look for a bracket or an indentation that never ends")
 }

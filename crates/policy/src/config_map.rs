@@ -1,68 +1,67 @@
-//! Policy files in a ConfigMap: what the directory loader of the program would read once the ConfigMap is mounted,
-//! reviewed before it is.
+//! Policy files in a ConfigMap: the files that the directory loader of the program would read from its mount, reviewed at
+//! admission.
 //!
-//! | a key | is |
+//! | key | result |
 //! |---|---|
 //! | of `data` or `binaryData` with the name of a policy file | read and reviewed: both become files of the mount |
-//! | `*.test.yaml`, `*.test.yml` | left out: cases for `mullion policy test` |
-//! | any other | left out, with a warning |
+//! | `*.test.yaml`, `*.test.yml` | ignored: cases for `mullion policy test` |
+//! | any other | ignored, with a warning |
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mullion_manifest::problem::Problem;
+use mullion_manifest::Problem;
 use serde_json::{Map, Value};
 
 use crate::file_names::{is_policy_file, is_test_file};
 use crate::policy_file::{PolicyFile, PolicyFiles};
 use crate::policy_set::PolicySet;
-use crate::warnings::all_warnings::warnings;
-use crate::warnings::warning::Warning;
+use crate::warnings::warnings;
 
-/// The label of ConfigMaps that hold policies, with value `true`.
-pub const POLICY_LABEL: &str = "mullion.dev/policy";
+/// The label of ConfigMaps with policies; its value is `true`.
+pub(crate) const POLICY_LABEL: &str = "mullion.dev/policy";
 
 /// Whether an object has the label of ConfigMaps with policies.
 pub fn holds_policies(object: &Value) -> bool {
     object.get("metadata").and_then(|metadata| metadata.get("labels")?.get(POLICY_LABEL)?.as_str()) == Some("true")
 }
 
-/// The keys of a ConfigMap, as the directory loader would take them.
+/// The keys of a ConfigMap, as the directory loader would read them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyMap {
-    /// What it would read, each named by its key.
+    /// The policy files, each named by its key.
     files: Vec<PolicyFile>,
-    /// Those that are in `binaryData`.
+    /// The keys in `binaryData`.
     binary: BTreeSet<String>,
-    /// What it would leave out for its name.
+    /// The keys that the loader ignores because of their names.
     ignored: Vec<String>,
 }
 
-/// One thing that keeps a ConfigMap from being loaded.
+/// One reason why a ConfigMap cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// `data[default.yaml]`; `data` for what is no key's.
+pub struct ConfigMapFault {
+    /// `data[default.yaml]`; `data` if it is not about one key.
     pub field: String,
-    /// `default.yaml:12:5`, or `default.yaml` for the file as a whole; none for what is no key's.
+    /// `default.yaml:12:5`, or `default.yaml` for the file as a whole; `None` if it is not about one key.
     pub place: Option<String>,
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
-/// What a review of a ConfigMap comes to.
+/// The result of a review of a ConfigMap.
 #[derive(Debug, Clone)]
 pub enum ConfigMapReview {
     /// It loads, as this set.
     Good(Box<PolicySet>),
     /// It has these faults, and some of them are new.
-    Broken(Vec<Fault>),
+    Broken(Vec<ConfigMapFault>),
     /// It has these faults, and had all of them before.
-    StillBroken(Vec<Fault>),
+    StillBroken(Vec<ConfigMapFault>),
 }
 
 impl PolicyMap {
-    /// Of a ConfigMap as the API server has it.
+    /// The keys of a ConfigMap object.
     pub fn of(object: &Value) -> Self {
         let mut map = Self::default();
         let members = |name: &str| object.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter);
@@ -78,7 +77,7 @@ impl PolicyMap {
         map
     }
 
-    /// The keys that nobody reads.
+    /// The keys that the loader ignores.
     pub fn ignored(&self) -> &[String] {
         &self.ignored
     }
@@ -96,22 +95,22 @@ impl PolicyMap {
         read
     }
 
-    /// Reviews it alone. With the ConfigMap that it replaces, what was wrong before is no reason to refuse it: an edit of an
-    /// annotation, or a correction of one key of two, is not stopped by the rest.
+    /// Reviews it alone. Faults that the replaced ConfigMap `old` had too are no reason to deny it: they must not block an
+    /// edit of an annotation, or a fix of one of two keys.
     pub fn review(&self, old: Option<&Self>) -> ConfigMapReview {
         let faults = match self.load() {
             Ok(set) => return ConfigMapReview::Good(Box::new(set)),
             Err(faults) => faults,
         };
         let before = old.and_then(|old| if self.files == old.files { Some(faults.clone()) } else { old.load().err() });
-        // Lines move with every edit above them.
-        let mut known: BTreeMap<_, usize> = BTreeMap::new();
+        // Not compared by line: lines move with every edit above them.
+        let mut earlier: BTreeMap<_, usize> = BTreeMap::new();
         for fault in before.iter().flatten() {
-            *known.entry((&fault.field, &fault.message)).or_default() += 1;
+            *earlier.entry((&fault.field, &fault.message)).or_default() += 1;
         }
         let mut worse = false;
         for fault in &faults {
-            match known.get_mut(&(&fault.field, &fault.message)) {
+            match earlier.get_mut(&(&fault.field, &fault.message)) {
                 Some(left) if *left > 0 => *left -= 1,
                 _ => worse = true,
             }
@@ -119,55 +118,55 @@ impl PolicyMap {
         if worse { ConfigMapReview::Broken(faults) } else { ConfigMapReview::StillBroken(faults) }
     }
 
-    fn load(&self) -> Result<PolicySet, Vec<Fault>> {
+    fn load(&self) -> Result<PolicySet, Vec<ConfigMapFault>> {
         if self.files.is_empty() {
             // A mounted directory without policy files does not load either.
-            let message = "no key is a policy file: the names of those end in .yaml, .yml or .json and do not start \
+            let message = "no key is a policy file: names of policy files end in .yaml, .yml or .json and do not start \
                 with a dot";
-            return Err(vec![Fault { field: "data".to_owned(), place: None, message: message.to_owned() }]);
+            return Err(vec![ConfigMapFault { field: "data".to_owned(), place: None, message: message.to_owned() }]);
         }
         let files = PolicyFiles { texts: self.files.clone(), problems: Vec::new() };
         PolicySet::load(&files).map_err(|problems| problems.iter().map(|problem| self.fault(problem)).collect())
     }
 
-    fn fault(&self, problem: &Problem) -> Fault {
+    fn fault(&self, problem: &Problem) -> ConfigMapFault {
         let (key, message) = (&problem.source, problem.explanation());
         if !self.files.iter().any(|file| file.name == *key) {
-            return Fault { field: "data".to_owned(), place: None, message };
+            return ConfigMapFault { field: "data".to_owned(), place: None, message };
         }
         let place = problem.place().map_or_else(|| key.clone(), |(line, column)| format!("{key}:{line}:{column}"));
         let member = if self.binary.contains(key) { "binaryData" } else { "data" };
-        Fault { field: format!("{member}[{key}]"), place: Some(place), message }
+        ConfigMapFault { field: format!("{member}[{key}]"), place: Some(place), message }
     }
 
-    /// Warnings about a good ConfigMap beside the policies in force.
+    /// Warnings about a good ConfigMap together with the policies in force.
     ///
-    /// The webhook does not know which ConfigMap is mounted at which directory. If files in force have the very content
-    /// of `old`, their directories are where it is mounted; else each file in force is taken as replaced that is called
-    /// as one of its keys. That is a guess, and what another edit is about to change is unknown: so this warns, and
-    /// never refuses.
-    pub fn beside(&self, old: Option<&Self>, set: &PolicySet, in_force: &PolicySet) -> Vec<String> {
-        let texts: Vec<PolicyFile> = self.files.iter().chain(self.staying(old, &in_force.files)).cloned().collect();
+    /// The webhook does not know which ConfigMap is mounted in which directory. If files in force have exactly the content
+    /// of `old`, it is mounted in their directories; otherwise it replaces each file in force with the name of one of its
+    /// keys. That is a guess, and another edit may follow: so this warns, and never denies.
+    pub fn warnings_with(&self, old: Option<&Self>, set: &PolicySet, in_force: &PolicySet) -> Vec<String> {
+        let texts: Vec<PolicyFile> = self.files.iter().chain(self.unreplaced(old, &in_force.files)).cloned().collect();
         if texts.len() == self.files.len() {
-            return sentences(&warnings(set));
+            return render_warnings(set);
         }
         match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
             Err(problems) => {
-                let collisions = problems.iter().map(|problem| format!("beside the policies in force: {problem}"));
-                collisions.chain(sentences(&warnings(set))).collect()
+                let collisions =
+                    problems.iter().map(|problem| format!("together with the policies in force: {problem}"));
+                collisions.chain(render_warnings(set)).collect()
             }
             Ok(together) => {
-                let known = warnings(in_force);
+                let earlier = warnings(in_force);
                 let own = |file: &str| self.files.iter().any(|own| own.name == file);
-                let mut new = warnings(&together);
-                new.retain(|warning| own(&warning.origin.file) || !known.contains(warning));
-                sentences(&new)
+                let new = warnings(&together).into_iter();
+                let new = new.filter(|warning| own(&warning.origin.file) || !earlier.contains(warning));
+                new.map(|warning| warning.to_string()).collect()
             }
         }
     }
 
-    /// The files in force that are not this ConfigMap's.
-    fn staying<'f>(&self, old: Option<&Self>, in_force: &'f [PolicyFile]) -> impl Iterator<Item = &'f PolicyFile> {
+    /// The files in force that this ConfigMap does not replace.
+    fn unreplaced<'f>(&self, old: Option<&Self>, in_force: &'f [PolicyFile]) -> impl Iterator<Item = &'f PolicyFile> {
         let keys = |map: &Self| map.files.iter().map(|file| file.name.clone()).collect::<BTreeSet<_>>();
         let (mut names, before) = (keys(self), old.map(|old| &old.files));
         names.extend(old.map(keys).unwrap_or_default());
@@ -184,13 +183,9 @@ impl PolicyMap {
     }
 }
 
-/// Warnings about a set alone.
-pub fn alone(set: &PolicySet) -> Vec<String> {
-    sentences(&warnings(set))
-}
-
-fn sentences(warnings: &[Warning]) -> Vec<String> {
-    warnings.iter().map(ToString::to_string).collect()
+/// Warnings about a set alone, as text.
+pub fn render_warnings(set: &PolicySet) -> Vec<String> {
+    warnings(set).iter().map(ToString::to_string).collect()
 }
 
 fn directory_and_name(path: &str) -> (&str, &str) {
@@ -227,7 +222,7 @@ mod tests {
             ConfigMapReview::Good(_) => panic!("it is good"),
             ConfigMapReview::Broken(faults) | ConfigMapReview::StillBroken(faults) => faults
                 .into_iter()
-                .map(|Fault { field, place, message }| format!("{field} {place:?} {message}"))
+                .map(|ConfigMapFault { field, place, message }| format!("{field} {place:?} {message}"))
                 .collect(),
         }
     }
@@ -272,7 +267,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "data[a.yaml] Some(\"a.yaml:1:1\") the file holds no policy (write one, or remove the file)",
+                "data[a.yaml] Some(\"a.yaml:1:1\") the file contains no policy (write one, or remove the file)",
                 "data[b.yaml] Some(\"b.yaml:4:21\") `spec` has no key `mod` (did you mean `mode`?)",
             ]
         );
@@ -295,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_refused_for_what_it_makes_worse() {
+    fn an_edit_is_denied_for_new_faults() {
         type Data<'a> = &'a [(&'a str, &'a str)];
         let good = policy("good", 1, "");
         let bad = policy("bad", 2, ", mod: Audit");
@@ -309,47 +304,51 @@ mod tests {
             ("another of the kind", &[("a.yaml", &twice)], Some(&[("a.yaml", &bad)]), true),
             ("broken", &[("a.yaml", &bad)], Some(&[("a.yaml", &good)]), true),
             ("renamed", &[("b.yaml", &bad)], Some(&[("a.yaml", &bad)]), true),
-            ("one mended", &[("a.yaml", &good), ("b.yaml", &bad)], Some(&[("a.yaml", ""), ("b.yaml", &bad)]), false),
+            ("one fixed", &[("a.yaml", &good), ("b.yaml", &bad)], Some(&[("a.yaml", ""), ("b.yaml", &bad)]), false),
             ("emptied", &[], Some(&[("a.yaml", &good)]), true),
         ];
-        for (what, new, old, refused) in cases {
+        for (what, new, old, denied) in cases {
             let review = map(new).review(old.map(map).as_ref());
-            assert_eq!(matches!(review, ConfigMapReview::Broken(_)), refused, "{what}: {review:?}");
+            assert_eq!(matches!(review, ConfigMapReview::Broken(_)), denied, "{what}: {review:?}");
             assert!(!matches!(review, ConfigMapReview::Good(_)), "{what}");
         }
         assert!(matches!(map(&[("a.yaml", &good)]).review(Some(&map(&[("a.yaml", &bad)]))), ConfigMapReview::Good(_)));
     }
 
     #[test]
-    fn files_in_force_are_replaced_by_name_unless_content_tells_the_mount() {
-        let (warn, refuse) =
-            (policy("a", 5, ", rules: {templates: Warn}"), policy("b", 5, ", rules: {templates: Deny}"));
+    fn files_in_force_are_replaced_by_name_unless_content_identifies_the_mount() {
+        let (warn, deny) = (policy("a", 5, ", rules: {templates: Warn}"), policy("b", 5, ", rules: {templates: Deny}"));
         let other = policy("a", 6, ", rules: {templates: Deny}");
-        let said = |new: &[(&str, &str)], old: Option<&[(&str, &str)]>, set: &[(&str, &str)]| {
+        let collisions = |new: &[(&str, &str)], old: Option<&[(&str, &str)]>, set: &[(&str, &str)]| {
             let new = map(new);
             let ConfigMapReview::Good(alone) = new.review(None) else { panic!("it is good") };
-            let told = new.beside(old.map(map).as_ref(), &alone, &in_force(set));
-            told.into_iter().filter(|text| text.starts_with("beside the policies in force: ")).collect::<Vec<_>>()
+            let warnings = new.warnings_with(old.map(map).as_ref(), &alone, &in_force(set));
+            let collision = |text: &String| text.starts_with("together with the policies in force: ");
+            warnings.into_iter().filter(collision).collect::<Vec<_>>()
         };
         // Nothing else is in force, or nothing collides.
-        assert!(said(&[("x.yaml", &refuse)], None, &[("/m/x.yaml", &warn)]).is_empty());
-        assert!(said(&[("x.yaml", &refuse)], None, &[("/m/y.yaml", &other)]).is_empty());
+        assert!(collisions(&[("x.yaml", &deny)], None, &[("/m/x.yaml", &warn)]).is_empty());
+        assert!(collisions(&[("x.yaml", &deny)], None, &[("/m/y.yaml", &other)]).is_empty());
         // Another file has the same priority.
-        let found = said(&[("x.yaml", &refuse)], None, &[("/m/y.yaml", &warn)]);
+        let found = collisions(&[("x.yaml", &deny)], None, &[("/m/y.yaml", &warn)]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("x.yaml:4:") && found[0].contains("/m/y.yaml:4"), "{found:?}");
         // Renamed: the old key's file is this ConfigMap's.
-        assert!(said(&[("x.yaml", &refuse)], Some(&[("y.yaml", &warn)]), &[("/m/y.yaml", &warn)]).is_empty());
+        assert!(collisions(&[("x.yaml", &deny)], Some(&[("y.yaml", &warn)]), &[("/m/y.yaml", &warn)]).is_empty());
         // By the name alone it might be either; by the content it is the second.
         let two = [("/m/x.yaml", warn.as_str()), ("/n/x.yaml", &policy("c", 7, ""))];
-        assert!(said(&[("x.yaml", &refuse)], None, &two).is_empty());
-        let found = said(&[("x.yaml", &refuse)], Some(&[("x.yaml", &policy("c", 7, ""))]), &two);
+        assert!(collisions(&[("x.yaml", &deny)], None, &two).is_empty());
+        let found = collisions(&[("x.yaml", &deny)], Some(&[("x.yaml", &policy("c", 7, ""))]), &two);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(map(&[("x.yaml", &warn)]).beside(None, &in_force(&[("x", &warn)]), &PolicySet::built_in()).is_empty());
+        assert!(
+            map(&[("x.yaml", &warn)])
+                .warnings_with(None, &in_force(&[("x", &warn)]), &PolicySet::built_in())
+                .is_empty()
+        );
     }
 
     proptest! {
-        /// What is refused is what the loader would not load, and whatever it was before may stay.
+        /// A ConfigMap is denied if the loader would not load it, and may stay as it is.
         #[test]
         fn good_is_what_loads(texts in prop::collection::vec("[a-z: {}\\[\\]\n-]{0,40}|(\\PC){0,10}", 0..4)) {
             let keys: Vec<String> = (0..texts.len()).map(|at| format!("{at}.yaml")).collect();

@@ -1,48 +1,47 @@
-//! A [`PodPolicy`]: for which workloads it is, and which keys it sets.
+//! The [`PodPolicy`]: the workloads that it matches, and the keys that it sets.
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::settings::origin::Origin;
-use mullion_engine::model::settings::workload_settings::{Mode, Settings};
-use mullion_manifest::node::{Entry, Node};
+use mullion_engine::model::settings::{Mode, Origin, Settings};
+use mullion_manifest::{ManifestEntry, ManifestNode};
 use serde::Deserialize;
 use serde_json::Error;
 
-use crate::keys::POD_KEYS;
-use crate::matching::matches::Match;
+use crate::matching::PolicyMatch;
+use crate::schema::POD_KEYS;
 
 /// One `kind: PodPolicy` document.
 #[derive(Debug, Clone, Default)]
 pub struct PodPolicy {
     /// `metadata.name`.
     pub name: String,
-    /// Higher decides; default 0.
+    /// The highest priority decides; default 0.
     pub priority: i64,
-    /// Which workloads it is about; empty matches everything.
-    pub matches: Match,
-    /// What it sets, as written: its `origins` name the keys. Any other key inherits from the policy of the next lower
-    /// priority, and at last from `Settings::default`.
+    /// The workloads to which it applies; empty matches everything.
+    pub matches: PolicyMatch,
+    /// The values that it sets: its `origins` name the keys. Any other key inherits from the policy of the next lower
+    /// priority, and finally from `Settings::default`.
     pub settings: Settings,
-    /// The same keys as positions in [`POD_KEYS`], because a pod with new labels asks for those of up to 500 policies.
+    /// The same keys as positions in [`POD_KEYS`], because a pod with new labels needs those of up to 500 policies.
     pub(crate) keys: Vec<usize>,
-    /// Line of each key that is written, by dotted path below `spec` (`place.build`), the document itself under `""`, and of
-    /// entries of lists whose types do not hold it (`optOut.allow.0`).
+    /// The origins of its keys, by dotted path below `spec` (`place.build`), of the document itself under `""`, and of list
+    /// entries whose types have no origin (`optOut.allow.0`).
     pub origins: BTreeMap<String, Origin>,
 }
 
 impl PodPolicy {
-    /// The policy that `spec` describes; `place` finds where a node is written.
+    /// The policy of `spec`; `place` returns the origin of a node.
     pub(crate) fn read(
         name: String,
-        spec: &Node,
+        spec: &ManifestNode,
         origins: BTreeMap<String, Origin>,
-        place: &dyn Fn(&Node) -> Origin,
+        place: &dyn Fn(&ManifestNode) -> Origin,
     ) -> Result<Self, Error> {
         let mut policy = Self { name, origins, ..Self::default() };
-        if let Some(Entry { value, .. }) = spec.get("priority") {
+        if let Some(ManifestEntry { value, .. }) = spec.get("priority") {
             policy.priority = Deserialize::deserialize(value)?;
         }
-        if let Some(Entry { value, .. }) = spec.get("match") {
+        if let Some(ManifestEntry { value, .. }) = spec.get("match") {
             policy.matches = Deserialize::deserialize(value)?;
         }
         for key in POD_KEYS.iter() {
@@ -55,7 +54,7 @@ impl PodPolicy {
         Ok(policy)
     }
 
-    /// Marks `key` as set, to what `settings` holds.
+    /// Marks `key` as set, to its value in `settings`.
     pub(crate) fn mark(&mut self, key: &str) {
         self.settings.origins.insert(key.to_owned(), self.origin(key));
         self.keys.extend(POD_KEYS.iter().position(|it| it.name == key));
@@ -71,8 +70,8 @@ impl PodPolicy {
         self.sets("mode").then_some(self.settings.mode)
     }
 
-    /// Where `key` is written: its own line, else that of the nearest key above it, else of the document. A policy
-    /// that was built in code has none of them: its name stands for the file.
+    /// The origin of `key`: its own, or that of the nearest key above it, or of the document. For a policy without any, which
+    /// was created in code, its name instead of a file.
     pub fn origin(&self, key: &str) -> Origin {
         let mut path = key;
         loop {

@@ -1,9 +1,9 @@
-//! Names of files: which hold policies, and which hold tests of policies.
+//! Names of policy files and of their test files.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Whether a file of this name is read.
+/// Whether a file of this name is a policy file.
 pub fn is_policy_file(name: &OsStr) -> bool {
     let known = |end: &OsStr| ["yaml", "yml", "json"].iter().any(|known| end.eq_ignore_ascii_case(known));
     !name.as_encoded_bytes().starts_with(b".")
@@ -11,7 +11,7 @@ pub fn is_policy_file(name: &OsStr) -> bool {
         && !is_test_file(Path::new(name))
 }
 
-/// Whether the name is one of test cases for policies, which may stand beside them: `*.test.yaml` or `*.test.yml`.
+/// Whether a file of this name contains test cases for policies: `*.test.yaml` or `*.test.yml`.
 pub fn is_test_file(path: &Path) -> bool {
     let known = |end: &OsStr| ["yaml", "yml"].iter().any(|known| end.eq_ignore_ascii_case(known));
     let is_test = |stem: &OsStr| Path::new(stem).extension().is_some_and(|end| end.eq_ignore_ascii_case("test"));

@@ -1,56 +1,56 @@
-//! The status of each policy file: in force, bad, waiting for another, or gone.
+//! The status of each policy file: in force, bad, waiting for another file, or gone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use mullion_manifest::problem::Problem;
+use mullion_manifest::Problem;
 
 use crate::policy_file::PolicyFile;
 use crate::policy_set::PolicySet;
 
-/// A file as it was read, good or bad, without its contents.
+/// A file that was read, good or bad, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileVersion {
-    /// As problems and origins call it.
+    /// Its name in problems and origins.
     pub name: String,
     /// [`PolicyFile::hash`].
     pub hash: String,
 }
 
-/// How one policy file stands.
+/// The state of one policy file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum PolicyFileState {
     /// It has problems, or cannot be read.
     Bad,
-    /// It is new or changed, and good, but another one is bad: a set is taken whole or not at all.
+    /// It is new or changed, and good, but another file is bad: a set is loaded completely or not at all.
     Waiting,
-    /// It is gone while another one, or its directory, is bad: its last good version is in force still.
+    /// It is gone while another file, or its directory, is bad: its last good version is still in force.
     Gone,
-    /// As it is now.
+    /// Its current version is in force.
     InForce,
 }
 
 /// The status of one policy file, or of a directory that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyFileStatus {
-    /// As problems and origins call it.
+    /// Its name in problems and origins.
     pub name: String,
-    /// The name as far as it tells it from the others.
+    /// The shortest end of the path that differs from all others.
     pub short_name: String,
-    /// How it stands.
-    pub standing: Standing,
+    /// Its state.
+    pub standing: PolicyFileState,
     /// Whether a version of it is in force: `false` for a file that was never in a good set.
     pub in_force: bool,
-    /// Of its contents now; `None` if they cannot be read.
+    /// Hash of its current contents; `None` if they cannot be read.
     pub hash: Option<String>,
     /// When these contents were first seen, in seconds since 1970.
     pub changed: i64,
-    /// How many policies of it are in force.
+    /// The number of its policies in force.
     pub policies: usize,
-    /// What is wrong with it now.
+    /// Its current problems.
     pub problems: Vec<Problem>,
 }
 
-impl Standing {
+impl PolicyFileState {
     /// One word, for machines.
     pub fn name(self) -> &'static str {
         match self {
@@ -61,24 +61,26 @@ impl Standing {
         }
     }
 
-    /// Every one.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Bad, Self::Waiting, Self::Gone, Self::InForce];
 }
 
 impl PolicyFileStatus {
-    /// The standing in words.
+    /// The state in words.
     pub fn in_words(&self) -> &'static str {
         match (self.standing, self.in_force) {
-            (Standing::Bad, true) => "bad; an older version of it is in force",
-            (Standing::Bad, false) => "bad; nothing of it is in force",
-            (Standing::Waiting, true) => {
-                "good, but not taken while another file is bad; an older version of it is in force"
+            (PolicyFileState::Bad, true) => "bad; an older version of it is in force",
+            (PolicyFileState::Bad, false) => "bad; nothing of it is in force",
+            (PolicyFileState::Waiting, true) => {
+                "good, but not loaded while another file is bad; an older version of it is in force"
             }
-            (Standing::Waiting, false) => "good, but not taken while another file is bad; nothing of it is in force",
-            (Standing::Gone, _) => {
-                "not found, and not dropped while another file or a directory is bad; its last good version is in force"
+            (PolicyFileState::Waiting, false) => {
+                "good, but not loaded while another file is bad; nothing of it is in force"
             }
-            (Standing::InForce, _) => "in force",
+            (PolicyFileState::Gone, _) => {
+                "not found, but not removed while another file or a directory is bad; its last good version is in force"
+            }
+            (PolicyFileState::InForce, _) => "in force",
         }
     }
 }
@@ -91,15 +93,15 @@ impl PolicyFile {
 }
 
 impl PolicySet {
-    /// Its files, as they were when it was loaded.
+    /// Its files at the time of loading.
     pub fn versions(&self) -> Vec<FileVersion> {
         self.files.iter().map(PolicyFile::version).collect()
     }
 }
 
-/// The status of all files `now`, in order of name: those of the set in force, those that were `read` last, and whatever the
-/// problems of that reading name beside them (a directory, an unreadable file). `earlier` is the status of the reading
-/// before.
+/// The status of all files `now`, in order of name: the files of the set in force, the files that were `read` last, and
+/// other sources of problems of that reading (a directory, an unreadable file). `earlier` is the status after the previous
+/// reading.
 pub fn file_statuses(
     set: &PolicySet,
     read: &[FileVersion],
@@ -121,10 +123,10 @@ pub fn file_statuses(
         let (in_force, hash) = (hash(&loaded, &name), hash(read, &name));
         let problems = problems_by_file.remove(&name).unwrap_or_default();
         let standing = match &hash {
-            _ if !problems.is_empty() => Standing::Bad,
-            None => Standing::Gone,
-            hash if *hash == in_force => Standing::InForce,
-            Some(_) => Standing::Waiting,
+            _ if !problems.is_empty() => PolicyFileState::Bad,
+            None => PolicyFileState::Gone,
+            hash if *hash == in_force => PolicyFileState::InForce,
+            Some(_) => PolicyFileState::Waiting,
         };
         let before = earlier.iter().find(|before| before.name == name && before.hash == hash);
         PolicyFileStatus {
@@ -141,7 +143,7 @@ pub fn file_statuses(
     names.into_iter().zip(short_names).map(status).collect()
 }
 
-/// Of each path as many of its last parts as tell it from the others: file names, where files are of one directory.
+/// The shortest end of each path that differs from all others: file names, if all files are in one directory.
 pub fn short_names(paths: &[&str]) -> Vec<String> {
     let parts = |path: &str| path.split('/').filter(|part| !part.is_empty()).count();
     let last = |path: &str, number: usize| {
@@ -233,14 +235,14 @@ mod tests {
             ]
         );
         let changed: Vec<i64> = found.iter().map(|file| file.changed).collect();
-        assert_eq!(changed, [2, 1, 2, 2, 2], "only what stayed as it was keeps its time");
+        assert_eq!(changed, [2, 1, 2, 2, 2], "only unchanged files keep their time");
         assert_eq!(found[3].hash, None);
         assert_ne!(found[2].hash, Some(set.files[2].hash()));
-        // A directory that cannot be read takes all its files with it, and no word is lost.
+        // If a directory cannot be read, all its files are gone, and all problems are reported.
         let gone = Problem { source: "p".to_owned(), ..problems[0].clone() };
         let gone = file_statuses(&set, &[], vec![gone], &[], 1);
         assert_eq!(rows(&gone)[0], row("p", "bad", false, 0, 1));
-        assert!(gone[1..].iter().all(|file| file.standing == Standing::Gone && file.in_force), "{gone:?}");
+        assert!(gone[1..].iter().all(|file| file.standing == PolicyFileState::Gone && file.in_force), "{gone:?}");
     }
 
     #[test]
@@ -259,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_names_tell_paths_apart(paths in prop::collection::btree_set("(/?[ab]{1,2}){1,4}", 0..8)) {
+        fn short_names_distinguish_paths(paths in prop::collection::btree_set("(/?[ab]{1,2}){1,4}", 0..8)) {
             let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
             let short = short_names(&paths);
             let different: BTreeSet<&String> = short.iter().collect();

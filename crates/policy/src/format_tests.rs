@@ -1,17 +1,16 @@
-//! The whole format, key by key: each key of the schema, set alone, changes what holds and nothing else, as it is written
-//! and from where it is written; three policies over each other; and files in any order, under any names.
+//! Tests of the whole format, key by key: each key of the schema, set alone, changes its setting and nothing else, and has
+//! its origin; three policies together; and files in any order, under any names.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::settings::Settings;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::keys::POD_KEYS;
 use crate::policy_set::PolicySet;
 use crate::schema::pod::POD_SPEC;
-use crate::schema::types::{Object, Shape};
+use crate::schema::{POD_KEYS, SchemaObject, ValueShape};
 
 fn policy(name: &str, priority: i64, spec: &str) -> String {
     let spec: String = spec.lines().flat_map(|line| ["  ", line, "\n"]).collect();
@@ -24,7 +23,7 @@ fn load(files: &[(String, String)]) -> PolicySet {
     PolicySet::from_files(files).unwrap_or_else(|all| panic!("{}: {files:?}", all[0]))
 }
 
-/// Everything that holds but where it is written.
+/// All settings without their origins.
 fn plain(settings: &Settings) -> String {
     let images: Vec<_> =
         settings.images.iter().map(|image| (image.pattern.clone(), image.os, image.builds.clone())).collect();
@@ -36,7 +35,7 @@ fn plain(settings: &Settings) -> String {
     format!("{settings:?} {images:?} {actions:?}")
 }
 
-/// Keys that take something else than words, with two values each, neither of them the default.
+/// Keys that do not take words, with two values each, neither of them the default.
 const KEYS: [(&str, &str, &str); 6] = [
     ("optOut.allow", "[MUL1]", "[run-as-user]"),
     ("detect.images", "[{pattern: a/**, os: windows, builds: [10.0.20348]}]", "[{pattern: b, os: multi}]"),
@@ -53,7 +52,7 @@ const KEYS: [(&str, &str, &str); 6] = [
 /// Every key with two values, the first of them not the default.
 fn keys() -> Vec<(&'static str, &'static str, &'static str)> {
     let of_words = POD_KEYS.iter().filter_map(|key| {
-        let Shape::Word(words) = key.row.shape else { return None };
+        let ValueShape::Word(words) = key.row.shape else { return None };
         let words = || words.iter().map(|word| word.word);
         let one = words().rfind(|word| key.row.default().as_deref() != Some(word))?;
         Some((key.name.as_str(), one, words().find(|word| *word != one)?))
@@ -72,11 +71,11 @@ fn nested(key: &str, value: &str) -> String {
     text
 }
 
-fn leaves(object: &Object, path: &str, all: &mut BTreeSet<String>) {
+fn leaves(object: &SchemaObject, path: &str, all: &mut BTreeSet<String>) {
     for key in object.keys {
         let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
         match &key.shape {
-            Shape::Object(below) => leaves(below, &path, all),
+            ValueShape::Object(below) => leaves(below, &path, all),
             _ => {
                 all.insert(path);
             }
@@ -88,13 +87,13 @@ fn leaves(object: &Object, path: &str, all: &mut BTreeSet<String>) {
 fn every_key_of_the_schema_is_here() {
     let mut all = BTreeSet::new();
     leaves(&POD_SPEC, "", &mut all);
-    // What chooses workloads is tested with the settings; a class's name has no meaning without its mode.
+    // Matches are tested with the settings; the name of a RuntimeClass has no meaning without its mode.
     all.retain(|key| key != "priority" && !key.starts_with("match.") && key != "place.runtimeClass.name");
     assert_eq!(keys().iter().map(|(key, ..)| (*key).to_owned()).collect::<BTreeSet<_>>(), all);
 }
 
 #[test]
-fn each_key_changes_what_holds_and_says_where_it_is_written() {
+fn each_key_changes_its_setting_and_has_its_origin() {
     let nothing = plain(&load(&[("z.yaml".to_owned(), policy("z", 0, ""))]).settings("a", None, &()));
     for (key, one, other) in keys() {
         let of =
@@ -163,11 +162,11 @@ fn lists_of_the_higher_come_first() {
     assert_eq!(settings.images.iter().map(|image| &*image.pattern).collect::<Vec<_>>(), ["high", "middle", "low"]);
     let keys: Vec<_> = settings.add_tolerations.iter().map(|toleration| toleration.key.as_deref().unwrap()).collect();
     assert_eq!(keys, ["high", "middle", "low"]);
-    // Of entries for the same rule only the first decides, and no other is kept.
+    // Of entries for the same rule only the first decides, and the others are removed.
     assert_eq!(settings.actions.len(), 1);
     assert_eq!(
-        settings.action("MUL201", "run-as-user", mullion_engine::model::settings::rule_actions::Action::Deny),
-        mullion_engine::model::settings::rule_actions::Action::Allow
+        settings.action("MUL201", "run-as-user", mullion_engine::model::settings::Action::Deny),
+        mullion_engine::model::settings::Action::Allow
     );
 }
 
@@ -182,7 +181,7 @@ fn priorities_may_be_negative_and_large() {
     let set = load(&files);
     let found: Vec<_> = set.pods.iter().map(|policy| policy.priority).collect();
     assert_eq!(found, order.iter().rev().copied().collect::<Vec<_>>());
-    // As Helm writes a large number.
+    // Helm writes large numbers like this.
     let set = load(&[("a.yaml".to_owned(), policy("a", 0, "").replace("priority: 0", "priority: 1e+06"))]);
     assert_eq!(set.pods[0].priority, 1_000_000);
 }
@@ -192,7 +191,7 @@ fn nodes_and_registries_take_every_key() {
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec:\n  mode: Audit\n  labels: [revision]\n  taint: {key: k, value: v, effect: NoExecute, apply: Never}\n  windowsTaints: [a=b*]\n  linuxTaints: []\n  runtimeClasses: {mode: Never, handler: h}\n  expectedPools: [{build: 10.0.26100, taints: [\"os=Windows:NoSchedule\"]}]\n  releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]\n";
     let whole = load(&[("a.yaml".to_owned(), text.to_owned())]);
     let lines: Vec<&str> = text.lines().collect();
-    // Without any one of its keys, something else holds.
+    // Each key that is removed changes the settings.
     for at in 4..lines.len() {
         let without: Vec<_> = lines.iter().enumerate().filter(|(line, _)| *line != at).map(|(_, line)| *line).collect();
         let less = load(&[("a.yaml".to_owned(), without.join("\n"))]);
@@ -218,12 +217,11 @@ fn spec() -> impl Strategy<Value = String> {
         "match: {podSelector: {matchExpressions: [{key: app, operator: Exists}]}}\n",
     ]);
     (chosen, matches).prop_map(|(chosen, matches)| {
-        // In flow style, merged by hand: keys of one parent stand together.
+        // In flow style, merged by hand: keys of one parent are together.
         let mut tree = serde_json::Map::new();
         for (at, first) in chosen {
             let (key, one, other) = keys()[at];
-            let value =
-                mullion_manifest::document::documents("v", if first { one } else { other }).remove(0).unwrap().json;
+            let value = mullion_manifest::documents("v", if first { one } else { other }).remove(0).unwrap().json;
             let mut below = &mut tree;
             let parts: Vec<_> = key.split('.').collect();
             for part in &parts[..parts.len() - 1] {
@@ -266,10 +264,10 @@ proptest! {
                     }
                 }
             }
-            // The same keys collide, whatever is called the first.
+            // The same keys collide, whichever is reported first.
             (Err(one), Err(other)) => {
-                let keys = |problems: &[mullion_manifest::problem::Problem]| {
-                    let key = |problem: &mullion_manifest::problem::Problem| problem.message.split("both set ").nth(1).map(str::to_owned);
+                let keys = |problems: &[mullion_manifest::Problem]| {
+                    let key = |problem: &mullion_manifest::Problem| problem.message.split("both set ").nth(1).map(str::to_owned);
                     let mut keys: Vec<_> = problems.iter().map(key).collect();
                     keys.sort();
                     keys

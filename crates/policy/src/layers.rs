@@ -1,12 +1,12 @@
-//! Layers of policies: the settings that all policies of one workload set together.
+//! Layers of policies: the settings of one workload from all policies that match it.
 
-use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::settings::Settings;
 
 use crate::documents::PodPolicy;
-use crate::keys::POD_KEYS;
+use crate::schema::POD_KEYS;
 
-/// Lays `policies`, highest first, over the defaults.
-pub(crate) fn layer<'p>(policies: impl Iterator<Item = &'p PodPolicy>) -> Settings {
+/// Merges `policies`, highest first, into the defaults.
+pub(crate) fn merge_policies<'p>(policies: impl Iterator<Item = &'p PodPolicy>) -> Settings {
     let mut settings = Settings::default();
     let mut setters: Vec<Vec<&Settings>> = vec![Vec::new(); POD_KEYS.len()];
     for policy in policies {

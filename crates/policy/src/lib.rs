@@ -1,37 +1,49 @@
-//! Policy files, and what they set for one workload.
+//! Policy files, and their settings for one workload.
 //!
-//! [`policy_set::PolicySet::load`] makes a set of the files: each document becomes the span tree of [`mullion_manifest`], one
-//! walk along the [`schema`] reports everything that is wrong with its place, and only what is right becomes
-//! [`documents`]. [`policy_set::PolicySet::resolve`] is the only function that resolves policies: it lays those that match a
-//! workload over each other. A [`store`] keeps the last good set while files change.
+//! [`policy_set::PolicySet::load`] loads a set from files: each document becomes the span tree of [`mullion_manifest`], one
+//! walk along the [`schema`] reports all its problems with their places, and only a valid document becomes one of
+//! [`documents`]. [`policy_set::PolicySet::resolve`] is the only function that resolves policies: it merges those that match
+//! a workload. A [`store`] keeps the last good set while files change.
 //!
-//! Beside that: [`mod@warnings`] reports what a good set does that nobody may have meant, [`test_cases`] reads test files,
-//! [`config_map`] reviews a ConfigMap at admission, [`manifests`] finds the policies in a ConfigMap that is kept in Git,
-//! [`file_status`] says how each file stands, and [`keys`] lists every key that decides: the rows of the schema that set a
-//! field of the settings.
+//! Other modules: [`mod@warnings`] reports effects of a good set that its author may not have intended, [`test_cases`] reads
+//! test files, [`config_map`] reviews a ConfigMap at admission, [`manifests`] finds policies in manifests of ConfigMaps,
+//! [`file_status`] contains the status of each file, and [`POD_KEYS`] and [`NODE_KEYS`] list the rows of the schema that set a field of the
+//! settings.
 //!
-//! The program reads the files; nothing here does.
+//! The program reads the files; this crate does not.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod config_map;
-pub mod documents;
-pub mod effective;
-pub mod file_names;
-pub mod file_status;
-pub mod keys;
-pub mod layers;
+mod config_map;
+mod documents;
+mod effective;
+mod file_names;
+mod file_status;
+mod layers;
 pub mod load;
-pub mod manifests;
+mod manifests;
 pub mod matching;
-pub mod policy_file;
-pub mod policy_set;
-pub mod registry_policy;
+mod policy_file;
+mod policy_set;
+mod registry_policy;
 pub mod schema;
-pub mod store;
+mod store;
 pub mod test_cases;
-pub mod toleration_coverage;
+mod toleration_coverage;
 pub mod warnings;
+
+pub use config_map::{ConfigMapFault, ConfigMapReview, PolicyMap, holds_policies, render_warnings};
+pub use documents::PodPolicy;
+pub use effective::{EffectiveEntry, EffectiveSetting};
+pub use file_names::{is_policy_file, is_test_file};
+pub use file_status::{FileVersion, PolicyFileState, PolicyFileStatus, file_statuses, short_names};
+pub use manifests::unpack_manifests;
+pub use policy_file::{MAX_FILE, PolicyDocument, PolicyFile, PolicyFiles};
+pub use policy_set::PolicySet;
+pub use registry_policy::{PullSecretsMode, RegistryPolicy};
+pub use schema::{ACTIONS, NODE_KEYS, POD_KEYS, PolicyKey};
+pub use store::{PolicyReading, PolicyStore};
+pub use toleration_coverage::all_covered;
 
 #[cfg(test)]
 mod scale_tests;

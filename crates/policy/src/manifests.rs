@@ -1,71 +1,72 @@
-//! Policies in ConfigMap manifests, as Git, `helm template` and `kubectl get -o yaml` have them.
+//! Policies in ConfigMap manifests from Git, `helm template` or `kubectl get -o yaml`.
 
 use std::ops::Range;
 
-use mullion_manifest::document::{Documents, documents};
-use mullion_manifest::node::{Entry, Node, NodeValue};
+use mullion_manifest::{ManifestDocuments, ManifestEntry, ManifestNode, NodeValue, documents};
 
 use crate::config_map::holds_policies;
 use crate::file_names::is_policy_file;
 use crate::policy_file::PolicyFile;
 
-/// How `apiVersion` of every policy begins, whatever its version.
+/// The beginning of `apiVersion` of every policy.
 const OURS: &str = "mullion.dev/v";
 
-/// A file of manifests as policy files: where it holds a ConfigMap with policies, these in its place, and nothing of what
-/// else it holds but policies. Any other file stays as it is.
+/// Turns a file of manifests into policy files: if it contains a ConfigMap with policies, the policies of the ConfigMap and
+/// of the file, without anything else. Any other file is returned unchanged.
 ///
-/// Places stay those of the manifest: all that is no policy becomes blank. That goes for `key: |`; text written in another
-/// way (in quotes, in JSON) becomes a file of its own that is called after both, with lines counted from its beginning.
-pub fn unpacked(file: PolicyFile) -> Vec<PolicyFile> {
+/// Policies keep their places in the manifest: everything else becomes blank. That works for `key: |`; text in another style
+/// (in quotes, in JSON) becomes a separate file with both names, and its lines count from its own beginning.
+pub fn unpack_manifests(file: PolicyFile) -> Vec<PolicyFile> {
     let Ok(text) = std::str::from_utf8(&file.bytes) else { return vec![file] };
     if !text.contains("ConfigMap") || !text.contains("mullion.dev/") {
         return vec![file];
     }
-    // A broken document is the loader's to report.
+    // The loader reports a broken document.
     let Ok(all) = documents(&file.name, text).into_iter().collect::<Result<Vec<_>, _>>() else { return vec![file] };
-    let mut blank = Blank::new(text);
+    let mut blank = BlankedText::new(text);
     let (mut found, mut apart) = (false, Vec::new());
     for document in &all {
         let mut maps = Vec::new();
-        config_maps(&document.node, &mut maps);
+        collect_config_maps(&document.node, &mut maps);
         for entry in maps.iter().flat_map(|map| keys(map)) {
             found = true;
             let value = entry.value.as_str().unwrap_or_default();
-            if !blank.show_block(entry, value) {
+            if !blank.copy_block(entry, value) {
                 let name = format!("{} (data[{}])", file.name, entry.key);
                 apart.push(PolicyFile { name, bytes: value.as_bytes().to_owned() });
             }
         }
         let version = document.json.get("apiVersion").and_then(|version| version.as_str());
         if version.is_some_and(|version| version.starts_with(OURS)) {
-            blank.show(document.span.range());
+            blank.copy(document.span.range());
         }
     }
     if !found {
         return vec![file];
     }
-    let shown = blank.any.then(|| PolicyFile { name: file.name.clone(), bytes: blank.bytes });
-    shown.into_iter().chain(apart).collect()
+    let in_place = blank.any.then(|| PolicyFile { name: file.name.clone(), bytes: blank.bytes });
+    in_place.into_iter().chain(apart).collect()
 }
 
-/// The ConfigMaps that hold policies: by their label, or by what they hold.
-fn config_maps<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
+/// Collects the ConfigMaps with policies, which have the label, or a key with a policy.
+fn collect_config_maps<'n>(node: &'n ManifestNode, found: &mut Vec<&'n ManifestNode>) {
     let kind = node.get("kind").and_then(|kind| kind.value.as_str()).unwrap_or_default();
     if kind == "ConfigMap" {
-        let mentions = |entry: &Entry| entry.value.as_str().is_some_and(|text| text.contains(OURS));
+        let mentions = |entry: &ManifestEntry| entry.value.as_str().is_some_and(|text| text.contains(OURS));
         if holds_policies(&node.to_json()) || keys(node).any(mentions) {
             found.push(node);
         }
-    } else if let Some(Entry { value: Node { value: NodeValue::List(items), .. }, .. }) = node.get("items") {
+    } else if let Some(ManifestEntry { value: ManifestNode { value: NodeValue::List(items), .. }, .. }) =
+        node.get("items")
+    {
         for item in items {
-            config_maps(item, found);
+            collect_config_maps(item, found);
         }
     }
 }
 
-/// The keys that a mount would make policy files of.
-fn keys(map: &Node) -> impl Iterator<Item = &Entry> {
+/// The keys that become policy files in a mount.
+fn keys(map: &ManifestNode) -> impl Iterator<Item = &ManifestEntry> {
     let entries = match map.get("data").map(|data| &data.value.value) {
         Some(NodeValue::Map(entries)) => entries.as_slice(),
         _ => &[],
@@ -73,46 +74,46 @@ fn keys(map: &Node) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(|entry| is_policy_file(entry.key.as_ref()) && entry.value.as_str().is_some())
 }
 
-/// A text of which only parts are shown, each where it is.
-struct Blank<'t> {
+/// A text with blanks instead of all bytes that were not copied.
+struct BlankedText<'t> {
     text: &'t str,
     bytes: Vec<u8>,
     any: bool,
 }
 
-impl<'t> Blank<'t> {
+impl<'t> BlankedText<'t> {
     fn new(text: &'t str) -> Self {
         let blank = |byte: u8| if matches!(byte, b'\n' | b'\r') { byte } else { b' ' };
         Self { text, bytes: text.bytes().map(blank).collect(), any: false }
     }
 
-    fn show(&mut self, at: Range<usize>) {
+    fn copy(&mut self, at: Range<usize>) {
         if let (Some(to), Some(from)) = (self.bytes.get_mut(at.clone()), self.text.as_bytes().get(at)) {
             to.copy_from_slice(from);
             self.any = true;
         }
     }
 
-    /// Shows the literal block of an entry as documents of the file; `false` where it is none, or holds nothing.
-    fn show_block(&mut self, entry: &Entry, value: &str) -> bool {
+    /// Copies the literal block of an entry as documents of the file; `false` if it is not one, or is empty.
+    fn copy_block(&mut self, entry: &ManifestEntry, value: &str) -> bool {
         let span = entry.value.span;
         let block = self.text.get(span.range()).unwrap_or_default();
         let Some((_, lines)) = block.split_once('\n').filter(|_| block.starts_with('|')) else { return false };
         let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
-        let written = lines.lines().filter(|line| !line.trim().is_empty());
-        let Some(indent) = written.map(indent).min().filter(|indent| *indent > 0) else { return false };
-        // Whatever this takes for the text must be what the parser takes for it.
+        let filled = lines.lines().filter(|line| !line.trim().is_empty());
+        let Some(indent) = filled.map(indent).min().filter(|indent| *indent > 0) else { return false };
+        // The text without its indentation must be the value that the parser reads.
         let plain = |line: &'t str| line.get(indent..).unwrap_or_default();
         let same = lines.lines().map(plain).collect::<Vec<_>>().join("\n").trim_end() == value.trim_end();
-        if !same || Documents::new("", value).nodes().next().is_none() {
+        if !same || ManifestDocuments::new("", value).nodes().next().is_none() {
             return false;
         }
-        // The line with the key is where a document begins, and those inside begin where documents do.
+        // A document begins at the line of the key, and at each document marker inside the block.
         let start = self.text.get(..span.start).map_or(0, |before| before.rfind('\n').map_or(0, |at| at + 1));
         self.mark(start);
         let mut at = span.start + (block.len() - lines.len());
         for line in lines.split_inclusive('\n') {
-            self.show(at..at + line.len());
+            self.copy(at..at + line.len());
             if line.get(indent..).is_some_and(|line| line.starts_with("---") || line.starts_with("...")) {
                 self.unindent(at, indent);
             }
@@ -148,7 +149,7 @@ mod tests {
 
     fn problems(text: &str) -> Vec<String> {
         let file = PolicyFile { name: "cm.yaml".to_owned(), bytes: text.as_bytes().to_owned() };
-        let files = PolicyFiles { texts: unpacked(file), problems: Vec::new() };
+        let files = PolicyFiles { texts: unpack_manifests(file), problems: Vec::new() };
         let problems = PolicySet::load(&files).err().unwrap_or_default();
         problems.iter().map(ToString::to_string).collect()
     }
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_manifest() {
+    fn policies_keep_their_places_in_the_manifest() {
         let both = format!("# ü\n{}---\n{}", POLICY.replace("NAME", "a"), POLICY.replace("NAME", "b"));
         let map = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata:\n  README.md: none\n  a.yaml: |\n{}  b.yaml: |-\n{}",
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_block_is_a_file_of_its_own() {
+    fn text_that_is_not_a_block_becomes_a_separate_file() {
         let policy = POLICY.replace("NAME", "a");
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.yaml": policy, "b.test.yaml": policy}});
         let list =
@@ -204,16 +205,16 @@ mod tests {
             "kind: ConfigMap\nmetadata: {labels: {mullion.dev/policy: 'true'}}\ndata:\n  a.yaml: |\n    # to come\n";
         let found = problems(map);
         assert_eq!(found.len(), 1, "{found:#?}");
-        assert!(found[0].starts_with("cm.yaml (data[a.yaml]):1:1: the file holds no policy"), "{found:#?}");
+        assert!(found[0].starts_with("cm.yaml (data[a.yaml]):1:1: the file contains no policy"), "{found:#?}");
     }
 
     #[test]
-    fn any_other_file_stays_as_it_is() {
+    fn any_other_file_is_unchanged() {
         let policy = POLICY.replace("NAME", "a");
         let broken = format!("kind: ConfigMap\ndata:\n  a.yaml: |\n{}---\na: [\n", block(&policy, 4));
         for text in [policy.as_str(), &broken, "kind: ConfigMap # mullion.dev\ndata: {a.yaml: 'x: 1'}\n"] {
             let file = PolicyFile { name: "x.yaml".to_owned(), bytes: text.as_bytes().to_owned() };
-            assert_eq!(unpacked(file.clone()), [file]);
+            assert_eq!(unpack_manifests(file.clone()), [file]);
         }
     }
 }

@@ -1,18 +1,17 @@
-//! Policy files as they are read, with a hash that tells an edit from none.
+//! Policy files as read, with a hash that detects changes.
 
-use mullion_engine::model::settings::origin::Origin;
-use mullion_manifest::problem::Problem;
-use mullion_manifest::span::Span;
+use mullion_engine::model::settings::Origin;
+use mullion_manifest::{Problem, Span};
 
-/// Largest policy file, in bytes. A ConfigMap holds 1 MiB at most, and ten thousand image patterns take as much.
+/// Largest policy file, in bytes. A ConfigMap contains at most 1 MiB, which is enough for ten thousand image patterns.
 pub const MAX_FILE: usize = 4 << 20;
 
-/// The policy files of all directories, as they were read.
+/// The policy files of all directories.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyFiles {
     /// In order of name.
     pub texts: Vec<PolicyFile>,
-    /// What could not be read.
+    /// Files and directories that could not be read.
     pub problems: Vec<Problem>,
 }
 
@@ -23,47 +22,38 @@ pub struct PolicyDocument {
     pub kind: &'static str,
     /// `metadata.name`.
     pub name: String,
-    /// Where the document begins.
+    /// The beginning of the document.
     pub origin: Origin,
 }
 
 /// One policy file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PolicyFile {
-    /// As problems and origins call it.
+    /// Its name in problems and origins.
     pub name: String,
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
 impl PolicyFiles {
     /// Hash of names, contents and problems, hexadecimal.
     ///
-    /// FNV-1a with 64 bits: it tells an edit from none, by the same number in every replica and release. It is no
-    /// protection: who can write policies needs no collision. By chance two versions collide once in 2^64.
+    /// FNV-1a with 64 bits: it detects a change, with the same number in every replica and release. It is no protection:
+    /// someone who can write policies needs no collision. By chance two versions collide once in 2^64.
     pub fn hash(&self) -> String {
-        let mut hash = ContentHash::new();
-        for file in &self.texts {
-            hash.feed(file.name.as_bytes());
-            hash.feed(&file.bytes);
-        }
-        for problem in &self.problems {
-            hash.feed(problem.to_string().as_bytes());
-        }
-        hash.text()
+        let files = self.texts.iter().flat_map(|file| [file.name.as_bytes(), &file.bytes]);
+        let problems: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
+        hash_texts(files.chain(problems.iter().map(String::as_bytes)))
     }
 }
 
 impl PolicyFile {
     /// Hash of its content, hexadecimal: `PolicyFiles::hash` for one file without its name.
     pub fn hash(&self) -> String {
-        let mut hash = ContentHash::new();
-        hash.feed(b"");
-        hash.feed(&self.bytes);
-        hash.text()
+        hash_texts([b"".as_slice(), &self.bytes])
     }
 
-    /// What stands in a line, 1-based.
+    /// The text of a line, 1-based, without white space around it.
     pub(crate) fn line(&self, line: u32) -> Span {
         let text = std::str::from_utf8(&self.bytes).unwrap_or_default();
         let before: usize = text.split_inclusive('\n').take((line.max(1) - 1) as usize).map(str::len).sum();
@@ -73,22 +63,14 @@ impl PolicyFile {
     }
 }
 
-/// See [`Files::hash`].
-struct ContentHash(u64);
-
-impl ContentHash {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn feed(&mut self, bytes: &[u8]) {
-        // The length first, so that bytes moved from one text to the next count.
-        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+/// See [`PolicyFiles::hash`].
+fn hash_texts<'t>(texts: impl IntoIterator<Item = &'t [u8]>) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for text in texts {
+        // The length first, so that the hash changes if bytes move from one text to the next.
+        for byte in (text.len() as u64).to_le_bytes().iter().chain(text) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-
-    fn text(&self) -> String {
-        format!("{:016x}", self.0)
-    }
+    format!("{hash:016x}")
 }

@@ -1,49 +1,44 @@
-//! The set of all policies in force, and what it sets for one workload.
+//! The set of all policies in force, and its settings for one workload.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::settings::labels::Labels;
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::model::settings::origin::Origin;
-use mullion_engine::model::settings::review_settings::ReviewSettings;
-use mullion_engine::model::settings::workload_settings::{Lookup, Settings};
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_engine::model::settings::{Labels, Lookup, NodeSettings, Origin, ReviewSettings, Settings};
+use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
 
 use crate::documents::PodPolicy;
-use crate::layers::layer;
+use crate::layers::merge_policies;
 use crate::policy_file::{PolicyDocument, PolicyFile};
 use crate::registry_policy::RegistryPolicy;
 
 /// All policies in force together: one consistent, immutable set.
 #[derive(Debug, Clone, Default)]
 pub struct PolicySet {
-    /// In the order in which they decide: highest priority first, equal priorities in order of name.
+    /// In order of precedence: highest priority first, equal priorities in order of name.
     pub pods: Vec<PodPolicy>,
-    /// At most one; the default when no file has one.
+    /// At most one; the default if no file contains one.
     pub nodes: NodeSettings,
-    /// At most one; the default when no file has one.
+    /// At most one; the default if no file contains one.
     pub registries: RegistryPolicy,
     /// Every policy of the files, in order of file and line.
     pub documents: Arc<[PolicyDocument]>,
-    /// Line of each key of the NodePolicy that is set, as [`PodPolicy::origins`]; empty when no file has one.
+    /// The origins of the keys of the NodePolicy, as [`PodPolicy::origins`]; empty if no file contains one.
     pub node_origins: BTreeMap<String, Origin>,
-    /// The same of the RegistryPolicy.
+    /// The origins of the keys of the RegistryPolicy.
     pub registry_origins: BTreeMap<String, Origin>,
-    /// Content hash of the files, hexadecimal; empty for a set that came from no file.
+    /// Content hash of the files, hexadecimal; empty for a set without files.
     pub hash: String,
-    /// The files, as they were read; empty for the built-in set.
+    /// The files as read; empty for the built-in set.
     pub files: Arc<[PolicyFile]>,
-    /// Settings handed out before. A set is not changed once it was asked.
+    /// Settings that were computed before. A set must not change after the first query.
     pub(crate) memo: Memo,
 }
 
-/// Settings by the set of policies that match, one bit each. Workloads choose their labels, so the number of such sets
-/// is theirs to choose too: at [`Memo::LIMIT`] all are forgotten. Whoever fills it costs the others one computation each,
-/// and not, as if what came first stayed, one for every review from then on.
+/// Settings by the set of policies that match, one bit each. Authors choose the labels of workloads, and so the number of
+/// such sets: at [`Memo::LIMIT`] all are removed. Someone who fills the map causes one new computation for each other set,
+/// and not, as if the first ones stayed, one for every later review.
 #[derive(Debug, Default)]
 pub(crate) struct Memo(pub(crate) RwLock<HashMap<Box<[u64]>, Arc<Settings>>>);
 
@@ -51,7 +46,7 @@ impl Memo {
     pub(crate) const LIMIT: usize = 256;
 }
 
-/// A copy starts empty: it may be changed before it is asked.
+/// A copy starts empty: it may be changed before the first query.
 impl Clone for Memo {
     fn clone(&self) -> Self {
         Self::default()
@@ -59,35 +54,35 @@ impl Clone for Memo {
 }
 
 impl PolicySet {
-    /// A set under which `settings` hold for every workload.
+    /// A set with `settings` for every workload.
     pub fn fixed(settings: Settings, nodes: NodeSettings) -> Self {
         let set = Self { nodes, ..Self::default() };
-        // No policy, and so none that matches.
+        // There are no policies, so none matches.
         set.memo.0.write().unwrap_or_else(PoisonError::into_inner).insert([0; 4].into(), Arc::new(settings));
         set
     }
 
-    /// What the policies set for the workload of a request. If nothing is known of its namespace, policies with a
-    /// `namespaceSelector` do not match.
+    /// The settings for the workload of a request. If its namespace is unknown, policies with a `namespaceSelector` do not
+    /// match.
     pub fn resolve<'a>(&'a self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot) -> ReviewSettings<'a> {
         let WorkloadObject { kind, namespace, object } = request.workload;
         let labels = snapshot.namespaces.get(namespace).or(request.namespace).map(|namespace| &namespace.labels);
         let pod = Pod::of(kind, object);
         let settings = |pod| self.settings(namespace, labels, &pod);
         let new: Arc<Settings> = pod.map(settings).unwrap_or_default();
-        // Findings of a pod's own old object are never asked for.
+        // Findings of the old object of a pod are never used.
         let old = request.old.filter(|_| request.operation == Operation::Update && kind != WorkloadKind::Pod);
         let old = old.and_then(|old| Pod::of(kind, old)).map(|old| {
             let same_labels = pod.is_some_and(|new| new.get("/metadata/labels") == old.get("/metadata/labels"));
             if same_labels { Arc::clone(&new) } else { settings(old) }
         });
-        ReviewSettings { new, old, nodes: &self.nodes, by_namespace_labels: self.chooses_by_namespace_labels() }
+        ReviewSettings { new, old, nodes: &self.nodes, by_namespace_labels: self.has_namespace_selectors() }
     }
 
-    /// What the policies set for a workload in `namespace` with the labels `pod_labels` (of the pod or of the template). With
-    /// `namespace_labels: None`, nothing is known of the namespace: policies with a `namespaceSelector` do not match.
+    /// The settings for a workload in `namespace` with the labels `pod_labels` (of the pod or of the template). With
+    /// `namespace_labels: None` the namespace is unknown: policies with a `namespaceSelector` do not match.
     ///
-    /// Cheap after the first workload that the same policies match: one look-up, no allocation with up to 256 policies.
+    /// Fast after the first workload that the same policies match: one look-up, no allocation with up to 256 policies.
     pub fn settings(
         &self,
         namespace: &str,
@@ -109,7 +104,7 @@ impl PolicySet {
                 *word |= 1 << (at % 64);
             }
         }
-        // A panic elsewhere leaves the map whole: nothing that may panic runs while it changes.
+        // A panic elsewhere leaves the map intact: nothing that may panic runs while it changes.
         let known = self.memo.0.read().unwrap_or_else(PoisonError::into_inner).get(&*matching).cloned();
         known.unwrap_or_else(|| self.remember(matching))
     }
@@ -117,7 +112,7 @@ impl PolicySet {
     fn remember(&self, matching: &[u64]) -> Arc<Settings> {
         let is_set = |at: usize| matching.get(at / 64).is_some_and(|word| word & (1 << (at % 64)) != 0);
         let policies = self.pods.iter().enumerate().filter(|(at, _)| is_set(*at)).map(|(_, policy)| policy);
-        let settings = Arc::new(layer(policies));
+        let settings = Arc::new(merge_policies(policies));
         let mut memo = self.memo.0.write().unwrap_or_else(PoisonError::into_inner);
         if memo.len() >= Memo::LIMIT {
             memo.clear();
@@ -125,16 +120,14 @@ impl PolicySet {
         memo.insert(matching.into(), Arc::clone(&settings));
         settings
     }
-}
 
-impl PolicySet {
-    /// Whether any policy has registries asked.
-    pub fn asks_registries(&self) -> bool {
+    /// Whether any policy turns on registry look-ups.
+    pub fn queries_registries(&self) -> bool {
         self.pods.iter().any(|policy| policy.settings.lookup != Lookup::Never)
     }
 
-    /// Whether any policy chooses namespaces by their labels.
-    pub fn chooses_by_namespace_labels(&self) -> bool {
+    /// Whether any policy has a `namespaceSelector`.
+    pub fn has_namespace_selectors(&self) -> bool {
         self.pods.iter().any(|policy| !policy.matches.namespace_selector.is_empty())
     }
 }

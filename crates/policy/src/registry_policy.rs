@@ -1,34 +1,34 @@
-//! The one RegistryPolicy: how registries are asked, for the whole cluster. Whether they are asked at all is a PodPolicy's
-//! `detect.registry.lookup`, because that may differ between namespaces.
+//! The RegistryPolicy: how Mullion queries registries, for the whole cluster. Each PodPolicy sets with
+//! `detect.registry.lookup` whether Mullion queries them, because that may differ between namespaces.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mullion_engine::model::image::reference::ImageRef;
+use mullion_engine::model::image::ImageRef;
 use serde::{Deserialize, Serialize};
 
 /// `kind: RegistryPolicy`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RegistryPolicy {
-    /// Registries that are asked without TLS, as pods write them: `registry.local:5000`.
+    /// Registries without TLS, as image references begin with them: `registry.local:5000`.
     #[serde(rename = "plainHTTP")]
     pub plain_http: Vec<String>,
-    /// PEM files with authorities that are trusted beside the system's.
+    /// PEM files with certificate authorities to trust in addition to the system's.
     pub ca_files: Vec<PathBuf>,
-    /// Whose credentials are sent.
+    /// Which credentials are sent.
     pub pull_secrets: PullSecretsMode,
-    /// How long answers are kept.
+    /// How long results are kept.
     pub lifetimes: Lifetimes,
     /// How long one look-up may take, all its requests together; a review never waits that long.
     #[serde(with = "span")]
     pub timeout: Duration,
 }
 
-/// Whose credentials registries are sent.
+/// The credentials that are sent to registries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PullSecretsMode {
-    /// Nobody's: only what anybody may see is known.
+    /// None: only public images are known.
     #[default]
     Never,
     /// Those of the secrets that the pod names in `imagePullSecrets`, for that pod's images. The webhook must be allowed to
@@ -40,13 +40,13 @@ pub enum PullSecretsMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lifetimes {
-    /// Of what a tag means; tags of Windows base images move every month.
+    /// The lifetime of the result for a tag; tags of Windows base images move every month.
     #[serde(with = "span")]
     pub tag: Duration,
-    /// Of what a digest means, which never changes: how long one that nobody uses takes up memory.
+    /// The lifetime of the result for a digest. It never changes: the lifetime limits the memory of unused ones.
     #[serde(with = "span")]
     pub digest: Duration,
-    /// Of a failure.
+    /// The lifetime of a failure.
     #[serde(with = "span")]
     pub error: Duration,
 }
@@ -73,13 +73,13 @@ impl Default for Lifetimes {
     }
 }
 
-/// Units of a span of time, and their seconds.
+/// Units of a duration, and their seconds.
 const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
 
-/// The longest span; what is longer is a slip of the finger.
+/// The longest duration; a longer one is a typo.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Reads `90s`, `5m`, `24h`, `7d`: one number and its unit, up to a year. The error says why not.
+/// Reads `90s`, `5m`, `24h`, `7d`: one number and its unit, up to a year. The error is the reason.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, &'static str> {
     let mut unit = text.chars();
     let last = unit.next_back();
@@ -88,39 +88,39 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, &'static str> {
         return Err("it does not end in one of the units s, m, h and d");
     };
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("before the unit stands one whole number");
+        return Err("the part before the unit is not one whole number");
     }
     let span = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*seconds)).map(Duration::from_secs);
     match span.filter(|span| *span <= LONGEST) {
         None => Err("it is longer than a year"),
-        Some(Duration::ZERO) => Err("it must be longer than nothing"),
+        Some(Duration::ZERO) => Err("it must be longer than zero"),
         Some(span) => Ok(span),
     }
 }
 
-/// Whether a text is a registry as an image reference begins with it: `registry.local:5000`, `10.0.0.7`, `[::1]:5000`.
+/// Whether a text is a registry as at the beginning of an image reference: `registry.local:5000`, `10.0.0.7`, `[::1]:5000`.
 pub(crate) fn is_registry(text: &str) -> bool {
     let reference = format!("{text}/a");
     let found = ImageRef::parse(&reference);
     found.is_ok_and(|image| image.registry() == Some(text) && image.repository() == "a")
 }
 
-/// The longest unit of which it is a whole number.
-fn written_span(span: Duration) -> String {
+/// The duration in the longest unit that gives a whole number.
+fn render_span(span: Duration) -> String {
     let seconds = span.as_secs();
     let (unit, length) =
         UNITS.into_iter().rev().find(|(_, length)| seconds.is_multiple_of(*length)).unwrap_or(('s', 1));
     format!("{}{unit}", seconds / length)
 }
 
-/// Spans of time as policies write them.
+/// Durations as in policy files.
 mod span {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer, de};
 
     pub(super) fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&super::written_span(*span))
+        serializer.serialize_str(&super::render_span(*span))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -140,7 +140,7 @@ mod tests {
             [("1s", 1), ("90s", 90), ("5m", 300), ("24h", 86_400), ("7d", 604_800), ("365d", 31_536_000)]
         {
             assert_eq!(parse_span(text), Ok(Duration::from_secs(seconds)), "{text}");
-            assert_eq!(parse_span(&written_span(Duration::from_secs(seconds))), parse_span(text), "{text}");
+            assert_eq!(parse_span(&render_span(Duration::from_secs(seconds))), parse_span(text), "{text}");
         }
         for bad in [
             "",

@@ -1,26 +1,26 @@
-//! Many policies at once come to what few do: each short cut against the plain way.
+//! Tests of many policies at once: each shortcut against the simple computation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::settings::image_patterns::{ImagePattern, PatternOs, match_image};
-use mullion_engine::model::settings::rule_actions::{Action, RuleAction};
-use mullion_engine::model::settings::workload_settings::{Mode, Settings, TemplateDenials, Toleration};
+use mullion_engine::model::settings::{
+    Action, ImagePattern, Mode, PatternOs, RuleAction, Settings, TemplateDenials, Toleration, match_image,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::documents::PodPolicy;
-use crate::matching::glob::Glob;
+use crate::matching::Glob;
 use crate::policy_set::PolicySet;
 
 const RULES: [&str; 5] = ["MUL", "MUL2", "MUL20", "MUL201", "run-as-user"];
 
-/// What `bits` choose of `from`, or nothing.
+/// The element of `from` that `bits` select, or nothing.
 fn chosen<T: Copy>(bits: u64, from: &[T]) -> Option<T> {
     from.get(usize::try_from(bits % (from.len() as u64 + 2)).unwrap()).copied()
 }
 
-/// The `at`th policy, as `seed` has it.
+/// The `at`th policy, generated from `seed`.
 fn policy(at: usize, seed: u64) -> PodPolicy {
     let bits = |from: u32| seed >> from & 0xff;
     let mut policy = PodPolicy { name: format!("p{at}"), ..PodPolicy::default() };
@@ -64,8 +64,8 @@ const LABELS: [&str; 12] = ["l0", "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8"
 const TOLERATION: Toleration =
     Toleration { key: None, operator: None, value: None, effect: None, toleration_seconds: None };
 
-/// Whether the policy is for the workload, by what [`policy`] writes into one.
-fn meets(policy: &PodPolicy, namespace: &str, labels: &Value) -> bool {
+/// Whether a policy of [`policy`] matches the workload.
+fn matches(policy: &PodPolicy, namespace: &str, labels: &Value) -> bool {
     let include = &policy.matches.namespaces.include;
     let named = include.is_empty()
         || include.iter().any(|glob| glob.0 == namespace || (glob.0 == "a*" && namespace.starts_with('a')));
@@ -77,13 +77,13 @@ fn first<'p>(policies: &[&'p PodPolicy], key: &str) -> Option<(&'p Settings, Str
     policies.iter().find(|policy| policy.sets(key)).map(|policy| (&policy.settings, policy.name.clone()))
 }
 
-/// All that the `policies` list, higher first.
+/// All entries of the `policies`, higher first.
 fn listed<T: Clone>(policies: &[&PodPolicy], get: impl Fn(&Settings) -> &[T]) -> Vec<T> {
     policies.iter().flat_map(|policy| get(&policy.settings)).cloned().collect()
 }
 
 fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
-    let policies: Vec<&PodPolicy> = set.pods.iter().filter(|policy| meets(policy, namespace, labels)).collect();
+    let policies: Vec<&PodPolicy> = set.pods.iter().filter(|policy| matches(policy, namespace, labels)).collect();
     let settings = set.settings(namespace, None, labels);
     let origin = |key: &str| settings.origins.get(key).map(|origin| origin.file.to_string());
 
@@ -92,7 +92,7 @@ fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
     let (templates, set_by) = first(&policies, "rules.templates").map(|(set, by)| (set.templates, by)).unzip();
     assert_eq!((settings.templates, origin("rules.templates")), (templates.unwrap_or_default(), set_by));
 
-    // A rule's action is that of the longest entry, and of those the first, wherever all the others stand.
+    // A rule's action is that of the longest entry, and of those the first, regardless of the position of others.
     let actions = listed(&policies, |set| &set.actions);
     let rank = |rule: &str| RULES.iter().position(|known| *known == rule).unwrap();
     let longest = actions.iter().rev().max_by_key(|entry| rank(&entry.rule)).map(|entry| entry.action);
@@ -113,8 +113,8 @@ fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
     }
 }
 
-/// Policies of one priority: the namespaces each names, and the keys each sets.
-fn equals() -> impl Strategy<Value = Vec<(Vec<&'static str>, Vec<&'static str>)>> {
+/// Policies of one priority: the namespaces and the keys of each.
+fn equal_priorities() -> impl Strategy<Value = Vec<(Vec<&'static str>, Vec<&'static str>)>> {
     let names = prop::sample::subsequence(vec!["a", "b", "c", "d-*"], 0..3);
     let keys =
         prop::sample::subsequence(vec!["mode: Audit", "rules: {templates: Warn}", "optOut: {ignore: Never}"], 0..4);
@@ -125,18 +125,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn five_hundred_policies_come_to_what_laying_each_under_the_others_does(
+    fn five_hundred_policies_have_the_settings_of_a_simple_merge(
         seeds in prop::collection::vec(any::<u64>(), 500),
-        subjects in prop::collection::vec((prop::sample::select(vec!["a", "b", "ab", "c"]), 0..1_u32 << LABELS.len()), 300),
+        workloads in prop::collection::vec((prop::sample::select(vec!["a", "b", "ab", "c"]), 0..1_u32 << LABELS.len()), 300),
         few in any::<bool>(),
     ) {
-        // Up to 256 policies, which match is told without an allocation.
+        // Up to 256 policies are matched without an allocation.
         let policies = seeds.iter().take(if few { 256 } else { 500 }).enumerate();
         let set = PolicySet { pods: policies.map(|(at, seed)| policy(at, *seed)).collect(), ..PolicySet::default() };
         // More sets of policies than are remembered, and some of them again.
-        for (namespace, bits) in subjects.iter().chain(subjects.iter().take(20)) {
-            let worn = LABELS.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
-            let labels = Value::Object(worn.map(|(_, label)| ((*label).to_owned(), json!("on"))).collect());
+        for (namespace, bits) in workloads.iter().chain(workloads.iter().take(20)) {
+            let chosen = LABELS.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+            let labels = Value::Object(chosen.map(|(_, label)| ((*label).to_owned(), json!("on"))).collect());
             compare(&set, namespace, &labels);
         }
     }
@@ -144,7 +144,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn equal_priorities_collide_where_two_policies_set_a_key_for_one_namespace(policies in equals()) {
+    fn equal_priorities_collide_if_two_policies_set_a_key_for_one_namespace(policies in equal_priorities()) {
         let files: Vec<_> = policies.iter().enumerate().map(|(at, (names, keys))| {
             let head = format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: p{at}}}\n");
             let include = format!("match: {{namespaces: {{include: {}}}}}", json!(names));
@@ -165,12 +165,12 @@ proptest! {
         let problems = if files.is_empty() { Vec::new() } else { problems };
         prop_assert_eq!(problems.len(), expected.len());
         for (file, key, first) in expected {
-            let told = problems.iter().filter(|problem| {
+            let found = problems.iter().filter(|problem| {
                 problem.source == file
                     && problem.message.contains(&format!("and `p{first}` both set `spec.{key}"))
                     && problem.related.as_ref().is_some_and(|first_one| first_one.source == format!("p{first}.yaml"))
             });
-            prop_assert_eq!(told.count(), 1, "{} {} {}", file, key, first);
+            prop_assert_eq!(found.count(), 1, "{} {} {}", file, key, first);
         }
     }
 }

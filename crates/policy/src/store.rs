@@ -1,56 +1,55 @@
-//! The policies in force, while files come and go.
+//! The policy set in force while files change.
 
 use std::sync::Arc;
 
-use mullion_manifest::problem::Problem;
+use mullion_manifest::Problem;
 
 use crate::file_status::FileVersion;
 use crate::policy_file::{PolicyFile, PolicyFiles};
 use crate::policy_set::PolicySet;
 
-/// Keeps the last good set. Knows no clock: the caller reads the files, every 10 s, and gives them to
-/// [`reload`](Self::reload).
+/// The last good set. The caller reads the files, every 10 s, and passes them to [`reload`](Self::reload).
 #[derive(Debug, Clone, Default)]
-pub struct Store {
+pub struct PolicyStore {
     current: Option<Arc<PolicySet>>,
     last_hash: Option<String>,
 }
 
-/// What came of reading the policy files once.
+/// The result of reading the policy files once.
 #[derive(Debug, Clone)]
 pub enum PolicyReading {
-    /// The files are those of the last time, good or bad.
+    /// The files did not change, good or bad.
     Unchanged,
-    /// They are good, and in force now.
+    /// The files are good, and in force now.
     Loaded(Arc<PolicySet>),
-    /// They are bad: what was in force stays, which is nothing if there never was a good set.
+    /// The files are bad: the earlier set stays in force, if there was a good one.
     Rejected {
-        /// All of them.
+        /// All problems.
         problems: Vec<Problem>,
         /// The files that could be read.
         files: Vec<FileVersion>,
     },
-    /// Reading them panicked, which is a defect of Mullion. Whoever reads the files catches it.
+    /// Reading them panicked, which is a defect of Mullion. The caller catches it.
     Panicked,
 }
 
-impl Store {
-    /// Starts with a set from elsewhere: the last good one that the controller kept.
+impl PolicyStore {
+    /// Starts with another set: the last good one that the controller stored.
     pub fn with(set: Arc<PolicySet>) -> Self {
         Self { current: Some(set), last_hash: None }
     }
 
-    /// The set in force; `None` if there never was a good one.
+    /// The set in force; `None` if there was no good one.
     pub fn current(&self) -> Option<&Arc<PolicySet>> {
         self.current.as_ref()
     }
 
-    /// Hash of the files of the last time, good or bad.
+    /// Hash of the files of the last reading, good or bad.
     pub fn last_hash(&self) -> Option<&str> {
         self.last_hash.as_deref()
     }
 
-    /// Takes over `files` if they are good and not those of the last time.
+    /// Takes over `files` if they are good and changed.
     pub fn reload(&mut self, files: &PolicyFiles) -> PolicyReading {
         let hash = files.hash();
         if self.last_hash.as_ref() == Some(&hash) {
@@ -58,7 +57,7 @@ impl Store {
         }
         let reading = match PolicySet::load(files) {
             Ok(set) => {
-                // Files that are back as they were: what was worked out for their set stays.
+                // If files are reverted, the computed settings of their set stay.
                 let before = self.current.take().filter(|current| current.hash == set.hash);
                 PolicyReading::Loaded(Arc::clone(self.current.insert(before.unwrap_or_else(|| Arc::new(set)))))
             }
@@ -66,7 +65,7 @@ impl Store {
                 PolicyReading::Rejected { problems, files: files.texts.iter().map(PolicyFile::version).collect() }
             }
         };
-        // Last: files on which the loader panics are tried again.
+        // Set last, so that files on which the loader panics are tried again.
         self.last_hash = Some(hash);
         reading
     }
@@ -77,7 +76,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::settings::workload_settings::Mode;
+    use mullion_engine::model::settings::Mode;
 
     use super::*;
 
@@ -88,14 +87,14 @@ mod tests {
         PolicyFiles { texts: vec![PolicyFile { name: "a.yaml".into(), bytes: text.into() }], problems: Vec::new() }
     }
 
-    fn mode(store: &Store) -> Option<Mode> {
+    fn mode(store: &PolicyStore) -> Option<Mode> {
         store.current().map(|set| set.settings("a", None, &()).mode)
     }
 
     #[test]
-    fn the_last_good_set_stays_beside_a_bad_file() {
-        let mut store = Store::default();
-        let reload = |store: &mut Store, mode: &str| store.reload(&files(mode));
+    fn the_last_good_set_stays_in_force_if_a_file_is_bad() {
+        let mut store = PolicyStore::default();
+        let reload = |store: &mut PolicyStore, mode: &str| store.reload(&files(mode));
         let problems = |reading: PolicyReading| match reading {
             PolicyReading::Rejected { problems, .. } => problems.len(),
             other => panic!("{other:?}"),
@@ -108,25 +107,25 @@ mod tests {
         assert!(matches!(reload(&mut store, "Audit"), PolicyReading::Unchanged));
         assert_eq!(problems(reload(&mut store, "Worse")), 1);
         assert_eq!(mode(&store), Some(Mode::Audit));
-        // Still bad: nothing new to say.
+        // Still bad, and reported already.
         assert!(matches!(reload(&mut store, "Worse"), PolicyReading::Unchanged));
         let before = store.current().cloned();
         let PolicyReading::Loaded(again) = reload(&mut store, "Audit") else { panic!("it is good") };
-        assert!(Arc::ptr_eq(&again, &before.unwrap()), "what was worked out for the set stays");
+        assert!(Arc::ptr_eq(&again, &before.unwrap()), "the computed settings of the set stay");
         assert!(matches!(reload(&mut store, "Disabled"), PolicyReading::Loaded(_)));
         assert_eq!(mode(&store), Some(Mode::Disabled));
     }
 
     #[test]
-    fn a_set_from_elsewhere_holds_until_the_files_are_good() {
+    fn another_set_stays_in_force_until_the_files_are_good() {
         let kept = PolicySet::load(&files("Audit")).unwrap();
-        let mut store = Store::with(Arc::new(kept));
+        let mut store = PolicyStore::with(Arc::new(kept));
         assert!(matches!(store.reload(&PolicyFiles::default()), PolicyReading::Rejected { .. }));
         assert_eq!(mode(&store), Some(Mode::Audit));
     }
 
     #[test]
-    fn the_hash_tells_contents_names_and_problems_apart() {
+    fn the_hash_distinguishes_contents_names_and_problems() {
         let one = files("Audit");
         let mut renamed = one.clone();
         renamed.texts[0].name = "b.yaml".into();

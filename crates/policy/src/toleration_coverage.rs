@@ -1,16 +1,16 @@
-//! Whether the policies give every Windows pod the toleration of the policy's taint.
+//! Coverage: whether the policies give every Windows pod the toleration of the policy's taint.
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::cluster::namespace::Namespace;
+use mullion_engine::model::cluster::Namespace;
 use mullion_engine::model::names::TOLERATIONS_WHITELIST_ANNOTATION;
-use mullion_engine::model::settings::workload_settings::HonourIgnore;
-use mullion_engine::node::taint_blockers::reaches;
+use mullion_engine::model::settings::HonourIgnore;
+use mullion_engine::node::reaches;
 
 use crate::policy_set::PolicySet;
 
-/// Whether the policies give every Windows pod there is the toleration of the policy's taint when it is made anew: then
-/// nobody need look at pods. `false` also where it depends on the pod.
+/// Whether the policies give every existing Windows pod the toleration of the policy's taint when it is created again: then
+/// pods need no check. `false` also if it depends on the pod.
 pub fn all_covered(namespaces: &BTreeMap<String, Namespace>, policies: &PolicySet) -> bool {
     let by_namespace = policies.pods.iter().all(|policy| policy.matches.pod_selector.is_empty());
     by_namespace

@@ -4,12 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::settings::workload_settings::Settings;
-use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::settings::{Action, Settings};
 use mullion_engine::rules::field_types::check;
-use mullion_engine::rules::finding::{Finding, RejectedBy};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::rules::{Finding, RejectedBy};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -28,8 +27,8 @@ const KINDS: [&str; 9] = [
 /// The findings in the objects of a file.
 fn in_yaml(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    for document in mullion_manifest::document::documents("t.yaml", text) {
-        for object in mullion_manifest::object::objects(&document.unwrap()) {
+    for document in mullion_manifest::documents("t.yaml", text) {
+        for object in mullion_manifest::objects(&document.unwrap()) {
             let object = object.unwrap();
             if let Some(kind) = WorkloadKind::from_name(&object.kind) {
                 found.extend(check::check(kind, &object.value, &Settings::default()));
@@ -338,7 +337,7 @@ fn policies_decide_and_denials_do_not() {
     assert_eq!(actions(&object, "").len(), 2, "only where a policy lets it");
 }
 
-/// So that one mistake of a generator does not fill the screen, and no error is hidden behind warnings.
+/// One mistake of a generator must not fill the screen, and warnings must not hide an error.
 #[test]
 fn a_hundred_of_a_kind_are_enough() {
     let mut object = json!({"kind": "Pod", "spec": {"hostNetwork": "true", "containers": []}});
@@ -432,7 +431,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever it is: no panic, and every finding leads to something that is there.
+    /// Any JSON: no panic, and every finding points to an existing value.
     #[test]
     fn any_json_is_walked(object in any_json(), kind in prop::sample::select(KINDS.to_vec())) {
         for finding in check::check(WorkloadKind::from_name(kind).unwrap(), &object, &Settings::default()) {
@@ -442,7 +441,7 @@ proptest! {
         }
     }
 
-    /// Once everything found is removed nothing is left to find.
+    /// After everything found is removed, there are no more findings.
     #[test]
     fn what_is_left_is_clean(object in any_json(), kind in prop::sample::select(KINDS.to_vec())) {
         let kind = WorkloadKind::from_name(kind).unwrap();

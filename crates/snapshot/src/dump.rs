@@ -15,12 +15,8 @@
 //!
 //! Names are those of the OCI image specification: `os`, `architecture`, `variant`, `os.version`, `os.features`.
 
-use mullion_engine::model::cluster::node_labels::NodeParts;
-use mullion_engine::model::cluster::nodes::{Node, Nodes};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_manifest::document::documents_from_bytes;
-use mullion_manifest::limits::MAX_BYTES;
-use mullion_manifest::problem::Problem;
+use mullion_engine::model::cluster::{ClusterSnapshot, Node, NodeParts, Nodes};
+use mullion_manifest::{MAX_BYTES, Problem, documents_from_bytes};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -29,7 +25,7 @@ use crate::{image_platforms, objects};
 
 /// A snapshot, and a count of the file's other objects.
 #[derive(Debug, Clone, Default)]
-pub struct Loaded {
+pub struct LoadedDump {
     /// The facts.
     pub snapshot: ClusterSnapshot,
     /// Objects of kinds that are not part of a snapshot; they were ignored.
@@ -48,9 +44,9 @@ pub fn from_text(name: &str, bytes: &[u8]) -> Result<ClusterSnapshot, Box<Proble
 }
 
 /// As [`from_text`], with a count of ignored objects.
-pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
+pub fn load(name: &str, bytes: &[u8]) -> Result<LoadedDump, Box<Problem>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut reader = Reader::new(name);
+    let mut reader = DumpReader::new(name);
     if let Some(documents) = json_documents(name, bytes)? {
         for document in documents {
             reader.text(document)?;
@@ -75,11 +71,11 @@ pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
 
 /// Collects objects one by one, from any source.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct DumpReader<'a> {
     name: &'a str,
     nodes: Option<Vec<Node>>,
     parts: NodeParts,
-    loaded: Loaded,
+    loaded: LoadedDump,
     /// Objects and lists of the kinds in a snapshot.
     taken: usize,
 }
@@ -92,14 +88,14 @@ struct List<'a> {
     items: Vec<&'a RawValue>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DumpReader<'a> {
     /// An empty reader. `name` is the file's name in messages.
     pub fn new(name: &'a str) -> Self {
-        Self { name, nodes: None, parts: NodeParts::default(), loaded: Loaded::default(), taken: 0 }
+        Self { name, nodes: None, parts: NodeParts::default(), loaded: LoadedDump::default(), taken: 0 }
     }
 
     /// The snapshot of all objects.
-    pub fn finish(self) -> Loaded {
+    pub fn finish(self) -> LoadedDump {
         let Self { nodes, mut loaded, .. } = self;
         loaded.snapshot.nodes = nodes.map(Nodes::new);
         loaded
@@ -126,56 +122,41 @@ impl<'a> Reader<'a> {
     /// itself (`kubectl get --raw`) have no `kind` of their own.
     pub fn object(&mut self, object: &Value, kind: &str) -> Result<(), Box<Problem>> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or(kind);
-        let items = object.get("items").and_then(Value::as_array);
-        match (kind, items) {
-            ("Node", _) => {
-                let node = objects::node_from_value(object, &mut self.parts)
-                    .map_err(|error| self.unreadable(kind, object, &error))?;
-                // A virtual node is not part of a snapshot, but proves that nodes were dumped.
-                self.nodes.get_or_insert_default().extend(node);
-                self.taken += 1;
+        if let (Some(inner), Some(items)) = (kind.strip_suffix("List"), object.get("items").and_then(Value::as_array)) {
+            if inner == "Node" {
+                self.nodes.get_or_insert_default();
             }
-            ("RuntimeClass", _) => {
-                let (name, class) =
-                    objects::runtime_class_from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
-                self.loaded.snapshot.runtime_classes.get_or_insert_default().insert(name, class);
-                self.taken += 1;
+            if inner == "RuntimeClass" {
+                self.loaded.snapshot.runtime_classes.get_or_insert_default();
             }
-            ("Namespace", _) => {
-                let (name, namespace) =
-                    objects::namespace_from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
-                self.loaded.snapshot.namespaces.insert(name, namespace);
-                self.taken += 1;
-            }
-            ("ImagePlatforms", _) => {
-                let images =
-                    image_platforms::from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
-                self.loaded.snapshot.images.extend(images);
-                self.taken += 1;
-            }
-            (list, Some(items)) if list.ends_with("List") => {
-                let inner = list.strip_suffix("List").unwrap_or_default();
-                if inner == "Node" {
-                    self.nodes.get_or_insert_default();
-                }
-                if inner == "RuntimeClass" {
-                    self.loaded.snapshot.runtime_classes.get_or_insert_default();
-                }
-                if matches!(inner, "Node" | "RuntimeClass" | "Namespace") {
-                    self.taken += 1;
-                }
-                for item in items {
-                    self.object(item, inner)?;
-                }
-            }
-            _ => self.loaded.ignored += 1,
+            self.taken += usize::from(matches!(inner, "Node" | "RuntimeClass" | "Namespace"));
+            return items.iter().try_for_each(|item| self.object(item, inner));
         }
+        let read = self.read(object, kind).map_err(|error| {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
+            problem(self.name, format!("{kind} {name} cannot be read: {error}"))
+        })?;
+        *(if read { &mut self.taken } else { &mut self.loaded.ignored }) += 1;
         Ok(())
     }
 
-    fn unreadable(&self, kind: &str, object: &Value, error: &serde_json::Error) -> Box<Problem> {
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-        problem(self.name, format!("{kind} {name} cannot be read: {error}"))
+    /// Adds one object; `false` for a kind that is not part of a snapshot.
+    fn read(&mut self, object: &Value, kind: &str) -> Result<bool, serde_json::Error> {
+        let snapshot = &mut self.loaded.snapshot;
+        match kind {
+            // A virtual node is not part of a snapshot, but proves that nodes were dumped.
+            "Node" => {
+                let node = objects::node_from_value(object, &mut self.parts)?;
+                self.nodes.get_or_insert_default().extend(node);
+            }
+            "RuntimeClass" => {
+                snapshot.runtime_classes.get_or_insert_default().extend([objects::runtime_class_from_value(object)?]);
+            }
+            "Namespace" => snapshot.namespaces.extend([objects::namespace_from_value(object)?]),
+            "ImagePlatforms" => snapshot.images.extend(image_platforms::from_value(object)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 
@@ -220,7 +201,7 @@ mod tests {
     const NODE: &str =
         r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}}"#;
 
-    fn load_text(text: &str) -> Result<Loaded, Box<Problem>> {
+    fn load_text(text: &str) -> Result<LoadedDump, Box<Problem>> {
         load("snapshot.json", text.as_bytes())
     }
 
@@ -232,7 +213,7 @@ mod tests {
                 {{"kind": "Namespace", "metadata": {{"name": "web"}}}},
                 {{"kind": "Pod", "metadata": {{"name": "p"}}}}]}}"#
         );
-        let Loaded { snapshot, ignored } = load_text(&text).unwrap();
+        let LoadedDump { snapshot, ignored } = load_text(&text).unwrap();
         assert_eq!(snapshot.nodes.as_ref().map(Nodes::len), Some(1));
         assert!(snapshot.nodes.unwrap().has_windows());
         let classes = snapshot.runtime_classes.map(|classes| classes.len());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mullion_engine::model::image::platform::{KnownImages, Platform, Platforms};
+use mullion_engine::model::image::{KnownImages, Platform, Platforms};
 use serde::Deserialize;
 use serde_json::Value;
 

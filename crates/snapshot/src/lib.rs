@@ -7,5 +7,8 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod dump;
-pub mod image_platforms;
+mod image_platforms;
 pub mod objects;
+
+pub use dump::from_text;
+pub use objects::{LabelMap, MANAGED_BY, NodeSpec, NodeStatus, facts_from_json, is_ours, or_default};

@@ -5,18 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::cluster::node_labels::NodeParts;
-use mullion_engine::model::cluster::nodes::Node;
-use mullion_engine::model::cluster::runtime_class::RuntimeClass;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::node::facts;
-use mullion_engine::node::facts::NodeFacts;
+use mullion_engine::model::cluster::{Namespace, Node, NodeParts, RuntimeClass, Taint};
+use mullion_engine::node::{NodeFacts, facts};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// `metadata.labels` and `metadata.annotations`.
-pub type Map = BTreeMap<String, String>;
+pub type LabelMap = BTreeMap<String, String>;
 
 /// `spec` of a Node.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -51,11 +46,6 @@ pub struct NodeInfo {
     pub container_runtime_version: String,
 }
 
-/// A Node as a fact; `None` for a virtual-kubelet node, and for anything but a Node with a name.
-pub fn node_from_json(object: &Value) -> Option<Node> {
-    node_from_value(object, &mut NodeParts::default()).ok().flatten()
-}
-
 /// The facts that a plan reads from a node; `None` for anything but a Node with a name.
 pub fn facts_from_json(object: &Value) -> Option<NodeFacts> {
     let NodeObject { metadata, spec, status } = read(object).ok()?;
@@ -68,23 +58,18 @@ pub fn facts_from_json(object: &Value) -> Option<NodeFacts> {
     })
 }
 
-/// A RuntimeClass by name; `None` for anything but a RuntimeClass with a name.
-pub fn runtime_class_from_json(object: &Value) -> Option<(String, RuntimeClass)> {
-    runtime_class_from_value(object).ok()
-}
-
 /// A Namespace by name; `None` if it has no name.
 pub fn namespace_from_json(object: &Value) -> Option<(String, Namespace)> {
     namespace_from_value(object).ok()
 }
 
-/// As [`node_from_json`]; `Ok(None)` is a virtual-kubelet node, an error names the field that cannot be read.
+/// A Node as a fact; `None` for a virtual-kubelet node. An error names the field that cannot be read.
 pub(crate) fn node_from_value(object: &Value, parts: &mut NodeParts) -> Result<Option<Node>, serde_json::Error> {
     let object: NodeObject = read(object)?;
     Ok(node(object.metadata.name, object.metadata.labels, &object.spec, object.status, parts))
 }
 
-/// As [`runtime_class_from_json`]; an error names the field that cannot be read.
+/// A RuntimeClass by name. An error names the field that cannot be read.
 pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, RuntimeClass), serde_json::Error> {
     let object: RuntimeClassObject = read(object)?;
     let ours = is_ours(&object.metadata.labels);
@@ -111,7 +96,13 @@ fn read<'a, T: Deserialize<'a>>(object: &'a Value) -> Result<T, serde_json::Erro
 }
 
 /// Builds a node; `None` for a virtual-kubelet node.
-pub fn node(name: String, labels: Map, spec: &NodeSpec, status: NodeStatus, parts: &mut NodeParts) -> Option<Node> {
+pub fn node(
+    name: String,
+    labels: LabelMap,
+    spec: &NodeSpec,
+    status: NodeStatus,
+    parts: &mut NodeParts,
+) -> Option<Node> {
     if facts::is_virtual(&labels, &spec.taints) {
         return None;
     }
@@ -129,7 +120,7 @@ pub fn node(name: String, labels: Map, spec: &NodeSpec, status: NodeStatus, part
 }
 
 /// Builds a namespace, without the annotations that no review reads.
-pub fn namespace(labels: Map, annotations: Map) -> Namespace {
+pub fn namespace(labels: LabelMap, annotations: LabelMap) -> Namespace {
     let read = |key: &str| Namespace::ANNOTATIONS.contains(&key);
     Namespace { labels, annotations: annotations.into_iter().filter(|(key, _)| read(key)).collect() }
 }
@@ -143,7 +134,7 @@ fn quantity_text(quantity: &Value) -> String {
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "mullion");
 
 /// Whether Mullion created the object.
-pub fn is_ours(labels: &Map) -> bool {
+pub fn is_ours(labels: &LabelMap) -> bool {
     labels.get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
 }
 
@@ -175,7 +166,7 @@ struct RuntimeClassObject {
 #[serde(rename_all = "camelCase", default)]
 struct Scheduling {
     #[serde(deserialize_with = "or_default")]
-    node_selector: Map,
+    node_selector: LabelMap,
     #[serde(deserialize_with = "or_default")]
     tolerations: Vec<Value>,
 }
@@ -196,9 +187,9 @@ struct NamedObject {
 struct Metadata {
     name: String,
     #[serde(default, deserialize_with = "or_default")]
-    labels: Map,
+    labels: LabelMap,
     #[serde(default, deserialize_with = "or_default")]
-    annotations: Map,
+    annotations: LabelMap,
 }
 
 #[cfg(test)]
@@ -206,12 +197,20 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::operating_system::Os;
-    use mullion_engine::model::windows::build::Build;
+    use mullion_engine::model::Os;
+    use mullion_engine::model::windows::Build;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+
+    fn node_from_json(object: &Value) -> Option<Node> {
+        node_from_value(object, &mut NodeParts::default()).ok().flatten()
+    }
+
+    fn runtime_class_from_json(object: &Value) -> Option<(String, RuntimeClass)> {
+        runtime_class_from_value(object).ok()
+    }
 
     fn windows(labels: &Value, kernel: &str) -> Node {
         node_from_json(&json!({

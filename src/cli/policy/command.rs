@@ -8,34 +8,34 @@ use crate::cli::policy::{check, diff, schema, show, test};
 
 /// Arguments of `policy`.
 #[derive(Debug, Clone, Args)]
-pub struct Policy {
-    /// What to ask.
+pub struct PolicyArgs {
+    /// The subcommand.
     #[command(subcommand)]
     pub command: PolicyCommand,
 }
 
-/// What can be asked.
+/// The subcommands of `policy`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PolicyCommand {
-    /// Say everything that is wrong with policy files
-    Check(check::Check),
-    /// Say what holds for a namespace or a pod, and which file and line set it
-    Show(show::Show),
+    /// List everything that is wrong with policy files
+    Check(check::PolicyCheckArgs),
+    /// Show the effective policy of a namespace or a pod, with the file and line that set each key
+    Show(show::command::PolicyShowArgs),
     /// Run policy test cases
-    Test(test::Test),
-    /// Say which subjects a change of policy files would have decided differently
-    Diff(diff::Diff),
+    Test(test::PolicyTestArgs),
+    /// Show which workloads and nodes a change of policy files would affect
+    Diff(diff::command::PolicyDiffArgs),
     /// Print the JSON Schema of policy files
-    Schema(schema::Schema),
+    Schema(schema::PolicySchemaArgs),
 }
 
-/// Answers.
-pub fn run(args: &Policy, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+/// Runs the subcommand.
+pub(crate) fn run(args: &PolicyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     match &args.command {
         PolicyCommand::Check(args) => check::run(args, io),
-        PolicyCommand::Show(args) => show::run(args, io),
+        PolicyCommand::Show(args) => show::command::run(args, io),
         PolicyCommand::Test(args) => test::run(args, io),
-        PolicyCommand::Diff(args) => diff::run(args, io),
+        PolicyCommand::Diff(args) => diff::command::run(args, io),
         PolicyCommand::Schema(args) => schema::run(args, io),
     }
 }

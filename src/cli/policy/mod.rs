@@ -1,8 +1,12 @@
-//! `mullion policy`: what can be asked of policy files.
+//! `mullion policy`: commands that check, show, test and compare policy files.
 
-pub mod check;
-pub mod command;
-pub mod diff;
+mod check;
+pub(crate) mod command;
+mod diff;
 pub mod schema;
-pub mod show;
+pub(crate) mod show;
 pub mod test;
+
+pub use check::{FailOnProblem, PolicyCheckArgs, ProblemsFormat, run};
+pub(crate) use command::PolicyArgs;
+pub use schema::PolicySchemaArgs;

@@ -1,16 +1,16 @@
-//! What the ConfigMap says, and how it is written: short texts that a person can read and edit.
+//! The content of the ConfigMap, and its format: short texts that a person can read and edit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::windows::build::Build;
-use mullion_policy::policy_file::PolicyFile;
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::windows::Build;
+use mullion_policy::PolicyFile;
 use serde::{Deserialize, Serialize};
 
 /// The ConfigMap's name.
-pub const NAME: &str = "mullion-state";
+pub(crate) const NAME: &str = "mullion-state";
 
 /// The last good policy files, as JSON: a list of objects with `name` and `text`.
 const POLICIES: &str = "policies";
@@ -20,7 +20,7 @@ const SEEN_TAINTS: &str = "seen-taints";
 const SEEN_BUILDS: &str = "seen-builds";
 /// A taint as in [`SEEN_TAINTS`]; absent, or `false`, while new nodes get none with their CREATE.
 const TAINT_ON_CREATE: &str = "taint-on-create";
-/// When Mullion was withdrawn, as RFC 3339; absent while it is at work.
+/// When Mullion was withdrawn, as RFC 3339; absent while it is active.
 const WITHDRAWN: &str = "withdrawn";
 /// The uid of the ServiceAccount of the controller whose state this is.
 const SERVICE_ACCOUNT: &str = "service-account";
@@ -31,51 +31,51 @@ const CONDITIONS: &str = "conditions";
 pub(crate) const KEYS: [&str; 7] =
     [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, SERVICE_ACCOUNT, CONDITIONS];
 
-/// Most bytes that policy files may take as they are kept. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
+/// The most bytes that stored policy files may take. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
 /// pkg/apis/core/validation/validation.go), and the rest is small.
-pub const MAX_POLICIES: usize = 900 << 10;
+pub(crate) const MAX_POLICIES: usize = 900 << 10;
 
-/// Most taints and most builds that are kept: more than any fleet has on purpose.
-pub const MAX_SEEN: usize = 256;
+/// The most taints and the most builds that are stored: more than any fleet has on purpose.
+pub(crate) const MAX_SEEN: usize = 256;
 
-/// Everything that is kept.
+/// Everything that the ConfigMap stores.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct State {
-    /// Whether there is such a ConfigMap. Not part of what it holds.
+pub struct MullionState {
+    /// Whether the ConfigMap exists; not part of its content.
     pub found: bool,
-    /// The last good policy files; empty where none were kept.
+    /// The last good policy files; empty if none are stored.
     pub policies: Vec<PolicyFile>,
     /// OS taints and builds ever seen on Windows nodes.
-    pub seen: Seen,
+    pub seen: NodeHistory,
     /// The taint that the webhook may set on a Windows node's CREATE, if it is still the policy's. The taint and not
     /// just "yes", because webhook and controller read changed policy files at different times.
     pub taint_on_create: Option<Taint>,
-    /// When `mullion withdraw` ran: controllers leave the cluster alone from then on.
+    /// When `mullion withdraw` ran: from then on controllers change nothing in the cluster.
     pub withdrawn: Option<String>,
-    /// The uid of the ServiceAccount of the controller whose state this is; `None` where nobody with one has had it.
+    /// The uid of the ServiceAccount of the controller whose state this is; `None` if no controller with one has written it.
     pub service_account: Option<String>,
-    /// What stands right or wrong, for people.
-    pub conditions: Vec<Condition>,
+    /// Conditions, for people.
+    pub conditions: Vec<StateCondition>,
 }
 
-/// What Windows nodes had, those gone included.
+/// Taints and builds of Windows nodes, deleted ones included.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct NodeHistory {
     /// Taints that mark Windows nodes.
     pub taints: BTreeSet<Taint>,
     /// Their builds.
     pub builds: BTreeSet<Build>,
 }
 
-/// A time as it is kept: RFC 3339 in whole seconds, as Kubernetes writes them.
-pub fn time_text(time: Timestamp) -> String {
+/// A time as it is stored: RFC 3339 in whole seconds, as Kubernetes writes them.
+pub(crate) fn time_text(time: Timestamp) -> String {
     format!("{time:.0}")
 }
 
-/// As the conditions of Kubernetes objects.
+/// A condition, as Kubernetes objects have them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Condition {
+pub struct StateCondition {
     /// `Reachable`.
     pub r#type: String,
     /// `True`, `False` or `Unknown`.
@@ -88,8 +88,8 @@ pub struct Condition {
     pub last_transition_time: String,
 }
 
-impl Condition {
-    /// As of now.
+impl StateCondition {
+    /// A condition whose status changed now.
     pub(crate) fn new(r#type: &str, status: &str, reason: &str, message: impl Into<String>) -> Self {
         Self {
             r#type: r#type.to_owned(),
@@ -107,7 +107,7 @@ struct KeptFile {
     text: String,
 }
 
-impl State {
+impl MullionState {
     /// Reads `data` of a ConfigMap, leniently: what is not understood is left out, and named in the second part.
     pub fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
@@ -132,7 +132,7 @@ impl State {
                 .into_iter()
                 .map(|file| PolicyFile { name: file.name, bytes: file.text.into() })
                 .collect(),
-            seen: Seen { taints, builds },
+            seen: NodeHistory { taints, builds },
             taint_on_create,
             withdrawn: some(text(WITHDRAWN)),
             service_account: some(text(SERVICE_ACCOUNT)),
@@ -141,7 +141,7 @@ impl State {
         (state, problems)
     }
 
-    /// `data` of the ConfigMap: every key that has something to say.
+    /// `data` of the ConfigMap: every key that is not empty.
     pub fn data(&self) -> BTreeMap<String, String> {
         let mut data = BTreeMap::new();
         let mut put = |key: &str, text: String| {
@@ -159,8 +159,8 @@ impl State {
         data
     }
 
-    /// Makes it the state of the controller with the ServiceAccount of that uid. Of a former release's only what is true
-    /// of the cluster stays: that one was withdrawn before it was uninstalled, and this one is at work.
+    /// Makes it the state of the controller with the ServiceAccount of that uid. Of the state of an earlier release, only
+    /// facts about the cluster stay: that release was withdrawn before it was uninstalled, and this one is active.
     pub fn belong_to(&mut self, uid: &str) {
         let before = self.service_account.replace(uid.to_owned());
         if before.is_some_and(|before| before != uid) {
@@ -169,7 +169,7 @@ impl State {
         }
     }
 
-    /// Keeps these policy files in place of those before; none, and `false`, where they take too much room.
+    /// Stores these policy files instead of the earlier ones; stores none and returns `false` if they are too large.
     pub fn keep_policies(&mut self, files: &[PolicyFile]) -> bool {
         if self.policies == files {
             return true;
@@ -180,17 +180,17 @@ impl State {
     }
 
     /// The condition of that type.
-    pub(crate) fn condition(&self, r#type: &str) -> Option<&Condition> {
+    pub(crate) fn condition(&self, r#type: &str) -> Option<&StateCondition> {
         self.conditions.iter().find(|condition| condition.r#type == r#type)
     }
 
-    /// Takes the condition of that type away.
+    /// Removes the condition of that type.
     pub(crate) fn remove_condition(&mut self, r#type: &str) {
         self.conditions.retain(|condition| condition.r#type != r#type);
     }
 
     /// Sets the condition of its type. Its time changes only with its status.
-    pub fn set_condition(&mut self, mut condition: Condition) {
+    pub fn set_condition(&mut self, mut condition: StateCondition) {
         match self.conditions.iter_mut().find(|standing| standing.r#type == condition.r#type) {
             Some(standing) => {
                 if standing.status == condition.status {
@@ -203,7 +203,7 @@ impl State {
     }
 }
 
-/// Files that are not UTF-8 do not load, so no policies in force are.
+/// Files that are not UTF-8 do not load, so policies in force are UTF-8.
 fn policies_text(files: &[PolicyFile]) -> String {
     let text = |file: &PolicyFile| String::from_utf8_lossy(&file.bytes).into_owned();
     let files: Vec<KeptFile> =
@@ -256,8 +256,8 @@ mod tests {
 
     use super::*;
 
-    fn condition(status: &str, time: &str) -> Condition {
-        Condition {
+    fn condition(status: &str, time: &str) -> StateCondition {
+        StateCondition {
             r#type: "Reachable".to_owned(),
             status: status.to_owned(),
             reason: "Probed".to_owned(),
@@ -268,10 +268,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let state = State {
+        let state = MullionState {
             found: true,
             policies: vec![PolicyFile { name: "a.yaml".to_owned(), bytes: "kind: PodPolicy\n".into() }],
-            seen: Seen {
+            seen: NodeHistory {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap(), Taint::parse("windows:NoExecute").unwrap()]
                     .into(),
                 builds: [Build::from_label("10.0.20348").unwrap()].into(),
@@ -283,33 +283,42 @@ mod tests {
         };
         let data = state.data();
         assert_eq!(data[SEEN_TAINTS], "os=windows:NoSchedule\nwindows:NoExecute\n");
-        assert_eq!(State::read(&data), (state, vec![]));
-        let empty = State { found: true, ..State::default() };
-        assert_eq!(State::read(&BTreeMap::new()), (empty.clone(), vec![]));
-        assert_eq!(State::read(&empty.data()), (empty, vec![]));
+        assert_eq!(MullionState::read(&data), (state, vec![]));
+        let empty = MullionState { found: true, ..MullionState::default() };
+        assert_eq!(MullionState::read(&BTreeMap::new()), (empty.clone(), vec![]));
+        assert_eq!(MullionState::read(&empty.data()), (empty, vec![]));
     }
 
     #[test]
     fn a_former_release_leaves_what_it_saw() {
-        let state = State {
+        let state = MullionState {
             found: true,
             policies: vec![PolicyFile { name: "a.yaml".to_owned(), bytes: "kind: PodPolicy\n".into() }],
-            seen: Seen { taints: [Taint::parse("os=windows:NoSchedule").unwrap()].into(), ..Seen::default() },
+            seen: NodeHistory {
+                taints: [Taint::parse("os=windows:NoSchedule").unwrap()].into(),
+                ..NodeHistory::default()
+            },
             taint_on_create: Taint::parse("os=windows:NoSchedule"),
             withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
             service_account: Some("old".to_owned()),
             conditions: vec![condition("True", "2026-01-01T00:00:00Z")],
         };
         let of = |owner: Option<&str>, uid: &str| {
-            let mut state = State { service_account: owner.map(str::to_owned), ..state.clone() };
+            let mut state = MullionState { service_account: owner.map(str::to_owned), ..state.clone() };
             state.belong_to(uid);
             state
         };
         let (policies, seen) = (state.policies.clone(), state.seen.clone());
-        let after = State { found: true, policies, seen, service_account: Some("new".to_owned()), ..State::default() };
+        let after = MullionState {
+            found: true,
+            policies,
+            seen,
+            service_account: Some("new".to_owned()),
+            ..MullionState::default()
+        };
         assert_eq!(of(Some("old"), "new"), after);
         assert_eq!(of(Some("old"), "old"), state);
-        // From a version that did not say: the same release, upgraded.
+        // From a version that did not store it: the same release, upgraded.
         assert_eq!(of(None, "old"), state);
     }
 
@@ -324,7 +333,7 @@ mod tests {
             ("unknown", "x"),
         ];
         let data = data.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
-        let (state, problems) = State::read(&data);
+        let (state, problems) = MullionState::read(&data);
         assert_eq!((state.seen.taints.len(), state.seen.builds.len(), state.taint_on_create), (1, 1, None));
         assert_eq!(problems.len(), 5, "{problems:?}");
         assert!(problems.iter().any(|problem| problem.contains("\"nonsense\"")), "{problems:?}");
@@ -334,13 +343,13 @@ mod tests {
     fn policies_are_kept_as_they_are_or_not_at_all() {
         let file = |name: &str, text: &str| PolicyFile { name: name.to_owned(), bytes: text.into() };
         let odd = [file("a \"b\".yaml", "\u{feff}# \u{0}\u{85}\u{2028}\r\n\t'\\ \u{1f600}\n\n"), file("b.json", "{}")];
-        let mut state = State { found: true, ..State::default() };
+        let mut state = MullionState { found: true, ..MullionState::default() };
         assert!(state.keep_policies(&odd));
-        assert_eq!(State::read(&state.data()), (state.clone(), vec![]));
+        assert_eq!(MullionState::read(&state.data()), (state.clone(), vec![]));
         assert!(state.keep_policies(&odd), "twice is once");
         assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))]));
         assert!(state.policies.is_empty(), "the old ones are not those in force");
-        // As it is kept counts: a quote takes two bytes.
+        // The stored form counts: a quote takes two bytes.
         assert!(state.keep_policies(&[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))]));
         assert!(!state.keep_policies(&[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))]));
     }
@@ -349,13 +358,13 @@ mod tests {
     fn everything_at_its_largest_has_room_in_a_config_map() {
         let long = |n: usize, length: usize| format!("{n:0length$}");
         let taint = |n| Taint { key: long(n, 253 + 1 + 63), value: long(n, 63), effect: "PreferNoSchedule".to_owned() };
-        let mut state = State {
-            seen: Seen {
+        let mut state = MullionState {
+            seen: NodeHistory {
                 taints: (0..MAX_SEEN).map(taint).collect(),
                 builds: (0..u32::try_from(MAX_SEEN).unwrap()).map(|n| Build::new(u32::MAX - n)).collect(),
             },
             taint_on_create: Some(taint(0)),
-            ..State::default()
+            ..MullionState::default()
         };
         let text = "x".repeat(MAX_POLICIES - 100);
         assert!(state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }]));
@@ -370,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_condition_keeps_its_time_until_its_status_changes() {
-        let mut state = State::default();
+        let mut state = MullionState::default();
         for (status, time, expected) in [("True", "1", "1"), ("True", "2", "1"), ("False", "3", "3")] {
             state.set_condition(condition(status, time));
             assert_eq!(state.conditions, [condition(status, expected)]);

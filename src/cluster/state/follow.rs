@@ -7,34 +7,30 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use tokio::sync::watch as channel;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::cluster::state::document::{NAME, State};
+use crate::cluster::state::document::{MullionState, NAME};
 use crate::cluster::state::store::{complain, understood};
 use crate::cluster::watch;
 
+/// ConfigMap `mullion-state`, as it changes; `None` until it, or that there is none, has been read once.
+pub(crate) type StateReceiver = channel::Receiver<Option<Arc<MullionState>>>;
+
 /// The newest state, kept up to date. Dropping it ends the watch.
 #[derive(Debug)]
-pub struct Follower {
-    /// `None` until the ConfigMap, or that there is none, has been read once.
-    pub state: channel::Receiver<Option<Arc<State>>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+pub struct StateFollower {
+    pub state: StateReceiver,
+    _task: AbortOnDropHandle<()>,
 }
 
 /// Follows the ConfigMap of `namespace` (`list`, `watch` on it). Failures are logged and tried again.
-pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
+pub fn follow(client: Client, namespace: &str, streaming: bool) -> StateFollower {
     let (say, state) = channel::channel(None);
     let config = Config::default().fields(&format!("metadata.name={NAME}"));
     let mut changes = watch::changes::<ConfigMap>(Api::namespaced(client, namespace), config, streaming);
     let namespace = namespace.to_owned();
     let task = tokio::spawn(async move {
-        // Said once for as long as it stands.
+        // Logged once for as long as it lasts.
         let mut problems = Vec::new();
         let mut read = |map: &ConfigMap| {
             let (state, found) = understood(map);
@@ -44,12 +40,12 @@ pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
             }
             state
         };
-        // What a list that is still arriving held.
-        let mut arriving = State::default();
+        // The ConfigMap of a list that is not complete yet.
+        let mut arriving = MullionState::default();
         while let Some(event) = changes.next().await {
             let newest = match event {
                 Event::Init => {
-                    arriving = State::default();
+                    arriving = MullionState::default();
                     continue;
                 }
                 Event::InitApply(map) => {
@@ -58,7 +54,7 @@ pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
                 }
                 Event::InitDone => std::mem::take(&mut arriving),
                 Event::Apply(map) => read(&map),
-                Event::Delete(_) => State::default(),
+                Event::Delete(_) => MullionState::default(),
             };
             say.send_if_modified(|standing| {
                 let news = standing.as_deref() != Some(&newest);
@@ -69,5 +65,5 @@ pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
             });
         }
     });
-    Follower { state, task }
+    StateFollower { state, _task: AbortOnDropHandle::new(task) }
 }

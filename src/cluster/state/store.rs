@@ -1,4 +1,4 @@
-//! Reading and writing the ConfigMap.
+//! Reads and writes the ConfigMap.
 
 use std::collections::BTreeMap;
 
@@ -7,46 +7,46 @@ use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::Patch;
 use kube::{Api, Client, Resource as _};
-use mullion_policy::policy_file::PolicyFile;
+use mullion_policy::PolicyFile;
 use serde_json::{Value, json};
 
-use crate::cluster::call::await_answer;
 use crate::cluster::owner_references;
 use crate::cluster::owner_references::Owner;
-use crate::cluster::state::document::{KEYS, NAME, State};
+use crate::cluster::state::document::{KEYS, MullionState, NAME};
+use crate::cluster::watch::await_answer;
 use crate::cluster::write_params::{patch_params, post_params};
 
-/// How often an update is computed again because somebody was faster.
+/// How often an update is computed again because another client wrote first.
 const ATTEMPTS: usize = 5;
 
 /// The ConfigMap of one namespace. Needs `get` and `patch` on it, and `create` on configmaps of the namespace.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub(crate) struct StateStore {
     api: Api<ConfigMap>,
     namespace: String,
     owner: Owner,
 }
 
-impl Store {
-    /// Of the ConfigMap in `namespace`, which is nobody's if it is made here.
-    pub fn new(client: Client, namespace: &str) -> Self {
+impl StateStore {
+    /// The store of the ConfigMap in `namespace`. If it is created here, it gets no owner.
+    pub(crate) fn new(client: Client, namespace: &str) -> Self {
         let owner = Owner::none();
         Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), owner }
     }
 
-    /// The same, and the ConfigMap is `owner`'s if it is made here.
+    /// The same; if the ConfigMap is created here, it gets `owner`.
     #[must_use]
-    pub fn owned_by(self, owner: Owner) -> Self {
+    pub(crate) fn owned_by(self, owner: Owner) -> Self {
         Self { owner, ..self }
     }
 
-    /// What is kept now; nothing, where there is no ConfigMap.
-    pub async fn read(&self) -> anyhow::Result<State> {
-        Ok(self.get().await?.map_or_else(State::default, |map| state_of(&map)))
+    /// The stored state; empty if there is no ConfigMap.
+    pub(crate) async fn read(&self) -> anyhow::Result<MullionState> {
+        Ok(self.get().await?.map_or_else(MullionState::default, |map| state_of(&map)))
     }
 
-    /// What is kept now, once it is the owner's: see [`State::belong_to`]. Makes none.
-    pub async fn claim(&self) -> anyhow::Result<State> {
+    /// The stored state as that of the owner: see [`MullionState::belong_to`]. Creates no ConfigMap.
+    pub(crate) async fn claim(&self) -> anyhow::Result<MullionState> {
         let standing = self.read().await?;
         if !standing.found {
             return Ok(standing);
@@ -60,18 +60,22 @@ impl Store {
         }
     }
 
-    /// Writes what `change` makes of the newest state; `change` runs again if somebody else wrote meanwhile.
-    /// No request beyond the reading, where nothing changes. Gives back what is kept then.
-    /// An error that says what could not be done, and holds the [`kube::Error`] behind it.
-    pub async fn update(&self, change: impl FnMut(&mut State)) -> anyhow::Result<State> {
+    /// Writes the newest state after `change`, which runs again if another client wrote meanwhile, and returns the stored
+    /// state. Sends no request besides the read if nothing changes. The error names what failed, and contains the
+    /// [`kube::Error`].
+    pub(crate) async fn update(&self, change: impl FnMut(&mut MullionState)) -> anyhow::Result<MullionState> {
         self.write(None, change).await
     }
 
-    /// With `ours`, what is changed becomes its.
-    async fn write(&self, ours: Option<&OwnerReference>, mut change: impl FnMut(&mut State)) -> anyhow::Result<State> {
+    /// With `ours`, the state becomes that of the owner.
+    async fn write(
+        &self,
+        ours: Option<&OwnerReference>,
+        mut change: impl FnMut(&mut MullionState),
+    ) -> anyhow::Result<MullionState> {
         for _ in 0..ATTEMPTS {
             let standing = self.get().await?;
-            let before = standing.as_ref().map_or_else(State::default, state_of);
+            let before = standing.as_ref().map_or_else(MullionState::default, state_of);
             let mut state = before.clone();
             change(&mut state);
             if state == before && standing.is_some() {
@@ -86,7 +90,7 @@ impl Store {
                     state.found = true;
                     return Ok(state);
                 }
-                // Changed, made or deleted since.
+                // Changed, created or deleted meanwhile.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
                     if status.code == 404 && standing.is_none() {
                         bail!("namespace {} does not exist: {status}", self.namespace);
@@ -98,8 +102,8 @@ impl Store {
         bail!("cannot write {}: others wrote it first, {ATTEMPTS} times", self.what())
     }
 
-    /// The ConfigMap itself, for an Event about it; `None` where there is none.
-    pub async fn reference(&self) -> anyhow::Result<Option<ObjectReference>> {
+    /// The ConfigMap itself, for an Event about it; `None` if there is none.
+    pub(crate) async fn reference(&self) -> anyhow::Result<Option<ObjectReference>> {
         Ok(self.get().await?.map(|map| map.object_ref(&())))
     }
 
@@ -111,7 +115,7 @@ impl Store {
         await_answer(self.api.get_opt(NAME)).await.with_context(|| format!("cannot read {}", self.what()))
     }
 
-    async fn create(&self, state: &mut State) -> kube::Result<ConfigMap> {
+    async fn create(&self, state: &mut MullionState) -> kube::Result<ConfigMap> {
         let metadata = await_answer(self.owner.metadata(NAME)).await?;
         state.service_account = metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).next();
         let map = ConfigMap { metadata, data: Some(state.data()), ..ConfigMap::default() };
@@ -138,24 +142,24 @@ impl Store {
     }
 }
 
-/// The last good policy files, for a program that finds bad ones at its start; an error after 10 s without an answer.
-pub async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<PolicyFile>> {
-    let found = Store::new(client, namespace).get().await?;
+/// The last good policy files, for a program that reads invalid ones at its start; an error after 10 s without an answer.
+pub(crate) async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<PolicyFile>> {
+    let found = StateStore::new(client, namespace).get().await?;
     let (state, problems) = found.as_ref().map(understood).unwrap_or_default();
     complain(namespace, &problems);
     Ok(state.policies)
 }
 
-/// What the ConfigMap says, and what of it is not understood.
-pub(crate) fn understood(map: &ConfigMap) -> (State, Vec<String>) {
-    State::read(map.data.as_ref().unwrap_or(&BTreeMap::new()))
+/// The state in the ConfigMap, and the keys that cannot be read.
+pub(crate) fn understood(map: &ConfigMap) -> (MullionState, Vec<String>) {
+    MullionState::read(map.data.as_ref().unwrap_or(&BTreeMap::new()))
 }
 
-fn state_of(map: &ConfigMap) -> State {
+fn state_of(map: &ConfigMap) -> MullionState {
     understood(map).0
 }
 
-/// Logs what is not understood; it goes when its key is written next.
+/// Logs the keys that cannot be read; the next write of a key replaces its value.
 pub(crate) fn complain(namespace: &str, problems: &[String]) {
     for problem in problems {
         tracing::warn!(
@@ -165,8 +169,8 @@ pub(crate) fn complain(namespace: &str, problems: &[String]) {
     }
 }
 
-/// The members of a merge patch from one to the other. Keys that this Mullion does not know stay, and so does what a
-/// person wrote into those that say the same as before.
+/// The members of a merge patch from one to the other. Keys that this version of Mullion does not know stay, and so does the
+/// text of a key whose meaning is unchanged.
 fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Value {
     let mut changes = serde_json::Map::new();
     for (key, text) in after {

@@ -1,37 +1,38 @@
-//! The four objects: reading them, and writing into them what was planned, on top of what was read.
+//! The four objects that hold certificates: reads them, and writes to them on top of what was read.
 //!
-//! Answers that hold a Secret are taken as text: kube logs the text of an answer that it cannot make an object of.
+//! Responses that contain a Secret are read as text, because kube logs the text of a response that it cannot parse.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{GetParams, ObjectMeta, Patch};
+use kube::api::{DynamicObject, GetParams, ObjectMeta, Patch};
 use kube::core::Request;
-use kube::{Client, Error, Resource as _, Result};
-use serde::Deserialize;
+use kube::core::request::Error as RequestError;
+use kube::{Api, Client, Error, Resource as _, Result};
+use mullion_engine::admission::Endpoint;
 use serde_json::json;
 
-use crate::cluster::call::await_answer;
-use crate::cluster::owner_references::Owner;
-use crate::cluster::write_params::{delete_params, patch_params, post_params};
-use crate::controller::certificates::plan::Content;
-use crate::controller::certificates::{CA_SECRET, TLS_SECRET};
-use crate::controller::names::CONFIGURATION;
-use crate::telemetry::error_text::in_words;
+use crate::cluster::{Owner, await_answer, delete_params, patch_params, post_params};
+use crate::controller::certificates::plan::SecretContent;
+use crate::controller::webhook_configuration::{
+    CONFIGURATION, ENDPOINTS, RegisteredWebhook, configuration_resource, registered_webhooks,
+};
+use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// The type that a Secret has.
+/// The Secret with the CA.
+pub(crate) const CA_SECRET: &str = "mullion-ca";
+/// The Secret that the webhooks follow.
+pub(crate) const TLS_SECRET: &str = "mullion-tls";
+
+/// The type that a Secret must have.
 fn type_of(name: &str) -> &'static str {
     if name == TLS_SECRET { "kubernetes.io/tls" } else { "Opaque" }
 }
 
-/// Annotations by which other tools are told to fill in `caBundle`: cert-manager's cainjector (`pkg/cainjector` there)
-/// and OpenShift's service CA. Two who fill it in would undo each other's work for ever.
+/// Annotations that tell another tool to fill in `caBundle`: cert-manager's cainjector (`pkg/cainjector` there) and
+/// OpenShift's service CA. Two tools that fill it in would undo each other's writes forever.
 const INJECTORS: [&str; 5] = [
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
@@ -40,105 +41,92 @@ const INJECTORS: [&str; 5] = [
     "service.alpha.openshift.io/inject-cabundle",
 ];
 
-/// A Secret as it stands.
-pub(crate) struct Stored {
-    pub(crate) content: Content,
+/// A Secret as read.
+pub(crate) struct StoredSecret {
+    pub(crate) content: SecretContent,
     metadata: ObjectMeta,
     immutable: bool,
 }
 
-/// Which of the two configurations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
-    Mutating,
-    Validating,
-}
-
-impl Which {
-    fn url(self) -> String {
-        match self {
-            Self::Mutating => MutatingWebhookConfiguration::url_path(&(), None),
-            Self::Validating => ValidatingWebhookConfiguration::url_path(&(), None),
-        }
-    }
-}
-
-impl fmt::Display for Which {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self {
-            Self::Mutating => "MutatingWebhookConfiguration",
-            Self::Validating => "ValidatingWebhookConfiguration",
-        };
-        write!(f, "{kind} {CONFIGURATION}")
-    }
-}
-
-/// A configuration as it stands.
-pub(crate) struct Configuration {
-    pub(crate) which: Which,
+/// A webhook configuration as read.
+pub(crate) struct StoredConfiguration {
+    pub(crate) endpoint: Endpoint,
     resource_version: Option<String>,
     webhooks: Vec<String>,
-    /// The annotation by which another tool fills in the bundles.
+    /// The annotation that tells another tool to fill in the bundles.
     pub(crate) injector: Option<&'static str>,
 }
 
-/// Everything that is read at once.
-pub(crate) struct Found {
-    pub(crate) ca: Option<Stored>,
-    pub(crate) tls: Option<Stored>,
-    /// Those that exist.
-    pub(crate) configurations: Vec<Configuration>,
-    /// Of each configuration, those of its webhooks.
+impl StoredConfiguration {
+    /// Kind and name.
+    pub(crate) fn full_name(&self) -> String {
+        format!("{} {CONFIGURATION}", configuration_resource(self.endpoint).kind)
+    }
+}
+
+/// The four objects as read, so far as they exist.
+pub(crate) struct StoredObjects {
+    pub(crate) ca: Option<StoredSecret>,
+    pub(crate) tls: Option<StoredSecret>,
+    pub(crate) configurations: Vec<StoredConfiguration>,
+    /// Of each configuration, the bundles of its webhooks.
     pub(crate) bundles: Vec<Vec<Vec<u8>>>,
     /// Why a configuration could not be read.
     pub(crate) problem: Option<String>,
 }
 
-impl Found {
+impl StoredObjects {
     /// Changes when the CA or a bundle does.
-    pub(crate) fn trust(&self) -> u64 {
+    pub(crate) fn trust_hash(&self) -> u64 {
         hash_of(&(self.ca.as_ref().map(|ca| &ca.content), &self.bundles))
     }
 
     /// Changes when the pair does.
-    pub(crate) fn pair(&self) -> u64 {
+    pub(crate) fn pair_hash(&self) -> u64 {
         hash_of(&self.tls.as_ref().map(|tls| &tls.content))
     }
 }
 
-/// The objects of one Mullion.
+/// Reads and writes the objects.
 #[derive(Clone)]
-pub(crate) struct Objects {
+pub(crate) struct CertificateStore {
     client: Client,
-    pub(crate) namespace: String,
+    namespace: String,
+    /// The owner of the Secrets.
     owner: Owner,
 }
 
-impl Objects {
-    /// The Secrets are `owner`'s.
+impl CertificateStore {
     pub(crate) fn new(client: Client, namespace: &str, owner: Owner) -> Self {
         Self { client, namespace: namespace.to_owned(), owner }
     }
 
+    /// Kind, namespace and name of a Secret.
+    pub(crate) fn full_name(&self, secret: &str) -> String {
+        format!("Secret {}/{secret}", self.namespace)
+    }
+
     /// Reads all four. An error names the Secret that cannot be read.
-    pub(crate) async fn read(&self) -> Result<Found, String> {
-        let named = |what: &str, error: Error| format!("cannot read {what}: {}", in_words(&error));
+    pub(crate) async fn read(&self) -> Result<StoredObjects, String> {
         let secret = async |name: &str| {
-            let found = await_answer(self.secret(name)).await;
-            found.map_err(|error| named(&format!("Secret {}/{name}", self.namespace), error))
+            let stored = await_answer(self.secret(name)).await;
+            stored.map_err(|error| format!("cannot read {}: {}", self.full_name(name), in_words(&error)))
         };
         let (ca, tls) = (secret(CA_SECRET).await?, secret(TLS_SECRET).await?);
-        let mut all = Found { ca, tls, configurations: Vec::new(), bundles: Vec::new(), problem: None };
-        for which in [Which::Mutating, Which::Validating] {
-            match await_answer(self.configuration(which)).await {
-                Ok(Some((configuration, found))) => {
-                    // What another tool fills in says nothing about our CA.
-                    let filled = if configuration.injector.is_some() { Vec::new() } else { found };
+        let mut all = StoredObjects { ca, tls, configurations: Vec::new(), bundles: Vec::new(), problem: None };
+        for endpoint in ENDPOINTS {
+            match await_answer(self.configuration(endpoint)).await {
+                Ok(Some((configuration, bundles))) => {
+                    // What another tool fills in is independent of our CA.
+                    let bundles = if configuration.injector.is_some() { Vec::new() } else { bundles };
                     all.configurations.push(configuration);
-                    all.bundles.push(filled);
+                    all.bundles.push(bundles);
                 }
                 Ok(None) => {}
-                Err(error) => all.problem = Some(named(&which.to_string(), error)),
+                Err(error) => {
+                    let kind = configuration_resource(endpoint).kind;
+                    all.problem = Some(format!("cannot read {kind} {CONFIGURATION}: {}", in_words(&error)));
+                }
             }
         }
         Ok(all)
@@ -148,85 +136,84 @@ impl Objects {
         Request::new(Secret::url_path(&(), Some(&self.namespace)))
     }
 
-    async fn secret(&self, name: &str) -> Result<Option<Stored>> {
-        let request = self.secrets().get(name, &GetParams::default()).map_err(Error::BuildRequest)?;
-        let Some(text) = unless_missing(self.client.request_text(request).await)? else { return Ok(None) };
-        // The position is all that may be said of it.
+    async fn send(&self, request: Result<http::Request<Vec<u8>>, RequestError>) -> Result<String> {
+        self.client.request_text(request.map_err(Error::BuildRequest)?).await
+    }
+
+    async fn secret(&self, name: &str) -> Result<Option<StoredSecret>> {
+        let text = match self.send(self.secrets().get(name, &GetParams::default())).await {
+            Err(Error::Api(status)) if status.code == 404 => return Ok(None),
+            other => other?,
+        };
+        // The error of serde may quote the Secret; the column does not.
         let secret: Secret = serde_json::from_str(&text)
             .map_err(|error| Error::Service(format!("not a Secret, at column {}", error.column()).into()))?;
         let data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
-        let content = Content { data, right_type: secret.type_.as_deref() == Some(type_of(name)) };
-        Ok(Some(Stored { content, metadata: secret.metadata, immutable: secret.immutable == Some(true) }))
+        let content = SecretContent { data, right_type: secret.type_.as_deref() == Some(type_of(name)) };
+        Ok(Some(StoredSecret { content, metadata: secret.metadata, immutable: secret.immutable == Some(true) }))
     }
 
-    async fn configuration(&self, which: Which) -> Result<Option<(Configuration, Vec<Vec<u8>>)>> {
-        let request = Request::new(which.url()).get(CONFIGURATION, &GetParams::default());
-        let answer = self.client.request::<Registration>(request.map_err(Error::BuildRequest)?).await;
-        let Some(Registration { metadata, webhooks }) = unless_missing(answer)? else { return Ok(None) };
-        let annotations = metadata.annotations.unwrap_or_default();
+    fn configurations(&self, endpoint: Endpoint) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &configuration_resource(endpoint))
+    }
+
+    async fn configuration(&self, endpoint: Endpoint) -> Result<Option<(StoredConfiguration, Vec<Vec<u8>>)>> {
+        let Some(object) = self.configurations(endpoint).get_opt(CONFIGURATION).await? else { return Ok(None) };
+        let bundle = |webhook: RegisteredWebhook| (webhook.name, webhook.client_config.ca_bundle.unwrap_or_default().0);
+        let (webhooks, bundles) = registered_webhooks(&object)?.into_iter().map(bundle).unzip();
+        let ObjectMeta { annotations, resource_version, .. } = object.metadata;
+        let annotations = annotations.unwrap_or_default();
         let injector = INJECTORS.into_iter().find(|annotation| annotations.contains_key(*annotation));
-        let webhooks = webhooks.into_iter().flatten();
-        let bundle = |webhook: Webhook| (webhook.name, webhook.client_config.ca_bundle.unwrap_or_default().0);
-        let (webhooks, bundles) = webhooks.map(bundle).unzip();
-        let resource_version = metadata.resource_version;
-        Ok(Some((Configuration { which, resource_version, webhooks, injector }, bundles)))
+        Ok(Some((StoredConfiguration { endpoint, resource_version, webhooks, injector }, bundles)))
     }
 
-    /// Writes a Secret over what was read. Keys with `None` are taken away; others that somebody put there stay.
+    /// Writes a Secret over what was read. Keys with `None` are removed; other keys stay.
     pub(crate) async fn write_secret(
         &self,
         name: &str,
-        standing: Option<&Stored>,
-        data: BTreeMap<&'static str, Option<String>>,
-    ) -> Result<()> {
-        await_answer(self.send_secret(name, standing, data)).await
-    }
-
-    async fn send_secret(
-        &self,
-        name: &str,
-        standing: Option<&Stored>,
+        stored: Option<&StoredSecret>,
         data: BTreeMap<&'static str, Option<String>>,
     ) -> Result<()> {
         let data: BTreeMap<_, _> =
             data.into_iter().map(|(key, text)| (key, text.map(|text| ByteString(text.into_bytes())))).collect();
-        let request = match standing {
-            Some(standing) if standing.content.right_type && !standing.immutable => {
-                let version = &standing.metadata.resource_version;
-                let body = json!({ "metadata": { "resourceVersion": version }, "data": data });
-                self.secrets().patch(name, &patch_params(), &Patch::Merge(body))
-            }
-            standing => {
-                if let Some(Stored { metadata, .. }) = standing {
-                    let request = self.secrets().delete(name, &delete_params(metadata));
-                    self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
+        await_answer(async {
+            let request = match stored {
+                Some(stored) if stored.content.right_type && !stored.immutable => {
+                    let version = &stored.metadata.resource_version;
+                    let body = json!({ "metadata": { "resourceVersion": version }, "data": data });
+                    self.secrets().patch(name, &patch_params(), &Patch::Merge(body))
                 }
-                let metadata = self.owner.metadata(name).await?;
-                let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
-                let body = json!({ "metadata": metadata, "type": type_of(name), "data": data });
-                self.secrets().create(&post_params(), body.to_string().into_bytes())
-            }
-        };
-        self.client.request_text(request.map_err(Error::BuildRequest)?).await.map(drop)
+                stored => {
+                    if let Some(StoredSecret { metadata, .. }) = stored {
+                        self.send(self.secrets().delete(name, &delete_params(metadata))).await?;
+                    }
+                    let metadata = self.owner.metadata(name).await?;
+                    let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
+                    let body = json!({ "metadata": metadata, "type": type_of(name), "data": data });
+                    self.secrets().create(&post_params(), body.to_string().into_bytes())
+                }
+            };
+            self.send(request).await.map(drop)
+        })
+        .await
     }
 
-    /// Gives a Secret its owner; whether that was to be done.
-    pub(crate) async fn adopt(&self, name: &str, standing: &Stored) -> Result<bool> {
+    /// Sets the owner of a Secret, and returns whether that changed it.
+    pub(crate) async fn adopt(&self, name: &str, stored: &StoredSecret) -> Result<bool> {
         await_answer(async {
-            let metadata = &standing.metadata;
+            let metadata = &stored.metadata;
             let owners = self.owner.corrected(metadata.owner_references.as_deref().unwrap_or_default()).await?;
             let Some(owners) = owners else { return Ok(false) };
             let body =
                 json!({ "metadata": { "resourceVersion": metadata.resource_version, "ownerReferences": owners } });
-            let request = self.secrets().patch(name, &patch_params(), &Patch::Merge(body));
-            self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
+            self.send(self.secrets().patch(name, &patch_params(), &Patch::Merge(body))).await?;
             Ok(true)
         })
         .await
     }
 
     /// Writes the bundle into every webhook of a configuration; everything else in it stays as it is.
-    pub(crate) async fn write_bundle(&self, configuration: &Configuration, bundle: &str) -> Result<()> {
+    pub(crate) async fn write_bundle(&self, configuration: &StoredConfiguration, bundle: &str) -> Result<()> {
         let bundle = ByteString(bundle.as_bytes().to_vec());
         // Lists of webhooks are merged by name (`patchMergeKey` in k8s.io/api admissionregistration/v1).
         let webhooks: Vec<_> = configuration
@@ -235,32 +222,8 @@ impl Objects {
             .map(|name| json!({ "name": name, "clientConfig": { "caBundle": bundle } }))
             .collect();
         let version = &configuration.resource_version;
-        let body = json!({ "metadata": { "resourceVersion": version }, "webhooks": webhooks });
-        let request = Request::new(configuration.which.url());
-        let request = request.patch(CONFIGURATION, &patch_params(), &Patch::Strategic(body));
-        let request = request.map_err(Error::BuildRequest)?;
-        await_answer(self.client.request_text(request)).await.map(drop)
-    }
-}
-
-/// A webhook configuration of either kind as it comes.
-#[derive(Deserialize)]
-struct Registration {
-    metadata: ObjectMeta,
-    webhooks: Option<Vec<Webhook>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Webhook {
-    name: String,
-    client_config: WebhookClientConfig,
-}
-
-/// Nothing, where the API server has no such object.
-fn unless_missing<T>(answer: Result<T>) -> Result<Option<T>> {
-    match answer {
-        Err(Error::Api(status)) if status.code == 404 => Ok(None),
-        other => other.map(Some),
+        let body = Patch::Strategic(json!({ "metadata": { "resourceVersion": version }, "webhooks": webhooks }));
+        let api = self.configurations(configuration.endpoint);
+        await_answer(api.patch(CONFIGURATION, &patch_params(), &body)).await.map(drop)
     }
 }

@@ -1,41 +1,42 @@
-//! What to write next, from what the cluster holds. Pure but for a trial signature by a CA before it is to sign: the clock
-//! is an argument, and what is written is made elsewhere.
+//! The next writes, planned from what the cluster contains. Pure except for a test signature of a CA before it has to
+//! sign: the clock is an argument, and certificates are issued elsewhere.
 //!
-//! | what stands | what is done |
+//! | present | result |
 //! |---|---|
-//! | no CA that can sign now, and is trusted for it, or one past two thirds of its life | a new one; those that are still needed become previous |
-//! | a previous CA that nobody needs, or one that is needed and not noted | `mullion-ca` is put right |
+//! | no CA that can sign now with accepted signatures, or one past two thirds of its life | a new CA; those that are still needed become previous |
+//! | a previous CA that is not needed, or a needed one that is not recorded | `mullion-ca` is corrected |
 //! | a `caBundle` other than the CA and the previous ones | it is replaced |
-//! | no pair, or one that clients would not accept | a new one, `SETTLE` after the bundles changed |
-//! | a pair of a previous CA | a new one, `PAUSE` after every bundle has the CA |
-//! | a pair past two thirds of its life, or past one third before its CA changes | a new one |
+//! | no pair, or one that clients would not accept | a new pair, `SHORT_PAUSE` after the bundles changed |
+//! | a pair of a previous CA | a new pair, `PAUSE` after every bundle contains the CA |
+//! | a pair past two thirds of its life, or past one third before its CA changes | a new pair |
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::controller::certificates::read::{Authority, CaCertificate, Serving};
-use crate::controller::certificates::{Settings, issue, read};
+use crate::controller::certificates::settings::CertificateSettings;
+use crate::controller::certificates::x509::{CaCertificate, ServingPair, SigningCa};
+use crate::controller::certificates::{issuer, x509};
 
-/// Most previous CAs that are kept: bundles would grow without end where every CA is lost as soon as it is made.
-const MOST_PREVIOUS: usize = 8;
+/// The maximum number of previous CAs: without it, bundles would grow forever if every CA is lost soon after its issue.
+const MAX_PREVIOUS: usize = 8;
 
 /// The data of a Secret.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Content {
+pub(crate) struct SecretContent {
     pub(crate) data: BTreeMap<String, Vec<u8>>,
-    /// Whether its type is the one it should have.
+    /// Whether its type is the required one.
     pub(crate) right_type: bool,
 }
 
-impl Content {
+impl SecretContent {
     pub(crate) fn get(&self, key: &str) -> &[u8] {
         self.data.get(key).map_or(&[], Vec::as_slice)
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for SecretContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.data.keys()).finish()
     }
@@ -43,247 +44,255 @@ impl fmt::Debug for Content {
 
 /// The four objects, and the time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct Observation<'a> {
     /// Secret `mullion-ca`.
-    pub(crate) ca: Option<&'a Content>,
+    pub(crate) ca: Option<&'a SecretContent>,
     /// Secret `mullion-tls`.
-    pub(crate) tls: Option<&'a Content>,
-    /// The `caBundle`s of each configuration that is ours to fill in.
+    pub(crate) tls: Option<&'a SecretContent>,
+    /// The `caBundle`s of each configuration; none of one that another tool fills in.
     pub(crate) bundles: &'a [Vec<Vec<u8>>],
-    /// Whether those are all there are: none could not be read.
+    /// Whether every configuration could be read.
     pub(crate) all_bundles: bool,
     /// Seconds since 1970, by the wall clock.
     pub(crate) now: i64,
-    /// How long `ca` and `bundles` have been as they are: at least.
+    /// How long `ca` and `bundles` are unchanged, at least.
     pub(crate) trusted_for: Duration,
-    /// How long `tls` has been as it is: at least.
+    /// How long `tls` is unchanged, at least.
     pub(crate) served_for: Duration,
 }
 
-/// One write. Any of a plan may fail, and the others are still right.
+/// One write. If one of a plan fails, the others are still correct.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum CertificateStep {
     /// `mullion-ca` gets a new CA, beside these previous ones.
     NewCa { previous: Vec<CaCertificate>, why: &'static str },
-    /// `mullion-ca` keeps its CA and has these previous ones.
-    Previous { previous: Vec<CaCertificate> },
-    /// Every `caBundle` of the configuration at this place becomes this.
+    /// `mullion-ca` keeps its CA and gets these previous ones.
+    PreviousCas { previous: Vec<CaCertificate> },
+    /// Every `caBundle` of the configuration with this index becomes this.
     Bundle { configuration: usize, bundle: String },
     /// `mullion-tls` gets a new pair, signed by the CA in `mullion-ca`.
-    Serving { why: String },
+    NewPair { why: String },
 }
 
-/// What to do, and when to look again if nothing happens until then.
-pub(crate) struct Plan {
-    pub(crate) steps: Vec<Step>,
+/// What to write, and when to plan again if nothing changes until then.
+pub(crate) struct CertificatePlan {
+    pub(crate) steps: Vec<CertificateStep>,
     pub(crate) check_after: Duration,
-    /// The CA that signs now, if there is one.
-    pub(crate) authority: Option<Authority>,
-    /// From when to when the CA is valid.
+    /// The CA that signs now.
+    pub(crate) signing_ca: Option<SigningCa>,
+    /// The validity of the CA.
     pub(crate) ca_valid: Option<Range<i64>>,
-    /// From when to when the pair is valid, if it is one.
-    pub(crate) serving_valid: Option<Range<i64>>,
+    /// The validity of the pair.
+    pub(crate) pair_valid: Option<Range<i64>>,
 }
 
-/// What to write now.
-pub(crate) fn plan(seen: &Seen<'_>, settings: &Settings) -> Plan {
-    let standing = Standing::read(seen, settings);
-    let mut plan = Plan {
+/// Plans the writes that are due now.
+pub(crate) fn plan(observed: &Observation<'_>, settings: &CertificateSettings) -> CertificatePlan {
+    let present = PresentCertificates::parse(observed, settings);
+    let mut plan = CertificatePlan {
         steps: Vec::new(),
         check_after: settings.check(),
-        authority: None,
+        signing_ca: None,
         ca_valid: None,
-        serving_valid: standing.serving.as_ref().ok().map(|serving| serving.valid.range()),
+        pair_valid: present.pair.as_ref().ok().map(|pair| pair.valid.range()),
     };
-    let authority = match authority(seen) {
-        Ok(authority) => authority,
+    let signing_ca = match signing_ca(observed) {
+        Ok(signing_ca) => signing_ca,
         Err(why) => {
-            plan.steps.push(Step::NewCa { previous: standing.outlived(None), why });
+            plan.steps.push(CertificateStep::NewCa { previous: present.previous_of_new_ca(None), why });
             return plan;
         }
     };
-    let ca = authority.certificate.clone();
-    let needs_pair = standing.pair_needed(&ca, settings);
-    if !matches!(needs_pair, Pair::No) && !issue::signs(&authority, &settings.names, seen.now, settings.lifetime) {
-        let why = "what it signs would not be accepted: its certificate is damaged";
-        plan.steps.push(Step::NewCa { previous: standing.outlived(None), why });
+    let ca = signing_ca.certificate.clone();
+    let renewal = present.renewal(&ca, settings);
+    if !matches!(renewal, PairRenewal::NotDue)
+        && !issuer::can_sign(&signing_ca, &settings.names, observed.now, settings.lifetime)
+    {
+        let why = "its certificate is damaged: clients would not accept what it signs";
+        plan.steps.push(CertificateStep::NewCa { previous: present.previous_of_new_ca(None), why });
         return plan;
     }
     plan.ca_valid = Some(ca.valid.range());
-    plan.authority = Some(authority);
-    if seen.now >= ca.valid.part(2) && seen.all_bundles {
-        // The pair has a long life ahead while the CA changes, also where `mullion-ca` is what cannot be written.
-        match needs_pair {
-            Pair::Now(why) => plan.steps.push(Step::Serving { why }),
-            Pair::No if standing.middle_aged() => {
-                plan.steps.push(Step::Serving { why: "its CA is about to change".to_owned() });
+    plan.signing_ca = Some(signing_ca);
+    if observed.now >= ca.valid.after_thirds(2) && observed.all_bundles {
+        // The pair has a long life ahead while the CA changes, even if `mullion-ca` cannot be written.
+        match renewal {
+            PairRenewal::Now(why) => plan.steps.push(CertificateStep::NewPair { why }),
+            PairRenewal::NotDue if present.is_pair_past_a_third() => {
+                plan.steps.push(CertificateStep::NewPair { why: "its CA is about to change".to_owned() });
             }
             _ => {}
         }
         let why = "two thirds of its life are over";
-        plan.steps.push(Step::NewCa { previous: standing.outlived(Some(&ca)), why });
+        plan.steps.push(CertificateStep::NewCa { previous: present.previous_of_new_ca(Some(&ca)), why });
         return plan;
     }
 
-    let previous = standing.still_needed(&ca, settings);
-    let noted = seen.ca.map_or(&[][..], |ca| ca.get("previous.crt"));
-    if noted != read::pem(&previous).as_bytes() {
-        plan.steps.push(Step::Previous { previous: previous.clone() });
+    let previous = present.needed_previous(&ca, settings);
+    let recorded = observed.ca.map_or(&[][..], |ca| ca.get("previous.crt"));
+    if recorded != x509::pem(&previous).as_bytes() {
+        plan.steps.push(CertificateStep::PreviousCas { previous: previous.clone() });
     }
-    let bundle = read::pem(std::iter::once(&ca).chain(&previous));
-    let missing = |bundles: &[Vec<u8>]| bundles.iter().any(|found| found != bundle.as_bytes());
-    let incomplete = seen.bundles.iter().enumerate().filter(|(_, bundles)| missing(bundles));
-    plan.steps.extend(incomplete.map(|(configuration, _)| Step::Bundle { configuration, bundle: bundle.clone() }));
-    let complete = seen.all_bundles && !plan.steps.iter().any(|step| matches!(step, Step::Bundle { .. }));
-    let mut over = |whole: Duration, passed: Duration| {
+    let bundle = x509::pem(std::iter::once(&ca).chain(&previous));
+    let differs = |bundles: &[Vec<u8>]| bundles.iter().any(|present| present != bundle.as_bytes());
+    let outdated = observed.bundles.iter().enumerate().filter(|(_, bundles)| differs(bundles));
+    plan.steps
+        .extend(outdated.map(|(configuration, _)| CertificateStep::Bundle { configuration, bundle: bundle.clone() }));
+    let complete =
+        observed.all_bundles && !plan.steps.iter().any(|step| matches!(step, CertificateStep::Bundle { .. }));
+    let mut is_over = |whole: Duration, passed: Duration| {
         if passed < whole {
             plan.check_after = plan.check_after.min(whole.saturating_sub(passed));
         }
         passed >= whole
     };
-    over(settings.overlap(), seen.served_for);
-    let why = match needs_pair {
-        Pair::No => None,
-        Pair::Now(why) => Some(why),
-        Pair::AfterSettling(why) => over(settings.settle(), seen.trusted_for).then_some(why),
-        Pair::AfterPause(why) => (over(settings.pause(), seen.trusted_for) && complete).then_some(why),
+    is_over(settings.overlap(), observed.served_for);
+    let why = match renewal {
+        PairRenewal::NotDue => None,
+        PairRenewal::Now(why) => Some(why),
+        PairRenewal::AfterShortPause(why) => is_over(settings.short_pause(), observed.trusted_for).then_some(why),
+        PairRenewal::AfterPause(why) => (is_over(settings.pause(), observed.trusted_for) && complete).then_some(why),
     };
-    plan.steps.extend(why.map(|why| Step::Serving { why }));
+    plan.steps.extend(why.map(|why| CertificateStep::NewPair { why }));
     plan
 }
 
-/// The CA that signs, if it can be used now; else why not.
-fn authority(seen: &Seen<'_>) -> Result<Authority, &'static str> {
-    let content = seen.ca.ok_or("there is none")?;
-    let found = read::authority(content.get("ca.crt"), content.get("ca.key"))?;
-    let valid = found.certificate.valid;
-    if valid.to < seen.now {
-        return Err("it has expired");
+/// The CA that signs, if it can be used now. An error names the problem.
+fn signing_ca(observed: &Observation<'_>) -> Result<SigningCa, &'static str> {
+    let content = observed.ca.ok_or("there is no CA")?;
+    let ca = x509::parse_signing_ca(content.get("ca.crt"), content.get("ca.key"))?;
+    let valid = ca.certificate.valid;
+    if valid.to < observed.now {
+        return Err(EXPIRED);
     }
-    if valid.from > seen.now {
-        return Err("it is not valid yet, by this machine's clock");
+    if valid.from > observed.now {
+        return Err(NOT_YET_VALID);
     }
-    Ok(found)
+    Ok(ca)
 }
 
-/// Whether a new pair is needed.
-enum Pair {
-    No,
+const EXPIRED: &str = "it has expired";
+const NOT_YET_VALID: &str = "it is not valid yet, by the clock of this machine";
+
+/// When a new pair is due, and why.
+enum PairRenewal {
+    NotDue,
     Now(String),
-    /// Nothing that is served is accepted as it is.
-    AfterSettling(String),
-    /// What is served is accepted, because of a previous CA.
+    /// No client accepts the present pair.
+    AfterShortPause(String),
+    /// Clients accept the present pair, because of a previous CA.
     AfterPause(String),
 }
 
-/// What stands, read.
-struct Standing<'a> {
-    seen: &'a Seen<'a>,
-    serving: Result<Serving, String>,
+/// The content of the four objects, parsed.
+struct PresentCertificates<'a> {
+    observed: &'a Observation<'a>,
+    pair: Result<ServingPair, String>,
     /// CAs in `previous.crt` that have not expired.
-    noted: Vec<CaCertificate>,
-    /// CAs that are not noted, but in a bundle or beside the pair, and have not expired.
-    strays: Vec<CaCertificate>,
-    /// Those of both that make clients accept the pair.
+    recorded: Vec<CaCertificate>,
+    /// CAs in a bundle or beside the pair that are not recorded and have not expired.
+    unrecorded: Vec<CaCertificate>,
+    /// Those of both for which clients accept the pair.
     accepting: Vec<CaCertificate>,
 }
 
-impl<'a> Standing<'a> {
-    fn read(seen: &'a Seen<'a>, settings: &Settings) -> Self {
-        let serving = seen.tls.map_or_else(
-            || Err("there is none".to_owned()),
-            |content| read::serving(content.get("tls.crt"), content.get("tls.key")),
+impl<'a> PresentCertificates<'a> {
+    fn parse(observed: &'a Observation<'a>, settings: &CertificateSettings) -> Self {
+        let pair = observed.tls.map_or_else(
+            || Err("there is no pair".to_owned()),
+            |content| x509::parse_pair(content.get("tls.crt"), content.get("tls.key")),
         );
         let valid = |pem: &[u8]| {
-            let mut found = read::ca_certificates(pem);
-            found.retain(|ca| ca.valid.holds(seen.now));
-            found
+            let mut cas = x509::parse_ca_certificates(pem);
+            cas.retain(|ca| ca.valid.contains(observed.now));
+            cas
         };
-        let noted = seen.ca.map(|ca| valid(ca.get("previous.crt"))).unwrap_or_default();
-        let mut strays = Vec::new();
-        // A CA without its key can sign no more, but what it signed is still served.
-        let in_ca = seen.ca.map(|ca| ca.get("ca.crt"));
-        let beside = seen.tls.map(|tls| tls.get("ca.crt"));
-        // One text in most cases: every webhook of every configuration has the same.
-        let mut bundles: Vec<&[u8]> = seen.bundles.iter().flatten().map(Vec::as_slice).collect();
+        let recorded = observed.ca.map(|ca| valid(ca.get("previous.crt"))).unwrap_or_default();
+        let mut unrecorded = Vec::new();
+        // A CA without its key cannot sign, but pairs that it signed are still served.
+        let in_ca = observed.ca.map(|ca| ca.get("ca.crt"));
+        let beside = observed.tls.map(|tls| tls.get("ca.crt"));
+        // Usually all bundles are the same text.
+        let mut bundles: Vec<&[u8]> = observed.bundles.iter().flatten().map(Vec::as_slice).collect();
         bundles.sort_unstable();
         bundles.dedup();
         for ca in in_ca.into_iter().chain(beside).chain(bundles).flat_map(valid) {
-            if !noted.contains(&ca) && !strays.contains(&ca) {
-                strays.push(ca);
+            if !recorded.contains(&ca) && !unrecorded.contains(&ca) {
+                unrecorded.push(ca);
             }
         }
         let accepts =
-            |ca: &&CaCertificate| serving.as_ref().is_ok_and(|serving| serving.accepted(ca, &settings.names, seen.now));
-        let accepting = noted.iter().chain(&strays).filter(accepts).cloned().collect();
-        Self { seen, serving, noted, strays, accepting }
+            |ca: &&CaCertificate| pair.as_ref().is_ok_and(|pair| pair.is_accepted(ca, &settings.names, observed.now));
+        let accepting = recorded.iter().chain(&unrecorded).filter(accepts).cloned().collect();
+        Self { observed, pair, recorded, unrecorded, accepting }
     }
 
-    fn pair_needed(&self, ca: &CaCertificate, settings: &Settings) -> Pair {
-        let serving = match &self.serving {
-            Ok(serving) => serving,
-            Err(problem) => return Pair::AfterSettling(problem.clone()),
+    fn renewal(&self, ca: &CaCertificate, settings: &CertificateSettings) -> PairRenewal {
+        let pair = match &self.pair {
+            Ok(pair) => pair,
+            Err(problem) => return PairRenewal::AfterShortPause(problem.clone()),
         };
-        if !serving.accepted(ca, &settings.names, self.seen.now) {
+        let now = self.observed.now;
+        if !pair.is_accepted(ca, &settings.names, now) {
             if self.accepting.iter().any(|other| other != ca) {
-                return Pair::AfterPause("another CA signed it".to_owned());
+                return PairRenewal::AfterPause("another CA signed it".to_owned());
             }
-            let why = if serving.valid.to < self.seen.now {
-                "it has expired"
-            } else if serving.valid.from > self.seen.now {
-                "it is not valid yet, by this machine's clock"
+            let why = if pair.valid.to < now {
+                EXPIRED
+            } else if pair.valid.from > now {
+                NOT_YET_VALID
             } else {
                 "clients that trust the CA would not accept it: another CA signed it, or it is for other names"
             };
-            return Pair::AfterSettling(why.to_owned());
+            return PairRenewal::AfterShortPause(why.to_owned());
         }
-        if self.seen.now >= serving.valid.part(2) {
-            return Pair::Now("two thirds of its life are over".to_owned());
+        if now >= pair.valid.after_thirds(2) {
+            return PairRenewal::Now("two thirds of its life are over".to_owned());
         }
-        let content = self.seen.tls;
-        if content.is_some_and(|content| content.get("ca.crt") != read::pem([ca]).as_bytes()) {
-            return Pair::Now("the ca.crt beside it is not that of its CA".to_owned());
+        let content = self.observed.tls;
+        if content.is_some_and(|content| content.get("ca.crt") != x509::pem([ca]).as_bytes()) {
+            return PairRenewal::Now("its ca.crt is not the CA that signed it".to_owned());
         }
         if content.is_some_and(|content| !content.right_type) {
-            return Pair::Now("the Secret is not of type kubernetes.io/tls".to_owned());
+            return PairRenewal::Now("the Secret is not of type kubernetes.io/tls".to_owned());
         }
-        Pair::No
+        PairRenewal::NotDue
     }
 
-    /// Whether more than a third of the pair's life is over.
-    fn middle_aged(&self) -> bool {
-        self.serving.as_ref().is_ok_and(|serving| serving.valid.part(1) <= self.seen.now)
+    fn is_pair_past_a_third(&self) -> bool {
+        self.pair.as_ref().is_ok_and(|pair| pair.valid.after_thirds(1) <= self.observed.now)
     }
 
-    /// What becomes previous when a new CA comes; `current`: the CA that signed until then. Whatever may still be
-    /// served somewhere: webhooks keep a pair that is taken from them.
-    fn outlived(&self, current: Option<&CaCertificate>) -> Vec<CaCertificate> {
-        let ours = self.noted.iter().chain(self.strays.iter().filter(|ca| ca.ours));
+    /// The previous CAs beside a new one: all whose pairs may still be served, because webhooks keep a pair whose Secret is
+    /// deleted. `current` is the CA that signed until then.
+    fn previous_of_new_ca(&self, current: Option<&CaCertificate>) -> Vec<CaCertificate> {
+        let ours = self.recorded.iter().chain(self.unrecorded.iter().filter(|ca| ca.ours));
         distinct(self.accepting.iter().chain(current).chain(ours), None)
     }
 
-    /// What stays previous beside `ca`.
-    fn still_needed(&self, ca: &CaCertificate, settings: &Settings) -> Vec<CaCertificate> {
-        let followed = self.serving.as_ref().is_ok_and(|serving| serving.accepted(ca, &settings.names, self.seen.now));
-        if followed && self.seen.served_for >= settings.overlap() {
+    /// The previous CAs that must stay beside `ca`.
+    fn needed_previous(&self, ca: &CaCertificate, settings: &CertificateSettings) -> Vec<CaCertificate> {
+        let is_current = |pair: &ServingPair| pair.is_accepted(ca, &settings.names, self.observed.now);
+        let is_current = self.pair.as_ref().is_ok_and(is_current);
+        if is_current && self.observed.served_for >= settings.overlap() {
             return Vec::new();
         }
-        let accepting = self.accepting.iter().filter(|_| !followed);
-        let mut kept = distinct(accepting.chain(&self.noted), Some(ca));
-        // In the order they were noted: a bundle must not change because a pair does.
-        kept.sort_by_key(|ca| self.noted.iter().position(|noted| noted == ca).unwrap_or(usize::MAX));
+        let accepting = self.accepting.iter().filter(|_| !is_current);
+        let mut kept = distinct(accepting.chain(&self.recorded), Some(ca));
+        // In the recorded order: a bundle must not change because a pair does.
+        kept.sort_by_key(|ca| self.recorded.iter().position(|recorded| recorded == ca).unwrap_or(usize::MAX));
         kept
     }
 }
 
 fn distinct<'a>(all: impl Iterator<Item = &'a CaCertificate>, without: Option<&CaCertificate>) -> Vec<CaCertificate> {
-    let mut found: Vec<CaCertificate> = Vec::new();
+    let mut certificates: Vec<CaCertificate> = Vec::new();
     for ca in all.filter(|ca| Some(*ca) != without) {
-        if found.len() < MOST_PREVIOUS && !found.contains(ca) {
-            found.push(ca.clone());
+        if certificates.len() < MAX_PREVIOUS && !certificates.contains(ca) {
+            certificates.push(ca.clone());
         }
     }
-    found
+    certificates
 }
 
 #[cfg(test)]

@@ -1,79 +1,80 @@
-//! Who leads, decided from the Lease as read and this process's own clock. Pure: the times are arguments.
+//! The election: whether this process leads, from the Lease as read and this process's own clock. Pure: the times are
+//! arguments.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use crate::controller::lease::Timing;
-use crate::controller::lease::record::{Claim, Record, micros};
+use crate::controller::lease::record::{LeaseClaim, LeaseRecord, micros};
+use crate::controller::lease::timing::LeaseTiming;
 
-/// By how much others stretch the waits between their looks, at most: client-go's `JitterFactor`.
+/// The maximum share that is added to the waits between two reads: client-go's `JitterFactor`.
 const JITTER: f64 = 1.2;
-/// How many writes without an answer are remembered; an older one could only tell that we lead for less long.
-const UNANSWERED: usize = 16;
+/// How many writes without a response are kept; an older one could only prove a shorter term.
+const MAX_UNANSWERED: usize = 16;
 
-/// What one process knows of the lease, and whether it leads.
+/// The lease as one process knows it, and whether it leads.
 #[derive(Debug)]
 pub(crate) struct Election {
     identity: String,
-    timing: Timing,
-    known: Known,
+    timing: LeaseTiming,
+    known: KnownLease,
     /// Whether `known` is new enough to write against.
     fresh: bool,
-    /// Nothing is asked or written before.
+    /// The earliest time of the next request.
     not_before: Option<Instant>,
     /// When the last write that is known to have succeeded began.
     held_from: Option<Instant>,
-    /// Writes that may have succeeded or yet succeed: when each began, and the `renewTime` it carries.
+    /// Writes that may have succeeded or may still succeed: when each began, and the `renewTime` it carries.
     unanswered: Vec<(Instant, Timestamp)>,
-    /// How often this process began to lead.
+    /// How often this process started to lead.
     term: u64,
 }
 
-/// The Lease as it was last seen.
+/// The Lease as last read.
 #[derive(Debug)]
-enum Known {
+enum KnownLease {
     Unread,
-    /// There is none, and none may be made before.
+    /// There is none, and none may be created before.
     Absent {
         free_at: Instant,
     },
-    /// It has said the same since.
+    /// Its claim is the same since.
     Present {
-        record: Record,
+        record: LeaseRecord,
         since: Instant,
     },
 }
 
-/// What to do now.
+/// The next action of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum NextStep {
     Wait(Duration),
     Read,
     /// Create the Lease, or update it with the `resourceVersion` last read.
     Write,
 }
 
-/// How a write ended.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// It succeeded; the Lease is now as here.
-    Done(Record),
-    /// Somebody was faster (409), or the Lease is gone (404).
+pub(crate) enum WriteResult {
+    /// It succeeded, and the Lease contains this.
+    Done(LeaseRecord),
+    /// Another process was faster (409), or the Lease was deleted (404).
     Conflict,
     /// It did not happen, and would not if it were tried again at once.
-    Refused,
-    /// No answer, or one that does not tell (5xx): it may have happened, and may yet happen.
+    Rejected,
+    /// No response, or one that leaves it open (5xx): it may have happened, or may still happen.
     Unknown,
 }
 
 impl Election {
-    pub(crate) fn new(identity: String, timing: Timing) -> Self {
+    pub(crate) fn new(identity: String, timing: LeaseTiming) -> Self {
         Self {
             identity,
             timing,
-            known: Known::Unread,
+            known: KnownLease::Unread,
             fresh: false,
             not_before: None,
             held_from: None,
@@ -82,84 +83,82 @@ impl Election {
         }
     }
 
-    /// What to do now.
-    pub(crate) fn next(&self, now: Instant) -> Step {
+    pub(crate) fn next_step(&self, now: Instant) -> NextStep {
         match self.not_before.and_then(|at| at.checked_duration_since(now)) {
-            Some(wait) if !wait.is_zero() => Step::Wait(wait),
-            _ if self.fresh => Step::Write,
-            _ => Step::Read,
+            Some(wait) if !wait.is_zero() => NextStep::Wait(wait),
+            _ if self.fresh => NextStep::Write,
+            _ => NextStep::Read,
         }
     }
 
-    /// The term that is led, and until when, unless something is heard first. Over, if that has passed.
+    /// The term of this process, and when it ends unless the lease is renewed; that may be in the past.
     pub(crate) fn hold(&self) -> Option<(u64, Instant)> {
         self.held_from.map(|began| (self.term, began + self.timing.renew_deadline))
     }
 
-    /// Whether this process leads.
     pub(crate) fn leads(&self, now: Instant) -> bool {
         self.hold().is_some_and(|(_, until)| now < until)
     }
 
-    /// Who holds the lease, as far as is known.
+    /// The holder of the lease as last read.
     pub(crate) fn holder(&self) -> Option<&str> {
         match &self.known {
-            Known::Present { record, .. } => record.holder.as_deref(),
-            Known::Unread | Known::Absent { .. } => None,
+            KnownLease::Present { record, .. } => record.holder.as_deref(),
+            KnownLease::Unread | KnownLease::Absent { .. } => None,
         }
     }
 
-    /// Whether the Lease may say that this process holds it.
+    /// Whether this process may be the holder in the Lease.
     pub(crate) fn may_hold(&self) -> bool {
         self.holder() == Some(&self.identity) || !self.unanswered.is_empty()
     }
 
-    /// Leads no more, whatever the Lease says.
+    /// Stops leading, whatever the Lease contains.
     pub(crate) fn resign(&mut self) {
         self.held_from = None;
     }
 
-    /// The Lease was read. `jitter`, from 0 to 1, spreads the looks of those that wait.
-    pub(crate) fn read(&mut self, now: Instant, found: Option<Record>, jitter: f64) {
-        match found {
-            None => self.read_nothing(now),
-            Some(record) => self.read_record(now, record),
+    /// Takes in the Lease as read. `jitter`, from 0 to 1, spreads the reads of waiting processes.
+    pub(crate) fn end_read(&mut self, now: Instant, lease: Option<LeaseRecord>, jitter: f64) {
+        match lease {
+            None => self.take_in_absence(now),
+            Some(record) => self.take_in_record(now, record),
         }
         let free_at = self.free_at();
         self.fresh = free_at.is_none_or(|at| at <= now);
         self.not_before = match free_at {
-            // Ours: due, unless an answer that got lost was good news.
+            // Ours: a renewal is due, unless a write whose response was lost has succeeded.
             None => self.held_from.filter(|_| self.leads(now)).map(|began| began + self.timing.retry),
             Some(at) => Some(at.min(now + self.timing.retry.mul_f64(1.0 + JITTER * jitter.clamp(0.0, 1.0)))),
         };
     }
 
-    fn read_nothing(&mut self, now: Instant) {
+    fn take_in_absence(&mut self, now: Instant) {
         let free_at = match &self.known {
-            Known::Absent { .. } => return,
-            Known::Unread => now,
-            // While we lead, nobody else can have made it ours and gone.
-            Known::Present { .. } if self.leads(now) => now,
-            // Somebody may have held it between our looks, and lead still.
-            Known::Present { record, .. } => {
+            KnownLease::Absent { .. } => return,
+            KnownLease::Unread => now,
+            // While this process leads, no other can have held it in between.
+            KnownLease::Present { .. } if self.leads(now) => now,
+            // Another process may have taken it between two reads, and may still lead.
+            KnownLease::Present { record, .. } => {
                 now + record.duration.map_or(self.timing.duration, |duration| duration.max(self.timing.duration))
             }
         };
-        self.known = Known::Absent { free_at };
+        self.known = KnownLease::Absent { free_at };
     }
 
-    fn read_record(&mut self, now: Instant, record: Record) {
+    fn take_in_record(&mut self, now: Instant, record: LeaseRecord) {
         let (mut since, mut moved, mut changed) = (now, true, true);
-        if let Known::Present { record: before, since: seen } = &self.known {
+        if let KnownLease::Present { record: before, since: earlier } = &self.known {
             moved = before.version != record.version || before.uid != record.uid;
-            if before.same_claim(&record) {
-                (since, changed) = (*seen, false);
+            if before.has_same_claim(&record) {
+                (since, changed) = (*earlier, false);
             }
         }
         if record.holder.as_deref() != Some(&self.identity) {
             self.held_from = None;
         } else if changed && let Some(renewed) = record.renew_time {
-            // A write whose answer got lost.
+            // A write whose response was lost.
             let began = self.unanswered.iter().find(|(_, time)| *time == renewed).map(|(began, _)| *began);
             if let Some(began) = began {
                 self.confirm(began, now);
@@ -169,30 +168,30 @@ impl Election {
             // They were computed from an older version.
             self.unanswered.clear();
         }
-        self.known = Known::Present { record, since };
+        self.known = KnownLease::Present { record, since };
     }
 
-    /// From when on the lease may be taken; `None` if it is ours.
+    /// The time from which the lease may be taken; `None` if this process holds it.
     fn free_at(&self) -> Option<Instant> {
         match &self.known {
-            Known::Unread => None,
-            Known::Absent { free_at } => Some(*free_at),
-            Known::Present { record, .. } if record.holder.as_deref() == Some(&self.identity) => None,
-            Known::Present { record, since } if record.holder.is_none() => Some(*since),
-            Known::Present { record, since } => Some(*since + record.duration.unwrap_or(self.timing.duration)),
+            KnownLease::Unread => None,
+            KnownLease::Absent { free_at } => Some(*free_at),
+            KnownLease::Present { record, .. } if record.holder.as_deref() == Some(&self.identity) => None,
+            KnownLease::Present { record, since } if record.holder.is_none() => Some(*since),
+            KnownLease::Present { record, since } => Some(*since + record.duration.unwrap_or(self.timing.duration)),
         }
     }
 
-    /// It could not be read.
-    pub(crate) fn read_failed(&mut self, now: Instant) {
+    /// Takes in that the Lease could not be read.
+    pub(crate) fn fail_read(&mut self, now: Instant) {
         self.fresh = false;
         self.not_before = Some(now + self.timing.retry);
     }
 
-    /// The version to carry (none: to create the Lease), and what to write, now that the write begins.
-    pub(crate) fn begin(&mut self, now: Instant, wall: Timestamp) -> (Option<String>, Claim) {
+    /// Begins a write, and returns the version to send (none: create the Lease) and the claim.
+    pub(crate) fn begin_write(&mut self, now: Instant, wall: Timestamp) -> (Option<String>, LeaseClaim) {
         let mut renew_time = micros(wall);
-        let mut claim = Claim {
+        let mut claim = LeaseClaim {
             holder: self.identity.clone(),
             duration: self.timing.duration,
             acquire_time: renew_time,
@@ -200,9 +199,9 @@ impl Election {
             transitions: 0,
         };
         let mut version = None;
-        if let Known::Present { record, .. } = &self.known {
+        if let KnownLease::Present { record, .. } = &self.known {
             version = Some(record.version.clone());
-            // Others see a renewal by what it changes, even if the wall clock was set back.
+            // A renewal must change the record, even if the wall clock was set back.
             if record.renew_time == Some(renew_time) {
                 renew_time = renew_time.checked_add(SignedDuration::from_micros(1)).unwrap_or(renew_time);
             }
@@ -214,33 +213,30 @@ impl Election {
             }
         }
         self.unanswered.retain(|(_, time)| *time != claim.renew_time);
-        if self.unanswered.len() >= UNANSWERED {
+        if self.unanswered.len() >= MAX_UNANSWERED {
             self.unanswered.remove(0);
         }
         self.unanswered.push((now, claim.renew_time));
         (version, claim)
     }
 
-    /// The write that began then and carried that `renewTime` ended.
-    pub(crate) fn written(&mut self, began: Instant, renew_time: Timestamp, now: Instant, outcome: Written) {
-        // Somebody's progress, or a lost answer: worth a look soon. Not at once, lest two fight without a pause.
+    /// Takes in the result of the write that began at `began` with this `renewTime`.
+    pub(crate) fn end_write(&mut self, began: Instant, renew_time: Timestamp, now: Instant, result: WriteResult) {
+        // Another process was faster, or the response was lost: read soon, but not at once, so that two processes never
+        // compete without a pause.
         let soon = Some(now + self.timing.retry / 10);
-        (self.fresh, self.not_before) = match outcome {
-            Written::Done(record) => {
-                self.known = Known::Present { record, since: now };
+        if matches!(result, WriteResult::Conflict | WriteResult::Rejected) {
+            self.unanswered.retain(|(_, time)| *time != renew_time);
+        }
+        (self.fresh, self.not_before) = match result {
+            WriteResult::Done(record) => {
+                self.known = KnownLease::Present { record, since: now };
                 self.unanswered.clear();
                 self.confirm(began, now);
                 (true, Some(began + self.timing.retry))
             }
-            Written::Conflict => {
-                self.unanswered.retain(|(_, time)| *time != renew_time);
-                (false, soon)
-            }
-            Written::Refused => {
-                self.unanswered.retain(|(_, time)| *time != renew_time);
-                (false, Some(now + self.timing.retry))
-            }
-            Written::Unknown => (false, soon),
+            WriteResult::Rejected => (false, Some(now + self.timing.retry)),
+            WriteResult::Conflict | WriteResult::Unknown => (false, soon),
         };
     }
 

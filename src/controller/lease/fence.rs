@@ -1,8 +1,8 @@
-//! Nothing is written once the lease may be another's: a term of leading, and the client that sends during it.
+//! The fence of a term: a client that sends no write once another process may hold the lease.
 //!
-//! The clock is looked at when a request begins and each time it is sent again; when the term ends, what has not been sent
-//! yet is dropped. A process that is stopped between that and the system call that sends, and continued minutes later, may
-//! still send what was under way: the documentation of [`lease`](crate::controller::lease) says why that does no harm.
+//! The clock is read when a request begins and each time it is sent again; when the term ends, requests that have not been
+//! sent are dropped. A process that is stopped between that and the system call that sends, and continued minutes later,
+//! may still send a request: the documentation of [`lease`](crate::controller::lease) explains why that does no harm.
 
 use std::task::{Context, Poll};
 
@@ -17,76 +17,75 @@ use tower::retry::RetryLayer;
 use tower::util::MapFutureLayer;
 use tower::{BoxError, Layer as _, Service};
 
-use crate::cluster::watch::{ANSWER, in_time};
-use crate::controller::lease::NAME;
+use crate::cluster::{ANSWER, in_time};
+use crate::controller::lease::record::LEASE_NAME;
 
-/// That this process leads.
+/// The term in which this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hold {
-    /// The number of the term: another one, if leading was interrupted.
+pub(crate) struct LeaseTerm {
+    /// The number of the term, which increases after each interruption.
     pub(crate) term: u64,
-    /// Until when, unless it is prolonged.
+    /// When it ends, unless the lease is renewed.
     pub(crate) until: Instant,
 }
 
-/// One term of leading: open as long as it lasts.
+/// A fence that is open during one term.
 #[derive(Debug, Clone)]
-pub struct Fence {
+pub(crate) struct Fence {
     term: u64,
-    hold: channel::Receiver<Option<Hold>>,
+    hold: channel::Receiver<Option<LeaseTerm>>,
 }
 
-/// Why a request was not sent.
 #[derive(Debug, thiserror::Error)]
-#[error("not sent: this process no longer holds Lease {NAME}; whoever does will do it")]
+#[error("not sent, because this process no longer holds Lease {LEASE_NAME}; its holder sends it if it is still needed")]
 struct Closed;
 
 impl Fence {
-    /// Around the term that `hold` is in; `None` if this process does not lead.
-    pub(crate) fn around(hold: channel::Receiver<Option<Hold>>) -> Option<Self> {
+    /// The fence of the current term; `None` if this process does not lead.
+    pub(crate) fn new(hold: channel::Receiver<Option<LeaseTerm>>) -> Option<Self> {
         let now = *hold.borrow();
         let fence = Self { term: now?.term, hold };
-        fence.until().is_some().then_some(fence)
+        fence.end().is_some().then_some(fence)
     }
 
-    /// Until when the term lasts, as it stands; `None` if it is over.
-    fn until(&self) -> Option<Instant> {
+    /// The current end of the term; `None` if it is over.
+    fn end(&self) -> Option<Instant> {
         let hold = (*self.hold.borrow()).filter(|hold| hold.term == self.term)?;
         (Instant::now() < hold.until).then_some(hold.until)
     }
 
-    /// Waits until the term is over.
-    pub async fn closed(&self) {
+    /// Returns when the term is over.
+    pub(crate) async fn wait_until_closed(&self) {
         let mut hold = self.hold.clone();
-        while let Some(until) = self.until() {
+        while let Some(until) = self.end() {
             tokio::select! {
                 () = sleep_until(until) => {}
-                // An error: nobody is there to prolong it.
+                // After an error, the term cannot be prolonged.
                 changed = hold.changed() => if changed.is_err() { sleep_until(until).await },
             }
         }
     }
 
-    /// A client that sends what changes something (all but GET, HEAD and OPTIONS) only while the term lasts. What
-    /// `client` would send again by itself (429, 503 and 504) is sent again here, each time with a new look at the
-    /// clock: `client` must not retry ([`kube::Config::default_retry`]).
-    pub fn client(&self, client: &Client) -> Client {
+    /// A client that sends writes (all methods but GET, HEAD and OPTIONS) only during the term. Retries (after 429, 503 and
+    /// 504) happen here, each after another read of the clock, so `client` must not retry
+    /// ([`kube::Config::default_retry`]).
+    pub(crate) fn client(&self, client: &Client) -> Client {
         let namespace = client.default_namespace().to_owned();
-        let fenced = Fenced { fence: self.clone(), client: client.clone() };
+        let fenced = FencedService { fence: self.clone(), client: client.clone() };
         let retrying = RetryLayer::new(RetryPolicy::server_retry()).layer(fenced);
-        // Around the retries, or an answer that says to come back in a day would be waited for.
-        Client::new(MapFutureLayer::new(|asked| in_time(ANSWER, asked)).layer(retrying), namespace)
+        // Around the retries, because a response can require a wait of a day.
+        Client::new(MapFutureLayer::new(|request| in_time(ANSWER, request)).layer(retrying), namespace)
     }
 }
 
-/// Lets requests through while the term lasts, and drops those under way when it ends.
+/// Passes requests during the term, and drops those under way when it ends.
 #[derive(Clone)]
-struct Fenced {
+struct FencedService {
     fence: Fence,
     client: Client,
 }
 
-impl Service<Request<Body>> for Fenced {
+impl Service<Request<Body>> for FencedService {
     type Response = Response<Body>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
@@ -103,8 +102,8 @@ impl Service<Request<Body>> for Fenced {
             }
             tokio::select! {
                 biased;
-                () = fence.closed() => Err(Closed.into()),
-                answer = client.send(request) => Ok(answer?),
+                () = fence.wait_until_closed() => Err(Closed.into()),
+                response = client.send(request) => Ok(response?),
             }
         })
     }

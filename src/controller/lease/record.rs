@@ -1,4 +1,4 @@
-//! What a Lease says, and what to write into it.
+//! The record in the Lease: parsed when it is read, and built when it is written.
 
 use std::time::Duration;
 
@@ -6,24 +6,27 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-/// A Lease as read, as far as it matters here.
+/// The name of the Lease.
+pub(crate) const LEASE_NAME: &str = "mullion-controller";
+
+/// The fields of a Lease that the election uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Record {
+pub(crate) struct LeaseRecord {
     /// `metadata.resourceVersion`: what a write must carry.
     pub(crate) version: String,
-    /// `metadata.uid`: another one, if it was deleted and made anew.
+    /// `metadata.uid`, which differs if the Lease was deleted and created again.
     pub(crate) uid: Option<String>,
-    /// Nobody, where it is missing or empty.
+    /// `None` if it is missing or empty.
     pub(crate) holder: Option<String>,
-    /// `None` where it is missing, zero or negative.
+    /// `None` if it is missing, zero or negative.
     pub(crate) duration: Option<Duration>,
     pub(crate) acquire_time: Option<Timestamp>,
     pub(crate) renew_time: Option<Timestamp>,
     pub(crate) transitions: i32,
 }
 
-impl Record {
-    /// Of a Lease, however broken.
+impl LeaseRecord {
+    /// The record of any Lease, even of an invalid one.
     pub(crate) fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -38,17 +41,17 @@ impl Record {
         }
     }
 
-    /// Whether both say the same about who holds it: labels and annotations do not count.
-    pub(crate) fn same_claim(&self, other: &Self) -> bool {
+    /// Whether both are equal except for the version, which labels and annotations change too.
+    pub(crate) fn has_same_claim(&self, other: &Self) -> bool {
         let version = self.version.clone();
         *self == Self { version, ..other.clone() }
     }
 }
 
-/// What to write: the whole of what concerns the holder.
+/// All fields about the holder, to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Claim {
-    /// Empty to give the lease up.
+pub(crate) struct LeaseClaim {
+    /// Empty to release the lease.
     pub(crate) holder: String,
     pub(crate) duration: Duration,
     pub(crate) acquire_time: Timestamp,
@@ -56,17 +59,17 @@ pub(crate) struct Claim {
     pub(crate) transitions: i32,
 }
 
-impl Claim {
-    /// Gives up what `record` says is held, as client-go does on release: no holder, and one second, since the API
-    /// server takes none for an error.
-    pub(crate) fn vacate(record: &Record, wall: Timestamp) -> Self {
+impl LeaseClaim {
+    /// Releases the lease in `record` as client-go does: no holder, and one second, because the API server rejects a
+    /// duration of zero.
+    pub(crate) fn release(record: &LeaseRecord, wall: Timestamp) -> Self {
         let wall = micros(wall);
         let duration = Duration::from_secs(1);
         Self { holder: String::new(), duration, acquire_time: wall, renew_time: wall, transitions: record.transitions }
     }
 
-    /// Puts it into a Lease; the rest of that stays.
-    pub(crate) fn put_into(&self, lease: &mut Lease) {
+    /// Sets the fields in a Lease; its other fields stay.
+    pub(crate) fn set_in(&self, lease: &mut Lease) {
         lease.spec = Some(LeaseSpec {
             holder_identity: Some(self.holder.clone()),
             lease_duration_seconds: Some(i32::try_from(self.duration.as_secs()).unwrap_or(i32::MAX)),
@@ -78,7 +81,7 @@ impl Claim {
     }
 }
 
-/// A time as it comes back from the API server: `MicroTime` has six digits after the point.
+/// The time as the API server returns it: `MicroTime` has six digits after the point.
 pub(crate) fn micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
@@ -97,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_leases_are_read() {
+    fn invalid_leases_are_read() {
         for (spec, holder, seconds) in [
             (json!(null), None, None),
             (json!({}), None, None),
@@ -106,16 +109,16 @@ mod tests {
             (json!({"holderIdentity": "a", "leaseDurationSeconds": 0}), Some("a"), None),
             (json!({"holderIdentity": "a", "leaseDurationSeconds": i32::MAX}), Some("a"), Some(2_147_483_647)),
         ] {
-            let record = Record::of(&lease(&spec));
+            let record = LeaseRecord::of(&lease(&spec));
             assert_eq!(record.holder.as_deref(), holder, "{spec}");
             assert_eq!(record.duration, seconds.map(Duration::from_secs), "{spec}");
         }
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_claims_are_read_again() {
         let wall: Timestamp = "2026-01-02T03:04:05.123456789Z".parse().unwrap();
-        let claim = Claim {
+        let claim = LeaseClaim {
             holder: "me".to_owned(),
             duration: Duration::from_secs(15),
             acquire_time: micros(wall),
@@ -123,15 +126,15 @@ mod tests {
             transitions: 3,
         };
         let mut lease = lease(&json!({"holderIdentity": "other", "strategy": "OldestEmulationVersion"}));
-        claim.put_into(&mut lease);
+        claim.set_in(&mut lease);
         let sent = serde_json::to_value(&lease).unwrap();
         assert_eq!(sent["spec"]["renewTime"], "2026-01-02T03:04:05.123456Z");
         assert_eq!(sent["spec"]["strategy"], "OldestEmulationVersion");
-        let record = Record::of(&serde_json::from_value(sent).unwrap());
+        let record = LeaseRecord::of(&serde_json::from_value(sent).unwrap());
         assert_eq!(record.holder.as_deref(), Some("me"));
         assert_eq!((record.renew_time, record.transitions), (Some(claim.renew_time), 3));
 
-        Claim::vacate(&record, wall).put_into(&mut lease);
+        LeaseClaim::release(&record, wall).set_in(&mut lease);
         let sent = serde_json::to_value(&lease).unwrap();
         assert_eq!(
             (&sent["spec"]["holderIdentity"], &sent["spec"]["leaseDurationSeconds"], &sent["spec"]["leaseTransitions"]),
@@ -140,11 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_no_claim() {
-        let one = Record::of(&lease(&json!({"holderIdentity": "a"})));
-        let relabelled = Record { version: "8".to_owned(), ..one.clone() };
-        assert!(one.same_claim(&relabelled));
-        assert!(!one.same_claim(&Record { transitions: 1, ..relabelled.clone() }));
-        assert!(!one.same_claim(&Record { uid: Some("another".to_owned()), ..relabelled }));
+    fn labels_do_not_change_the_claim() {
+        let one = LeaseRecord::of(&lease(&json!({"holderIdentity": "a"})));
+        let relabelled = LeaseRecord { version: "8".to_owned(), ..one.clone() };
+        assert!(one.has_same_claim(&relabelled));
+        assert!(!one.has_same_claim(&LeaseRecord { transitions: 1, ..relabelled.clone() }));
+        assert!(!one.has_same_claim(&LeaseRecord { uid: Some("another".to_owned()), ..relabelled }));
     }
 }

@@ -11,22 +11,23 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use kube::runtime::watcher::Event;
-use mullion_engine::model::cluster::nodes;
-use mullion_engine::model::cluster::nodes::Nodes;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint, nodes};
+use mullion_engine::node::TaintBlocker;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 use tokio::sync::watch as channel;
+use tokio::time::Instant;
 
-use crate::cluster::live::{Live, SlimNode};
-use crate::controller::events::Events;
-use crate::controller::metrics::Metrics;
-use crate::controller::nodes::daemons::SlimDaemonSet;
-use crate::controller::nodes::known::Neighbours;
-use crate::controller::nodes::news;
-use crate::controller::nodes::requests::{Done, End, Report, Shared};
-use crate::controller::nodes::work::Work;
+use crate::cluster::{LiveSnapshot, SlimNode};
+use crate::controller::events::EventRecorder;
+use crate::controller::metrics::ControllerMetrics;
+use crate::controller::nodes::daemon_sets::SlimDaemonSet;
+use crate::controller::nodes::node_events;
+use crate::controller::nodes::node_events::NodeEvents;
+use crate::controller::nodes::queue::NodeQueue;
+use crate::controller::nodes::requests::{Completed, NodeReport, NodeRequests, NodeResult};
+use crate::controller::nodes::stored_node::observe;
+use crate::controller::nodes::taint_context::TaintContext;
 
 fn client() -> Client {
     let service = tower::service_fn(|_: Request<Body>| {
@@ -35,11 +36,11 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
-fn work() -> Work {
-    let shared = Shared::new(client(), Events::new(client()), Metrics::new());
-    Work::new(
-        shared,
-        Arc::new(Live::start(client(), channel::channel(None).1)),
+fn queue() -> NodeQueue {
+    let requests = NodeRequests::new(client(), EventRecorder::new(client()), ControllerMetrics::new());
+    NodeQueue::new(
+        requests,
+        Arc::new(LiveSnapshot::start(client(), channel::channel(None).1)),
         Arc::new(PolicySet::default()),
         BTreeSet::new(),
     )
@@ -51,11 +52,11 @@ fn node(version: &str, uid: &str) -> SlimNode {
     serde_json::from_value(json!({"metadata": metadata})).unwrap()
 }
 
-fn report(version: &str, end: End) -> Done {
-    Done::Node(Report {
+fn report(version: &str, result: NodeResult) -> Completed {
+    Completed::Node(NodeReport {
         name: "w".to_owned(),
         version: version.to_owned(),
-        end,
+        result,
         waits_for: Vec::new(),
         contested: false,
         withheld: false,
@@ -64,22 +65,22 @@ fn report(version: &str, end: End) -> Done {
 
 #[tokio::test]
 async fn a_node_that_came_back_while_it_was_patched_is_not_forgotten() {
-    for (again, known) in [(true, true), (false, false)] {
-        let mut work = work();
-        work.node_event(Event::Apply(node("1", "a")));
-        work.take_due("w");
+    for (again, expected) in [(true, true), (false, false)] {
+        let mut queue = queue();
+        queue.apply(Event::Apply(node("1", "a")));
+        queue.mark_busy("w");
         if again {
-            work.node_event(Event::Delete(node("2", "a")));
-            work.node_event(Event::Apply(node("3", "b")));
-            work.take_due("w");
+            queue.apply(Event::Delete(node("2", "a")));
+            queue.apply(Event::Apply(node("3", "b")));
+            queue.mark_busy("w");
         }
-        work.done(report("1", End::Gone));
-        assert_eq!((work.version_of("w").is_some(), work.is_due("w")), (known, known));
+        queue.finish(report("1", NodeResult::Gone));
+        assert_eq!((queue.version_of("w").is_some(), queue.is_due("w")), (expected, expected));
     }
 }
 
-/// An API server that takes nothing and keeps what it was sent.
-fn writing(bodies: &Arc<Mutex<Vec<Value>>>) -> Client {
+/// An API server that fails every request and records its body.
+fn recording_client(bodies: &Arc<Mutex<Vec<Value>>>) -> Client {
     let bodies = Arc::clone(bodies);
     let service = tower::service_fn(move |request: Request<Body>| {
         let bodies = Arc::clone(&bodies);
@@ -92,10 +93,10 @@ fn writing(bodies: &Arc<Mutex<Vec<Value>>>) -> Client {
     Client::new(service, "default")
 }
 
-/// What is under way when policies change is planned by the old ones alone, and everything is planned again by the new
-/// ones, but not from what the old ones made of DaemonSets.
+/// What is under way when policies change is planned by the old set alone. Everything is planned again by the new set, but
+/// not from facts about DaemonSets that follow from the old one.
 #[tokio::test]
-async fn a_plan_is_of_one_set() {
+async fn a_plan_follows_one_policy_set() {
     let taints = |name: &str, apply: &str| {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {{name: {name}}}\nspec:\n  \
@@ -105,82 +106,82 @@ async fn a_plan_is_of_one_set() {
         Arc::new(PolicySet::from_files(&[("nodes.yaml", text)]).unwrap())
     };
     let bodies = Arc::default();
-    let shared = Shared::new(writing(&bodies), Events::new(client()), Metrics::new());
-    let live = Arc::new(Live::start(client(), channel::channel(None).1));
-    let mut work = Work::new(shared, live, taints("one", "Always"), BTreeSet::new());
+    let requests = NodeRequests::new(recording_client(&bodies), EventRecorder::new(client()), ControllerMetrics::new());
+    let live = Arc::new(LiveSnapshot::start(client(), channel::channel(None).1));
+    let mut queue = NodeQueue::new(requests, live, taints("one", "Always"), BTreeSet::new());
     let metadata = json!({"name": "w", "uid": "a", "resourceVersion": "1", "labels": {"kubernetes.io/os": "windows"}});
     let status = json!({"nodeInfo": {"kernelVersion": "10.0.29000.1"}});
     let windows = serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
-    work.node_event(Event::Apply(windows));
-    work.alone();
-    work.start();
-    work.policies_changed(taints("two", "WhenTolerated"));
-    let done = work.running.next().await.unwrap();
+    queue.apply(Event::Apply(windows));
+    queue.set_empty_context();
+    queue.start();
+    queue.set_policies(taints("two", "WhenTolerated"));
+    let completed = queue.running.next().await.unwrap();
     let [patch] = &bodies.lock().unwrap()[..] else { panic!("{bodies:?}") };
     let patch = patch.to_string();
     assert!(patch.contains("of-one") && patch.contains("ltsc-one") && !patch.contains("two"), "{patch}");
-    work.done(done);
-    assert!(work.is_due("w"), "again, by the new ones");
-    work.met("w");
-    work.start();
-    assert!(work.is_due("w"), "while the DaemonSets are judged by the old ones");
-    work.alone();
-    work.start();
-    assert!(!work.is_due("w"));
+    queue.finish(completed);
+    assert!(queue.is_due("w"), "again, by the new set");
+    queue.mark_known("w");
+    queue.start();
+    assert!(queue.is_due("w"), "while the facts of DaemonSets follow from the old set");
+    queue.set_empty_context();
+    queue.start();
+    assert!(!queue.is_due("w"));
 }
 
 #[tokio::test]
-async fn a_node_that_came_back_unseen_is_met_anew() {
-    let mut work = work();
+async fn a_node_that_was_replaced_unseen_waits_for_the_snapshot_again() {
+    let mut queue = queue();
     for uid in ["a", "b"] {
-        work.node_event(Event::Init);
-        work.node_event(Event::InitApply(node("1", uid)));
-        work.node_event(Event::InitDone);
-        assert!(work.is_unmet("w"), "{uid}: its taint would be judged by another node's labels");
-        work.met("w");
+        queue.apply(Event::Init);
+        queue.apply(Event::InitApply(node("1", uid)));
+        queue.apply(Event::InitDone);
+        assert!(queue.is_new("w"), "{uid}: its taint would follow from another node's labels");
+        queue.mark_known("w");
     }
-    work.node_event(Event::Apply(node("2", "b")));
-    assert!(!work.is_unmet("w"), "the same node, changed");
+    queue.apply(Event::Apply(node("2", "b")));
+    assert!(!queue.is_new("w"), "the same node, changed");
 }
 
 #[test]
-fn labels_are_those_of_the_node_and_not_of_one_that_had_its_name() {
+fn labels_are_not_those_of_an_earlier_node_of_the_name() {
     let labels = [("pool".to_owned(), "of-old".to_owned())].into_iter().collect();
     let old = nodes::Node { name: "w".to_owned(), labels, uid: Some("a".into()), ..Default::default() };
     let snapshot = ClusterSnapshot { nodes: Some(Nodes::new(vec![old])), ..ClusterSnapshot::default() };
-    let neighbours = Neighbours::meet(&BTreeMap::new(), Arc::new(snapshot), &PolicySet::default());
+    let context = TaintContext::new(&BTreeMap::new(), Arc::new(snapshot), &PolicySet::default());
     for (uid, pool) in [("a", Some("of-old")), ("b", None)] {
-        let known = crate::controller::nodes::known::known(node("1", uid)).1;
-        let found = neighbours.with_labels(&known);
+        let node = observe(node("1", uid)).1;
+        let found = context.with_all_labels(&node);
         assert_eq!(found.and_then(|facts| facts.labels.get("pool").cloned()).as_deref(), pool, "{uid}");
-        assert_eq!(neighbours.include("w", &known.into()), pool.is_some(), "{uid}");
+        assert_eq!(context.contains("w", &node.into()), pool.is_some(), "{uid}");
     }
 }
 
 #[tokio::test]
-async fn what_is_late_is_not_taken_for_news() {
-    let mut work = work();
-    work.node_event(Event::Apply(node("7", "a")));
-    work.take_due("w");
+async fn an_older_object_is_ignored() {
+    let mut queue = queue();
+    queue.apply(Event::Apply(node("7", "a")));
+    queue.mark_busy("w");
     let mut late = node("6", "a");
     late.metadata.labels = None;
-    work.node_event(Event::Apply(late));
-    assert_eq!((work.version_of("w"), work.is_due("w")), (Some("7".to_owned()), false));
-    // A list is taken as it comes: after a restore from a backup all versions are lower.
-    work.node_event(Event::Init);
-    work.node_event(Event::InitApply(node("2", "a")));
-    work.node_event(Event::InitDone);
-    assert_eq!(work.version_of("w"), Some("2".to_owned()));
-    work.node_event(Event::Apply(node("7", "a")));
-    // Of another node of that name everything is news, whatever its version.
-    work.node_event(Event::Apply(node("5", "b")));
-    assert_eq!((work.version_of("w"), work.is_due("w")), (Some("5".to_owned()), true));
+    queue.apply(Event::Apply(late));
+    assert_eq!((queue.version_of("w"), queue.is_due("w")), (Some("7".to_owned()), false));
+    // A list replaces whatever its versions: after a restore from a backup all versions are lower.
+    queue.apply(Event::Init);
+    queue.apply(Event::InitApply(node("2", "a")));
+    queue.apply(Event::InitDone);
+    assert_eq!(queue.version_of("w"), Some("2".to_owned()));
+    queue.apply(Event::Apply(node("7", "a")));
+    // Another node of that name replaces this one, whatever its version.
+    queue.apply(Event::Apply(node("5", "b")));
+    assert_eq!((queue.version_of("w"), queue.is_due("w")), (Some("5".to_owned()), true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_is_told_until_it_is_written_and_then_not_again_for_a_while() {
-    let (asked, works) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-    let (count, answers) = (Arc::clone(&asked), Arc::clone(&works));
+async fn an_event_is_tried_until_it_is_written_and_then_not_repeated_for_a_while() {
+    let (requests, works) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (count, answers) = (Arc::clone(&requests), Arc::clone(&works));
     let service = tower::service_fn(move |_: Request<Body>| {
         count.fetch_add(1, Ordering::SeqCst);
         let code = if answers.load(Ordering::SeqCst) { 201 } else { 500 };
@@ -188,25 +189,29 @@ async fn news_is_told_until_it_is_written_and_then_not_again_for_a_while() {
         let body = Body::from(body.as_bytes().to_vec());
         std::future::ready(Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap()))
     });
-    let (events, told) = (Events::new(Client::new(service, "default")), news::Told::default());
-    let (name, known) = crate::controller::nodes::known::known(node("1", "a"));
+    let events = NodeEvents::new(EventRecorder::new(Client::new(service, "default")));
+    let (name, node) = observe(node("1", "a"));
     let taint = Taint { key: "os".to_owned(), value: "windows".to_owned(), effect: "NoSchedule".to_owned() };
-    let waits = |pod: &str| news::waits(&taint, &[format!("Pod a/{pod}")]);
+    let waits = |pod: &str| node_events::taint_waits(&taint, &[format!("Pod a/{pod}")]);
     let minutes = |minutes: u64| tokio::time::advance(Duration::from_secs(60 * minutes));
-    let times = async |news| {
-        told.tell(&events, &known, &news).await;
-        asked.load(Ordering::SeqCst)
+    let times = async |event| {
+        events.report(&node, &event).await;
+        requests.load(Ordering::SeqCst)
     };
     assert_eq!((times(waits("x")).await, times(waits("x")).await), (1, 2), "not written");
     works.store(true, Ordering::SeqCst);
     assert_eq!((times(waits("x")).await, times(waits("x")).await), (3, 3), "written");
-    assert_eq!((times(waits("y")).await, times(news::contested("taint")).await), (3, 4), "another reason is no delay");
+    assert_eq!(
+        (times(waits("y")).await, times(node_events::taint_contested("taint")).await),
+        (3, 4),
+        "another reason is not delayed"
+    );
     assert_eq!(times(waits("y")).await, 5);
     minutes(3).await;
-    assert_eq!((times(waits("y")).await, times(waits("z")).await), (5, 6), "other words after a while");
+    assert_eq!((times(waits("y")).await, times(waits("z")).await), (5, 6), "another note after a while");
     minutes(31).await;
     assert_eq!(times(waits("z")).await, 7, "people cannot read it much longer");
-    told.forget(&name);
+    events.forget(&name);
     assert_eq!(times(waits("z")).await, 8);
 }
 
@@ -214,16 +219,16 @@ async fn news_is_told_until_it_is_written_and_then_not_again_for_a_while() {
 fn notes_name_the_first_few() {
     let taint = Taint { key: "os".to_owned(), value: "windows".to_owned(), effect: "NoSchedule".to_owned() };
     let names: Vec<String> = (0..7).map(|n| format!("DaemonSet a/{n}")).collect();
-    let note = news::waits(&taint, &names).note;
+    let note = node_events::taint_waits(&taint, &names).note;
     assert!(note.contains("os=windows:NoSchedule") && note.contains("a/4") && note.contains("and 2 more"), "{note}");
     assert!(!note.contains("a/5"));
-    assert!(news::contested("taint os").note.starts_with("Taint os"));
-    assert_eq!(news::contested("").note, "");
-    assert!(news::undone("w", &["label a=b".to_owned()]).note.contains("label a=b"));
+    assert!(node_events::taint_contested("taint os").note.starts_with("Taint os"));
+    assert_eq!(node_events::taint_contested("").note, "");
+    assert!(node_events::changes_undone("w", &["label a=b".to_owned()]).note.contains("label a=b"));
 }
 
 #[test]
-fn daemon_sets_are_kept_small_and_judged_whole() {
+fn only_what_decides_is_kept_of_daemon_sets() {
     let entry = |object: Value| serde_json::from_value::<SlimDaemonSet>(object).unwrap().entry();
     let template =
         |spec: Value| json!({"metadata": {"name": "d", "namespace": "a"}, "spec": {"template": {"spec": spec}}});
@@ -231,24 +236,60 @@ fn daemon_sets_are_kept_small_and_judged_whole() {
     assert_eq!((name.as_str(), linux), ("a/d", None));
     let env: Vec<Value> = (0..5_000).map(|n| json!({"name": format!("n{n}"), "value": "v".repeat(100)})).collect();
     let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
-    let (name, known) = entry(template(json!({"containers": [{"name": "c", "image": image, "env": env}]})));
-    let judged = known.unwrap().judge(&name, &ClusterSnapshot::default(), &PolicySet::built_in());
-    assert!(judged.belongs && !judged.any_ready);
-    // Too large to be judged: only its selectors count.
+    let (name, stored) = entry(template(json!({"containers": [{"name": "c", "image": image, "env": env}]})));
+    let facts = stored.unwrap().facts(&name, &ClusterSnapshot::default(), &PolicySet::built_in());
+    assert!(facts.belongs && !facts.any_ready);
+    // Too large to be kept: only its selectors count.
     let many: Vec<Value> = (0..2_000).map(|n| json!({"name": format!("c{n}"), "image": image})).collect();
-    let (name, known) = entry(template(json!({"nodeSelector": {"pool": "p"}, "containers": many})));
-    let judged = known.unwrap().judge(&name, &ClusterSnapshot::default(), &PolicySet::built_in());
-    assert!(!judged.belongs && judged.placement.node_selector.is_some());
-    for odd in [json!({"metadata": {"name": "d"}}), json!({"metadata": {"name": "d"}, "spec": {"template": 7}})] {
-        let (name, known) = entry(odd);
-        assert!(!known.unwrap().judge(&name, &ClusterSnapshot::default(), &PolicySet::built_in()).belongs);
+    let (name, stored) = entry(template(json!({"nodeSelector": {"pool": "p"}, "containers": many})));
+    let facts = stored.unwrap().facts(&name, &ClusterSnapshot::default(), &PolicySet::built_in());
+    assert!(!facts.belongs && facts.placement.node_selector.is_some());
+    for malformed in [json!({"metadata": {"name": "d"}}), json!({"metadata": {"name": "d"}, "spec": {"template": 7}})] {
+        let (name, stored) = entry(malformed);
+        assert!(!stored.unwrap().facts(&name, &ClusterSnapshot::default(), &PolicySet::built_in()).belongs);
     }
 }
 
 #[test]
-fn only_the_record_is_kept_of_annotations() {
+fn only_the_owned_annotation_is_kept() {
     let metadata = json!({"name": "w", "annotations": {"mullion.dev/owned": "{}", "big": "x".repeat(1000)}});
     let slim: SlimNode = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-    let crate::controller::nodes::known::Known { facts, .. } = crate::controller::nodes::known::known(slim).1;
+    let facts = observe(slim).1.facts;
     assert_eq!(facts.annotations.keys().collect::<Vec<_>>(), ["mullion.dev/owned"]);
+}
+
+#[tokio::test]
+async fn a_conflict_is_planned_again_from_the_newer_object() {
+    let mut queue = queue();
+    queue.apply(Event::Apply(node("1", "a")));
+    queue.mark_busy("w");
+    queue.finish(report("1", NodeResult::Conflict));
+    assert!(!queue.is_due("w"), "the watch has not brought the newer object");
+    queue.apply(Event::Apply(node("2", "a")));
+    assert!(queue.is_due("w"), "though its facts are the same");
+    queue.mark_busy("w");
+    queue.apply(Event::Apply(node("3", "a")));
+    assert!(!queue.is_due("w"), "the same facts again");
+    queue.finish(report("2", NodeResult::Conflict));
+    assert!(queue.is_due("w"), "the watch was faster than the response");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_and_waiting_nodes_are_planned_again_later() {
+    for (result, waits_for, seconds) in [
+        (NodeResult::Failed, Vec::new(), 2),
+        (NodeResult::LimitReached(Instant::now() + Duration::from_secs(3600)), Vec::new(), 3601),
+        (NodeResult::Unchanged, vec![TaintBlocker::Pod("a/b".to_owned())], 31),
+    ] {
+        let mut queue = queue();
+        queue.apply(Event::Apply(node("1", "a")));
+        queue.mark_busy("w");
+        let Completed::Node(report) = report("1", result) else { panic!("a node") };
+        queue.finish(Completed::Node(NodeReport { waits_for, ..report }));
+        queue.tick();
+        assert!(!queue.is_due("w"), "{seconds}");
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        queue.tick();
+        assert!(queue.is_due("w"), "{seconds}");
+    }
 }

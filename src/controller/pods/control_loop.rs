@@ -2,30 +2,30 @@
 
 use std::sync::Arc;
 
-use crate::controller::leader::Leading;
-use crate::controller::pods::shared::Shared;
-use crate::controller::pods::{findings, reach_watch, sweep, unscheduled};
+use crate::controller::leader_context::LeaderContext;
+use crate::controller::pods::pod_context::PodContext;
+use crate::controller::pods::{findings, selector_watch, sweep, unscheduled};
 
 /// Works until it must stop.
-pub async fn run(leading: Leading) {
+pub async fn run(leading: LeaderContext) {
     let work = async {
         // Without namespaces and nodes every review would be a guess.
         leading.snapshot.synced().await;
-        let (shared, streaming) = (Arc::new(Shared::new(&leading)), leading.streaming);
+        let (context, streaming) = (Arc::new(PodContext::new(&leading)), leading.streaming);
         let work = async {
-            // As is everything while it is not known what the API server asks about.
-            if shared.reach.subscribe().wait_for(Option::is_some).await.is_err() {
+            // So would everything be until the selectors of the webhook are known.
+            if context.selectors.subscribe().wait_for(Option::is_some).await.is_err() {
                 return;
             }
             tokio::join!(
-                unscheduled::run(Arc::clone(&shared), streaming),
-                findings::run(Arc::clone(&shared), streaming),
-                sweep::run(&shared),
+                unscheduled::run(Arc::clone(&context), streaming),
+                findings::run(Arc::clone(&context), streaming),
+                sweep::run(&context),
             );
         };
-        tokio::join!(reach_watch::follow(&shared), work);
+        tokio::join!(selector_watch::follow(&context), work);
     };
     leading.stop.run_until_cancelled(Box::pin(work)).await;
-    // Whoever leads next counts them.
-    leading.metrics.missed_pods(0);
+    // The next leader counts them.
+    leading.metrics.set_missed_pods(0);
 }

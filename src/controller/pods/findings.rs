@@ -1,7 +1,7 @@
-//! Pods labelled `mullion.dev/findings` become Events on their owners.
+//! Events on the owners of pods with the label `mullion.dev/findings`.
 //!
-//! The label names rules; what the Event says comes from a review of one of the pods. Pods of one controller with the same
-//! label are one group, however many there are.
+//! The label names rules; the content of the Event comes from a review of one of the pods. Pods of one controller with the
+//! same label are one group, however many there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,63 +13,61 @@ use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};
-use mullion_engine::admission::finding_outcome::FindingOutcome;
-use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::review::Review;
+use mullion_engine::admission::{FindingOutcome, RequestCategory, Review};
 use mullion_engine::model::names::FINDINGS_LABEL;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::settings::workload_settings::{Lookup, Mode};
+use mullion_engine::model::settings::{Action, Lookup, Mode};
 use mullion_engine::rules::catalogue;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::watch;
+use crate::controller::pods::missed::findings_with_outcome;
 use crate::controller::pods::object::{LabelledPod, owner_uid};
-use crate::controller::pods::shared::{AGAIN, BACKOFF, Shared};
-use crate::controller::pods::{missed, text};
-use crate::telemetry::error_text::in_words;
+use crate::controller::pods::pod_context::{BACKOFF, PodContext, REPEAT};
+use crate::controller::pods::pod_events;
+use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// How long a group gathers pods before its owner is told: the pods of a Job that fails at once are soon gone again.
+/// How long a group gathers pods before its Event: the pods of a Job that fails at once are soon deleted.
 const GATHER: Duration = Duration::from_secs(1);
 /// Groups worked on at the same time.
 const CONCURRENCY: usize = 4;
-/// Most pods counted, of about 50 bytes each: those beyond are of owners that are told of already, most likely.
+/// Most pods counted, of about 50 bytes each: the owners of any others most likely have their Event already.
 const MAX_PODS: usize = 100_000;
-/// Most groups, of about 500 bytes each. Beyond, an owner is told of when another group has gone.
+/// Most groups, of about 500 bytes each. An owner beyond gets its Event after another group is gone.
 const MAX_GROUPS: usize = 5_000;
 /// How often due work is looked for.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Works for ever.
-pub(crate) async fn run(shared: Arc<Shared>, streaming: bool) {
+/// Runs forever.
+pub(crate) async fn run(context: Arc<PodContext>, streaming: bool) {
     let labelled = Config::default().labels(FINDINGS_LABEL);
-    let mut changes = watch::paged_changes::<LabelledPod>(Api::all(shared.client.clone()), labelled, streaming);
+    let mut changes = watch::paged_changes::<LabelledPod>(Api::all(context.client.clone()), labelled, streaming);
     let mut groups = Groups::default();
-    let mut running: FuturesUnordered<BoxFuture<'static, (Arc<Key>, End)>> = FuturesUnordered::new();
+    let mut running: FuturesUnordered<BoxFuture<'static, (Arc<GroupKey>, bool)>> = FuturesUnordered::new();
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         while running.len() < CONCURRENCY {
-            let Some((key, pod)) = groups.due(Instant::now()) else { break };
-            let shared = Arc::clone(&shared);
-            let tell = async move {
-                let end = tell(&shared, &pod, &key.codes).await;
-                (key, end)
+            let Some((key, pod)) = groups.next_due(Instant::now()) else { break };
+            let context = Arc::clone(&context);
+            let report = async move {
+                let result = report(&context, &pod, &key.codes).await;
+                (key, result)
             };
-            running.push(tell.boxed());
+            running.push(report.boxed());
         }
         tokio::select! {
-            Some(event) = changes.next() => groups.event(event, Instant::now()),
-            Some((key, end)) = running.next(), if !running.is_empty() => groups.done(&key, end, Instant::now()),
+            Some(event) = changes.next() => groups.apply(event, Instant::now()),
+            Some((key, result)) = running.next(), if !running.is_empty() => groups.finish(&key, result, Instant::now()),
             _ = ticks.tick() => {}
         }
     }
 }
 
-/// What makes pods alike.
+/// What the pods of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    /// Of the controller, or of a pod without one.
+struct GroupKey {
+    /// The uid of the controller, or of a pod without one.
     owner: String,
     /// The label's value: codes with dots between them.
     codes: String,
@@ -78,34 +76,25 @@ struct Key {
 #[derive(Debug)]
 struct Group {
     pods: usize,
-    /// The one that was seen last: most likely it is still there.
+    /// The newest one, because it most likely still exists.
     sample: ObjectMeta,
     due: Instant,
     failures: u32,
 }
 
-/// Groups, and which pod is of which.
+/// Groups, and the group of each pod.
 #[derive(Debug, Default)]
 struct Groups {
-    known: BTreeMap<Arc<Key>, Group>,
+    by_key: BTreeMap<Arc<GroupKey>, Group>,
     /// By a hash of the uid.
-    pods: HashMap<u64, Arc<Key>>,
+    pods: HashMap<u64, Arc<GroupKey>>,
     /// Pods of a list that is still coming.
     arriving: Option<BTreeSet<u64>>,
-    queue: BTreeSet<(Instant, Arc<Key>)>,
-}
-
-/// How telling ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Told,
-    /// The pod is gone; the next one of the group that is seen says more.
-    Gone,
-    Again,
+    queue: BTreeSet<(Instant, Arc<GroupKey>)>,
 }
 
 impl Groups {
-    fn event(&mut self, event: Event<LabelledPod>, now: Instant) {
+    fn apply(&mut self, event: Event<LabelledPod>, now: Instant) {
         match event {
             Event::Init => self.arriving = Some(BTreeSet::new()),
             Event::InitApply(pod) => {
@@ -129,7 +118,7 @@ impl Groups {
     fn add(&mut self, pod: ObjectMeta, now: Instant) {
         let id = id(&pod);
         let key = key(&pod);
-        // Pods that are going say nothing new, and are there until they are gone.
+        // A pod that is being deleted changes nothing until it is deleted.
         if pod.deletion_timestamp.is_some() || self.pods.get(&id).is_some_and(|known| **known == key) {
             return;
         }
@@ -137,47 +126,47 @@ impl Groups {
         if self.pods.len() >= MAX_PODS {
             return;
         }
-        let known = self.known.get_key_value(&key).map(|(known, _)| Arc::clone(known));
-        if let Some(group) = self.known.get_mut(&key) {
+        let known = self.by_key.get_key_value(&key).map(|(known, _)| Arc::clone(known));
+        if let Some(group) = self.by_key.get_mut(&key) {
             group.pods += 1;
             group.sample = slim(pod);
             self.pods.extend(known.map(|known| (id, known)));
             return;
         }
-        if self.known.len() >= MAX_GROUPS {
+        if self.by_key.len() >= MAX_GROUPS {
             return;
         }
         let (key, due) = (Arc::new(key), now + GATHER);
-        self.known.insert(Arc::clone(&key), Group { pods: 1, sample: slim(pod), due, failures: 0 });
+        self.by_key.insert(Arc::clone(&key), Group { pods: 1, sample: slim(pod), due, failures: 0 });
         self.queue.insert((due, Arc::clone(&key)));
         self.pods.insert(id, key);
     }
 
     fn remove(&mut self, id: u64) {
         let Some(key) = self.pods.remove(&id) else { return };
-        if let Some(group) = self.known.get_mut(&key) {
+        if let Some(group) = self.by_key.get_mut(&key) {
             group.pods -= 1;
             if group.pods == 0 {
-                self.known.remove(&key);
+                self.by_key.remove(&key);
             }
         }
     }
 
-    /// The next group that is due, with a pod of it; not again before it is done, or much later.
-    fn due(&mut self, now: Instant) -> Option<(Arc<Key>, ObjectMeta)> {
+    /// The next due group, with one of its pods. It is not due again before its report ends, or much later.
+    fn next_due(&mut self, now: Instant) -> Option<(Arc<GroupKey>, ObjectMeta)> {
         while let Some((due, key)) = self.queue.first().filter(|(due, _)| *due <= now).cloned() {
             self.queue.pop_first();
-            if let Some(group) = self.known.get_mut(&key).filter(|group| group.due == due) {
-                group.due = now + AGAIN;
+            if let Some(group) = self.by_key.get_mut(&key).filter(|group| group.due == due) {
+                group.due = now + REPEAT;
                 return Some((key, group.sample.clone()));
             }
         }
         None
     }
 
-    fn done(&mut self, key: &Arc<Key>, end: End, now: Instant) {
-        let Some(group) = self.known.get_mut(key) else { return };
-        if end == End::Told {
+    fn finish(&mut self, key: &Arc<GroupKey>, reported: bool, now: Instant) {
+        let Some(group) = self.by_key.get_mut(key) else { return };
+        if reported {
             group.failures = 0;
         } else {
             group.due = now + BACKOFF.delay(group.failures);
@@ -187,73 +176,59 @@ impl Groups {
     }
 }
 
-fn key(pod: &ObjectMeta) -> Key {
+fn key(pod: &ObjectMeta) -> GroupKey {
     let codes = pod.labels.as_ref().and_then(|labels| labels.get(FINDINGS_LABEL));
-    Key { owner: owner_uid(pod), codes: codes.cloned().unwrap_or_default() }
+    GroupKey { owner: owner_uid(pod), codes: codes.cloned().unwrap_or_default() }
 }
 
 fn id(pod: &ObjectMeta) -> u64 {
     hash_of(&pod.uid)
 }
 
-/// What finding the pod and its owner takes.
+/// What reading the pod and its owner requires.
 fn slim(pod: ObjectMeta) -> ObjectMeta {
     let ObjectMeta { name, namespace, uid, owner_references, .. } = pod;
     ObjectMeta { name, namespace, uid, owner_references, ..ObjectMeta::default() }
 }
 
-async fn tell(shared: &Shared, pod: &ObjectMeta, codes: &str) -> End {
+async fn report(context: &PodContext, pod: &ObjectMeta, codes: &str) -> bool {
     let (namespace, name) = (pod.namespace.as_deref().unwrap_or_default(), pod.name.as_deref().unwrap_or_default());
-    if !shared.knows(namespace) {
-        return End::Again;
+    if !context.is_ready_for(namespace) {
+        return false;
     }
-    let whole = match shared.read(namespace, name, pod.uid.as_deref()).await {
+    let whole = match context.read(namespace, name, pod.uid.as_deref()).await {
         Ok(Some(whole)) => whole,
-        Ok(None) => return End::Gone,
+        Ok(None) => return false,
         Err(error) => {
             tracing::warn!(namespace, name, error = in_words(&error), "cannot read a pod with findings");
-            return End::Again;
+            return false;
         }
     };
-    let metadata = whole.metadata.clone();
-    let object = whole.object();
-    let found = match shared.review(&metadata, &object) {
-        Some(review) => said(&review, codes),
-        None => Vec::new(),
-    };
-    match shared.tell(pod, |owner| text::findings(owner, &found)).await {
-        Ok(()) => End::Told,
-        Err(error) => {
-            tracing::warn!(
-                namespace,
-                name,
-                error = in_words(error.as_ref()),
-                "cannot tell the owner of a pod's findings"
-            );
-            End::Again
-        }
-    }
+    let review = context.review(&whole.metadata, &whole.object());
+    let findings = review.map(|review| labelled_findings(&review, codes)).unwrap_or_default();
+    context.report(pod, |owner| pod_events::findings(owner, &findings)).await
 }
 
-/// What to say of a pod labelled with `codes`: code and sentence, most important first. Nothing of what the policies let be
-/// by now. What only a registry could say is not known here: of that the catalogue's own words are said.
-fn said(review: &Review, codes: &str) -> Vec<(&'static str, String)> {
+/// The findings of a pod labelled with `codes`: code and sentence, most important first. Findings that the policies allow by
+/// now are left out. Findings that need a registry are not known here: they are described by the catalogue.
+fn labelled_findings(review: &Review, codes: &str) -> Vec<(&'static str, String)> {
     if review.settings.mode != Mode::Enforce {
         return Vec::new();
     }
     let codes: Vec<&str> = codes.split('.').collect();
-    let found = missed::findings(review, FindingOutcome::Labelled).filter(|finding| codes.contains(&finding.code));
-    let mut said: Vec<(&'static str, String)> = found.map(|finding| (finding.code, finding.sentence())).collect();
+    let labelled = findings_with_outcome(review, FindingOutcome::Labelled);
+    let labelled = labelled.filter(|finding| codes.contains(&finding.code));
+    let mut texts: Vec<(&'static str, String)> = labelled.map(|finding| (finding.code, finding.sentence())).collect();
     if review.settings.lookup != Lookup::Never && review.category != RequestCategory::Skipped {
         for rule in codes.iter().filter_map(|code| catalogue::find(code)) {
             let known = review.findings.iter().any(|finding| finding.code == rule.code);
-            let let_be = review.settings.effective_action(rule.code, rule.name, rule.default) == Action::Allow;
-            if !known && !let_be {
-                said.push((rule.code, format!("{} {}: {}; {}", rule.code, rule.name, rule.why, rule.instead)));
+            let allowed = review.settings.action_under_denials(rule.code, rule.name, rule.default) == Action::Allow;
+            if !known && !allowed {
+                texts.push((rule.code, format!("{} {}: {}; {}", rule.code, rule.name, rule.why, rule.instead)));
             }
         }
     }
-    said
+    texts
 }
 
 #[cfg(test)]

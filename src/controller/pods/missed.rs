@@ -1,85 +1,79 @@
-//! What Mullion would have done to a pod that it did not see in time, and what of it can still be done.
+//! What Mullion would have done to a pod that was created without a review, and which part of it can still be done.
 //!
-//! Nearly everything in a pod's spec is fixed once the pod exists. Tolerations may be added
-//! (`validateOnlyAddedTolerations`, pkg/apis/core/validation/validation.go), and for a pod that waits for a node that is
-//! often all it takes; the rest can only be told.
+//! Nearly everything in a pod's spec is immutable once the pod exists. Tolerations may be added
+//! (`validateOnlyAddedTolerations`, pkg/apis/core/validation/validation.go), which is often enough for a pod that waits for
+//! a node; everything else can only be reported.
 
-use mullion_engine::admission::finding_outcome::{FindingOutcome, outcome_of};
-use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::admission::review::Review;
-use mullion_engine::model::change::{Cause, Change, Edit};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::admission::{Endpoint, FindingOutcome, RequestCategory, Review, outcome_of, respond};
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::escape;
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::os_decision::Basis;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::settings::workload_settings::{Mode, RuntimeClassMode};
-use mullion_engine::model::windows::build::Build;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::rules::finding::{Finding, RejectedBy};
+use mullion_engine::model::settings::{Action, Mode, RuntimeClassMode};
+use mullion_engine::model::windows::Build;
+use mullion_engine::model::{Basis, Cause, Change, Edit, Os, WorkloadKind};
+use mullion_engine::rules::{Finding, RejectedBy};
 use serde_json::Value;
 
 /// What is to be done about an unscheduled pod.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Missed {
+pub(crate) enum MissedPod {
     /// It lacks tolerations: append them.
     Repair {
         /// Raw, as in a pod spec.
         tolerations: Vec<Value>,
-        /// What else it lacks and cannot be given: with the tolerations alone it may land where it cannot run.
-        undone: Option<Report>,
+        /// What else it lacks and cannot get: with the tolerations alone the scheduler may choose a node that cannot run it.
+        unrepaired: Option<MissedReport>,
     },
-    /// It cannot be helped any more: tell its owner.
-    Report(Report),
-    /// It needs nothing, or is not Mullion's business.
+    /// It cannot be repaired: write an Event on its owner.
+    Report(MissedReport),
+    /// It needs nothing, or Mullion leaves it alone.
     Nothing,
 }
 
 /// What Mullion would have done, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Report {
-    /// It would have given a Windows pod these, in words.
+pub(crate) enum MissedReport {
+    /// It would have set these on a Windows pod, in words.
     Lacks(Vec<String>),
-    /// It would have refused the pod; why, one sentence for each finding.
-    Refused(Vec<String>),
+    /// It would have denied the pod: a sentence for each finding.
+    Denied(Vec<String>),
 }
 
 const TOLERATIONS: &str = "/spec/tolerations";
 
-/// What a review of the unscheduled pod `object` as CREATE says about it now. `reviewed`: whether Mullion saw it when it was
-/// created; then whatever it lacks but tolerations it lacks on purpose, or because the snapshot has changed since.
+/// What the unscheduled pod `object` needs, by a `review` as CREATE now. `reviewed`: whether Mullion reviewed it when it was
+/// created; then it lacks everything but tolerations on purpose, or because the snapshot has changed since.
 ///
-/// Silent wherever in doubt: under any mode but Enforce; of pods of DaemonSets, whose controller chooses their nodes by
-/// the template; and of Linux pods, which wait for a node no longer for want of a selector.
-pub(crate) fn missed(review: &Review, object: &Value, snapshot: &ClusterSnapshot, reviewed: bool) -> Missed {
-    let ours = match review.category {
+/// Nothing if Mullion is not sure: under any mode but Enforce; for pods of DaemonSets, whose controller uses the template to
+/// choose their nodes; and for Linux pods, which do not wait longer because a selector is missing.
+pub(crate) fn assess(review: &Review, object: &Value, snapshot: &ClusterSnapshot, reviewed: bool) -> MissedPod {
+    let in_scope = match review.category {
         RequestCategory::Pod => true,
         RequestCategory::OwnedPod { by } => by != WorkloadKind::DaemonSet,
         _ => false,
     };
-    if !ours || review.settings.mode != Mode::Enforce || !waits_for_the_scheduler(object) {
-        return Missed::Nothing;
+    if !in_scope || review.settings.mode != Mode::Enforce || !waits_for_the_scheduler(object) {
+        return MissedPod::Nothing;
     }
     if !reviewed && respond(review, object, Endpoint::Validate).denial.is_some() {
-        // A pod that could not work is not helped onto a node.
-        return Missed::Report(Report::Refused(refused(review)));
+        // A pod that cannot work needs no node.
+        let denials = findings_with_outcome(review, FindingOutcome::Denied).map(Finding::sentence);
+        return MissedPod::Report(MissedReport::Denied(denials.collect()));
     }
     if review.decision.decided() != Some(Os::Windows) || review.decision.basis != Basis::Intent {
-        return Missed::Nothing;
+        return MissedPod::Nothing;
     }
     let tolerations: Vec<Value> = review.changes.iter().filter_map(toleration).cloned().collect();
-    let lacks = if reviewed { Vec::new() } else { lacks(review, snapshot) };
-    let report = Some(lacks).filter(|lacks| !lacks.is_empty()).map(Report::Lacks);
+    let missing = if reviewed { Vec::new() } else { missing_fields(review, snapshot) };
+    let report = Some(missing).filter(|missing| !missing.is_empty()).map(MissedReport::Lacks);
     if !tolerations.is_empty() {
-        return Missed::Repair { tolerations, undone: report };
+        return MissedPod::Repair { tolerations, unrepaired: report };
     }
-    report.map_or(Missed::Nothing, Missed::Report)
+    report.map_or(MissedPod::Nothing, MissedPod::Report)
 }
 
-/// Not bound, not going, and not held back by a gate. Until its gates are gone a pod's selectors may still change, and with
-/// them what it is (KEP-3838); the scheduler does not look at it before (KEP-3521), so nothing is late.
+/// Not bound, not being deleted, and without a scheduling gate. While a pod has gates, its selectors may still change, and
+/// with them its operating system (KEP-3838); the scheduler ignores it until then (KEP-3521), so nothing is late.
 fn waits_for_the_scheduler(object: &Value) -> bool {
     let filled = |pointer| match object.pointer(pointer) {
         None | Some(Value::Null) => false,
@@ -97,25 +91,21 @@ fn toleration(change: &Change) -> Option<&Value> {
     }
 }
 
-/// The findings that come to this.
-pub(crate) fn findings(review: &Review, wanted: FindingOutcome) -> impl Iterator<Item = &Finding> {
-    let comes_to = |finding: &Finding| outcome_of(finding, review.category, review.settings.templates);
-    review.findings.iter().filter(move |finding| comes_to(finding) == wanted)
+/// The findings with this outcome.
+pub(crate) fn findings_with_outcome(review: &Review, outcome: FindingOutcome) -> impl Iterator<Item = &Finding> {
+    let outcome_of = |finding: &Finding| outcome_of(finding, review.category, review.settings.templates);
+    review.findings.iter().filter(move |finding| outcome_of(finding) == outcome)
 }
 
-fn refused(review: &Review) -> Vec<String> {
-    findings(review, FindingOutcome::Denied).map(Finding::sentence).collect()
-}
-
-/// What of the changes decides whether the pod can run: its OS, a build that some node has and it cannot run on, a
-/// RuntimeClass somebody chose, and what the kubelet or the API server would have refused. The seal, the RuntimeClass of a
-/// release and harmless values are no reason to trouble anybody.
-fn lacks(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
-    let mut lacks: Vec<String> = Vec::new();
+/// The changes that decide whether the pod can run: its OS, a build that some node has and it cannot run on, a
+/// RuntimeClass that a policy names, and what the kubelet or the API server would have rejected. The OS field, the
+/// RuntimeClass of a release and harmless values alone are not worth an Event.
+fn missing_fields(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
+    let mut missing: Vec<String> = Vec::new();
     let at = |key: &str| format!("/spec/nodeSelector/{}", escape(key));
     let (os, build) = (at(OS_LABEL), at(WINDOWS_BUILD_LABEL));
     for change in &review.changes {
-        let lack = match (&change.cause, &change.edit) {
+        let field = match (&change.cause, &change.edit) {
             (Cause::Placement(_), Edit::Set { pointer, .. }) if *pointer == os => {
                 format!("nodeSelector {OS_LABEL}: windows")
             }
@@ -134,24 +124,21 @@ fn lacks(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
                 format!("runtimeClassName: {}", value.as_str().unwrap_or_default())
             }
             (Cause::Rule(code), Edit::Remove { pointer }) => {
-                let found = review.findings.iter().find(|one| one.code == *code && one.pointer == *pointer);
-                let Some(finding) =
-                    found.filter(|one| one.action == Action::Repair && one.rejected_by > RejectedBy::None)
-                else {
-                    continue;
-                };
+                let repaired = |one: &&Finding| one.action == Action::Repair && one.rejected_by > RejectedBy::None;
+                let finding = review.findings.iter().find(|one| one.code == *code && one.pointer == *pointer);
+                let Some(finding) = finding.filter(repaired) else { continue };
                 format!("the repair of {} ({} {})", finding.path, finding.code, finding.rule)
             }
             _ => continue,
         };
-        if !lacks.contains(&lack) {
-            lacks.push(lack);
+        if !missing.contains(&field) {
+            missing.push(field);
         }
     }
-    lacks
+    missing
 }
 
-/// Whether a requirement, or the terms around one, name the build.
+/// Whether a requirement, or the terms around it, name the build.
 fn names(requirement: &Value, build: Build) -> bool {
     match requirement {
         Value::Array(items) => items.iter().any(|item| names(item, build)),
@@ -161,13 +148,13 @@ fn names(requirement: &Value, build: Build) -> bool {
     }
 }
 
-/// Whether a bound pod is on the wrong side: its author, its namespace, a policy or its images say one OS, and its node has
-/// another. `review` is of the pod without its node, and says which OS it should be.
-pub(crate) fn misplaced(review: &Review, node: Os) -> Option<Os> {
-    let ours = matches!(review.category, RequestCategory::Pod | RequestCategory::OwnedPod { .. });
+/// The intended OS of a bound pod if its node has another: its author, its namespace, a policy or its images decide it.
+/// `review` is of the pod without its node.
+pub(crate) fn intended_os(review: &Review, node: Os) -> Option<Os> {
+    let in_scope = matches!(review.category, RequestCategory::Pod | RequestCategory::OwnedPod { .. });
     let decision = &review.decision;
     let sure = decision.basis == Basis::Intent && decision.placement && review.settings.mode == Mode::Enforce;
-    decision.decided().filter(|meant| ours && sure && *meant != node)
+    decision.decided().filter(|intended| in_scope && sure && *intended != node)
 }
 
 #[cfg(test)]

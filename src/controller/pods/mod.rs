@@ -1,23 +1,25 @@
-//! Pods that Mullion did not see in time, and findings that nobody was there to be told of.
+//! Pods that were created without a review, and findings that no user has seen.
 //!
 //! ```text
-//! watch: unscheduled pods ─→ review as CREATE ─→ missed() ─┬→ tolerations appended, after which the scheduler takes over
+//! watch: unscheduled pods ─→ review as CREATE ─→ assess() ─┬→ tolerations appended, after which the scheduler takes over
 //! sweep: bound pods, every 10 min ─→ misplaced() ──────────┼→ Event on the owner, gauge mullion_missed_pods
 //! watch: pods labelled mullion.dev/findings ───────────────┴→ Event on the owner
 //! ```
 //!
-//! No pod is kept: of each that something is to be done about, a name and when it is due. A lost watch, a restart or a new
-//! leader reads everything again, and finds done what was done.
+//! No pod is kept, only the name of each pod that needs something, and when it is due. After a lost watch, a restart or a
+//! change of the leader everything is read again, and what is done already needs nothing.
 
 pub mod control_loop;
-pub mod findings;
-pub mod missed;
-pub mod object;
-pub mod owner;
-pub mod reach;
-pub mod reach_watch;
-pub mod repair;
-pub mod shared;
-pub mod sweep;
-pub mod text;
-pub mod unscheduled;
+mod findings;
+mod missed;
+mod object;
+mod owner;
+mod pod_context;
+mod pod_events;
+mod repair;
+mod selector_watch;
+mod sweep;
+mod unscheduled;
+mod webhook_selectors;
+
+pub(crate) use object::{PodStatus, WholePod, controller};

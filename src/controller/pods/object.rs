@@ -1,16 +1,16 @@
-//! Pods as they are read here: whole where a review needs them, and as little as possible everywhere else.
+//! Pods as they are read: whole if a review needs them, and as little as possible everywhere else.
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use mullion_engine::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL};
-use mullion_snapshot::objects::{Map, or_default};
+use mullion_snapshot::{LabelMap, or_default};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cluster::live::slim_metadata;
+use crate::cluster::slim_metadata;
 
-/// A pod with its whole spec, raw, for a review. Parsed, looked at, and dropped: none is kept.
+/// A pod with its whole spec, raw, for a review. It is parsed, reviewed and dropped.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
 pub(crate) struct WholePod {
@@ -19,10 +19,10 @@ pub(crate) struct WholePod {
     #[serde(default)]
     pub(crate) spec: Value,
     #[serde(default, deserialize_with = "or_default")]
-    pub(crate) status: Status,
+    pub(crate) status: PodStatus,
 }
 
-/// A pod with what decides its operating system, and no more: a page of a list holds 500.
+/// A pod with what decides its operating system, and no more: a page of a list contains 500.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
 pub(crate) struct PlacedPod {
@@ -31,7 +31,7 @@ pub(crate) struct PlacedPod {
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) spec: PlacedSpec,
     #[serde(default, deserialize_with = "or_default")]
-    pub(crate) status: Status,
+    pub(crate) status: PodStatus,
 }
 
 /// A pod of which only its owner and its labels matter.
@@ -45,7 +45,7 @@ pub(crate) struct LabelledPod {
 /// `status`, as far as it is read.
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
-pub(crate) struct Status {
+pub(crate) struct PodStatus {
     #[serde(deserialize_with = "or_default")]
     phase: String,
     #[serde(deserialize_with = "or_default")]
@@ -63,15 +63,15 @@ struct Condition {
     reason: String,
 }
 
-/// The members of `spec` from which an operating system follows. Their values stay raw.
+/// The members of `spec` that decide the operating system. Their values stay raw.
 #[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PlacedSpec {
-    /// Not written again: where the pod went is no word of its author's.
+    /// Not serialized: the scheduler sets the node, not the author.
     #[serde(skip_serializing, deserialize_with = "or_default")]
     pub(crate) node_name: String,
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Map::is_empty")]
-    pub(crate) node_selector: Map,
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "LabelMap::is_empty")]
+    pub(crate) node_selector: LabelMap,
     os: Value,
     affinity: Value,
     runtime_class_name: Value,
@@ -91,38 +91,43 @@ struct PlacedContainer {
     security_context: Value,
 }
 
-impl Status {
-    /// Whether the scheduler has looked at the pod and found no node.
+impl PodStatus {
+    /// Whether the scheduler has found no node for the pod.
     pub(crate) fn unschedulable(&self) -> bool {
         self.conditions.iter().any(|one| one.r#type == "PodScheduled" && one.reason == "Unschedulable")
     }
 
-    /// Whether its containers have ended for good.
+    /// Whether its containers have ended and are not started again.
     pub(crate) fn ended(&self) -> bool {
         ["Succeeded", "Failed"].contains(&self.phase.as_str())
     }
 
-    /// Whether its containers run and answer.
+    /// Whether it is Ready.
     pub(crate) fn ready(&self) -> bool {
-        self.conditions.iter().any(|one| one.r#type == "Ready" && one.status == "True")
+        self.has_true("Ready")
+    }
+
+    /// Whether the condition of this type is true.
+    pub(crate) fn has_true(&self, r#type: &str) -> bool {
+        self.conditions.iter().any(|one| one.r#type == r#type && one.status == "True")
     }
 }
 
 impl WholePod {
-    /// As a review reads it.
-    pub(crate) fn object(self) -> Value {
-        json!({ "metadata": self.metadata, "spec": self.spec })
-    }
-}
-
-impl PlacedPod {
-    /// As a review reads it, without the node it is on.
+    /// The input of a review.
     pub(crate) fn object(&self) -> Value {
         json!({ "metadata": self.metadata, "spec": self.spec })
     }
 }
 
-/// The controller among the owners: there is one at most.
+impl PlacedPod {
+    /// The input of a review, without the node.
+    pub(crate) fn object(&self) -> Value {
+        json!({ "metadata": self.metadata, "spec": self.spec })
+    }
+}
+
+/// The controller among the owners, of which there is at most one.
 pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
@@ -132,15 +137,15 @@ pub(crate) fn owner_uid(metadata: &ObjectMeta) -> String {
     controller(metadata).map(|owner| &owner.uid).or(metadata.uid.as_ref()).cloned().unwrap_or_default()
 }
 
-/// Whether the pod went through Mullion when it was created: it carries the decision, or a label of Mullion's where somebody
-/// has taken the annotation away.
+/// Whether Mullion reviewed the pod when it was created: it has the decision annotation, or a label of Mullion's if someone
+/// removed the annotation.
 pub(crate) fn reviewed(metadata: &ObjectMeta) -> bool {
     let labels = metadata.labels.iter().flatten();
     metadata.annotations.as_ref().is_some_and(|all| all.contains_key(DECISION_ANNOTATION))
         || labels.map(|(key, _)| key.as_str()).any(|key| LABELS.contains(&key))
 }
 
-/// Labels that only Mullion puts on pods.
+/// Labels that only Mullion sets on pods.
 const LABELS: [&str; 2] = [IMAGE_BUILD_LABEL, FINDINGS_LABEL];
 
 #[cfg(test)]
@@ -166,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_pod_keeps_its_spec_to_the_letter() {
+    fn a_whole_pod_keeps_its_spec_unchanged() {
         let pod: WholePod = serde_json::from_value(sent()).unwrap();
         assert!(pod.status.unschedulable() && !pod.status.ready());
         assert_eq!(controller(&pod.metadata).unwrap().name, "web-1");
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placed_pod_keeps_what_its_author_said_of_the_operating_system() {
+    fn a_placed_pod_keeps_what_decides_its_operating_system() {
         let pod: PlacedPod = serde_json::from_value(sent()).unwrap();
         assert_eq!(pod.spec.node_name, "n");
         let spec = &pod.object()["spec"];
@@ -188,22 +193,22 @@ mod tests {
     }
 
     #[test]
-    fn strange_pods_are_read() {
-        for strange in [
+    fn malformed_pods_are_read() {
+        for malformed in [
             json!({"metadata": {}}),
             json!({"metadata": {"labels": null, "ownerReferences": null}, "spec": null, "status": null}),
             json!({"metadata": {}, "spec": {"containers": null, "nodeName": null}, "status": {"conditions": null}}),
             json!({"metadata": {}, "status": {"conditions": [{"type": null, "status": null, "reason": null}]}}),
         ] {
-            let whole: WholePod = serde_json::from_value(strange.clone()).unwrap();
+            let whole: WholePod = serde_json::from_value(malformed.clone()).unwrap();
             assert!(!whole.status.ready() && !reviewed(&whole.metadata));
-            let placed: PlacedPod = serde_json::from_value(strange).unwrap();
+            let placed: PlacedPod = serde_json::from_value(malformed).unwrap();
             assert!(placed.object().is_object());
         }
     }
 
     #[test]
-    fn reviewed_pods_carry_a_mark() {
+    fn reviewed_pods_have_the_annotation_or_a_label() {
         for (metadata, expected) in [
             (json!({}), false),
             (json!({"annotations": {"mullion.dev/os": "windows"}, "labels": {"app": "web"}}), false),

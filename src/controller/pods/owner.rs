@@ -1,8 +1,8 @@
-//! The object a person looks at when pods misbehave.
+//! The object on which Events about a pod are written: its owner, or the owner of that.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -12,41 +12,35 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::cluster::call::await_answer;
-use crate::controller::pods::object::controller;
+use crate::cluster::await_answer;
+use crate::controller::pods::object::{LabelledPod, controller};
 
-/// Most answers kept, of about 300 bytes each. Beyond, all are asked for again.
-const MAX_KNOWN: usize = 4096;
+/// Most owners in the cache, of about 300 bytes each. If there are more, all are read again.
+const MAX_CACHED: usize = 4096;
 
-/// What owns a `ReplicaSet` or a `Job`, by the uid of that.
+/// Reads owners of `ReplicaSet`s and `Job`s, and caches them by the uid of the owned object.
 pub(crate) struct Owners {
     client: Client,
-    known: Mutex<HashMap<String, ObjectReference>>,
+    cache: Mutex<HashMap<String, ObjectReference>>,
 }
 
 impl Owners {
-    /// Asked by `client` (`get` on replicasets and jobs).
+    /// `client` needs `get` on replicasets and jobs.
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, known: Mutex::default() }
+        Self { client, cache: Mutex::default() }
     }
 
-    /// Who a person looks at for that pod: the Deployment over its `ReplicaSet`, the CronJob over its Job, or whatever else
-    /// controls these; any other controller as the pod names it; the pod itself, if it has none.
+    /// The Deployment above the pod's `ReplicaSet`, the CronJob above its Job, or any other controller of these; any other
+    /// controller as the pod names it; the pod itself, if it has none.
     pub(crate) async fn of(&self, pod: &ObjectMeta) -> anyhow::Result<ObjectReference> {
         let namespace = pod.namespace.as_deref().unwrap_or_default();
         let Some(owner) = controller(pod) else {
-            return Ok(ObjectReference {
-                api_version: Some("v1".to_owned()),
-                kind: Some("Pod".to_owned()),
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-                uid: pod.uid.clone(),
-                ..ObjectReference::default()
-            });
+            let metadata = ObjectMeta { resource_version: None, ..pod.clone() };
+            return Ok(LabelledPod { metadata }.object_ref(&()));
         };
         let itself = reference(owner, namespace);
-        if let Some(known) = self.known().get(&owner.uid) {
-            return Ok(known.clone());
+        if let Some(cached) = self.cache().get(&owner.uid) {
+            return Ok(cached.clone());
         }
         let metadata = match (owner.kind.as_str(), owner.api_version.split('/').next()) {
             ("ReplicaSet", Some("apps")) => self.metadata::<ReplicaSet>(owner, namespace).await,
@@ -54,14 +48,14 @@ impl Owners {
             _ => return Ok(itself),
         };
         let metadata = metadata.with_context(|| format!("cannot read {} {namespace}/{}", owner.kind, owner.name))?;
-        // Gone, or another of the same name: named as the pod names it.
+        // If it is deleted, or another has its name now: as the pod names it.
         let same = metadata.filter(|metadata| metadata.uid.as_ref() == Some(&owner.uid));
         let found = same.as_ref().and_then(controller).map_or(itself, |above| reference(above, namespace));
-        let mut known = self.known();
-        if known.len() >= MAX_KNOWN {
-            known.clear();
+        let mut cache = self.cache();
+        if cache.len() >= MAX_CACHED {
+            cache.clear();
         }
-        known.insert(owner.uid.clone(), found.clone());
+        cache.insert(owner.uid.clone(), found.clone());
         Ok(found)
     }
 
@@ -73,8 +67,8 @@ impl Owners {
         Ok(await_answer(api.get_metadata_opt(&owner.name)).await?.map(|object| object.metadata))
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, ObjectReference>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, HashMap<String, ObjectReference>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -103,10 +97,10 @@ mod tests {
 
     use super::*;
 
-    /// Owners in a cluster that answers so, and the paths it was asked for.
+    /// Owners in a cluster with that response, and the paths of the requests.
     fn owners(code: u16, metadata: Value) -> (Owners, Arc<Mutex<Vec<String>>>) {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&requests);
         let service = tower::service_fn(move |request: Request<Body>| {
             log.lock().unwrap().push(request.uri().path().to_owned());
             let body = match code {
@@ -121,7 +115,7 @@ mod tests {
             let body = Body::from(body.to_string().into_bytes());
             std::future::ready(Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap()))
         });
-        (Owners::new(Client::new(service, "default")), asked)
+        (Owners::new(Client::new(service, "default")), requests)
     }
 
     fn pod(api_version: &str, kind: &str) -> ObjectMeta {
@@ -135,14 +129,14 @@ mod tests {
             {"apiVersion": api_version, "kind": kind, "name": "web", "uid": "d", "controller": true}]})
     }
 
-    async fn found(owners: &Owners, pod: &ObjectMeta) -> String {
+    async fn owner_name(owners: &Owners, pod: &ObjectMeta) -> String {
         let found = owners.of(pod).await.unwrap();
         let part = |part: &Option<String>| part.clone().unwrap_or_default();
         format!("{} {} {}", part(&found.api_version), part(&found.kind), part(&found.name))
     }
 
     #[tokio::test]
-    async fn people_look_at_what_owns_the_owner() {
+    async fn events_are_on_the_owner_of_the_owner() {
         for (pod, code, answer, expected) in [
             (pod("apps/v1", "ReplicaSet"), 200, above("apps/v1", "Deployment", "o"), "apps/v1 Deployment web"),
             (pod("batch/v1", "Job"), 200, above("batch/v1", "CronJob", "o"), "batch/v1 CronJob web"),
@@ -152,30 +146,30 @@ mod tests {
                 above("argoproj.io/v1alpha1", "Rollout", "o"),
                 "argoproj.io/v1alpha1 Rollout web",
             ),
-            // By itself, gone, or another of the same name.
+            // Without an owner, deleted, or another of the same name.
             (pod("batch/v1", "Job"), 200, json!({"name": "web-1", "uid": "o"}), "batch/v1 Job web-1"),
             (pod("apps/v1", "ReplicaSet"), 404, json!(null), "apps/v1 ReplicaSet web-1"),
             (pod("apps/v1", "ReplicaSet"), 200, above("apps/v1", "Deployment", "x"), "apps/v1 ReplicaSet web-1"),
         ] {
-            let (owners, asked) = owners(code, answer);
-            assert_eq!(found(&owners, &pod).await, expected);
-            assert_eq!(found(&owners, &pod).await, expected);
-            assert_eq!(asked.lock().unwrap().len(), 1, "asked once: {asked:?}");
+            let (owners, requests) = owners(code, answer);
+            assert_eq!(owner_name(&owners, &pod).await, expected);
+            assert_eq!(owner_name(&owners, &pod).await, expected);
+            assert_eq!(requests.lock().unwrap().len(), 1, "one request: {requests:?}");
         }
     }
 
     #[tokio::test]
-    async fn all_others_are_named_as_the_pod_names_them() {
-        let (owners, asked) = owners(500, json!(null));
+    async fn other_owners_are_named_as_the_pod_names_them() {
+        let (owners, requests) = owners(500, json!(null));
         for (api_version, kind) in
             [("apps/v1", "StatefulSet"), ("argoproj.io/v1alpha1", "Workflow"), ("example.com/v1", "Job")]
         {
-            assert_eq!(found(&owners, &pod(api_version, kind)).await, format!("{api_version} {kind} web-1"));
+            assert_eq!(owner_name(&owners, &pod(api_version, kind)).await, format!("{api_version} {kind} web-1"));
         }
         let bare = ObjectMeta { owner_references: None, ..pod("", "") };
-        assert_eq!(found(&owners, &bare).await, "v1 Pod p");
-        assert!(asked.lock().unwrap().is_empty());
-        // No answer is no owner: it is asked again later.
+        assert_eq!(owner_name(&owners, &bare).await, "v1 Pod p");
+        assert!(requests.lock().unwrap().is_empty());
+        // A failed request is an error: the caller tries again later.
         assert!(owners.of(&pod("apps/v1", "ReplicaSet")).await.is_err());
     }
 }

@@ -1,17 +1,17 @@
-//! The one write to a pod: its tolerations with the missing ones after them.
+//! The patch of a pod that appends missing tolerations, the only write to pods.
 
 use serde_json::{Value, json};
 
-/// A JSON merge patch that appends `missing` to the tolerations of the pod `object`, as it was read: every item that stands
-/// there stays as it is, in its place. Conflicts if the pod has changed since, or is another of the same name.
-/// `None` where there is nothing to append, or where something that is no list stands in the way.
-pub(crate) fn patch(object: &Value, missing: &[Value]) -> Option<Value> {
-    let standing = match object.pointer("/spec/tolerations") {
+/// A JSON merge patch that appends `missing` to the tolerations of the pod `object`, as it was read: every existing item
+/// stays unchanged and in its place. The patch conflicts if the pod has changed since, or another pod has its name.
+/// `None` if there is nothing to append, or if the tolerations are not a list.
+pub(crate) fn toleration_patch(object: &Value, missing: &[Value]) -> Option<Value> {
+    let existing = match object.pointer("/spec/tolerations") {
         None | Some(Value::Null) => &[],
         Some(Value::Array(items)) => items.as_slice(),
         Some(_) => return None,
     };
-    let mut all = standing.to_vec();
+    let mut all = existing.to_vec();
     for toleration in missing {
         if !all.contains(toleration) {
             all.push(toleration.clone());
@@ -19,7 +19,7 @@ pub(crate) fn patch(object: &Value, missing: &[Value]) -> Option<Value> {
     }
     let metadata = object.get("metadata")?;
     let (uid, version) = (metadata.get("uid")?, metadata.get("resourceVersion")?);
-    (all.len() > standing.len()).then(|| {
+    (all.len() > existing.len()).then(|| {
         json!({
             "metadata": { "uid": uid, "resourceVersion": version },
             "spec": { "tolerations": all },
@@ -39,7 +39,7 @@ mod tests {
     fn toleration() -> impl Strategy<Value = Value> {
         let text = || prop::option::of("[a-c]{0,2}");
         (text(), text(), text(), prop::option::of(any::<u8>()), any::<bool>()).prop_map(
-            |(key, value, effect, seconds, strange)| {
+            |(key, value, effect, seconds, with_unknown_field)| {
                 let mut toleration = json!({});
                 let fields = [("key", key), ("value", value), ("effect", effect)];
                 for (name, text) in fields.into_iter().filter_map(|(name, text)| Some((name, text?))) {
@@ -48,7 +48,7 @@ mod tests {
                 if let Some(seconds) = seconds {
                     toleration["tolerationSeconds"] = json!(seconds);
                 }
-                if strange {
+                if with_unknown_field {
                     toleration["fromTheFuture"] = json!({"a": [null, 1.5]});
                 }
                 toleration
@@ -65,30 +65,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_stands_there_stays_and_nothing_else_changes(
-            standing in prop::option::of(prop::collection::vec(toleration(), 0..5)),
+        fn existing_items_stay_and_nothing_else_changes(
+            existing in prop::option::of(prop::collection::vec(toleration(), 0..5)),
             missing in prop::collection::vec(toleration(), 0..4),
         ) {
-            let before = pod(&json!(standing));
-            let standing = standing.unwrap_or_default();
-            let Some(patch) = super::patch(&before, &missing) else {
-                prop_assert!(missing.iter().all(|one| standing.contains(one)));
+            let before = pod(&json!(existing));
+            let existing = existing.unwrap_or_default();
+            let Some(patch) = toleration_patch(&before, &missing) else {
+                prop_assert!(missing.iter().all(|one| existing.contains(one)));
                 return Ok(());
             };
             let mut after = before.clone();
             json_patch::merge(&mut after, &patch);
             let list = after["spec"]["tolerations"].as_array().unwrap().clone();
-            prop_assert_eq!(&list[..standing.len()], &standing[..]);
+            prop_assert_eq!(&list[..existing.len()], &existing[..]);
             prop_assert!(missing.iter().all(|one| list.contains(one)));
-            prop_assert!(list[standing.len()..].iter().all(|one| missing.contains(one)));
-            prop_assert_eq!(super::patch(&after, &missing), None);
+            prop_assert!(list[existing.len()..].iter().all(|one| missing.contains(one)));
+            prop_assert_eq!(toleration_patch(&after, &missing), None);
             after["spec"]["tolerations"] = before["spec"]["tolerations"].clone();
             prop_assert_eq!(after, before);
         }
     }
 
     #[test]
-    fn what_is_no_pod_gets_no_patch() {
+    fn malformed_pods_get_no_patch() {
         let missing = [json!({"key": "os", "operator": "Exists"})];
         for object in [
             json!(null),
@@ -96,9 +96,9 @@ mod tests {
             json!({"metadata": {"uid": "u"}, "spec": {}}),
             json!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"tolerations": {"key": "os"}}}),
         ] {
-            assert_eq!(patch(&object, &missing), None, "{object}");
+            assert_eq!(toleration_patch(&object, &missing), None, "{object}");
         }
         let spec_is_missing = json!({"metadata": {"uid": "u", "resourceVersion": "7"}});
-        assert!(patch(&spec_is_missing, &missing).is_some());
+        assert!(toleration_patch(&spec_is_missing, &missing).is_some());
     }
 }

@@ -1,6 +1,6 @@
-//! Bound pods on nodes of the wrong operating system: found by reading all pods once in a while.
+//! Bound pods on nodes of the wrong operating system, found by reading all pods every ten minutes.
 //!
-//! A watch would bring every change of every pod of the cluster, for what hardly ever happens.
+//! A watch would bring every change of every pod of the cluster, for pods that hardly ever exist.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,101 +9,98 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::names::OS_LABEL;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::patch::annotation::decision_reason;
+use mullion_engine::patch::decision_reason;
 use tokio::time::timeout;
 
-use crate::controller::pods::missed::misplaced;
+use crate::controller::pods::missed::intended_os;
 use crate::controller::pods::object::{PlacedPod, owner_uid, reviewed};
-use crate::controller::pods::shared::{Counted, Shared};
-use crate::controller::pods::text;
-use crate::telemetry::error_text::in_words;
+use crate::controller::pods::pod_context::{MissedKind, PodContext};
+use crate::controller::pods::pod_events;
+use crate::telemetry::in_words;
 
-/// How often.
-const EVERY: Duration = Duration::from_secs(600);
+/// How often all pods are read.
+const INTERVAL: Duration = Duration::from_secs(600);
 /// Pods of one request: at 10 KB each about 5 MB, of which half a megabyte outlives the parsing.
 const PAGE: u32 = 500;
-/// For one page.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two pages: nobody waits for this.
+/// How long one page may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Between two pages, because nothing waits for this.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A pod that is younger may have been seen before its namespace or its node.
-const YOUNG: Duration = Duration::from_secs(10);
-/// Most owners told of in one sweep.
+/// The namespace or node of a younger pod may not be in the snapshot yet.
+const MIN_AGE: Duration = Duration::from_secs(10);
+/// Most owners with an Event in one sweep.
 const MAX_OWNERS: usize = 1000;
 
-/// Works for ever.
-pub(crate) async fn run(shared: &Shared) {
+/// Runs forever.
+pub(crate) async fn run(context: &PodContext) {
     loop {
-        match sweep(shared).await {
-            Ok(found) => tell(shared, found).await,
+        match sweep(context).await {
+            Ok(misplaced) => report(context, misplaced).await,
             Err(error) => tracing::warn!(error = in_words(error.as_ref()), "cannot read all pods; trying again later"),
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 
-/// Pods on the wrong side, by whose they are: one of them, with what it should be and why; and how many there are of all.
+/// Pods on the wrong node: for each owner one of them, with its OS and the reason for that; and how many there are of all.
 #[derive(Debug, Default)]
-struct Found {
+struct MisplacedPods {
     by_owner: BTreeMap<String, (ObjectMeta, Os, String)>,
     pods: usize,
 }
 
-async fn sweep(shared: &Shared) -> anyhow::Result<Found> {
-    let api: Api<PlacedPod> = Api::all(shared.client.clone());
+async fn sweep(context: &PodContext) -> anyhow::Result<MisplacedPods> {
+    let api: Api<PlacedPod> = Api::all(context.client.clone());
     let mut list =
         ListParams::default().fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed").limit(PAGE);
-    let mut found = Found::default();
+    let mut misplaced = MisplacedPods::default();
     loop {
-        let page = timeout(PATIENCE, api.list(&list)).await??;
-        let snapshot = shared.snapshot.load_full();
+        let page = timeout(PAGE_TIMEOUT, api.list(&list)).await??;
+        let snapshot = context.snapshot.load_full();
         for pod in page.items {
-            found.take(shared, &snapshot, pod, Timestamp::now());
+            misplaced.add(context, &snapshot, pod, Timestamp::now());
         }
         list.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if list.continue_token.is_none() {
-            return Ok(found);
+            return Ok(misplaced);
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-impl Found {
-    fn take(&mut self, shared: &Shared, snapshot: &ClusterSnapshot, pod: PlacedPod, now: Timestamp) {
+impl MisplacedPods {
+    fn add(&mut self, context: &PodContext, snapshot: &ClusterSnapshot, pod: PlacedPod, now: Timestamp) {
         let Some(os) = suspect(&pod, snapshot, now) else { return };
-        let Some(review) = shared.review(&pod.metadata, &pod.object()) else { return };
-        let Some(meant) = misplaced(&review, os) else { return };
+        let Some(review) = context.review(&pod.metadata, &pod.object()) else { return };
+        let Some(intended) = intended_os(&review, os) else { return };
         self.pods += 1;
         if self.by_owner.len() < MAX_OWNERS {
             let owner = owner_uid(&pod.metadata);
-            let entry = || (pod.metadata, meant, decision_reason(&review.decision));
+            let entry = || (pod.metadata, intended, decision_reason(&review.decision));
             self.by_owner.entry(owner).or_insert_with(entry);
         }
     }
 }
 
-/// The OS of the node of a pod that a review is worth: not of one that works (`Ready`), that Mullion has seen, that is
-/// going, or whose author asked for that very OS. Costs nothing: nearly all pods end here.
+/// The OS of the node, if the pod needs a review: not if it is `Ready`, has been reviewed, is being deleted, or selects that
+/// OS. Costs nothing: nearly all pods end here.
 fn suspect(pod: &PlacedPod, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Os> {
     let os = snapshot.nodes.as_ref()?.get(&pod.spec.node_name)?.os?;
-    let asked = pod.spec.node_selector.get(OS_LABEL).is_some_and(|asked| asked == os.name());
+    let selected = pod.spec.node_selector.get(OS_LABEL).is_some_and(|selected| selected == os.name());
     let created = pod.metadata.creation_timestamp.as_ref()?;
-    let young = now.duration_since(created.0).unsigned_abs() < YOUNG;
-    let fine = asked || young || pod.status.ready() || reviewed(&pod.metadata);
+    let young = now.duration_since(created.0).unsigned_abs() < MIN_AGE;
+    let fine = selected || young || pod.status.ready() || reviewed(&pod.metadata);
     (!fine && pod.metadata.deletion_timestamp.is_none()).then_some(os)
 }
 
-async fn tell(shared: &Shared, found: Found) {
-    shared.count(Counted::Bound, found.pods);
-    for (pod, meant, because) in found.by_owner.into_values() {
-        let told = shared.tell(&pod, |owner| Some(text::misplaced(owner, meant, &because))).await;
-        if let Err(error) = told {
-            // The next sweep finds it again.
-            tracing::warn!(pod = pod.name, error = in_words(error.as_ref()), "cannot tell of a pod on the wrong node");
-        }
+async fn report(context: &PodContext, misplaced: MisplacedPods) {
+    context.count(MissedKind::Bound, misplaced.pods);
+    for (pod, intended, reason) in misplaced.by_owner.into_values() {
+        // After a failure the next sweep reports it.
+        context.report(&pod, |owner| Some(pod_events::misplaced(owner, intended, &reason))).await;
     }
 }
 
@@ -112,7 +109,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::cluster::nodes::{Node, Nodes};
+    use mullion_engine::model::cluster::{Node, Nodes};
     use serde_json::{Value, json};
 
     use super::*;
@@ -124,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn few_pods_are_worth_a_review() {
+    fn few_pods_need_a_review() {
         let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
         let pod = |metadata: Value, spec: Value, status: Value| {
             let mut metadata = metadata;

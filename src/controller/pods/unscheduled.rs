@@ -1,7 +1,7 @@
-//! Pods that wait for a node: helped where that is allowed, else told of.
+//! Pods that wait for a node: repaired if possible, otherwise reported.
 //!
-//! Every change of an unscheduled pod is looked at as it comes; kept is only what something is to be done about. When that
-//! is due the pod is read again, so whatever is written rests on its newest version and the newest snapshot.
+//! Every change of an unscheduled pod is reviewed as it comes; only pods that need something are kept. When such a pod is
+//! due it is read again, so every write follows from its newest version and the newest snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,66 +15,67 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::Patch;
 use kube::runtime::watcher::{Config, Event};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
+use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::cluster::call::await_answer;
-use crate::cluster::watch;
-use crate::cluster::watch::Changes;
-use crate::cluster::write_params::patch_params;
-use crate::controller::metrics::Outcome;
-use crate::controller::pods::missed::{Missed, Report, missed};
+use crate::cluster::{Changes, await_answer, patch_params, watch};
+use crate::controller::metrics::WriteOutcome;
+use crate::controller::pods::missed::{MissedPod, MissedReport, assess};
 use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
-use crate::controller::pods::reach::Reach;
-use crate::controller::pods::shared::{AGAIN, BACKOFF, Counted, Shared};
-use crate::controller::pods::{repair, text};
-use crate::telemetry::error_text::in_words;
+use crate::controller::pods::pod_context::{BACKOFF, MissedKind, PodContext, REPEAT};
+use crate::controller::pods::pod_events;
+use crate::controller::pods::repair::toleration_patch;
+use crate::controller::pods::webhook_selectors::WebhookSelectors;
+use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// How long a pod may wait for the scheduler before anything is done: one that is just being scheduled needs nothing.
-const SETTLE: Duration = Duration::from_secs(5);
-/// Pods of one page where lists are not streamed: each is 10 KB or more, and three times that when it is parsed.
+/// How long a pod may wait for the scheduler before anything is done: a pod that is being scheduled needs nothing.
+const SCHEDULING_TIME: Duration = Duration::from_secs(5);
+/// Pods of one page if lists are not streamed: each is 10 KB or more, and three times that when it is parsed.
 const PAGE: u32 = 100;
 /// Pods worked on at the same time.
 const CONCURRENCY: usize = 8;
-/// Most pods kept, of about 500 bytes each. The rest come when these are done and all are looked at again.
-const MAX_KEPT: usize = 5_000;
+/// Most pods kept, of about 500 bytes each. The rest follow when these are done and all are listed again.
+const MAX_PODS: usize = 5_000;
 /// How often due work and a changed snapshot are looked for.
 const TICK: Duration = Duration::from_secs(1);
-/// How long after one look at all pods the next may begin: ten times as long as it took, within these.
-const BETWEEN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+/// How long after one list of all pods the next may begin: ten times as long as it took, within these limits.
+const LIST_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
-/// Works for ever.
-pub(crate) async fn run(shared: Arc<Shared>, streaming: bool) {
-    let mut changes = follow(&shared, streaming);
-    let mut work = Work::new(shared);
+/// Runs forever.
+pub(crate) async fn run(context: Arc<PodContext>, streaming: bool) {
+    let mut changes = follow(&context, streaming);
+    let mut queue = PodQueue::new(context);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        work.start();
+        queue.start();
         tokio::select! {
-            Some(event) = changes.next() => work.event(event),
-            Some((key, began, end)) = work.running.next(), if !work.running.is_empty() => work.done(&key, began, end),
+            Some(event) = changes.next() => queue.apply(event),
+            Some((key, began, result)) = queue.running.next(), if !queue.running.is_empty() => {
+                queue.finish(&key, began, result);
+            }
             _ = ticks.tick() => {
-                if work.tick() {
-                    changes = follow(&work.shared, streaming);
+                if queue.tick() {
+                    changes = follow(&queue.context, streaming);
                 }
             }
         }
     }
 }
 
-fn follow(shared: &Shared, streaming: bool) -> Changes<WholePod> {
+fn follow(context: &PodContext, streaming: bool) -> Changes<WholePod> {
     let unscheduled = Config::default().fields("spec.nodeName=,status.phase=Pending").page_size(PAGE);
-    watch::paged_changes(Api::all(shared.client.clone()), unscheduled, streaming)
+    watch::paged_changes(Api::all(context.client.clone()), unscheduled, streaming)
 }
 
-/// One pod something is to be done about.
+/// A pod that needs something.
 #[derive(Debug, Clone, PartialEq)]
-struct Kept {
+struct QueuedPod {
     uid: String,
-    what: What,
+    task: PodTask,
     due: Instant,
     /// When the work that is under way began; `None` while there is none.
     began: Option<Instant>,
@@ -82,62 +83,62 @@ struct Kept {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// To be looked at when it is due, and helped.
-    Look,
-    /// To be told of; what, and of whose pods.
-    Tell(u64),
-    /// Told of.
-    Told(u64),
+enum PodTask {
+    /// To be reviewed again when it is due, and repaired.
+    Review,
+    /// To be reported; a hash of the owner and the report.
+    Report(u64),
+    /// Reported.
+    Reported(u64),
 }
 
 /// Namespace and name.
-type Key = (String, String);
-type Pods = BTreeMap<Key, Kept>;
+type PodKey = (String, String);
+type Pods = BTreeMap<PodKey, QueuedPod>;
 
-struct Work {
-    shared: Arc<Shared>,
+struct PodQueue {
+    context: Arc<PodContext>,
     pods: Pods,
     /// Those of a list that is still coming.
     arriving: Option<Pods>,
-    /// What may be due; out of date where the pod says otherwise.
-    queue: BTreeSet<(Instant, Key)>,
-    /// What has been told of whose pods.
-    said: HashMap<u64, Instant>,
-    running: FuturesUnordered<BoxFuture<'static, (Key, Instant, End)>>,
-    seen: Seen,
+    /// Pods by due time; an entry is outdated if the pod has another time.
+    queue: BTreeSet<(Instant, PodKey)>,
+    /// When each report was written, by the hash of the owner and the report.
+    reported: HashMap<u64, Instant>,
+    running: FuturesUnordered<BoxFuture<'static, (PodKey, Instant, PodResult)>>,
+    basis: ReviewBasis,
     began: Instant,
     not_before: Instant,
     overflowed: bool,
 }
 
-/// What all pods were looked at with.
-struct Seen {
+/// What the reviews of all pods depend on.
+struct ReviewBasis {
     snapshot: u64,
     policies: Arc<PolicySet>,
-    reach: Option<Reach>,
+    selectors: Option<WebhookSelectors>,
 }
 
 /// How the work on one pod ended.
 #[derive(Debug, Clone, Copy)]
-enum End {
-    /// Nothing is left to be done, or the watch will say what.
-    Settled,
-    /// Told of; what, and of whose pods.
-    Told(u64),
-    Again,
+enum PodResult {
+    /// Nothing is left to do, or the watch brings a change.
+    Finished,
+    /// Reported; the hash of the owner and the report.
+    Reported(u64),
+    Failed,
 }
 
-impl Work {
-    fn new(shared: Arc<Shared>) -> Self {
+impl PodQueue {
+    fn new(context: Arc<PodContext>) -> Self {
         let now = Instant::now();
         Self {
-            seen: Seen::of(&shared),
-            shared,
+            basis: ReviewBasis::of(&context),
+            context,
             pods: Pods::new(),
             arriving: None,
             queue: BTreeSet::new(),
-            said: HashMap::new(),
+            reported: HashMap::new(),
             running: FuturesUnordered::new(),
             began: now,
             not_before: now,
@@ -145,7 +146,7 @@ impl Work {
         }
     }
 
-    fn event(&mut self, event: Event<WholePod>) {
+    fn apply(&mut self, event: Event<WholePod>) {
         match event {
             Event::Init => {
                 self.arriving = Some(Pods::new());
@@ -153,150 +154,151 @@ impl Work {
             }
             Event::InitDone => {
                 self.pods = self.arriving.take().unwrap_or_default();
-                // What came due meanwhile was looked for among the old ones.
-                self.queue = self.pods.iter().map(|(key, kept)| (kept.due, key.clone())).collect();
+                // The old queue has lost the entries that came due meanwhile.
+                self.queue = self.pods.iter().map(|(key, queued)| (queued.due, key.clone())).collect();
                 let took = self.began.elapsed().saturating_mul(10);
-                self.not_before = Instant::now() + took.clamp(BETWEEN.0, BETWEEN.1);
+                self.not_before = Instant::now() + took.clamp(LIST_PAUSE.0, LIST_PAUSE.1);
             }
-            Event::InitApply(pod) | Event::Apply(pod) => self.look(pod),
+            Event::InitApply(pod) | Event::Apply(pod) => self.add(&pod),
             Event::Delete(pod) => {
                 self.pods.remove(&key(&pod.metadata));
             }
         }
     }
 
-    /// Keeps the pod if there is something to be done, and forgets it otherwise.
-    fn look(&mut self, pod: WholePod) {
+    /// Keeps the pod if it needs something, and forgets it otherwise.
+    fn add(&mut self, pod: &WholePod) {
         let key = key(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let wait = settle(pod.metadata.creation_timestamp.as_ref().map(|time| time.0), Timestamp::now());
+        let wait = remaining_wait(pod.metadata.creation_timestamp.as_ref().map(|time| time.0), Timestamp::now());
         let owner = owner_uid(&pod.metadata);
-        let what = match say(&self.shared, pod) {
-            Said::Nothing => None,
-            Said::TooEarly | Said::Repair(..) => Some(What::Look),
-            Said::Report(report) => Some(What::Tell(hash_of(&(owner, &report)))),
+        let task = match decide(&self.context, pod) {
+            PodAction::Nothing => None,
+            PodAction::TooEarly | PodAction::Repair(..) => Some(PodTask::Review),
+            PodAction::Report(report) => Some(PodTask::Report(hash_of(&(owner, &report)))),
         };
-        // What is under way may have read the pod before it was as it is now.
+        // Work that is under way may have read the pod before this change.
         let before = self.pods.get(&key).filter(|before| before.uid == uid && before.began.is_none()).cloned();
         let pods = self.arriving.as_mut().unwrap_or(&mut self.pods);
-        let Some(what) = what else {
+        let Some(task) = task else {
             pods.remove(&key);
             return;
         };
-        if pods.len() >= MAX_KEPT && !pods.contains_key(&key) {
+        if pods.len() >= MAX_PODS && !pods.contains_key(&key) {
             if !self.overflowed {
                 tracing::warn!(
-                    "more than {MAX_KEPT} unscheduled pods need something; the rest wait until these are done"
+                    "more than {MAX_PODS} unscheduled pods need something; the rest wait until these are done"
                 );
             }
             self.overflowed = true;
             return;
         }
-        let kept = match (before, what) {
-            // Known, and nothing new about it.
-            (Some(before), What::Look) if before.what == What::Look => before,
-            (Some(before), What::Tell(news)) if matches!(before.what, What::Tell(known) | What::Told(known) if known == news) => {
-                before
-            }
-            _ => Kept { uid, what, due: Instant::now() + wait, began: None, failures: 0 },
+        let is_same = |before: &QueuedPod| match (before.task, task) {
+            (PodTask::Reported(earlier), PodTask::Report(report)) => earlier == report,
+            (earlier, task) => earlier == task,
         };
-        self.queue.insert((kept.due, key.clone()));
-        pods.insert(key, kept);
+        let new = QueuedPod { uid, task, due: Instant::now() + wait, began: None, failures: 0 };
+        let queued = before.filter(is_same).unwrap_or(new);
+        self.queue.insert((queued.due, key.clone()));
+        pods.insert(key, queued);
     }
 
-    /// Starts what is due, as far as there is room.
+    /// Starts work on due pods, up to [`CONCURRENCY`].
     fn start(&mut self) {
         let now = Instant::now();
         while self.running.len() < CONCURRENCY {
             let Some((due, key)) = self.queue.first().filter(|(due, _)| *due <= now).cloned() else { return };
             self.queue.pop_first();
-            let Some(kept) = self.pods.get_mut(&key).filter(|kept| kept.due == due) else { continue };
-            if let What::Tell(news) | What::Told(news) = kept.what
-                && self.said.get(&news).is_some_and(|at| at.elapsed() < AGAIN)
+            let Some(queued) = self.pods.get_mut(&key).filter(|queued| queued.due == due) else { continue };
+            if let PodTask::Report(report) | PodTask::Reported(report) = queued.task
+                && self.reported.get(&report).is_some_and(|at| at.elapsed() < REPEAT)
             {
-                // Another pod of the same owner has had it told.
-                kept.what = What::Told(news);
-                kept.due = now + AGAIN;
-                self.queue.insert((kept.due, key));
+                // Reported for another pod of the same owner.
+                queued.task = PodTask::Reported(report);
+                queued.due = now + REPEAT;
+                self.queue.insert((queued.due, key));
                 continue;
             }
-            let (shared, uid) = (Arc::clone(&self.shared), kept.uid.clone());
-            // Not again while it is under way; the end of it says when.
-            kept.due = now + AGAIN;
-            kept.began = Some(now);
+            let (context, uid) = (Arc::clone(&self.context), queued.uid.clone());
+            // Not again while it is under way; its result sets the next time.
+            queued.due = now + REPEAT;
+            queued.began = Some(now);
             let act = async move {
-                let end = act(&shared, &key, &uid).await;
-                (key, now, end)
+                let result = act(&context, &key, &uid).await;
+                (key, now, result)
             };
             self.running.push(act.boxed());
         }
     }
 
-    fn done(&mut self, key: &Key, began: Instant, end: End) {
-        // What has changed meanwhile has a time of its own.
-        let Some(kept) = self.pods.get_mut(key).filter(|kept| kept.began == Some(began)) else { return };
-        kept.began = None;
-        match end {
-            End::Told(news) => {
-                kept.what = What::Told(news);
-                kept.failures = 0;
-                if self.said.len() >= MAX_KEPT {
-                    self.said.retain(|_, at| at.elapsed() < AGAIN);
+    fn finish(&mut self, key: &PodKey, began: Instant, result: PodResult) {
+        // A pod that has changed meanwhile has a new due time.
+        let Some(queued) = self.pods.get_mut(key).filter(|queued| queued.began == Some(began)) else { return };
+        queued.began = None;
+        match result {
+            PodResult::Reported(report) => {
+                queued.task = PodTask::Reported(report);
+                queued.failures = 0;
+                if self.reported.len() >= MAX_PODS {
+                    self.reported.retain(|_, at| at.elapsed() < REPEAT);
                 }
-                self.said.insert(news, Instant::now());
+                self.reported.insert(report, Instant::now());
             }
-            End::Settled => {
+            PodResult::Finished => {
                 self.pods.remove(key);
                 return;
             }
-            End::Again => {
-                kept.due = Instant::now() + BACKOFF.delay(kept.failures);
-                kept.failures = kept.failures.saturating_add(1);
+            PodResult::Failed => {
+                queued.due = Instant::now() + BACKOFF.delay(queued.failures);
+                queued.failures = queued.failures.saturating_add(1);
             }
         }
-        self.queue.insert((kept.due, key.clone()));
+        self.queue.insert((queued.due, key.clone()));
     }
 
-    /// Counts, and says whether all pods should be looked at again: something else is known now, or there is room for
-    /// those that were too many.
+    /// Counts reported pods, and returns whether all pods should be listed again: the basis of reviews has changed, or there
+    /// is room for pods that were too many.
     fn tick(&mut self) -> bool {
-        let told = self.pods.values().filter(|kept| matches!(kept.what, What::Told(_))).count();
-        self.shared.count(Counted::Unscheduled, told);
+        let reported = self.pods.values().filter(|queued| matches!(queued.task, PodTask::Reported(_))).count();
+        self.context.count(MissedKind::Unscheduled, reported);
         let now = Instant::now();
         if self.arriving.is_some() || now < self.not_before {
             return false;
         }
-        let seen = Seen::of(&self.shared);
-        let room = self.overflowed && (self.pods.len() < MAX_KEPT / 2 || now > self.not_before + BETWEEN.1);
-        if seen.same(&self.seen) && !room {
+        let basis = ReviewBasis::of(&self.context);
+        let room = self.overflowed && (self.pods.len() < MAX_PODS / 2 || now > self.not_before + LIST_PAUSE.1);
+        if basis.is_same(&self.basis) && !room {
             return false;
         }
-        self.seen = seen;
+        self.basis = basis;
         self.overflowed = false;
         true
     }
 }
 
-impl Seen {
-    fn of(shared: &Shared) -> Self {
+impl ReviewBasis {
+    fn of(context: &PodContext) -> Self {
         Self {
-            snapshot: fingerprint(&shared.snapshot.load_full()),
-            policies: shared.policies(),
-            reach: shared.reach.borrow().clone(),
+            snapshot: fingerprint(&context.snapshot.load_full()),
+            policies: context.policies(),
+            selectors: context.selectors.borrow().clone(),
         }
     }
 
-    fn same(&self, other: &Self) -> bool {
-        self.snapshot == other.snapshot && Arc::ptr_eq(&self.policies, &other.policies) && self.reach == other.reach
+    fn is_same(&self, other: &Self) -> bool {
+        self.snapshot == other.snapshot
+            && Arc::ptr_eq(&self.policies, &other.policies)
+            && self.selectors == other.selectors
     }
 }
 
-/// What a pod's review can depend on, as a number. Nodes count by their kinds: another node of a pool changes nothing.
+/// A hash of everything in the snapshot on which reviews of pods depend. Only kinds of nodes count: another node of a pool
+/// changes nothing.
 fn fingerprint(snapshot: &ClusterSnapshot) -> u64 {
     let nodes = snapshot.nodes.as_ref();
-    let own = |key: &str| key == "kubernetes.io/hostname";
+    let is_own = |key: &str| key == "kubernetes.io/hostname";
     let kinds = nodes.iter().flat_map(|nodes| nodes.samples([])).map(|node| {
-        let labels: Vec<_> = node.labels.iter().filter(|(key, _)| !own(key)).collect();
+        let labels: Vec<_> = node.labels.iter().filter(|(key, _)| !is_own(key)).collect();
         hash_of(&(node.os, labels))
     });
     let kinds: BTreeSet<u64> = kinds.collect();
@@ -312,101 +314,89 @@ fn fingerprint(snapshot: &ClusterSnapshot) -> u64 {
     hash_of(&(kinds, taints, &snapshot.seen_taints, &snapshot.seen_builds, classes, namespaces))
 }
 
-/// How long a pod made then has still to wait. Clocks differ: never longer than a new one.
-fn settle(created: Option<Timestamp>, now: Timestamp) -> Duration {
+/// How long a pod must still wait. Clocks differ: never longer than a new pod.
+fn remaining_wait(created: Option<Timestamp>, now: Timestamp) -> Duration {
     let age = created.map_or(Duration::ZERO, |created| now.duration_since(created).try_into().unwrap_or_default());
-    SETTLE.saturating_sub(age)
+    SCHEDULING_TIME.saturating_sub(age)
 }
 
-fn key(metadata: &ObjectMeta) -> Key {
+fn key(metadata: &ObjectMeta) -> PodKey {
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
-enum Said {
+enum PodAction {
     Nothing,
     /// Its namespace is not known yet.
     TooEarly,
-    /// The patch, and what it leaves undone.
-    Repair(serde_json::Value, Option<Report>),
-    Report(Report),
+    /// The patch, and what it leaves unrepaired.
+    Repair(Value, Option<MissedReport>),
+    Report(MissedReport),
 }
 
-/// What is to be done about the pod, by what is known now.
-fn say(shared: &Shared, pod: WholePod) -> Said {
-    let metadata = pod.metadata.clone();
-    if !shared.knows(metadata.namespace.as_deref().unwrap_or_default()) {
-        return Said::TooEarly;
+/// What to do about the pod now.
+fn decide(context: &PodContext, pod: &WholePod) -> PodAction {
+    let metadata = &pod.metadata;
+    if !context.is_ready_for(metadata.namespace.as_deref().unwrap_or_default()) {
+        return PodAction::TooEarly;
     }
-    let (reviewed, unschedulable) = (reviewed(&metadata), pod.status.unschedulable());
+    let (reviewed, unschedulable) = (reviewed(metadata), pod.status.unschedulable());
     let object = pod.object();
-    let Some(review) = shared.review(&metadata, &object) else { return Said::Nothing };
-    match missed(&review, &object, &shared.snapshot.load(), reviewed) {
-        Missed::Repair { tolerations, undone } => match repair::patch(&object, &tolerations) {
-            Some(patch) => Said::Repair(patch, undone),
-            None => Said::Nothing,
+    let Some(review) = context.review(metadata, &object) else { return PodAction::Nothing };
+    match assess(&review, &object, &context.snapshot.load(), reviewed) {
+        MissedPod::Repair { tolerations, unrepaired } => match toleration_patch(&object, &tolerations) {
+            Some(patch) => PodAction::Repair(patch, unrepaired),
+            None => PodAction::Nothing,
         },
-        // What the scheduler finds a node for needs no word.
-        Missed::Report(report) if unschedulable => Said::Report(report),
-        Missed::Report(_) | Missed::Nothing => Said::Nothing,
+        // A pod for which the scheduler finds a node needs no report.
+        MissedPod::Report(report) if unschedulable => PodAction::Report(report),
+        MissedPod::Report(_) | MissedPod::Nothing => PodAction::Nothing,
     }
 }
 
-/// Reads the pod again and does what is to be done then.
-async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
-    let pod = match shared.read(namespace, name, Some(uid)).await {
+/// Reads the pod again, and does what it needs then.
+async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> PodResult {
+    let pod = match context.read(namespace, name, Some(uid)).await {
         Ok(Some(pod)) => pod,
-        Ok(None) => return End::Settled,
+        Ok(None) => return PodResult::Finished,
         Err(error) => {
             tracing::warn!(namespace, name, error = in_words(&error), "cannot read an unscheduled pod");
-            return End::Again;
+            return PodResult::Failed;
         }
     };
-    let metadata = pod.metadata.clone();
-    match say(shared, pod) {
-        Said::Nothing => End::Settled,
-        Said::TooEarly => End::Again,
-        Said::Repair(patch, undone) => {
-            // Told first: once it has its tolerations it is bound, and not looked at again.
-            if let Some(report) = undone
-                && let Err(error) = shared.tell(&metadata, |owner| Some(text::unscheduled(owner, &report))).await
-            {
-                tracing::warn!(namespace, name, error = in_words(error.as_ref()), "cannot tell what a pod lacks");
+    let metadata = &pod.metadata;
+    let report_missed = async |report: &MissedReport| {
+        context.report(metadata, |owner| Some(pod_events::unscheduled(owner, report))).await
+    };
+    match decide(context, &pod) {
+        PodAction::Nothing => PodResult::Finished,
+        PodAction::Repair(patch, unrepaired) => {
+            // Reported first: with its tolerations the pod is bound, and no longer in this watch.
+            if let Some(report) = unrepaired {
+                report_missed(&report).await;
             }
-            write(shared, namespace, name, patch).await
+            write(context, namespace, name, patch).await
         }
-        Said::Report(report) => {
-            let told = shared.tell(&metadata, |owner| Some(text::unscheduled(owner, &report))).await;
-            match told {
-                Ok(()) => End::Told(hash_of(&(owner_uid(&metadata), &report))),
-                Err(error) => {
-                    tracing::warn!(
-                        namespace,
-                        name,
-                        error = in_words(error.as_ref()),
-                        "cannot tell of an unscheduled pod"
-                    );
-                    End::Again
-                }
-            }
+        PodAction::Report(report) if report_missed(&report).await => {
+            PodResult::Reported(hash_of(&(owner_uid(metadata), &report)))
         }
+        PodAction::TooEarly | PodAction::Report(_) => PodResult::Failed,
     }
 }
 
-async fn write(shared: &Shared, namespace: &str, name: &str, patch: serde_json::Value) -> End {
-    let api: Api<WholePod> = Api::namespaced(shared.client.clone(), namespace);
-    let params = patch_params();
-    let written = await_answer(api.patch(name, &params, &Patch::Merge(&patch))).await;
-    let outcome = Outcome::of(&written);
-    shared.metrics.pod_patched(outcome);
+async fn write(context: &PodContext, namespace: &str, name: &str, patch: Value) -> PodResult {
+    let api: Api<WholePod> = Api::namespaced(context.client.clone(), namespace);
+    let written = await_answer(api.patch(name, &patch_params(), &Patch::Merge(&patch))).await;
+    let outcome = WriteOutcome::of(&written);
+    context.metrics.pod_patched(outcome);
     match written {
         Ok(_) => tracing::info!(namespace, name, "tolerations appended to a pod that was created without them"),
-        Err(error) if outcome == Outcome::Failed => {
+        Err(error) if outcome == WriteOutcome::Failed => {
             let error = in_words(&error);
             tracing::warn!(namespace, name, error, "cannot append tolerations to a pod; trying again");
         }
         Err(_) => {}
     }
-    if matches!(outcome, Outcome::Done | Outcome::Gone) { End::Settled } else { End::Again }
+    if matches!(outcome, WriteOutcome::Done | WriteOutcome::Gone) { PodResult::Finished } else { PodResult::Failed }
 }
 
 #[cfg(test)]

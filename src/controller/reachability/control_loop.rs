@@ -1,67 +1,71 @@
-//! Probes the webhook through the API server at an interval, and records the result in ConfigMap `mullion-state`.
+//! The control loop of probes: sends them at an interval, and reports the outcomes as metrics, condition and Events.
 
+use futures::future::join_all;
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::DynamicObject;
 use kube::{Api, Client, Resource as _};
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::Endpoint;
 use tokio::time::{MissedTickBehavior, timeout};
 
-use crate::cluster::call::await_answer;
-use crate::cluster::state::document::{Condition, State};
-use crate::cluster::watch::CALL;
-use crate::controller::leader::Leading;
-use crate::controller::metrics::Metrics;
-use crate::controller::names::{CONFIGURATION, PODS_WEBHOOK};
-use crate::controller::reachability::judge::{Memory, Outcome, configuration, outcome};
-use crate::controller::reachability::probe::{Probe, Reach};
-use crate::controller::reachability::probing::Probing;
-use crate::controller::reachability::{judge, probe};
-use crate::telemetry::error_text::in_words;
+use crate::cluster::state::{MullionState, StateCondition};
+use crate::cluster::{CALL, await_answer};
+use crate::controller::leader_context::LeaderContext;
+use crate::controller::metrics::ControllerMetrics;
+use crate::controller::reachability::outcome::{CONDITION, OutcomeHistory, ProbeOutcome};
+use crate::controller::reachability::probe::{Probe, Reach, send_probe};
+use crate::controller::webhook_configuration::{
+    CONFIGURATION, ENDPOINTS, PODS_WEBHOOK, configuration_resource, registered_webhooks,
+};
+use crate::telemetry::in_words;
 
-const ENDPOINTS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
-
-/// Probes until it must stop.
-pub async fn run(leading: Leading) {
+/// Probes until `leading.stop`.
+pub(crate) async fn run(leading: LeaderContext) {
     let work = async {
         let mut state = leading.state.state.clone();
-        // Without it an alarm that stands is raised twice, or its all-clear is missing: worth a moment, not more.
-        let memory = match timeout(CALL, state.wait_for(Option::is_some)).await {
-            Ok(Ok(read)) => Memory::of(read.as_deref().and_then(standing)),
-            _ => Memory::default(),
+        // Without the last condition, an alarm is raised twice, or its end is not reported: worth a short wait.
+        let history = match timeout(CALL, state.wait_for(Option::is_some)).await {
+            Ok(Ok(read)) => OutcomeHistory::of(read.as_deref().and_then(|state| state.condition(CONDITION))),
+            _ => OutcomeHistory::default(),
         };
-        probe_for_ever(&leading, memory).await;
+        probe_forever(&leading, history).await;
     };
     leading.stop.run_until_cancelled(work).await;
-    // Nobody keeps them up to date while Mullion is withdrawn.
-    leading.metrics.no_more_probes();
+    // Nothing updates them while Mullion is withdrawn.
+    leading.metrics.clear_probes();
 }
 
-async fn probe_for_ever(leading: &Leading, mut memory: Memory) {
-    let Probing { namespace, interval } = &leading.probing;
+async fn probe_forever(leading: &LeaderContext, mut history: OutcomeHistory) {
+    let LeaderContext { probe_namespace: namespace, probe_interval: interval, .. } = leading;
     let mut ticks = tokio::time::interval(*interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut before = "reached";
+    let mut logged = "reached";
     loop {
         ticks.tick().await;
-        let probe = probe::ask(&leading.client, namespace).await;
-        let all_well = ENDPOINTS.iter().all(|endpoint| probe.reach(*endpoint) == Reach::Reached);
-        // Two requests more, where somebody is to hear of it.
-        let known = if all_well && !memory.alarmed() { None } else { Some(registrations(&leading.client).await) };
-        let found = outcome(&probe, |endpoint| known.as_ref().is_none_or(|known| known.has(endpoint)));
-        count(&leading.metrics, &probe, &found);
-        log(&mut before, &probe, &found);
-        let said = memory.judge(&found, namespace);
-        if let Some(condition) = said.condition {
+        let probe = send_probe(&leading.client, namespace).await;
+        // Two more requests, only if something may have to be reported.
+        let all_reached = ENDPOINTS.iter().all(|endpoint| probe.reach(*endpoint) == Reach::Reached);
+        let mut registrations = Vec::new();
+        if !all_reached || history.alarmed {
+            registrations = join_all(ENDPOINTS.map(|endpoint| read_registration(&leading.client, endpoint))).await;
+        }
+        let is_missing = |endpoint| registrations.iter().any(|one| one.endpoint == endpoint && one.missing);
+        let outcome = ProbeOutcome::of(&probe, |endpoint| !is_missing(endpoint));
+        count(&leading.metrics, &probe, &outcome);
+        log(&mut logged, &probe, &outcome);
+        let report = history.update(&outcome, namespace);
+        if let Some(condition) = report.condition {
             write(leading, &condition).await;
         }
-        if let (Some(news), Some(known)) = (said.news, known) {
-            leading.events.tell(&known.about(&found), &news).await;
+        let regarding = outcome.first_missed().unwrap_or(Endpoint::Mutate);
+        let regarding = registrations.iter().find(|registration| registration.endpoint == regarding);
+        if let (Some(news), Some(Registration { reference, .. })) = (report.news, regarding) {
+            leading.events.publish(reference, &news).await;
         }
     }
 }
 
-fn count(metrics: &Metrics, probe: &Probe, outcome: &Outcome) {
+fn count(metrics: &ControllerMetrics, probe: &Probe, outcome: &ProbeOutcome) {
     for endpoint in ENDPOINTS {
         match probe.reach(endpoint) {
             Reach::Reached => metrics.endpoint_reached(endpoint, Timestamp::now().as_second()),
@@ -69,126 +73,67 @@ fn count(metrics: &Metrics, probe: &Probe, outcome: &Outcome) {
             Reach::Unknown => {}
         }
     }
-    metrics.probed(name(outcome));
+    metrics.probed(outcome.name());
 }
 
-fn name(outcome: &Outcome) -> &'static str {
+/// Logs an outcome that differs from the one `logged` last: metrics, condition and Event show that it lasts.
+fn log(logged: &mut &'static str, probe: &Probe, outcome: &ProbeOutcome) {
+    let Probe { mutate, validate, response, .. } = probe;
+    let same = std::mem::replace(logged, outcome.name()) == outcome.name();
     match outcome {
-        Outcome::Reached => "reached",
-        Outcome::Missed { .. } => "missed",
-        Outcome::NotRegistered { .. } => "not_registered",
-        Outcome::Unknown { .. } => "unknown",
-    }
-}
-
-/// Says what is not as it was `before`: metrics, condition and Event tell that it lasts.
-fn log(before: &mut &'static str, probe: &Probe, outcome: &Outcome) {
-    let Probe { mutate, validate, said, .. } = probe;
-    let same = std::mem::replace(before, name(outcome)) == name(outcome);
-    match outcome {
-        _ if same => tracing::debug!(?mutate, ?validate, answer = said, "the webhook was probed"),
-        Outcome::Reached => tracing::info!("the API server reaches the webhook"),
-        Outcome::Missed { .. } => {
-            tracing::warn!(?mutate, ?validate, answer = said, "the API server does not reach the webhook");
+        _ if same => tracing::debug!(?mutate, ?validate, response, "the webhook was probed"),
+        ProbeOutcome::Reached => tracing::info!("the API server reaches the webhook"),
+        ProbeOutcome::Missed { .. } => {
+            tracing::warn!(?mutate, ?validate, response, "the API server does not reach the webhook");
         }
-        Outcome::NotRegistered { .. } => tracing::warn!(
-            "the API server does not know the webhook: install Mullion's chart, or apply its webhook configurations"
+        ProbeOutcome::NotRegistered { .. } => tracing::warn!(
+            "the webhook is not registered with the API server: install Mullion's chart, or apply its webhook \
+             configurations"
         ),
-        Outcome::Unknown { .. } => {
-            tracing::warn!(answer = said, "it cannot be seen whether the API server reaches the webhook");
+        ProbeOutcome::Unknown { .. } => {
+            tracing::warn!(response, "cannot determine whether the API server reaches the webhook");
         }
     }
 }
 
-fn standing(state: &State) -> Option<&Condition> {
-    state.condition(judge::TYPE)
+fn has_condition(state: &MullionState, condition: &StateCondition) -> bool {
+    let present = state.condition(CONDITION);
+    present.is_some_and(|present| (&present.status, &present.reason) == (&condition.status, &condition.reason))
 }
 
-fn says(state: &State, condition: &Condition) -> bool {
-    standing(state)
-        .is_some_and(|standing| (&standing.status, &standing.reason) == (&condition.status, &condition.reason))
-}
-
-/// Writes the condition where status or reason differ: not every minute.
-async fn write(leading: &Leading, condition: &Condition) {
-    if leading.state.state.borrow().as_ref().is_some_and(|state| says(state, condition)) {
+/// Writes the condition if status or reason differ, so not every minute.
+async fn write(leading: &LeaderContext, condition: &StateCondition) {
+    if leading.state.state.borrow().as_ref().is_some_and(|state| has_condition(state, condition)) {
         return;
     }
     let written = leading.store.update(|state| {
-        if !says(state, condition) {
+        if !has_condition(state, condition) {
             state.set_condition(condition.clone());
         }
     });
     if let Err(error) = written.await {
-        tracing::warn!("the condition {} is not written, and tried again: {}", judge::TYPE, in_words(error.as_ref()));
+        tracing::warn!("cannot write the condition {CONDITION}; trying again: {}", in_words(error.as_ref()));
     }
 }
 
-/// What the API server was told about each endpoint.
-struct Registrations {
-    mutate: Registration,
-    validate: Registration,
+/// The registration of an endpoint with the API server.
+struct Registration {
+    endpoint: Endpoint,
+    /// The webhook configuration, which Events regard.
+    reference: ObjectReference,
+    /// Whether pods are not sent to the endpoint; not if the configuration cannot be read.
+    missing: bool,
 }
 
-enum Registration {
-    /// It was told, by this object.
-    Here(ObjectReference),
-    Missing,
-    /// It cannot be seen: taken for here.
-    Unknown,
-}
-
-impl Registrations {
-    fn of(&self, endpoint: Endpoint) -> &Registration {
-        match endpoint {
-            Endpoint::Mutate => &self.mutate,
-            Endpoint::Validate => &self.validate,
-        }
-    }
-
-    fn has(&self, endpoint: Endpoint) -> bool {
-        !matches!(self.of(endpoint), Registration::Missing)
-    }
-
-    /// The object that people look at: of the first endpoint that was missed, if there is one.
-    fn about(&self, outcome: &Outcome) -> ObjectReference {
-        let endpoint = match outcome {
-            Outcome::Missed { endpoints, .. } => endpoints.first().copied(),
-            _ => None,
-        };
-        let endpoint = endpoint.unwrap_or(Endpoint::Mutate);
-        match self.of(endpoint) {
-            Registration::Here(reference) => reference.clone(),
-            Registration::Missing | Registration::Unknown => ObjectReference {
-                api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
-                kind: Some(configuration(endpoint).to_owned()),
-                name: Some(CONFIGURATION.to_owned()),
-                ..ObjectReference::default()
-            },
-        }
-    }
-}
-
-async fn registrations(client: &Client) -> Registrations {
-    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-    let (mutating, validating) =
-        tokio::join!(await_answer(mutating.get_opt(CONFIGURATION)), await_answer(validating.get_opt(CONFIGURATION)));
-    Registrations {
-        mutate: registration(mutating, |found| {
-            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == PODS_WEBHOOK);
-            here.then(|| found.object_ref(&()))
-        }),
-        validate: registration(validating, |found| {
-            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == PODS_WEBHOOK);
-            here.then(|| found.object_ref(&()))
-        }),
-    }
-}
-
-fn registration<K>(answer: kube::Result<Option<K>>, reference: impl Fn(&K) -> Option<ObjectReference>) -> Registration {
-    match answer {
-        Ok(found) => found.as_ref().and_then(reference).map_or(Registration::Missing, Registration::Here),
-        Err(_) => Registration::Unknown,
-    }
+async fn read_registration(client: &Client, endpoint: Endpoint) -> Registration {
+    let resource = configuration_resource(endpoint);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let configuration = await_answer(api.get_opt(CONFIGURATION)).await;
+    let has_pods_webhook = |configuration: &DynamicObject| {
+        let webhooks = registered_webhooks(configuration);
+        webhooks.is_ok_and(|webhooks| webhooks.iter().any(|webhook| webhook.name == PODS_WEBHOOK))
+    };
+    let missing = configuration.as_ref().is_ok_and(|present| !present.as_ref().is_some_and(has_pods_webhook));
+    let configuration = configuration.ok().flatten().unwrap_or_else(|| DynamicObject::new(CONFIGURATION, &resource));
+    Registration { endpoint, reference: configuration.object_ref(&resource), missing }
 }

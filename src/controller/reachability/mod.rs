@@ -1,14 +1,13 @@
-//! Whether the API server reaches the webhook: seen from outside, by what becomes of a pod.
+//! Whether the API server reaches the webhook, tested from outside with a dry run of a pod.
 //!
 //! ```text
-//! dry run of a pod, once a minute → API server → /mutate, /validate → marks (webhook::probe)
+//! dry run of a pod, once a minute → API server → /mutate, /validate → marks (crate::admission_probe)
 //!        ↑                                                              ↓
-//!   next minute        metrics, condition `Reachable`, Event ← judge ← answer
+//!   next minute      metrics, condition `Reachable`, Event ← outcome ← response
 //! ```
 //!
-//! With `failurePolicy: Ignore` nothing else shows that it does not: pods come up, unchanged.
+//! With `failurePolicy: Ignore` no other signal exists: pods start, unchanged.
 
-pub mod control_loop;
-pub mod judge;
-pub mod probe;
-pub mod probing;
+pub(crate) mod control_loop;
+mod outcome;
+mod probe;

@@ -1,4 +1,4 @@
-//! One probe: the pod, the request, and what its answer shows.
+//! One probe of the webhook: the pod, the request, and the evaluation of the response.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use kube::client::Body;
 use kube::{Client, Resource as _};
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::Endpoint;
 use mullion_engine::model::names::OS_ANNOTATION;
 use mullion_engine::model::text::shorten;
 use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::admission_probe::{ASKED, SEEN, mark};
-use crate::cluster::write_params::post_params;
-use crate::controller::names::PODS_WEBHOOK;
+use crate::admission_probe::{PROBE_ANNOTATION, RECEIVED_ANNOTATION, probe_warning};
+use crate::cluster::post_params;
+use crate::controller::webhook_configuration::PODS_WEBHOOK;
 
-/// How long a probe may take: webhooks may take 30 s each, ours and others', and the API server a minute for all.
-const PATIENCE: Duration = Duration::from_secs(45);
-/// The longest answer that is read, in bytes.
-const MAX_ANSWER: usize = 1 << 20;
-/// How much of the API server's own words is repeated, in characters.
-const MAX_SAID: usize = 300;
+/// The timeout of a probe: each webhook, ours or another, may take 30 s, and the API server a minute for all.
+const TIMEOUT: Duration = Duration::from_secs(45);
+/// The maximum size of the response, in bytes.
+const MAX_RESPONSE: usize = 1 << 20;
+/// The maximum length of the API server's message in ours, in characters.
+const MAX_MESSAGE: usize = 300;
 
 /// Whether one endpoint was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Its mark came back.
+    /// The response contains its mark.
     Reached,
-    /// The pod came back without it, or the API server says that it could not call.
+    /// The response contains the pod without its mark, or reports that the call failed.
     Missed,
-    /// The request ended before it could be seen.
+    /// The request ended before the endpoint could be called.
     Unknown,
 }
 
-/// What one probe showed.
+/// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Probe {
     pub(crate) mutate: Reach,
     pub(crate) validate: Reach,
-    /// Whether the API server refuses pods because it cannot call: `failurePolicy: Fail`.
-    pub(crate) refused: bool,
-    /// The answer in words.
-    pub(crate) said: String,
+    /// Whether the API server rejects pods because the call fails: `failurePolicy: Fail`.
+    pub(crate) rejected: bool,
+    /// The response as text.
+    pub(crate) response: String,
 }
 
 impl Probe {
@@ -55,57 +55,56 @@ impl Probe {
         }
     }
 
-    fn unanswered(said: String) -> Self {
-        Self { mutate: Reach::Unknown, validate: Reach::Unknown, refused: false, said }
+    fn without_response(problem: String) -> Self {
+        Self { mutate: Reach::Unknown, validate: Reach::Unknown, rejected: false, response: problem }
     }
 }
 
-/// Has the API server make a pod in `namespace` without storing it.
-pub(crate) async fn ask(client: &Client, namespace: &str) -> Probe {
-    let Some(value) = unpredictable() else {
-        return Probe::unanswered("no random number to be had".to_owned());
+/// Sends the dry run of a pod in `namespace`.
+pub(crate) async fn send_probe(client: &Client, namespace: &str) -> Probe {
+    let Some(value) = random_value() else {
+        return Probe::without_response("no random number is available".to_owned());
     };
-    match timeout(PATIENCE, send(client, namespace, &value)).await {
-        Ok(Ok((status, warnings, body))) => read(&value, status, &warnings, &body),
-        Ok(Err(error)) => Probe::unanswered(shorten(&error, MAX_SAID)),
-        Err(_) => Probe::unanswered(format!("no answer within {} s", PATIENCE.as_secs())),
+    match timeout(TIMEOUT, dry_run(client, namespace, &value)).await {
+        Ok(Ok((status, warnings, body))) => evaluate(&value, status, &warnings, &body),
+        Ok(Err(error)) => Probe::without_response(shorten(&error, MAX_MESSAGE)),
+        Err(_) => Probe::without_response(format!("no answer within {} s", TIMEOUT.as_secs())),
     }
 }
 
-type Answer = (u16, Vec<String>, Vec<u8>);
-
-async fn send(client: &Client, namespace: &str, value: &str) -> Result<Answer, String> {
+/// Returns status, warnings and body of the response.
+async fn dry_run(client: &Client, namespace: &str, value: &str) -> Result<(u16, Vec<String>, Vec<u8>), String> {
     let params = PostParams { dry_run: true, ..post_params() };
     let body = serde_json::to_vec(&pod(value)).map_err(|error| error.to_string())?;
     let request = kube::core::Request::new(Pod::url_path(&(), Some(namespace))).create(&params, body);
     let request = request.map_err(|error| error.to_string())?;
-    // Not through `Api`: that keeps the headers to itself.
+    // Not through `Api`, which does not return the headers.
     let response = client.send(request.map(Body::from)).await.map_err(|error| error.to_string())?;
     let status = response.status().as_u16();
     let warnings = response.headers().get_all(http::header::WARNING).iter();
     let warnings = warnings.map(|warning| String::from_utf8_lossy(warning.as_bytes()).into_owned()).collect();
-    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await.map_err(|error| error.to_string())?;
+    let body = Limited::new(response.into_body(), MAX_RESPONSE).collect().await.map_err(|error| error.to_string())?;
     Ok((status, warnings, body.to_bytes().to_vec()))
 }
 
-/// 32 hexadecimal digits: no answer that was kept from before, and no guess, passes for the webhook's.
-fn unpredictable() -> Option<String> {
+/// 32 hexadecimal digits, so that neither an earlier response nor a guess is mistaken for the webhook's mark.
+fn random_value() -> Option<String> {
     let mut bytes = [0; 16];
     aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// A pod that is welcome wherever pods are: it passes Pod Security `restricted`, and Mullion places it nowhere. Without
-/// requests and limits, because a `LimitRange` fills in what it asks for, and would refuse a request below its minimum
-/// before `/validate` is asked; a quota that asks for them refuses after both. The gate keeps it from ever being
-/// scheduled, should somebody on the way drop `dryRun`.
+/// A pod that most admission plugins admit: it passes Pod Security `restricted`, and Mullion does not place it. It has no
+/// requests and limits, because a `LimitRange` adds those that it requires, and would reject a request below its minimum
+/// before the call of `/validate`; a quota that requires them rejects the pod after both calls. If a proxy drops `dryRun`,
+/// the gate still prevents scheduling.
 fn pod(value: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "generateName": "mullion-probe-",
-            "annotations": { ASKED: value, OS_ANNOTATION: "any" },
+            "annotations": { PROBE_ANNOTATION: value, OS_ANNOTATION: "any" },
         },
         "spec": {
             "automountServiceAccountToken": false,
@@ -125,22 +124,24 @@ fn pod(value: &str) -> Value {
     })
 }
 
-/// What an answer shows of the probe with `value`.
-fn read(value: &str, status: u16, warnings: &[String], body: &[u8]) -> Probe {
+/// Evaluates the response to the probe with `value`.
+fn evaluate(value: &str, status: u16, warnings: &[String], body: &[u8]) -> Probe {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let made = (200..300).contains(&status);
+    let admitted = (200..300).contains(&status);
     let message = body.get("message").and_then(Value::as_str).unwrap_or("");
-    // apiserver, `pkg/admission/plugin/webhook/errors/statuserror.go`: how it refuses under `failurePolicy: Fail`.
-    let refused = !made && message.contains(&format!("calling webhook \"{PODS_WEBHOOK}\""));
-    let marked = |endpoint| warnings.iter().any(|warning| warning.contains(&mark(endpoint, value)));
-    let annotated = body.pointer("/metadata/annotations").and_then(|all| all.get(SEEN)?.as_str()) == Some(value);
+    // The message of a rejection under `failurePolicy: Fail`: apiserver
+    // `pkg/admission/plugin/webhook/errors/statuserror.go`.
+    let rejected = !admitted && message.contains(&format!("calling webhook \"{PODS_WEBHOOK}\""));
+    let marked = |endpoint| warnings.iter().any(|warning| warning.contains(&probe_warning(endpoint, value)));
+    let annotated =
+        body.pointer("/metadata/annotations").and_then(|all| all.get(RECEIVED_ANNOTATION)?.as_str()) == Some(value);
     let mutated = marked(Endpoint::Mutate) || annotated;
-    let unseen = |called: bool| if made || (refused && called) { Reach::Missed } else { Reach::Unknown };
+    let unseen = |called: bool| if admitted || (rejected && called) { Reach::Missed } else { Reach::Unknown };
     let mutate = if mutated { Reach::Reached } else { unseen(true) };
-    // Refused before /mutate had its say, nothing is known of /validate.
+    // If the call of /mutate failed, /validate was not called.
     let validate = if marked(Endpoint::Validate) { Reach::Reached } else { unseen(mutated) };
-    let said = if made { status.to_string() } else { shorten(&format!("{status}: {message}"), MAX_SAID) };
-    Probe { mutate, validate, refused, said }
+    let response = if admitted { status.to_string() } else { shorten(&format!("{status}: {message}"), MAX_MESSAGE) };
+    Probe { mutate, validate, rejected, response }
 }
 
 #[cfg(test)]
@@ -154,26 +155,27 @@ mod tests {
     use super::*;
 
     fn header(endpoint: Endpoint, value: &str) -> String {
-        format!("299 - \"{}\"", mark(endpoint, value))
+        format!("299 - \"{}\"", probe_warning(endpoint, value))
     }
 
     type Case<'a> = (u16, &'a [&'a str], &'a Value, Reach, Reach, bool);
 
     #[test]
-    fn what_answers_show() {
+    fn responses_show_which_endpoints_were_called() {
         let (mutate, validate) = (header(Endpoint::Mutate, "abc"), header(Endpoint::Validate, "abc"));
         let old = header(Endpoint::Mutate, "old");
-        let pod = json!({"kind": "Pod", "metadata": {"annotations": {ASKED: "abc"}}});
-        let patched = json!({"kind": "Pod", "metadata": {"annotations": {ASKED: "abc", SEEN: "abc"}}});
+        let pod = json!({"kind": "Pod", "metadata": {"annotations": {PROBE_ANNOTATION: "abc"}}});
+        let patched =
+            json!({"kind": "Pod", "metadata": {"annotations": {PROBE_ANNOTATION: "abc", RECEIVED_ANNOTATION: "abc"}}});
         let quota = json!({"kind": "Status", "message": "exceeded quota: pods, requested: pods=1"});
         let calling = json!({"kind": "Status", "message": "Internal error occurred: failed calling webhook \
             \"pods.mullion.dev\": failed to call webhook: connection refused"});
         let other = json!({"kind": "Status", "message": "failed calling webhook \"pods.example.com\": no"});
         let cases: [Case<'_>; 11] = [
             (201, &[&mutate, &validate], &patched, Reached, Reached, false),
-            // Somebody took the annotation away again.
+            // Another webhook removed the annotation.
             (201, &["299 - \"deprecated\"", &mutate, &validate], &pod, Reached, Reached, false),
-            // Warnings are cut where others say too much.
+            // The API server drops warnings if all together are too long.
             (201, &[&validate], &patched, Reached, Reached, false),
             (201, &[], &pod, Missed, Missed, false),
             (201, &[&old], &pod, Missed, Missed, false),
@@ -184,28 +186,28 @@ mod tests {
             (500, &[&mutate], &calling, Reached, Missed, true),
             (500, &[&mutate], &other, Reached, Unknown, false),
         ];
-        for (status, warnings, body, mutate, validate, refused) in cases {
+        for (status, warnings, body, mutate, validate, rejected) in cases {
             let warnings: Vec<String> = warnings.iter().map(|&warning| warning.to_owned()).collect();
-            let probe = read("abc", status, &warnings, body.to_string().as_bytes());
-            let found = (probe.mutate, probe.validate, probe.refused);
-            assert_eq!(found, (mutate, validate, refused), "{status} {warnings:?} {body}");
+            let probe = evaluate("abc", status, &warnings, body.to_string().as_bytes());
+            let found = (probe.mutate, probe.validate, probe.rejected);
+            assert_eq!(found, (mutate, validate, rejected), "{status} {warnings:?} {body}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_answer_without_the_value_passes(status: u16, body: Vec<u8>, warnings in prop::collection::vec(".*", 0..4)) {
-            let value = unpredictable().unwrap();
-            let probe = read(&value, status, &warnings, &body);
+        fn no_response_without_the_value_counts_as_reached(status: u16, body: Vec<u8>, warnings in prop::collection::vec(".*", 0..4)) {
+            let value = random_value().unwrap();
+            let probe = evaluate(&value, status, &warnings, &body);
             prop_assert!(probe.mutate != Reached && probe.validate != Reached);
-            prop_assert!(probe.said.chars().count() <= MAX_SAID + 1);
+            prop_assert!(probe.response.chars().count() <= MAX_MESSAGE + 1);
         }
     }
 
     #[test]
-    fn no_value_comes_twice() {
-        let (one, other) = (unpredictable().unwrap(), unpredictable().unwrap());
+    fn values_are_unique() {
+        let (one, other) = (random_value().unwrap(), random_value().unwrap());
         assert!(one.len() == 32 && one != other, "{one} {other}");
-        assert_eq!(pod(&one)["metadata"]["annotations"][ASKED], one);
+        assert_eq!(pod(&one)["metadata"]["annotations"][PROBE_ANNOTATION], one);
     }
 }

@@ -1,4 +1,4 @@
-//! RuntimeClasses: those of ours that nothing names go.
+//! Deletes Mullion's RuntimeClasses that no object uses.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,26 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
+use mullion_engine::model::text::list_with;
 
-use crate::cluster::write_params::{delete_params, post_params};
-use crate::controller::withdraw::calls::{Calls, FEW, Failure, UNLIMITED};
+use crate::cluster::{delete_params, post_params};
+use crate::controller::withdraw::calls::{CallFailure, Calls, FEW, UNLIMITED};
+use crate::controller::withdraw::report::{Remainder, WithdrawReport};
 use crate::controller::withdraw::users::{ClassUsers, KINDS, PODS, find_users};
-use crate::controller::withdraw::{Remainder, WithdrawReport};
 
 const CLASSES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 const OURS: &str = "app.kubernetes.io/managed-by=mullion";
-/// How often it begins again because a class changed meanwhile.
+/// How often the deletion starts again because a class changed meanwhile.
 const ROUNDS: usize = 3;
 
 type Classes = BTreeMap<String, RuntimeClass>;
 
-/// Deletes what nothing names.
-pub(crate) async fn delete(calls: &Calls, dry_run: bool, report: &mut WithdrawReport) {
+/// Deletes the classes without users.
+pub(crate) async fn delete_unused(calls: &Calls, dry_run: bool, report: &mut WithdrawReport) {
     for _ in 0..ROUNDS {
-        match round(calls, dry_run, &mut report.classes).await {
-            Ok(settled) if !settled => {}
-            Ok(_) => break,
+        match delete_round(calls, dry_run, report).await {
+            Ok(false) => {}
+            Ok(true) => break,
             Err(remainder) => {
                 report.left.push(remainder);
                 break;
@@ -33,8 +34,8 @@ pub(crate) async fn delete(calls: &Calls, dry_run: bool, report: &mut WithdrawRe
     }
 }
 
-/// Whether nothing has changed meanwhile.
-async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, ClassUsers>) -> Result<bool, Remainder> {
+/// Runs one round, and returns whether no class changed meanwhile.
+async fn delete_round(calls: &Calls, dry_run: bool, report: &mut WithdrawReport) -> Result<bool, Remainder> {
     let mut ours = Classes::new();
     let each = |class: RuntimeClass| {
         if let (Some(name), None) = (&class.metadata.name, &class.metadata.deletion_timestamp) {
@@ -47,21 +48,21 @@ async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Cla
         return Ok(true);
     }
     let users = find_users(calls, &KINDS, &ours.keys().cloned().collect()).await;
-    let users = users.map_err(|why| Remainder::of(names(&ours), format!("it is unknown who names them: {why}")))?;
+    let users = users.map_err(|why| Remainder::of(names(&ours), format!("their users cannot be read: {why}")))?;
     let api: Api<RuntimeClass> = Api::all(calls.client.clone());
-    let (mut settled, mut gone) = (true, Classes::new());
+    let (mut complete, mut deleted) = (true, Classes::new());
     for (name, class) in ours {
         if let Some(users) = users.get(&name) {
-            outcomes.insert(name, users.clone());
+            report.classes.insert(name, users.clone());
             continue;
         }
         if !dry_run {
             let params = delete_params(&class.metadata);
-            match calls.again(FEW, || api.delete(&name, &params)).await {
-                Ok(_) => drop(gone.insert(name.clone(), class)),
-                Err(Failure::Refused(status)) if status.code == 404 => {}
-                Err(Failure::Refused(status)) if status.code == 409 => {
-                    settled = false;
+            match calls.retry(FEW, || api.delete(&name, &params)).await {
+                Ok(_) => drop(deleted.insert(name.clone(), class)),
+                Err(CallFailure::Rejected(status)) if status.code == 404 => {}
+                Err(CallFailure::Rejected(status)) if status.code == 409 => {
+                    complete = false;
                     continue;
                 }
                 Err(why) => {
@@ -69,45 +70,42 @@ async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Cla
                 }
             }
         }
-        outcomes.insert(name, ClassUsers::default());
+        report.classes.insert(name, ClassUsers::default());
     }
-    if !gone.is_empty() {
-        restore(calls, &api, gone, outcomes).await?;
+    if !deleted.is_empty() {
+        restore(calls, deleted, report).await?;
     }
-    Ok(settled)
+    Ok(complete)
 }
 
-/// A pod that was made while its class was being deleted could never start: the kubelet looks the class up for every
-/// sandbox. It gets its class back.
-async fn restore(
-    calls: &Calls,
-    api: &Api<RuntimeClass>,
-    gone: Classes,
-    outcomes: &mut BTreeMap<String, ClassUsers>,
-) -> Result<(), Remainder> {
-    let users = find_users(calls, &[PODS], &gone.keys().cloned().collect()).await.map_err(|why| {
-        Remainder::of(names(&gone), format!("they are gone, and it is unknown whether one was named just then: {why}"))
+/// Creates the classes of pods that were created during the deletion. Such a pod could never start, because the kubelet
+/// reads the class for every sandbox.
+async fn restore(calls: &Calls, deleted: Classes, report: &mut WithdrawReport) -> Result<(), Remainder> {
+    let users = find_users(calls, &[PODS], &deleted.keys().cloned().collect()).await.map_err(|why| {
+        Remainder::of(names(&deleted), format!("they are deleted, and new users cannot be read: {why}"))
     })?;
+    let api: Api<RuntimeClass> = Api::all(calls.client.clone());
     for (name, users) in users {
-        let Some(RuntimeClass { metadata, handler, overhead, scheduling }) = gone.get(&name).cloned() else { continue };
+        let Some(RuntimeClass { metadata, handler, overhead, scheduling }) = deleted.get(&name).cloned() else {
+            continue;
+        };
         let ObjectMeta { labels, annotations, .. } = metadata;
         let metadata = ObjectMeta { name: Some(name.clone()), labels, annotations, ..ObjectMeta::default() };
         let class = RuntimeClass { metadata, handler, overhead, scheduling };
         let params = post_params();
-        match calls.again(FEW, || api.create(&params, &class)).await {
+        match calls.retry(FEW, || api.create(&params, &class)).await {
             Ok(_) => {}
-            Err(Failure::Refused(status)) if status.code == 409 => {}
+            Err(CallFailure::Rejected(status)) if status.code == 409 => {}
             Err(why) => {
-                let why = format!("a pod named it while it was deleted, and it cannot be made again: {why}");
+                let why = format!("a pod used it during the deletion, and it cannot be created again: {why}");
                 return Err(Remainder::of(format!("RuntimeClass {name}"), why));
             }
         }
-        outcomes.insert(name, users);
+        report.classes.insert(name, users);
     }
     Ok(())
 }
 
 fn names(classes: &Classes) -> String {
-    let names: Vec<&str> = classes.keys().map(String::as_str).collect();
-    format!("RuntimeClasses {}", names.join(", "))
+    format!("RuntimeClasses {}", list_with(classes.keys(), "and"))
 }

@@ -1,4 +1,4 @@
-//! The controllers of a cluster: notified that Mullion is withdrawn, and waited for.
+//! Notifies the controllers of a cluster that Mullion is withdrawn, and waits until they stop.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,43 +9,44 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
 use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
+use mullion_engine::model::text::list_with;
 use tokio::time::Instant;
 
-use crate::cluster::owner_references::Owner;
-use crate::cluster::state::document::{NAME, State};
-use crate::cluster::state::store::Store;
-use crate::cluster::write_params::MANAGER;
-use crate::controller::lease;
+use crate::cluster::state::{MullionState, NAME, StateStore};
+use crate::cluster::{MANAGER, Owner};
+use crate::controller::lease::LEASE_NAME;
 use crate::controller::withdraw::calls::{Calls, FEW};
 use crate::controller::withdraw::plan::is_vacant;
-use crate::controller::withdraw::{ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport};
-use crate::controller::withdrawn::{CONDITION, acknowledged};
+use crate::controller::withdraw::report::{
+    ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport,
+};
+use crate::controller::withdrawn::{CONDITION, reports_withdrawn};
 
-/// How long a controller may take to stop: requests under way get 10 s of it.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked for.
-const LOOK: Duration = Duration::from_millis(500);
-/// How often a ConfigMap is written that cannot be written.
-const TRIES: usize = 3;
+/// How long a controller may take to stop; requests under way may take 10 s of it.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often its status is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Attempts to write a ConfigMap.
+const ATTEMPTS: usize = 3;
 
-/// Sets `withdrawn` in every `mullion-state`, and waits for the controllers; what each `mullion-state` holds.
+/// Sets `withdrawn` in every `mullion-state`, and waits for the controllers. Returns the content of each `mullion-state`.
 pub(crate) async fn stop(
     calls: &Calls,
     options: &WithdrawOptions,
     report: &mut WithdrawReport,
     progress: &mut dyn FnMut(WithdrawProgress),
-) -> Vec<State> {
-    let Namespaces { names, found } = namespaces(calls, options, progress).await;
-    let (mut kept, mut stores) = (Vec::new(), Vec::new());
+) -> Vec<MullionState> {
+    let Namespaces { names, detected } = find_namespaces(calls, options, progress).await;
+    let (mut contents, mut stores) = (Vec::new(), Vec::new());
     for namespace in names {
         match notify(calls, options.dry_run, &namespace).await {
             Ok(Some((store, state))) => {
-                kept.push(state);
+                contents.push(state);
                 stores.push((namespace, store));
             }
             Ok(None) => drop(report.controllers.insert(namespace, ControllerStatus::NeverWorked)),
             Err(why) => {
-                if found {
+                if detected {
                     report.left.push(still_runs(&namespace, format!("it could not be notified: {why:#}")));
                 }
                 report.controllers.insert(namespace, ControllerStatus::NotNotified);
@@ -53,10 +54,10 @@ pub(crate) async fn stop(
         }
     }
     if !options.dry_run && !stores.is_empty() {
-        let names: Vec<&str> = stores.iter().map(|(namespace, _)| namespace.as_str()).collect();
-        progress(WithdrawProgress::Note(format!("withdrawn in ConfigMap {NAME} of namespace {}", names.join(", "))));
+        let names = list_with(stores.iter().map(|(namespace, _)| namespace), "and");
+        progress(WithdrawProgress::Note(format!("set withdrawn in ConfigMap {NAME} of namespace {names}")));
     }
-    let statuses = stores.into_iter().map(|(namespace, store)| async move {
+    let waits = stores.into_iter().map(|(namespace, store)| async move {
         let status = if options.dry_run {
             ControllerStatus::DryRun
         } else {
@@ -64,15 +65,14 @@ pub(crate) async fn stop(
         };
         (namespace, status)
     });
-    for (namespace, status) in join_all(statuses).await {
+    for (namespace, status) in join_all(waits).await {
         if status == ControllerStatus::Silent {
-            let lease = lease::NAME;
-            let why = format!("it holds lease {namespace}/{lease} and did not report that it has stopped");
+            let why = format!("it holds lease {namespace}/{LEASE_NAME} and did not report that it has stopped");
             report.left.push(still_runs(&namespace, why));
         }
         report.controllers.insert(namespace, status);
     }
-    kept
+    contents
 }
 
 fn still_runs(namespace: &str, why: String) -> Remainder {
@@ -83,15 +83,15 @@ fn still_runs(namespace: &str, why: String) -> Remainder {
     }
 }
 
-/// Takes `withdrawn` out of every `mullion-state`.
+/// Removes `withdrawn` from every `mullion-state`.
 pub(crate) async fn resume(
     calls: &Calls,
     options: &WithdrawOptions,
     report: &mut WithdrawReport,
     progress: &mut dyn FnMut(WithdrawProgress),
 ) {
-    for namespace in namespaces(calls, options, progress).await.names {
-        let store = Store::new(calls.client.clone(), &namespace);
+    for namespace in find_namespaces(calls, options, progress).await.names {
+        let store = StateStore::new(calls.client.clone(), &namespace);
         let written = match store.read().await {
             Ok(state) if state.withdrawn.is_none() => Ok(ControllerStatus::AtWork),
             Ok(_) if options.dry_run => Ok(ControllerStatus::DryRun),
@@ -102,7 +102,7 @@ pub(crate) async fn resume(
             report.left.push(Remainder {
                 what: format!("ConfigMap {namespace}/{NAME}"),
                 why: format!("Mullion is still withdrawn: {why:#}"),
-                help: "see to that, and run mullion withdraw --undo again".to_owned(),
+                help: "fix that, and run mullion withdraw --undo again".to_owned(),
             });
             ControllerStatus::NotNotified
         });
@@ -112,49 +112,50 @@ pub(crate) async fn resume(
 
 struct Namespaces {
     names: BTreeSet<String>,
-    /// Whether something of Mullion is there; else it is a guess.
-    found: bool,
+    /// Whether a lease or state of Mullion was detected; else the name is a default.
+    detected: bool,
 }
 
-/// Where a lease or a memory of Mullion is; the client's own namespace, where none is found or nobody may look.
-async fn namespaces(
+/// The namespaces with a lease or a state of Mullion; the client's own namespace if there is none, or if a list fails.
+async fn find_namespaces(
     calls: &Calls,
     options: &WithdrawOptions,
     progress: &mut dyn FnMut(WithdrawProgress),
 ) -> Namespaces {
     if let Some(only) = &options.namespace {
-        return Namespaces { names: [only.clone()].into(), found: true };
+        return Namespaces { names: [only.clone()].into(), detected: true };
     }
     let own = calls.client.default_namespace().to_owned();
     let mut names = BTreeSet::new();
     let mut unread = false;
-    for (path, name) in [("/apis/coordination.k8s.io/v1/leases", lease::NAME), ("/api/v1/configmaps", NAME)] {
+    for (path, name) in [("/apis/coordination.k8s.io/v1/leases", LEASE_NAME), ("/api/v1/configmaps", NAME)] {
         let selected = ListParams::default().fields(&format!("metadata.name={name}"));
         let each = |object: PartialObjectMeta<Lease>| names.extend(object.metadata.namespace);
         if let Err(why) = calls.list(FEW, path, &selected, each).await {
             unread = true;
             progress(WithdrawProgress::Note(format!(
-                "controllers are looked for in namespace {own} alone: {why}; name another with --lease-namespace"
+                "cannot find the controllers of all namespaces, only that of namespace {own}: {why}; choose another with \
+                 --lease-namespace"
             )));
         }
     }
-    let found = !names.is_empty();
-    if unread || !found {
+    let detected = !names.is_empty();
+    if unread || !detected {
         names.insert(own);
     }
-    Namespaces { names, found }
+    Namespaces { names, detected }
 }
 
-/// Sets `withdrawn` for the controllers of a namespace; what is kept there. `None` where none ever worked.
-async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(Store, State)>> {
+/// Sets `withdrawn` for the controllers of a namespace, and returns their state. `None` if no controller ever worked.
+async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(StateStore, MullionState)>> {
     let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
-    let (owner, worked) = match calls.again(FEW, || leases.get_opt(lease::NAME)).await {
+    let (owner, worked) = match calls.retry(FEW, || leases.get_opt(LEASE_NAME)).await {
         Ok(Some(lease)) => (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true),
         Ok(None) => (Owner::none(), false),
-        // There may be one.
+        // A lease may exist.
         Err(_) => (Owner::none(), true),
     };
-    let store = Store::new(calls.client.clone(), namespace).owned_by(owner);
+    let store = StateStore::new(calls.client.clone(), namespace).owned_by(owner);
     if dry_run || !worked {
         let state = store.read().await?;
         if dry_run || !state.found {
@@ -165,37 +166,37 @@ async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result
     Ok(Some((store, state)))
 }
 
-async fn set_withdrawn(calls: &Calls, store: &Store) -> anyhow::Result<State> {
-    let mut tries = 0;
+async fn set_withdrawn(calls: &Calls, store: &StateStore) -> anyhow::Result<MullionState> {
+    let mut attempts = 0;
     loop {
-        // To the nanosecond: it distinguishes one withdrawal from the next.
+        // In nanoseconds, to distinguish one withdrawal from the next.
         let now = Timestamp::now().to_string();
         let written = store
             .update(|state| {
                 if state.withdrawn.is_none() {
                     state.withdrawn = Some(now.clone());
-                    // A report about an earlier withdrawal is none about this one.
+                    // The condition may report an earlier withdrawal.
                     state.remove_condition(CONDITION);
                 }
             })
             .await;
-        tries += 1;
-        if written.is_ok() || tries >= TRIES || !calls.pause(LOOK).await {
+        attempts += 1;
+        if written.is_ok() || attempts >= ATTEMPTS || !calls.pause(POLL_INTERVAL).await {
             return written;
         }
     }
 }
 
-async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &Store) -> ControllerStatus {
+async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) -> ControllerStatus {
     let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
     let start = Instant::now();
-    // Not by the times in the lease: the holder's clock may be another than ours.
+    // Without the times in the lease, because the holder's clock may differ from ours.
     let mut unchanged = (LeaseSpec::default(), start);
     loop {
-        if store.read().await.is_ok_and(|state| acknowledged(&state)) {
+        if store.read().await.is_ok_and(|state| reports_withdrawn(&state)) {
             return ControllerStatus::Stopped;
         }
-        match calls.again(FEW, || leases.get_opt(lease::NAME)).await {
+        match calls.retry(FEW, || leases.get_opt(LEASE_NAME)).await {
             Ok(None) => return ControllerStatus::NoLeader,
             Ok(Some(lease)) => {
                 let spec = lease.spec.unwrap_or_default();
@@ -209,7 +210,7 @@ async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &Store) -> Co
             }
             Err(_) => {}
         }
-        if start.elapsed() > PATIENCE || !calls.pause(LOOK).await {
+        if start.elapsed() > STOP_TIMEOUT || !calls.pause(POLL_INTERVAL).await {
             return ControllerStatus::Silent;
         }
     }

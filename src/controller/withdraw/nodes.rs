@@ -1,4 +1,4 @@
-//! Every node, again and again until there is nothing to take off any.
+//! Removes everything of Mullion from all nodes, in rounds until nothing is left.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,40 +9,38 @@ use kube::Api;
 use kube::api::{ListParams, Patch};
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::text::counted;
-use mullion_engine::node::node_patch::{NodePatch, Trust};
+use mullion_engine::node::{NodePatch, TrustedTaints};
 use serde::de::IgnoredAny;
 
-use crate::cluster::backoff::Backoff;
-use crate::cluster::live::SlimNode;
-use crate::cluster::write_params::patch_params;
-use crate::controller::nodes::known::{Known, known};
-use crate::controller::withdraw::calls::{Calls, FEW, Failure, UNLIMITED};
-use crate::controller::withdraw::plan::{Plan, plan};
-use crate::controller::withdraw::{ControllerStatus, Remainder, WithdrawProgress, WithdrawReport};
+use crate::cluster::{Backoff, SlimNode, patch_params};
+use crate::controller::nodes::{ObservedNode, observe};
+use crate::controller::withdraw::calls::{CallFailure, Calls, FEW, UNLIMITED};
+use crate::controller::withdraw::plan::{NodeWithdrawal, plan};
+use crate::controller::withdraw::report::{ControllerStatus, Remainder, WithdrawProgress, WithdrawReport};
 
 const NODES: &str = "/api/v1/nodes";
-/// Nodes patched at the same time, as the controller does it.
+/// Nodes patched at the same time, as in the controller.
 const CONCURRENCY: usize = 16;
-/// How often one node is patched before it counts as lost: somebody puts everything back, or refuses.
+/// How often one node is patched before it is given up, because another writer undoes the patches.
 const ROUNDS: u32 = 6;
-/// Between rounds.
+/// Delays between rounds.
 const BETWEEN: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
-/// How long to wait before looking once more, where a controller may still have had a patch on its way.
-const SETTLE: Duration = Duration::from_secs(2);
-/// How often a patch is made again because somebody else wrote first.
+/// The delay before the last list, because a controller may have sent a patch before it stopped.
+const LAST_LIST_DELAY: Duration = Duration::from_secs(2);
+/// How often a patch is computed again because another writer was faster.
 const CONFLICTS: u32 = 20;
 
-/// Fails where nodes cannot be read.
+/// Fails if nodes cannot be read.
 pub(crate) async fn check_access(calls: &Calls) -> anyhow::Result<()> {
     calls.check_server().await?;
     let one = ListParams::default().fields("metadata.name=mullion");
     let read = calls.list::<IgnoredAny>(FEW, NODES, &one, drop).await;
-    read.map_err(|why| anyhow::anyhow!("{why}")).context("nodes cannot be read, and nothing was changed")
+    read.context("nodes cannot be read, and nothing was changed")
 }
 
-/// One node that has something of Mullion's.
+/// A node with changes of Mullion.
 struct Job {
-    known: Known,
+    known: ObservedNode,
     patch: NodePatch,
     removed: Vec<String>,
 }
@@ -52,23 +50,23 @@ struct Job {
 struct Nodes {
     all: usize,
     jobs: BTreeMap<String, Job>,
-    doubts: Vec<Remainder>,
-    /// With a record, and no Windows nodes.
-    strange: usize,
+    kept_taints: Vec<Remainder>,
+    /// Nodes with a record that are not Windows nodes.
+    not_windows: usize,
 }
 
-async fn list(calls: &Calls, trust: &Trust) -> Result<Nodes, Failure> {
+async fn list(calls: &Calls, trust: &TrustedTaints) -> Result<Nodes, CallFailure> {
     let mut nodes = Nodes::default();
     let each = |node: SlimNode| {
         nodes.all += 1;
-        let (name, known) = known(node);
-        let Plan { patch, removed, doubt } = plan(&known.facts, trust);
-        if patch.is_none() && doubt.is_none() && known.facts.annotations.contains_key(OWNED_ANNOTATION) {
-            nodes.strange += 1;
+        let (name, known) = observe(node);
+        let NodeWithdrawal { patch, removed, kept_taint } = plan(&known.facts, trust);
+        if patch.is_none() && kept_taint.is_none() && known.facts.annotations.contains_key(OWNED_ANNOTATION) {
+            nodes.not_windows += 1;
         }
-        if let Some(doubt) = doubt {
-            let (why, help) = doubt.explain(&name);
-            nodes.doubts.push(Remainder { what: format!("node {name}"), why, help });
+        if let Some(kept_taint) = kept_taint {
+            let (why, help) = kept_taint.explain(&name);
+            nodes.kept_taints.push(Remainder { what: format!("node {name}"), why, help });
         }
         if let Some(patch) = patch {
             nodes.jobs.insert(name, Job { known, patch, removed });
@@ -77,32 +75,32 @@ async fn list(calls: &Calls, trust: &Trust) -> Result<Nodes, Failure> {
     calls.list(UNLIMITED, NODES, &ListParams::default(), each).await.map(|()| nodes)
 }
 
-/// Takes everything off every node.
-pub(crate) async fn clean(
+/// Removes everything from every node.
+pub(crate) async fn clean_nodes(
     calls: &Calls,
-    trust: &Trust,
+    trust: &TrustedTaints,
     dry_run: bool,
     report: &mut WithdrawReport,
     progress: &mut dyn FnMut(WithdrawProgress),
 ) {
-    // Where no controller is at work, one list that finds nothing is enough.
+    // If all controllers have stopped, one list that contains nothing to remove is enough.
     let stopped = report.controllers.values().all(|status| *status == ControllerStatus::Stopped);
-    let needed = if stopped { 1 } else { 2 };
-    let (mut quiet, mut passes) = (0, 0_u32);
-    let mut doubts = Vec::new();
-    // How often each node was patched, and why the last patch of it came to nothing.
+    let needed_idle = if stopped { 1 } else { 2 };
+    let (mut idle, mut passes) = (0, 0_u32);
+    let mut kept_taints = Vec::new();
+    // How often each node was patched, and why its last patch failed.
     let (mut rounds, mut failures) = (BTreeMap::<String, u32>::new(), BTreeMap::new());
     let cut_off = loop {
         let nodes = match list(calls, trust).await {
             Ok(nodes) => nodes,
             Err(why) => break Some(format!("they could not be read again: {why}")),
         };
-        if report.nodes == 0 && nodes.strange > 0 {
-            let strange = counted(nodes.strange, "node");
-            let note = format!("{strange} with the annotation {OWNED_ANNOTATION} and no Windows: left alone");
+        if report.nodes == 0 && nodes.not_windows > 0 {
+            let not_windows = counted(nodes.not_windows, "node");
+            let note = format!("{not_windows} with annotation {OWNED_ANNOTATION} and without Windows: not changed");
             progress(WithdrawProgress::Note(note));
         }
-        (report.nodes, doubts) = (nodes.all, nodes.doubts);
+        (report.nodes, kept_taints) = (nodes.all, nodes.kept_taints);
         if dry_run {
             report.cleaned = nodes.jobs.into_iter().map(|(name, job)| (name, job.removed)).collect();
             break None;
@@ -111,17 +109,18 @@ pub(crate) async fn clean(
         let is_due = |(name, _): &(String, Job)| rounds.get(name).is_none_or(|rounds| *rounds < ROUNDS);
         let (due, given_up): (Vec<_>, Vec<_>) = nodes.jobs.into_iter().partition(is_due);
         for (name, _) in given_up {
-            let came_back = || format!("it was patched {ROUNDS} times, and all came back: a controller still works");
-            failures.entry(name).or_insert_with(came_back);
+            let undone =
+                || format!("it was patched {ROUNDS} times, and each patch was undone: a controller still works");
+            failures.entry(name).or_insert_with(undone);
         }
         if due.is_empty() {
-            quiet += 1;
-            if quiet >= needed {
+            idle += 1;
+            if idle >= needed_idle {
                 break None;
             }
-            calls.pause(SETTLE).await;
+            calls.pause(LAST_LIST_DELAY).await;
         } else {
-            quiet = 0;
+            idle = 0;
             if let Some(earlier) = passes.checked_sub(1) {
                 calls.pause(BETWEEN.delay(earlier)).await;
             }
@@ -129,7 +128,7 @@ pub(crate) async fn clean(
             let all = due.len();
             let patches = due.into_iter().map(|(name, job)| async move {
                 let removed = job.removed.clone();
-                (name, removed, free(calls, trust, job).await)
+                (name, removed, clean_node(calls, trust, job).await)
             });
             let mut patches = stream::iter(patches).buffer_unordered(CONCURRENCY).enumerate();
             progress(WithdrawProgress::Nodes { done: 0, all });
@@ -137,8 +136,8 @@ pub(crate) async fn clean(
                 let rounds = rounds.entry(name.clone()).or_default();
                 *rounds += 1;
                 if let Err(why) = outcome {
-                    if matches!(why, Failure::Refused(_)) {
-                        // It would be refused again.
+                    if matches!(why, CallFailure::Rejected(_)) {
+                        // It would be rejected again.
                         *rounds = ROUNDS;
                     }
                     failures.insert(name, why.to_string());
@@ -150,32 +149,32 @@ pub(crate) async fn clean(
             }
         }
         if calls.stopped() {
-            break Some("they were not looked at once more".to_owned());
+            break Some("they were not read again".to_owned());
         }
     };
-    report.left.extend(doubts);
+    report.left.extend(kept_taints);
     report.left.extend(failures.into_iter().map(|(name, why)| Remainder::of(format!("node {name}"), why)));
     report.left.extend(cut_off.map(|why| Remainder::of("nodes", why)));
 }
 
-/// Patches one node, with a new patch of the newest object where somebody else was faster.
-async fn free(calls: &Calls, trust: &Trust, job: Job) -> Result<(), Failure> {
+/// Patches one node, with another patch of the newest object if another writer was faster.
+async fn clean_node(calls: &Calls, trust: &TrustedTaints, job: Job) -> Result<(), CallFailure> {
     let Job { known: mut before, mut patch, .. } = job;
     let api: Api<SlimNode> = Api::all(calls.client.clone());
     let params = patch_params();
     for _ in 0..CONFLICTS {
         let name = &before.facts.name;
         let body = Patch::Merge(patch.to_merge_patch(&before.version));
-        match calls.again(FEW, || api.patch(name, &params, &body)).await {
-            Err(Failure::Refused(status)) if status.code == 409 => {}
-            // A node that is gone has nothing of Mullion's.
-            Err(Failure::Refused(status)) if status.code == 404 => return Ok(()),
+        match calls.retry(FEW, || api.patch(name, &params, &body)).await {
+            Err(CallFailure::Rejected(status)) if status.code == 409 => {}
+            // A deleted node needs no patch.
+            Err(CallFailure::Rejected(status)) if status.code == 404 => return Ok(()),
             other => return other.map(drop),
         }
-        let Some(newest) = calls.again(FEW, || api.get_opt(name)).await? else { return Ok(()) };
-        before = known(newest).1;
+        let Some(newest) = calls.retry(FEW, || api.get_opt(name)).await? else { return Ok(()) };
+        before = observe(newest).1;
         let Some(newest) = plan(&before.facts, trust).patch else { return Ok(()) };
         patch = newest;
     }
-    Err(Failure::Broken(format!("others wrote it first, {CONFLICTS} times")))
+    Err(CallFailure::Broken(format!("others wrote it first, {CONFLICTS} times")))
 }

@@ -1,25 +1,25 @@
-//! Who names a RuntimeClass: pods, and everything that makes pods.
+//! The users of a RuntimeClass: pods, and all objects with pod templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
-use mullion_snapshot::objects::or_default;
+use mullion_snapshot::or_default;
 use serde::Deserialize;
 
-use crate::cluster::live::slim_metadata;
+use crate::cluster::slim_metadata;
+use crate::controller::pods::PodStatus;
 use crate::controller::withdraw::calls::{Calls, UNLIMITED};
 
-/// How many of a class's users are called by name.
+/// How many users of a class are listed by name.
 const SHOWN: usize = 5;
 
 /// A kind, and the path of its list.
 type Kind = (&'static str, &'static str);
 
-/// Pods.
 pub(crate) const PODS: Kind = ("Pod", "/api/v1/pods");
 
-/// Everything that has a pod template, and after it the pods that are made from them.
+/// All kinds with a pod template, and after them pods, which are created from the templates.
 pub(crate) const KINDS: [Kind; 9] = [
     ("Deployment", "/apis/apps/v1/deployments"),
     ("StatefulSet", "/apis/apps/v1/statefulsets"),
@@ -32,16 +32,16 @@ pub(crate) const KINDS: [Kind; 9] = [
     PODS,
 ];
 
-/// Who names a RuntimeClass.
+/// The users of a RuntimeClass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClassUsers {
+pub(crate) struct ClassUsers {
     /// The first few: `Deployment shop/web`.
     pub named_by: Vec<String>,
     /// How many there are.
     pub names: usize,
 }
 
-/// Who of these kinds names one of the classes, by class; an error with the kind that cannot be read.
+/// Finds the objects of these kinds that use one of the classes, by class. An error names the kind that cannot be read.
 pub(crate) async fn find_users(
     calls: &Calls,
     kinds: &[Kind],
@@ -50,7 +50,7 @@ pub(crate) async fn find_users(
     let mut users = BTreeMap::new();
     for &(kind, path) in kinds {
         let all = ListParams::default();
-        // Those that have ended need no class any more.
+        // Ended pods no longer need a class.
         let selected = if kind == PODS.0 { all.fields("status.phase!=Succeeded,status.phase!=Failed") } else { all };
         let each = |object: Object| add(&mut users, kind, &object, classes);
         calls.list(UNLIMITED, path, &selected, each).await.map_err(|why| format!("{kind}: {why}"))?;
@@ -68,19 +68,19 @@ fn add(users: &mut BTreeMap<String, ClassUsers>, kind: &str, object: &Object, cl
     }
 }
 
-/// A pod or an object with a pod template, without anything but what decides here.
+/// The fields of a pod or of an object with a pod template that show its class.
 #[derive(Deserialize)]
 struct Object {
     #[serde(deserialize_with = "slim_metadata")]
     metadata: ObjectMeta,
     spec: Option<Part>,
-    /// Of a PodTemplate.
+    /// In a PodTemplate.
     template: Option<Part>,
     #[serde(default, deserialize_with = "or_default")]
-    status: Status,
+    status: PodStatus,
 }
 
-/// A pod spec, or what stands between an object and the pod spec in it.
+/// A pod spec, or a part of an object that contains it.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct Part {
@@ -91,20 +91,6 @@ struct Part {
     job_template: Option<Box<Part>>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Status {
-    #[serde(deserialize_with = "or_default")]
-    conditions: Vec<Condition>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Condition {
-    r#type: String,
-    status: String,
-}
-
 impl Part {
     fn runtime_class(&self) -> Option<&str> {
         let mut within = [&self.spec, &self.template, &self.job_template].into_iter().flatten();
@@ -113,22 +99,19 @@ impl Part {
 }
 
 impl Object {
-    /// The class that pods of this object have, or will have.
+    /// The class of present and future pods of this object.
     fn runtime_class(&self) -> Option<&str> {
         let mut parts = [&self.spec, &self.template].into_iter().flatten();
         parts.find_map(Part::runtime_class).filter(|_| !self.is_over())
     }
 
-    /// Whether it makes no pods any more: a Job that has ended, a revision that a Deployment keeps to roll back to
-    /// (its owner makes the pods, and is asked itself).
+    /// Whether it creates no more pods: an ended Job, or a revision that a Deployment keeps for a rollback (the Deployment
+    /// creates the pods, and is itself a user).
     fn is_over(&self) -> bool {
-        let ended = |condition: &Condition| {
-            matches!(condition.r#type.as_str(), "Complete" | "Failed") && condition.status == "True"
-        };
         let mut owners = self.metadata.owner_references.iter().flatten();
         let replicas = self.spec.as_ref().and_then(|spec| spec.replicas);
         let kept = replicas == Some(0) && owners.any(|owner| owner.controller == Some(true));
-        kept || self.status.conditions.iter().any(ended)
+        kept || self.status.has_true("Complete") || self.status.has_true("Failed")
     }
 }
 
@@ -142,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_its_class() {
+    fn the_class_of_every_kind_is_read() {
         let template = json!({"spec": {"runtimeClassName": "c"}});
         let owned = json!({"name": "w", "namespace": "a", "ownerReferences": [{"controller": true, "name": "d"}]});
         let free = json!({"name": "w", "namespace": "a"});
@@ -173,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_few_are_called_by_name() {
+    fn the_first_few_users_are_listed_by_name() {
         let mut users = BTreeMap::new();
         for n in 0..7 {
             let pod =

@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
-use mullion_policy::store::Store;
+use mullion_policy::{PolicyFile, PolicyFiles, PolicyStore};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -10,7 +9,7 @@ use super::*;
 
 /// Files in a directory that is read at each `read`.
 struct Directory {
-    store: Store,
+    store: PolicyStore,
     reporter: PolicyReporter,
 }
 
@@ -18,7 +17,7 @@ impl Directory {
     fn new() -> Self {
         let reporter = PolicyReporter::default();
         reporter.set_directories(vec!["/etc/mullion".to_owned()], Vec::new());
-        Self { store: Store::default(), reporter }
+        Self { store: PolicyStore::default(), reporter }
     }
 
     fn read(&mut self, files: &[(&str, &str)], now: i64) {
@@ -103,7 +102,7 @@ fn each_file_is_told_of_while_it_is_there() {
     assert!(!follower.has_changed().unwrap());
     directory.has("mullion_policy_last_read_timestamp 210");
 
-    // As it was: the same set, since the same time, and no change to tell of.
+    // As before: the same set, since the same time, and no change to report.
     directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 300);
     let report = directory.reporter.report();
     assert_eq!((report.since, report.last_good, report.changes.as_str()), (100, Some(100), ""));
@@ -140,7 +139,7 @@ fn a_panic_is_a_problem_until_the_next_reading() {
     directory.has("mullion_policy_load_errors 1");
     directory.has("mullion_policy_reload_total{outcome=\"failed\"} 1");
     assert!(directory.reporter.json()["problems"][0].as_str().unwrap().contains("defect of Mullion"));
-    assert_eq!(directory.reporter.report().files[0].standing, Standing::InForce);
+    assert_eq!(directory.reporter.report().files[0].standing, PolicyFileState::InForce);
     directory.read(&[("a.yaml", &good)], 4);
     assert_eq!(directory.reporter.json()["problems"], json!([]));
 }

@@ -12,8 +12,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::server::tls::directory;
-use crate::server::tls::key_pair::{TlsContent, TlsError};
-use crate::telemetry::metrics::Metrics;
+use crate::server::tls::key_pair::TlsContent;
+use crate::telemetry::WebhookMetrics;
 use crate::value_hash::hash_of;
 
 /// The pair in force.
@@ -37,7 +37,7 @@ fn valid(pair: &CertifiedKey) -> Option<Range<i64>> {
 
 impl Certificate {
     /// Reads the pair in `dir`; also returns the hash of the content, for [`Certificate::reload`].
-    pub fn load(dir: &Path) -> Result<(Arc<Self>, u64), TlsError> {
+    pub fn load(dir: &Path) -> anyhow::Result<(Arc<Self>, u64)> {
         let content = directory::read(dir)?;
         let current = ArcSwapOption::from_pointee(content.pair()?);
         Ok((Arc::new(Self { current }), content.hash()))
@@ -45,12 +45,12 @@ impl Certificate {
 
     /// Reads the files again and uses them if they changed and are valid. Returns the hash of the content, valid or not: an
     /// invalid pair is reported once, not every few seconds.
-    pub fn reload(&self, dir: &Path, seen: u64, metrics: &Metrics) -> u64 {
+    pub fn reload(&self, dir: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
         self.take(directory::read(dir), seen, metrics)
     }
 
     /// Uses `content`, if it is valid and differs from the `seen` one. Returns its hash, valid or not.
-    pub fn take(&self, content: Result<TlsContent, TlsError>, seen: u64, metrics: &Metrics) -> u64 {
+    pub fn take(&self, content: anyhow::Result<TlsContent>, seen: u64, metrics: &WebhookMetrics) -> u64 {
         let content = match content {
             Ok(content) => content,
             Err(error) => {

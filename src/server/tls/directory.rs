@@ -5,18 +5,25 @@
 
 use std::path::Path;
 
-use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent, TlsError};
+use anyhow::anyhow;
+
+use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
 
 /// Where kubelet keeps the files of a mounted Secret: a link that moves from one complete set to the next.
 const DATA_LINK: &str = "..data";
 
 /// Reads the files in `dir`.
-pub(crate) fn read(dir: &Path) -> Result<TlsContent, TlsError> {
+pub(crate) fn read(dir: &Path) -> anyhow::Result<TlsContent> {
     // The link is resolved once, so that both files are from one set even if the link moves meanwhile.
     let set = std::fs::canonicalize(dir.join(DATA_LINK)).unwrap_or_else(|_| dir.to_owned());
     let read = |name: &str| {
-        read_file(&set.join(name))
-            .map_err(|problem| TlsError::Unreadable { path: dir.join(name).display().to_string(), problem })
+        read_file(&set.join(name)).map_err(|problem| {
+            let path = dir.join(name);
+            anyhow!(
+                "{}: {problem}; expected a directory with {CERTIFICATE} and {KEY}, as in a kubernetes.io/tls Secret",
+                path.display()
+            )
+        })
     };
     Ok(TlsContent { origin: dir.display().to_string(), certificate: read(CERTIFICATE)?, key: read(KEY)? })
 }

@@ -8,7 +8,10 @@
 //! An invalid pair changes only a metric. The rustls configuration stays the same object, so TLS sessions survive a
 //! rotation, too. Until there is a pair, handshakes fail.
 
-pub mod certificate;
-pub(crate) mod directory;
+mod certificate;
+mod directory;
 pub(crate) mod key_pair;
 pub(crate) mod secret;
+
+pub use certificate::{Certificate, install_crypto};
+pub(crate) use secret::SecretName;

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
@@ -18,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::watch;
 use crate::server::tls::certificate::Certificate;
-use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent, TlsError};
-use crate::webhook::state::WebhookState;
+use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
+use crate::telemetry::WebhookMetrics;
 
 /// How long the Secret may be missing before that is a failure. A running controller creates it within 3 s; its image may
 /// have to be pulled before.
@@ -56,13 +55,13 @@ impl fmt::Display for SecretName {
     }
 }
 
-/// Updates `certificate` from the Secret until `stop` is cancelled (`list`, `watch` on it), and sets `state.certificate`
-/// once there is one. Failures are logged and tried again.
+/// Updates `certificate` from the Secret until `stop` is cancelled (`list`, `watch` on it). Failures are logged and tried
+/// again.
 pub(crate) async fn follow(
     client: Client,
     secret: SecretName,
     certificate: Arc<Certificate>,
-    state: Arc<WebhookState>,
+    metrics: WebhookMetrics,
     stop: CancellationToken,
 ) {
     let streaming = watch::streams_lists(&client).await;
@@ -70,7 +69,7 @@ pub(crate) async fn follow(
     let changes = watch::changes::<Secret>(Api::namespaced(client, &secret.namespace), config, streaming);
     tokio::select! {
         () = stop.cancelled() => {}
-        () = keep(changes, &secret, &certificate, &state) => {}
+        () = keep(changes, &secret, &certificate, &metrics) => {}
     }
 }
 
@@ -88,7 +87,7 @@ async fn keep(
     changes: impl Stream<Item = Event<Secret>>,
     secret: &SecretName,
     certificate: &Certificate,
-    state: &WebhookState,
+    metrics: &WebhookMetrics,
 ) {
     let mut changes = std::pin::pin!(changes);
     let (mut seen, mut listed, mut presence) = (0, None, Presence::Unreported);
@@ -111,7 +110,10 @@ async fn keep(
             Ok(Some(Event::Delete(_))) => None,
             Ok(None) => return,
             Err(_) => {
-                state.metrics.tls_failed(&TlsError::Missing { origin: format!("Secret {secret}") });
+                metrics.tls_failed(&format_args!(
+                    "Secret {secret} does not exist; mullion controller --webhook-service NAME creates one, mullion-tls, in its own \
+                     namespace"
+                ));
                 presence = Presence::Overdue;
                 continue;
             }
@@ -119,10 +121,7 @@ async fn keep(
         match (newest, &presence) {
             (Some(found), _) => {
                 presence = Presence::Unreported;
-                seen = certificate.take(Ok(content(secret, found)), seen, &state.metrics);
-                if certificate.is_loaded() {
-                    state.certificate.store(true, Ordering::Release);
-                }
+                seen = certificate.take(Ok(content(secret, found)), seen, metrics);
             }
             (None, Presence::Unreported) => {
                 presence = Presence::MissingUntil(Instant::now() + PATIENCE);
@@ -148,8 +147,6 @@ mod tests {
 
     use futures::channel::mpsc::{UnboundedSender, unbounded};
     use k8s_openapi::ByteString;
-    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-    use mullion_policy::policy_set::PolicySet;
 
     use super::*;
 
@@ -157,11 +154,11 @@ mod tests {
 
     /// The number of failures and of new certificates after `changes`, each at its second.
     async fn counts_after(changes: Vec<(u64, Event<Secret>)>, until: u64) -> (u64, u64) {
-        let state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::built_in());
+        let metrics = WebhookMetrics::default();
         let (certificate, name) = (Certificate::default(), NAME.parse().unwrap());
         let (sender, receiver): (UnboundedSender<_>, _) = unbounded();
         let start = Instant::now();
-        let mut work = std::pin::pin!(keep(receiver, &name, &certificate, &state));
+        let mut work = std::pin::pin!(keep(receiver, &name, &certificate, &metrics));
         let mut pass = async |second| {
             let end = timeout_at(start + Duration::from_secs(second), &mut work).await;
             assert!(end.is_err(), "it ended");
@@ -171,7 +168,7 @@ mod tests {
             sender.unbounded_send(event).unwrap();
         }
         pass(until).await;
-        let text = state.metrics.encode().unwrap();
+        let text = metrics.encode().unwrap();
         let count = |outcome| {
             let line = format!("mullion_tls_reload_total{{outcome=\"{outcome}\"}} ");
             text.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |number| number.parse().unwrap())

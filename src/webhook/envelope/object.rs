@@ -1,26 +1,26 @@
-//! Objects as reviews look at them: without what nobody asks about, which is most of the bytes of a pod.
+//! Objects without the members that no review reads, which are most of the bytes of a pod.
 //!
-//! Every value of a tree is memory to get and to give back, and costs several times the time of passing over its text.
+//! Every value of a tree is allocated and freed, which takes several times as long as to skip its text.
 
 use std::fmt;
 
-use mullion_engine::model::pod_view::unread::is_unread;
-use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::Operation;
+use mullion_engine::model::pod_view::is_unread;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// How much of an object is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Null takes its place.
+    /// Null replaces it.
     Nothing,
-    /// What reviews of that operation read.
+    /// The members that reviews of that operation read.
     Reviewed(Operation),
     /// Everything.
     Whole,
 }
 
-/// A value of an object, and the member that it stands in: that of its list, where it is an item.
+/// A value of an object, and the member that contains it; for an item of a list, the member that contains the list.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'k> {
     inside: &'k str,
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_passed_over() {
+    fn unread_members_are_skipped() {
         let container = json!({"name": "c", "image": "app", "env": [{"name": "A", "value": "b"}], "envFrom": []});
         let labels = json!({"env": "prod", "status": "x", "f:spec": "y"});
         let claims = json!({"f:metadata": {"f:annotations": {"f:a": {}}}, "f:spec": {"f:x": {}}, "f:status": {}});
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_an_error() {
+    fn deep_nesting_is_an_error() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         assert!(read_text(&deep, CREATE).is_err());
     }
@@ -176,12 +176,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_else_is_read_as_it_is(object in any_json("[a-z\"\\\\é]{0,3}")) {
+        fn other_members_are_read_unchanged(object in any_json("[a-z\"\\\\é]{0,3}")) {
             prop_assert_eq!(read(&object, CREATE), object);
         }
 
         #[test]
-        fn what_the_engine_declares_is_passed_over(
+        fn members_that_the_engine_declares_are_skipped(
             object in any_json("status|containers|initContainers|env|envFrom|fieldsV1|f:spec|name"),
             operation in prop::sample::select(vec![Operation::Create, Operation::Update]),
         ) {

@@ -1,15 +1,90 @@
-//! Deserialization of `request` in one pass: kind and operation come before the objects and decide how much of them is read.
+//! The request of an AdmissionReview, read in one pass: kind and operation come before the objects and decide how much of them
+//! is read.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use mullion_engine::model::review_request::Operation;
-use mullion_engine::model::workload::WorkloadKind;
+use anyhow::{Context as _, anyhow, bail};
+use mullion_engine::model::text::shorten;
+use mullion_engine::model::{Operation, WorkloadKind};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::webhook::envelope::object::{Extent, Part};
-use crate::webhook::envelope::{AdmissionRequest, GroupVersionKind, Text};
+
+/// The only supported version.
+pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
+/// The only supported kind.
+pub(super) const KIND: &str = "AdmissionReview";
+
+/// How much of a foreign version and kind is quoted, in characters.
+const QUOTED: usize = 80;
+
+/// `request` of an AdmissionReview: the members that Mullion reads, with texts borrowed from the body.
+#[derive(Debug)]
+pub struct AdmissionRequest<'a> {
+    /// Repeated in the response.
+    pub uid: Cow<'a, str>,
+    /// Of `object`, after conversion to the version that the webhook is registered for.
+    pub kind: GroupVersionKind<'a>,
+    /// `ephemeralcontainers`, `status`, …
+    pub sub_resource: Cow<'a, str>,
+    /// Empty on CREATE with `generateName`.
+    pub name: Cow<'a, str>,
+    /// Absent for cluster-scoped objects.
+    pub namespace: Cow<'a, str>,
+    /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
+    pub operation: Cow<'a, str>,
+    /// The part of the object that is read: nothing on DELETE and of kinds that Mullion does not know; of other kinds, not the
+    /// members that no review reads.
+    pub object: Value,
+    /// On UPDATE; read like `object`.
+    pub old_object: Value,
+    /// Nothing will be stored. Mullion has no side effects either way.
+    pub dry_run: Option<bool>,
+}
+
+/// The type of an object.
+#[derive(Debug, Deserialize)]
+pub struct GroupVersionKind<'a> {
+    /// Empty for the core group.
+    #[serde(borrow, default)]
+    pub group: Cow<'a, str>,
+    /// `Pod`.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+}
+
+/// A string that is borrowed even inside an `Option`.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A body that is not a [`Whole`].
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    request: Option<&'a RawValue>,
+}
+
+/// A valid AdmissionReview.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Whole<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    request: Option<AdmissionRequest<'a>>,
+}
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
@@ -30,12 +105,12 @@ enum Member {
 /// The members so far.
 #[derive(Default)]
 struct Members<'a> {
-    uid: Option<Text<'a>>,
+    uid: Option<BorrowedText<'a>>,
     kind: Option<GroupVersionKind<'a>>,
-    sub_resource: Option<Text<'a>>,
-    name: Option<Text<'a>>,
-    namespace: Option<Text<'a>>,
-    operation: Option<Text<'a>>,
+    sub_resource: Option<BorrowedText<'a>>,
+    name: Option<BorrowedText<'a>>,
+    namespace: Option<BorrowedText<'a>>,
+    operation: Option<BorrowedText<'a>>,
     object: Option<Value>,
     old_object: Option<Value>,
     dry_run: Option<bool>,
@@ -81,9 +156,9 @@ impl<'de> Visitor<'de> for Reader {
         Ok(AdmissionRequest {
             uid: required(all.uid, "uid")?.0,
             kind: required(all.kind, "kind")?,
-            sub_resource: all.sub_resource,
-            name: all.name,
-            namespace: all.namespace,
+            sub_resource: all.sub_resource.unwrap_or_default().0,
+            name: all.name.unwrap_or_default().0,
+            namespace: all.namespace.unwrap_or_default().0,
             operation: required(all.operation, "operation")?.0,
             object: all.object.unwrap_or_default(),
             old_object: all.old_object.unwrap_or_default(),
@@ -109,7 +184,7 @@ impl Members<'_> {
         // The API server writes kind and operation first; other clients need not.
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = WorkloadKind::in_group(&kind.group, &kind.kind).is_some();
-        match super::operation(&operation.0) {
+        match parse_operation(&operation.0) {
             Some(operation @ (Operation::Create | Operation::Update)) if known => Extent::Reviewed(operation),
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,
             _ => Extent::Nothing,
@@ -120,4 +195,120 @@ impl Members<'_> {
 /// Kinds without pods that Mullion reviews.
 fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind<'_>) -> bool {
     group.is_empty() && matches!(kind.as_ref(), "Node" | "ConfigMap")
+}
+
+impl<'a> AdmissionRequest<'a> {
+    /// Reads the body of a POST.
+    pub fn parse(body: &'a [u8]) -> anyhow::Result<Self> {
+        // A valid one in one pass over the text.
+        if let Ok(Whole { api_version, kind, request: Some(request) }) = serde_json::from_slice(body)
+            && api_version == API_VERSION
+            && kind == KIND
+        {
+            return Ok(request);
+        }
+        // Else in two steps, so that the error for another version is the version, not a missing member.
+        let envelope: Envelope<'a> = serde_json::from_slice(body).map_err(|error| not_a_review(&error))?;
+        if envelope.api_version != API_VERSION || envelope.kind != KIND {
+            let [api_version, kind] = [&envelope.api_version, &envelope.kind].map(|text| shorten(text, QUOTED));
+            bail!("expected apiVersion {API_VERSION} and kind {KIND}, found {api_version:?} and {kind:?}");
+        }
+        let request = envelope.request.context("the AdmissionReview has no member \"request\"")?;
+        serde_json::from_str(request.get()).map_err(|error| not_a_review(&error))
+    }
+
+    /// The kind, if it is one that Mullion knows.
+    pub fn known_kind(&self) -> Option<WorkloadKind> {
+        WorkloadKind::in_group(&self.kind.group, &self.kind.kind)
+    }
+
+    /// Whether a node is being created.
+    pub(crate) fn creates_node(&self) -> bool {
+        let GroupVersionKind { group, kind } = &self.kind;
+        group.is_empty() && kind == "Node" && self.operation == "CREATE" && self.subresource().is_none()
+    }
+
+    /// Whether a ConfigMap is created or updated.
+    pub(crate) fn writes_config_map(&self) -> bool {
+        let GroupVersionKind { group, kind } = &self.kind;
+        let written = matches!(self.operation(), Some(Operation::Create | Operation::Update));
+        group.is_empty() && kind == "ConfigMap" && written && self.subresource().is_none()
+    }
+
+    /// The operation, if Mullion knows it.
+    pub fn operation(&self) -> Option<Operation> {
+        parse_operation(&self.operation)
+    }
+
+    /// `None` for the object itself.
+    pub fn subresource(&self) -> Option<&str> {
+        Some(&*self.sub_resource).filter(|name| !name.is_empty())
+    }
+}
+
+/// Truncated, garbage, empty, nested too deep, or a member is missing.
+fn not_a_review(error: &serde_json::Error) -> anyhow::Error {
+    anyhow!(
+        "the body is not an AdmissionReview: {error}; expected the JSON that the Kubernetes API server sends to webhooks"
+    )
+}
+
+fn parse_operation(name: &str) -> Option<Operation> {
+    match name {
+        "CREATE" => Some(Operation::Create),
+        "UPDATE" => Some(Operation::Update),
+        "DELETE" => Some(Operation::Delete),
+        "CONNECT" => Some(Operation::Connect),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    pub(crate) fn request(text: &str) -> AdmissionRequest<'_> {
+        AdmissionRequest::parse(text.as_bytes()).unwrap()
+    }
+
+    pub(crate) const MINIMAL: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":
+        {"uid":"u\"1","kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","name":null}}"#;
+
+    #[test]
+    fn members_are_borrowed_unless_escaped() {
+        let found = request(MINIMAL);
+        assert!(matches!(found.kind.kind, Cow::Borrowed("Pod")));
+        assert_eq!(found.uid, "u\"1");
+        assert_eq!((&*found.name, &*found.namespace, found.subresource()), ("", "", None));
+        assert_eq!((found.known_kind(), found.operation()), (Some(WorkloadKind::Pod), Some(Operation::Create)));
+    }
+
+    #[test]
+    fn a_foreign_kind_of_a_known_name_is_not_known() {
+        let text = MINIMAL.replace(r#""group":"""#, r#""group":"batch.volcano.sh""#).replace("Pod", "Job");
+        assert_eq!(request(&text).known_kind(), None);
+        let text = MINIMAL.replace(r#""group":"""#, r#""group":"extensions""#).replace("Pod", "DaemonSet");
+        assert_eq!(request(&text).known_kind(), Some(WorkloadKind::DaemonSet));
+    }
+
+    #[test]
+    fn errors_of_a_malformed_review_are_short() {
+        for (text, expected) in [
+            ("", "the body is not an AdmissionReview"),
+            ("{", "the body is not an AdmissionReview"),
+            ("[]", "expected apiVersion admission.k8s.io/v1"),
+            ("{}", "expected apiVersion admission.k8s.io/v1"),
+            (&MINIMAL.replace("k8s.io/v1", "k8s.io/v1beta1"), "found \"admission.k8s.io/v1beta1\""),
+            (&MINIMAL.replace("uid", "id"), "missing field `uid`"),
+            (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#, "no member \"request\""),
+            (&"[".repeat(100_000), "the body is not an AdmissionReview"),
+        ] {
+            let error = AdmissionRequest::parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert!(error.len() < 400, "{error}");
+        }
+    }
 }

@@ -21,9 +21,7 @@ use tokio::task::JoinSet;
 use crate::namespace::TestNamespace;
 use crate::network::Network;
 use crate::node::{NodeSpec, PLAYED};
-use crate::pki::{
-    Authority, {self},
-};
+use crate::pki::{self, Authority};
 use crate::process::{Group, Rank, free_port};
 use crate::tools::{Tool, Tools};
 use crate::wait::{Seen, wait_for};

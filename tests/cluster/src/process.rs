@@ -4,9 +4,7 @@
 //! this process (a drop, a panic, Ctrl-C, `exit`, even `SIGKILL`) closes the pipe; the shell then stops the group in
 //! order, keeps the logs if requested, and removes the folder. There is no other way to stop.
 
-use std::fs::{
-    File, {self},
-};
+use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::format::User;
 
-/// What the API server said.
+/// A response of the API server.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -94,7 +94,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Where its objects live.
+    /// The API path of its objects.
     pub fn path(&self, namespace: &str) -> String {
         let Self { api_version, plural, namespaced } = self;
         let root = if api_version.contains('/') { "apis" } else { "api" };
@@ -106,7 +106,7 @@ impl Resource {
     }
 }
 
-/// Every kind the API server knows, asked for once, and again for a kind that is not there.
+/// Every kind that the API server serves, discovered once, and again for an unknown kind.
 #[derive(Default)]
 pub struct Kinds(Mutex<BTreeMap<String, Vec<Resource>>>);
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Takes out what two objects of different namespaces cannot have in common, and what controllers write meanwhile.
+/// Removes the fields that always differ between namespaces, and those that controllers write in the meantime.
 pub fn comparable(object: &Value, namespace: &str, of_status: bool) -> Value {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     let mut text = object.to_string().replace(namespace, "{namespace}");
@@ -16,7 +16,7 @@ pub fn comparable(object: &Value, namespace: &str, of_status: bool) -> Value {
     if object["metadata"]["generateName"].is_string() {
         object["metadata"]["name"] = json!("{generated}");
     }
-    // Not by index, which would write a null where there are none.
+    // Not by index, which would add a null if there are none.
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove("deployment.kubernetes.io/revision"); // the Deployment controller's, some time later
         if annotations.is_empty() {
@@ -31,7 +31,7 @@ pub fn comparable(object: &Value, namespace: &str, of_status: bool) -> Value {
     object
 }
 
-/// `kube-api-access-x7k2p` is another in every pod.
+/// `kube-api-access-x7k2p` differs in every pod.
 fn token_volume_named_alike(text: String) -> String {
     const VOLUME: &str = "\"kube-api-access-";
     let Some(at) = text.find(VOLUME) else { return text };

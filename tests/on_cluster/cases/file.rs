@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use mullion_manifest::document::{Document, documents};
-use mullion_manifest::span::LineIndex;
+use mullion_manifest::{LineIndex, ManifestDocument, documents};
 use serde::de::DeserializeOwned;
 
 use super::format::{Case, Step};
@@ -36,18 +35,18 @@ pub fn cases() -> Vec<(String, PathBuf)> {
     areas.flat_map(|area| yaml_files(&area).into_iter().map(move |file| (name(&area), file))).collect()
 }
 
-/// The file as people find it: from the root of the repository.
+/// The path from the root of the repository.
 pub fn shown(path: &Path) -> String {
     path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap_or(path).display().to_string()
 }
 
-fn document(path: &Path) -> Result<(String, Document)> {
+fn document(path: &Path) -> Result<(String, ManifestDocument)> {
     let text = fs::read_to_string(path).with_context(|| format!("read {}", shown(path)))?;
     let document = only_document(&shown(path), &text)?;
     Ok((text, document))
 }
 
-fn only_document(name: &str, text: &str) -> Result<Document> {
+fn only_document(name: &str, text: &str) -> Result<ManifestDocument> {
     let mut all = documents(name, text);
     ensure!(all.len() == 1, "{name}: one document a file, not {}", all.len());
     all.remove(0).map_err(|problem| anyhow!("{problem}"))
@@ -60,7 +59,7 @@ pub fn read<T: DeserializeOwned>(kind: &str, name: &str) -> Result<T> {
     serde_json::from_value(document(&path)?.1.json).with_context(|| shown(&path))
 }
 
-/// A case whose steps are read.
+/// A case with its parsed steps.
 #[derive(Debug)]
 pub struct Loaded {
     pub case: Case,
@@ -85,12 +84,12 @@ pub fn load(path: &Path) -> Result<Loaded> {
     loaded(&shown(path), &text, document)
 }
 
-/// The same from text.
+/// Reads a case from text.
 pub fn from_text(name: &str, text: &str) -> Result<Loaded> {
     loaded(name, text, only_document(name, text)?)
 }
 
-fn loaded(name: &str, text: &str, document: Document) -> Result<Loaded> {
+fn loaded(name: &str, text: &str, document: ManifestDocument) -> Result<Loaded> {
     let lines = LineIndex::new(text);
     let case: Case = serde_json::from_value(document.json).with_context(|| name.to_owned())?;
     let mut steps = Vec::new();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// One sentence: what is proved.
+    /// One sentence: the expected behavior.
     #[serde(rename = "case")]
     pub sentence: String,
     /// Rows of `acceptance.tsv`.
@@ -179,12 +179,13 @@ pub struct With {
     #[serde(deserialize_with = "present")]
     pub stored: Option<Value>,
     pub changes: Option<Vec<String>>,
-    pub refused: Option<Refused>,
+    pub denied: Option<Rejection>,
+    pub rejected: Option<Rejection>,
     pub warned: Option<Vec<String>>,
     pub unwarned: Option<Vec<String>>,
 }
 
-/// `null` is a value here: nothing is there.
+/// `null` is a value: the object or field is absent.
 fn present<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(reader).map(Some)
 }
@@ -209,39 +210,41 @@ pub enum User {
     },
 }
 
+/// A request that fails at admission.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-pub struct Refused {
+pub struct Rejection {
     pub by: Option<String>,
     pub status: Option<u64>,
-    pub says: Vec<String>,
+    pub message: Vec<String>,
     pub causes: Vec<String>,
     pub causes_only: bool,
 }
 
-/// What an Event must be.
+/// The expected Event.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EventOf {
+pub struct ExpectedEvent {
     pub about: String,
     pub reason: Option<String>,
     #[serde(default)]
-    pub says: Vec<String>,
+    pub message: Vec<String>,
 }
 
-const ASKED: &[&str] = &["stored", "changes", "refused", "warned", "unwarned", "as", "dryRun", "eventually", "repeat"];
-const RUN: &[&str] = &["input", "prints", "fails", "warned", "unwarned", "repeat"];
+const REQUEST_KEYS: &[&str] =
+    &["stored", "changes", "denied", "rejected", "warned", "unwarned", "as", "dryRun", "eventually", "repeat"];
+const TOOL_KEYS: &[&str] = &["input", "prints", "fails", "warned", "unwarned", "repeat"];
 
-/// Every verb, and the keys that belong to it: its own, and those that several have.
+/// Every verb with its keys: its own, and those that it shares with other verbs.
 const VERBS: &[(&str, &[&str], &[&str])] = &[
-    ("create", &[], ASKED),
-    ("apply", &["manager", "force"], ASKED),
-    ("replace", &[], ASKED),
-    ("patch", &["merge", "strategic", "json", "subresource"], ASKED),
-    ("delete", &[], ASKED),
-    ("request", &["body"], ASKED),
-    ("kubectl", &["as"], RUN),
-    ("helm", &[], RUN),
+    ("create", &[], REQUEST_KEYS),
+    ("apply", &["manager", "force"], REQUEST_KEYS),
+    ("replace", &[], REQUEST_KEYS),
+    ("patch", &["merge", "strategic", "json", "subresource"], REQUEST_KEYS),
+    ("delete", &[], REQUEST_KEYS),
+    ("request", &["body"], REQUEST_KEYS),
+    ("kubectl", &["as"], TOOL_KEYS),
+    ("helm", &[], TOOL_KEYS),
     ("adopt", &[], &[]),
     ("find", &["is", "count"], &[]),
     ("lands", &[], &[]),
@@ -249,6 +252,13 @@ const VERBS: &[(&str, &[&str], &[&str])] = &[
     ("remember", &[], &[]),
     ("unchanged", &[], &[]),
 ];
+
+impl With {
+    /// The expected denial by Mullion, or rejection by anything else.
+    pub fn rejection(&self) -> Option<&Rejection> {
+        self.denied.as_ref().or(self.rejected.as_ref())
+    }
+}
 
 impl Step {
     /// Reads a step; the error names the invalid key.
@@ -273,23 +283,20 @@ impl Step {
         Ok(step)
     }
 
-    /// What could not fail, or not work.
+    /// Fails if the step could not fail, or not work.
     fn check(&self) -> Result<()> {
-        let With { refused, stored, is, changes, fails, prints, unwarned, repeat, .. } = &self.with;
-        if let Some(refused) = refused {
-            let Refused { by, status, says, causes, causes_only } = refused;
-            let empty = by.is_none() && status.is_none() && says.is_empty() && causes.is_empty();
-            ensure!(!empty, "`refused` has no key: give `by`, `status`, `says` or `causes`");
-            let known = by.as_ref().is_none_or(|by| super::judge::is_known(by));
-            ensure!(
-                known,
-                "`by: {}` is neither a webhook, `server`, nor a plugin whose words are known",
-                by.clone().unwrap_or_default()
-            );
+        let With { denied, rejected, stored, is, changes, fails, prints, unwarned, repeat, .. } = &self.with;
+        ensure!(denied.is_none() || rejected.is_none(), "`denied` and `rejected` exclude each other");
+        for (key, rejection) in [("denied", denied), ("rejected", rejected)] {
+            let Some(Rejection { by, status, message, causes, causes_only }) = rejection else { continue };
+            let empty = by.is_none() && status.is_none() && message.is_empty() && causes.is_empty();
+            ensure!(!empty, "`{key}` has no key: add `by`, `status`, `message` or `causes`");
+            let by = by.as_deref().unwrap_or("server");
+            ensure!(super::judge::is_known(by), "`by: {by}` is neither a webhook, `server`, nor a known plugin");
             ensure!(!causes_only || !causes.is_empty(), "`causesOnly` without `causes`");
             ensure!(
                 stored.is_none() && changes.is_none(),
-                "`refused` has no object to compare with `stored` or `changes`"
+                "`{key}` has no object to compare with `stored` or `changes`"
             );
         }
         for (key, value) in [("stored", stored), ("is", is)] {
@@ -305,7 +312,7 @@ impl Step {
         ensure!(*repeat != Some(0), "`repeat: 0` does nothing");
         ensure!(
             !self.with.eventually || (self.with.dry_run && changes.is_none() && repeat.is_none()),
-            "`eventually` is for `dryRun: true`, without `changes` and `repeat`: each try would find what the last one stored"
+            "`eventually` needs `dryRun: true`, without `changes` and `repeat`: each try would find the object of the last one"
         );
         let ways = [self.with.merge.is_some(), self.with.strategic.is_some(), self.with.json.is_some()];
         let ways = ways.into_iter().filter(|way| *way).count();
@@ -323,13 +330,13 @@ impl Step {
 
     /// Whether the step alone asserts more than that a request succeeds.
     pub fn asserts(&self) -> bool {
-        let With { stored, changes, refused, warned, unwarned, prints, fails, .. } = &self.with;
+        let With { stored, changes, warned, unwarned, prints, fails, .. } = &self.with;
         let waits = ["find", "lands", "event", "unchanged"].contains(&self.verb);
         let lists = [changes, warned, unwarned, prints, fails].into_iter().any(Option::is_some);
-        waits || lists || stored.is_some() || refused.is_some()
+        waits || lists || stored.is_some() || self.with.rejection().is_some()
     }
 
-    /// What people call the step.
+    /// The step in error messages.
     pub fn title(&self) -> String {
         let about = match &self.value {
             Value::String(text) => text.clone(),

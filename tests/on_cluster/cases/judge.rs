@@ -1,10 +1,10 @@
-//! Compares the result of a step, a response or a program's output, with the expected one; differences are sentences.
+//! Comparison of the result of a step, a response or a program's output, with the expected one; differences are sentences.
 
-use mullion::report::field_match::mismatches;
+use mullion::report::mismatches;
 use serde_json::Value;
 
 use super::ask::Answer;
-use super::format::{Refused, With};
+use super::format::{Rejection, With};
 use super::tool::ToolOutput;
 
 /// Texts that identify an admission plugin's denial, which does not contain its name.
@@ -39,17 +39,26 @@ const PLUGINS: &[(&str, &[&str])] = &[
     ("ValidatingAdmissionPolicy", &["ValidatingAdmissionPolicy '"]),
 ];
 
+/// What the API server puts before the message of a denial by one of Mullion's webhooks
+/// (staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+const DENIED_BY_MULLION: &str = ".mullion.dev\" denied the request: ";
+
 /// Whether `by` is a known name.
 pub fn is_known(by: &str) -> bool {
     by == "server" || by.contains('.') || PLUGINS.iter().any(|(name, _)| *name == by)
 }
 
-/// What is wrong about an answer.
-pub fn answer(answer: &Answer, with: &With) -> Vec<String> {
+/// The differences of a response from the expected one.
+pub fn compare_answer(answer: &Answer, with: &With) -> Vec<String> {
     let mut wrong = Vec::new();
-    match &with.refused {
+    match with.rejection() {
         Some(_) if !answer.rejected() => wrong.push("expected a rejection, and it was accepted".to_owned()),
-        Some(expected) => compare_rejection(answer, expected, &mut wrong),
+        Some(expected) => {
+            if with.denied.is_some() && !answer.message().contains(DENIED_BY_MULLION) {
+                wrong.push(format!("expected a denial by Mullion; it was rejected with {}", answer.message()));
+            }
+            compare_rejection(answer, expected, &mut wrong);
+        }
         None if answer.rejected() => {
             wrong.push(format!("rejected: {} {}", answer.status, answer.message()));
         }
@@ -59,11 +68,11 @@ pub fn answer(answer: &Answer, with: &With) -> Vec<String> {
             }
         }
     }
-    warnings(&answer.warnings, with, &mut wrong);
+    compare_warnings(&answer.warnings, with, &mut wrong);
     wrong
 }
 
-fn compare_rejection(answer: &Answer, expected: &Refused, wrong: &mut Vec<String>) {
+fn compare_rejection(answer: &Answer, expected: &Rejection, wrong: &mut Vec<String>) {
     let message = answer.message();
     let mut miss = |what: String| wrong.push(format!("{what}; it was rejected with {} {message}", answer.status));
     if let Some(by) = &expected.by
@@ -76,22 +85,22 @@ fn compare_rejection(answer: &Answer, expected: &Refused, wrong: &mut Vec<String
     {
         miss(format!("expected status {status}"));
     }
-    for text in &expected.says {
+    for text in &expected.message {
         if !message.contains(text) {
-            miss(format!("expected the words {text:?}"));
+            miss(format!("expected the text {text:?}"));
         }
     }
     let causes = answer.body["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let found: Vec<String> =
+    let reported: Vec<String> =
         causes.iter().map(|cause| format!("{} {}", text(&cause["reason"]), text(&cause["field"]))).collect();
     for cause in &expected.causes {
-        if !found.contains(cause) {
-            miss(format!("expected the cause {cause:?} among {found:?}"));
+        if !reported.contains(cause) {
+            miss(format!("expected the cause {cause:?} among {reported:?}"));
         }
     }
     if expected.causes_only {
-        for cause in found.iter().filter(|cause| !expected.causes.contains(cause)) {
+        for cause in reported.iter().filter(|cause| !expected.causes.contains(cause)) {
             miss(format!("the cause {cause:?} is not expected"));
         }
     }
@@ -113,7 +122,7 @@ fn is_ours(warning: &str) -> bool {
     code || warning.contains("Mullion")
 }
 
-fn warnings(warnings: &[String], with: &With, wrong: &mut Vec<String>) {
+fn compare_warnings(warnings: &[String], with: &With, wrong: &mut Vec<String>) {
     if let Some(expected) = &with.warned {
         if expected.is_empty() {
             let ours = warnings.iter().filter(|warning| is_ours(warning));
@@ -131,8 +140,8 @@ fn warnings(warnings: &[String], with: &With, wrong: &mut Vec<String>) {
     }
 }
 
-/// What is wrong about the exit status and output of a program.
-pub fn tool(output: &ToolOutput, with: &With) -> Vec<String> {
+/// The differences of the exit status and output of a program from the expected ones.
+pub fn compare_output(output: &ToolOutput, with: &With) -> Vec<String> {
     let mut wrong = Vec::new();
     let all = format!("{}\n{}", output.stdout.trim(), output.stderr.trim());
     let all = all.trim();
@@ -147,7 +156,7 @@ pub fn tool(output: &ToolOutput, with: &With) -> Vec<String> {
     }
     // kubectl prints `Warning: …`; Helm logs the same with a time and a place before it.
     let lines = output.stderr.lines().filter(|line| line.starts_with("Warning:") || line.contains("warnings.go"));
-    let found: Vec<String> = lines.map(|line| line.trim_start_matches("Warning:").trim().to_owned()).collect();
-    warnings(&found, with, &mut wrong);
+    let printed: Vec<String> = lines.map(|line| line.trim_start_matches("Warning:").trim().to_owned()).collect();
+    compare_warnings(&printed, with, &mut wrong);
     wrong
 }

@@ -3,16 +3,12 @@
 use std::collections::HashMap;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use mullion::report::field_difference::{differences, unexpected};
+use mullion::report::{differences, unexpected};
 use mullion_cluster::wait_for;
 use serde_json::{Value, json};
 
-use super::ask::{
-    Answer, Request, {self},
-};
-use super::file::{
-    Loaded, {self},
-};
+use super::ask::{self, Answer, Request};
+use super::file::{self, Loaded};
 use super::format::{Step, ThirdPartyWebhooks, With};
 use super::site::{LABEL, Site};
 use super::third_party::configuration;
@@ -25,10 +21,10 @@ use crate::shared::DEADLINE;
 pub struct Run<'a> {
     pub site: &'a Site,
     pub namespace: String,
-    /// The same namespace without Mullion and third-party webhooks, if anything is held against it.
+    /// The same namespace without Mullion and third-party webhooks, if any step compares with it.
     twin: Option<String>,
     pub remembered: HashMap<String, Memory>,
-    /// What lies outside the namespace and must go at the end.
+    /// Paths of objects outside the namespace that are deleted at the end.
     outside: Vec<String>,
 }
 
@@ -67,7 +63,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Registers the webhooks of others for the case's namespace, and makes their objects.
+    /// Registers third-party webhooks for the case's namespace, and creates their objects.
     async fn register(&mut self, third_party: &[String]) -> Result<()> {
         let site = self.site;
         let mut policies = Policies::default();
@@ -94,7 +90,7 @@ impl Run<'_> {
         site.settle(&self.namespace, policies).await
     }
 
-    /// An object outside of the namespace goes at the end.
+    /// Remembers an object outside of the namespace for deletion at the end.
     async fn remember_outside(&mut self, object: &Value) -> Result<()> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let resource = self.site.kinds.find(&self.site.plane.client(), object["apiVersion"].as_str(), kind).await?;
@@ -124,11 +120,11 @@ impl Run<'_> {
             "event" => self.event(serde_json::from_value(step.value.clone())?).await,
             "remember" => self.remember(about).await,
             "unchanged" => self.unchanged(about).await,
-            _ => self.asked(&step, plain).await,
+            _ => self.send(&step, plain).await,
         }
     }
 
-    /// With the UIDs of the objects of the cluster that its texts name: `{uid of Node/linux-1}`.
+    /// The step with the UIDs of the cluster's objects that its texts name: `{uid of Node/linux-1}`.
     async fn with_uids(&self, step: &Value) -> Result<Value> {
         const START: &str = "{uid of ";
         let mut text = step.to_string();
@@ -149,7 +145,7 @@ impl Run<'_> {
         self.site.settle(&self.namespace, Policies::default()).await
     }
 
-    async fn asked(&mut self, step: &Step, plain: Option<(String, Step)>) -> Result<()> {
+    async fn send(&mut self, step: &Step, plain: Option<(String, Step)>) -> Result<()> {
         let client = self.site.plane.client();
         if ["create", "apply"].contains(&step.verb) && !step.with.dry_run {
             self.remember_outside(&step.value).await?;
@@ -157,7 +153,7 @@ impl Run<'_> {
         if step.with.eventually {
             let request = self.request(step, &self.namespace).await?;
             return wait_for(&step.title(), DEADLINE, async || {
-                let wrong = judge::answer(&ask::send(&client, &request).await?, &step.with);
+                let wrong = judge::compare_answer(&ask::send(&client, &request).await?, &step.with);
                 ensure!(wrong.is_empty(), "\n  {}", wrong.join("\n  "));
                 anyhow::Ok(())
             })
@@ -165,9 +161,9 @@ impl Run<'_> {
         }
         for _ in 0..step.with.repeat.unwrap_or(1) {
             let answer = ask::send(&client, &self.request(step, &self.namespace).await?).await?;
-            let mut wrong = judge::answer(&answer, &step.with);
+            let mut wrong = judge::compare_answer(&answer, &step.with);
             if let Some((twin, plain)) = &plain
-                && step.with.refused.is_none()
+                && step.with.rejection().is_none()
                 && self.lies_in(step, &self.namespace).await?
             {
                 let bare = ask::send(&client, &self.request(plain, twin).await?).await?;
@@ -198,7 +194,7 @@ impl Run<'_> {
             differ::comparable(&ours.body, &self.namespace, of_status),
         ];
         if step.verb != "create" && sides[0]["kind"] == "Pod" {
-            // The scheduler's, sooner or later.
+            // The scheduler sets it at any time.
             sides
                 .iter_mut()
                 .filter_map(|side| side["spec"].as_object_mut())
@@ -208,7 +204,7 @@ impl Run<'_> {
         Ok(unexpected(&differences, expected).iter().map(ToString::to_string).collect())
     }
 
-    /// Whether what is asked for is the namespace's own: in the twin it would be another object.
+    /// Whether the requested object is in the namespace: then the twin has another object.
     async fn lies_in(&self, step: &Step, namespace: &str) -> Result<bool> {
         Ok(self.request(step, namespace).await?.path.contains(&format!("/namespaces/{namespace}/")))
     }
@@ -280,7 +276,7 @@ impl Run<'_> {
         Ok(request)
     }
 
-    /// Where `Kind/name` is.
+    /// The API path of `Kind/name`.
     pub async fn path_of(&self, about: &str, namespace: &str) -> Result<String> {
         let (kind, name) = about.split_once('/').ok_or_else(|| anyhow!("{about:?} is not `Kind/name`"))?;
         let resource = self.site.kinds.find(&self.site.plane.client(), None, kind).await?;
@@ -290,11 +286,11 @@ impl Run<'_> {
     async fn tool(&self, step: &Step, plain: Option<(String, Step)>) -> Result<()> {
         for _ in 0..step.with.repeat.unwrap_or(1) {
             if let Some((twin, plain)) = &plain {
-                // So that later requests find the same there; its output there is not checked.
+                // So that later requests find the same objects there; the output there is not checked.
                 tool::run(self.site, plain, twin).await?;
             }
             let output = tool::run(self.site, step, &self.namespace).await?;
-            let wrong = judge::tool(&output, &step.with);
+            let wrong = judge::compare_output(&output, &step.with);
             if !wrong.is_empty() {
                 bail!("\n  {}", wrong.join("\n  "));
             }
@@ -303,7 +299,7 @@ impl Run<'_> {
     }
 }
 
-/// The names that texts of a case may hold, in every key and string.
+/// Replaces the placeholders in every key and string of a case.
 fn fill(value: &Value, namespace: &str) -> Value {
     let text =
         |text: &str| text.replace("{namespace}", namespace).replace("{cases}", &file::folder().to_string_lossy());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use mullion::report::field_match::mismatches;
+use mullion::report::mismatches;
 use mullion_cluster::{
     ControlPlane, Fixture, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
 };
@@ -15,9 +15,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
-use super::ask::{
-    Kinds, Request, {self},
-};
+use super::ask::{self, Kinds, Request};
 use super::file;
 use super::format::{Cluster, Failure, Mullion, Os, Step};
 use super::third_party::ThirdPartyServer;
@@ -31,14 +29,14 @@ pub struct Site {
     pub third_party: ThirdPartyServer,
     pub kinds: Kinds,
     controller: Option<(MullionProcess, TempDir)>,
-    /// Where the API server is asked whether it knows by now.
+    /// The namespace of the requests that show whether the API server uses new objects.
     pub probe: TestNamespace,
     mullions: Mutex<HashMap<String, Arc<Starting>>>,
 }
 
 type Starting = OnceCell<std::result::Result<Running, String>>;
 
-/// A webhook that is registered; `None` if it is one that is dead.
+/// A registered webhook; `None` if it is dead.
 struct Running {
     webhook: Option<MullionProcess>,
     _policies: TempDir,
@@ -132,7 +130,7 @@ impl Site {
         .await
     }
 
-    /// Waits until the Mullion of that name is asked about namespaces with its label.
+    /// Waits until the API server calls the Mullion of that name for namespaces with its label.
     pub async fn mullion(&self, name: &str) -> Result<()> {
         let cell = Arc::clone(
             self.mullions.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default(),
@@ -144,7 +142,7 @@ impl Site {
     async fn start_mullion(&self, name: &str) -> Result<Running> {
         let about: Mullion = file::read("mullion", name)?;
         let policies = policies(&about)?;
-        let probe = self.plane.namespace_with_labels("asked", &[(LABEL, name)]).await?;
+        let probe = self.plane.namespace_with_labels("called", &[(LABEL, name)]).await?;
         let webhook = if about.dead {
             self.register_dead(name, &about, &probe).await?;
             None
@@ -153,12 +151,12 @@ impl Site {
             let (webhook, registration) =
                 start_webhook_at(&self.plane, &policies.path().to_string_lossy(), admin).await?;
             register(&self.plane, registration, name, &about).await?;
-            wait_for(&format!("the API server to ask Mullion {name:?}"), DEADLINE, async || {
-                self.ask_about_a_pod(&probe).await?;
+            wait_for(&format!("the API server to call Mullion {name:?}"), DEADLINE, async || {
+                self.create_probe_pod(&probe).await?;
                 let metrics = admin_get(admin, "/metrics").await?.1;
-                let asked =
+                let called =
                     |endpoint| metrics.contains(&format!("mullion_admission_reviews_total{{endpoint=\"{endpoint}\""));
-                ensure!(asked("mutate") && asked("validate"), "not both endpoints were asked");
+                ensure!(called("mutate") && called("validate"), "not both endpoints were called");
                 anyhow::Ok(())
             })
             .await?;
@@ -175,21 +173,21 @@ impl Site {
         let registration = WebhookRegistration::new(&format!("https://{mutate}"), self.third_party.ca())
             .validating_at(&format!("https://{validate}"));
         register(&self.plane, registration, name, about).await?;
-        let asking = wait_for("the API server to ask a dead Mullion", DEADLINE, async || {
-            self.ask_about_a_pod(probe).await?;
-            Err::<(), _>(anyhow!("it did not ask at both endpoints"))
+        let calling = wait_for("the API server to call a dead Mullion", DEADLINE, async || {
+            self.create_probe_pod(probe).await?;
+            Err::<(), _>(anyhow!("it did not call both endpoints"))
         });
-        let asked = async {
+        let called = async {
             for endpoint in &endpoints {
                 endpoint.accept().await?;
             }
             anyhow::Ok(())
         };
-        tokio::select! { never = asking => never, asked = asked => asked }
+        tokio::select! { never = calling => never, called = called => called }
     }
 
-    /// A pod that Mullion is asked about whatever it may leave out. The answer does not matter.
-    async fn ask_about_a_pod(&self, namespace: &TestNamespace) -> Result<()> {
+    /// Creates a pod for which the API server calls Mullion whatever it skips. The response does not matter.
+    async fn create_probe_pod(&self, namespace: &TestNamespace) -> Result<()> {
         let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
         let spec =
             json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "image": image}]});
@@ -199,7 +197,7 @@ impl Site {
         ask::send(&self.plane.client(), &request).await.map(drop)
     }
 
-    /// Sets a label of a namespace, or takes it away.
+    /// Sets a label of a namespace, or removes it.
     pub async fn label(&self, namespace: &str, key: &str, value: Option<&str>) -> Result<()> {
         let request = Request {
             method: "PATCH",
@@ -228,7 +226,7 @@ async fn register(plane: &ControlPlane, registration: WebhookRegistration, name:
         Failure::Ignore => "admission.failurePolicy=Ignore",
     };
     let registration = registration.value(failure).named(&format!("mullion-{name}")).namespace_label(LABEL, name);
-    // A webhook that lives is waited for, however busy the machine is; a dead one is registered as in the chart.
+    // The API server waits long for a live webhook, because the machine can be busy; a dead one is registered as in the chart.
     let registration = if about.dead { registration.as_installed() } else { registration };
     registration.register(&plane.client()).await
 }

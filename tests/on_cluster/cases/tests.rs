@@ -7,17 +7,15 @@ use serde_json::{Value, json};
 
 use super::ask::Answer;
 use super::differ::comparable;
-use super::file::{
-    from_text, shown, yaml_files, {self},
-};
+use super::file::{self, from_text, shown, yaml_files};
 use super::format::{Cluster, Mullion, ThirdPartyWebhooks, With};
 use super::third_party::complete;
 use super::tool::ToolOutput;
 use super::watch::unsettled;
 use super::{judge, lands};
 
-/// What two namespaces cannot have in common does not differ.
-pub fn what_is_compared_is_what_both_could_have() -> Result<()> {
+/// Fields that always differ between two namespaces are not compared.
+pub fn fields_of_one_namespace_are_not_compared() -> Result<()> {
     let object = |namespace: &str, uid: &str, volume: &str| {
         json!({"metadata": {"name": "a", "namespace": namespace, "uid": uid, "resourceVersion": uid},
             "spec": {"selector": {"uid": uid}, "volumes": [volume]}, "status": {"phase": uid}})
@@ -53,8 +51,8 @@ pub fn pods_land_on_exactly_these_nodes() -> Result<()> {
     Ok(())
 }
 
-/// Objects with so many pods, and whether their controller is done with them.
-pub fn a_controller_is_done_when_its_status_says_so() -> Result<()> {
+/// Objects with a number of pods, and whether their controller has finished.
+pub fn a_controller_is_done_when_its_status_is_complete() -> Result<()> {
     let of = |spec: Value, status: Value| json!({"metadata": {"generation": 2}, "spec": spec, "status": status});
     let daemon_set = |observed: u64, wanted: u64, current: u64| {
         let all = json!({"observedGeneration": observed, "desiredNumberScheduled": wanted,
@@ -100,8 +98,8 @@ fn expected(with: Value) -> Result<With> {
     Ok(serde_json::from_value(with)?)
 }
 
-/// Answers of the API server, what is expected of them, and what is said where it is wrong.
-pub fn answers_are_judged() -> Result<()> {
+/// Responses of the API server, the expected ones, and the reported differences.
+pub fn responses_are_compared() -> Result<()> {
     let denied = |name: &str| format!("admission webhook \"{name}\" denied the request: MUL201 run-as-user: no");
     let answer = |status: u16, message: &str| Answer {
         status,
@@ -114,28 +112,30 @@ pub fn answers_are_judged() -> Result<()> {
         (201, "", json!({}), ""),
         (403, &ours, json!({}), "rejected: 403"),
         (201, "", json!({"stored": {"message": "other"}}), "message: expected \"other\""),
-        (201, "", json!({"refused": {"status": 403}}), "it was accepted"),
-        (403, &ours, json!({"refused": {"by": "pods.mullion.dev", "status": 403, "says": ["run-as-user"]}}), ""),
+        (201, "", json!({"rejected": {"status": 403}}), "it was accepted"),
+        (403, &ours, json!({"rejected": {"by": "pods.mullion.dev", "status": 403, "message": ["run-as-user"]}}), ""),
         (
             403,
             &ours,
-            json!({"refused": {"by": "templates.mullion.dev"}}),
+            json!({"rejected": {"by": "templates.mullion.dev"}}),
             "expected a rejection by templates.mullion.dev",
         ),
-        (403, &ours, json!({"refused": {"by": "server"}}), "expected a rejection by server"),
-        (403, &ours, json!({"refused": {"by": "PodSecurity"}}), "expected a rejection by PodSecurity"),
-        (403, &ours, json!({"refused": {"status": 422}}), "expected status 422"),
-        (403, &ours, json!({"refused": {"says": ["privileged"]}}), "expected the words \"privileged\""),
-        (403, plugin, json!({"refused": {"by": "PodSecurity"}}), ""),
-        (403, plugin, json!({"refused": {"by": "server"}}), "expected a rejection by server"),
-        (422, "spec.x: Forbidden", json!({"refused": {"by": "server"}}), ""),
-        (422, "spec.x: Forbidden", json!({"refused": {"by": "pods.mullion.dev"}}), "expected a rejection by pods"),
-        (403, &ours, json!({"refused": {"causes": ["MUL201 spec.x"], "causesOnly": true}}), ""),
-        (403, &ours, json!({"refused": {"causes": ["MUL201 spec.y"]}}), "expected the cause \"MUL201 spec.y\""),
+        (403, &ours, json!({"rejected": {"by": "server"}}), "expected a rejection by server"),
+        (403, &ours, json!({"rejected": {"by": "PodSecurity"}}), "expected a rejection by PodSecurity"),
+        (403, &ours, json!({"rejected": {"status": 422}}), "expected status 422"),
+        (403, &ours, json!({"rejected": {"message": ["privileged"]}}), "expected the text \"privileged\""),
+        (403, &ours, json!({"denied": {"status": 403}}), ""),
+        (403, plugin, json!({"denied": {"status": 403}}), "expected a denial by Mullion"),
+        (403, plugin, json!({"rejected": {"by": "PodSecurity"}}), ""),
+        (403, plugin, json!({"rejected": {"by": "server"}}), "expected a rejection by server"),
+        (422, "spec.x: Forbidden", json!({"rejected": {"by": "server"}}), ""),
+        (422, "spec.x: Forbidden", json!({"rejected": {"by": "pods.mullion.dev"}}), "expected a rejection by pods"),
+        (403, &ours, json!({"rejected": {"causes": ["MUL201 spec.x"], "causesOnly": true}}), ""),
+        (403, &ours, json!({"rejected": {"causes": ["MUL201 spec.y"]}}), "expected the cause \"MUL201 spec.y\""),
         (
             403,
             &ours,
-            json!({"refused": {"causes": ["MUL203 spec.x"], "causesOnly": true}}),
+            json!({"rejected": {"causes": ["MUL203 spec.x"], "causesOnly": true}}),
             "the cause \"MUL201 spec.x\" is not expected",
         ),
         (201, "", json!({"warned": ["MUL702", "PodSecurity"]}), ""),
@@ -145,7 +145,7 @@ pub fn answers_are_judged() -> Result<()> {
         (201, "", json!({"unwarned": ["PodSecurity"]}), "expected no warning with \"PodSecurity\""),
     ];
     for (status, message, with, words) in cases {
-        let wrong = judge::answer(&answer(status, message), &expected(with.clone())?).join("\n");
+        let wrong = judge::compare_answer(&answer(status, message), &expected(with.clone())?).join("\n");
         let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
         ensure!(right, "{status} {message} against {with}: {wrong:?}");
     }
@@ -164,15 +164,15 @@ pub fn answers_are_judged() -> Result<()> {
         (true, "W1 warnings.go:70] MUL702 b: c", json!({"unwarned": ["MUL702"]}), "expected no warning with"),
     ];
     for (success, stderr, with, words) in cases {
-        let wrong = judge::tool(&output(success, stderr), &expected(with.clone())?).join("\n");
+        let wrong = judge::compare_output(&output(success, stderr), &expected(with.clone())?).join("\n");
         let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
         ensure!(right, "{success} {stderr} against {with}: {wrong:?}");
     }
     Ok(())
 }
 
-/// Objects, what a webhook of others adds, and the patch that does it.
-pub fn third_party_patches_make_their_parents() -> Result<()> {
+/// Objects, the operation of a third-party webhook, and the patched object.
+pub fn third_party_patches_create_missing_parents() -> Result<()> {
     let add = |path: &str, value: Value| json!({"op": "add", "path": path, "value": value});
     let cases = [
         (json!({"l": [1]}), add("/l/-", json!(2)), json!({"l": [1, 2]})),
@@ -188,12 +188,12 @@ pub fn third_party_patches_make_their_parents() -> Result<()> {
         ensure!(patched == after, "{operation} on {object}: {patched}");
     }
     let absent = json!({"op": "remove", "path": "/a"});
-    ensure!(complete(&json!({}), &[absent]).is_err(), "what is not there was removed");
+    ensure!(complete(&json!({}), &[absent]).is_err(), "an absent field was removed");
     Ok(())
 }
 
-/// Files that are wrong, and the words that say so.
-pub fn bad_files_are_errors() -> Result<()> {
+/// Malformed files, and a part of the error.
+pub fn malformed_files_are_errors() -> Result<()> {
     let step = |step: &str| format!("case: A\nsteps:\n  - create: {{kind: Pod}}\n    warned: []\n  - {step}\n");
     let cases = [
         ("case: A\n".to_owned(), "missing field `steps`"),
@@ -215,11 +215,12 @@ pub fn bad_files_are_errors() -> Result<()> {
         (step("{create: {kind: Pod}, is: {a: 1}}"), "`is` does not belong to `create`, which takes stored, changes"),
         (step("{create: {kind: Pod}, storedd: {a: 1}}"), "`storedd` does not belong to `create`"),
         (step("{create: {kind: Pod}, stored: {}}"), "an empty `stored` asserts nothing"),
-        (step("{create: {kind: Pod}, refused: {}}"), "`refused` has no key"),
-        (step("{create: {kind: Pod}, refused: {reason: x}}"), "unknown field `reason`"),
-        (step("{create: {kind: Pod}, refused: {status: 403, causesOnly: true}}"), "`causesOnly` without `causes`"),
-        (step("{create: {kind: Pod}, refused: {by: SomePlugin}}"), "`by: SomePlugin` is neither"),
-        (step("{create: {kind: Pod}, refused: {status: 403}, changes: []}"), "has no object to compare with"),
+        (step("{create: {kind: Pod}, rejected: {}}"), "`rejected` has no key"),
+        (step("{create: {kind: Pod}, denied: {status: 403}, rejected: {status: 403}}"), "exclude each other"),
+        (step("{create: {kind: Pod}, rejected: {reason: x}}"), "unknown field `reason`"),
+        (step("{create: {kind: Pod}, rejected: {status: 403, causesOnly: true}}"), "`causesOnly` without `causes`"),
+        (step("{create: {kind: Pod}, rejected: {by: SomePlugin}}"), "`by: SomePlugin` is neither"),
+        (step("{create: {kind: Pod}, rejected: {status: 403}, changes: []}"), "has no object to compare with"),
         (step("{create: {kind: Pod}, unwarned: []}"), "an empty `unwarned` asserts nothing"),
         (step("{create: {kind: Pod}, repeat: 0}"), "`repeat: 0` does nothing"),
         (step("{create: Pod/a}"), "`create` does not take \"Pod/a\""),
@@ -233,13 +234,13 @@ pub fn bad_files_are_errors() -> Result<()> {
     for (text, words) in cases {
         match from_text("a.yaml", &text) {
             Ok(_) => ensure!(false, "read as a case:\n{text}"),
-            Err(error) => ensure!(format!("{error:#}").contains(words), "{words:?} is not said: {error:#}\n{text}"),
+            Err(error) => ensure!(format!("{error:#}").contains(words), "the error lacks {words:?}: {error:#}\n{text}"),
         }
     }
     from_text("a.yaml", &step("{find: Pod/a, is: null}")).map(drop)
 }
 
-/// Every file that cases share is one that a case, or a cluster, uses.
+/// Every shared file is used by a case or by a cluster.
 pub fn every_shared_file_is_used() -> Result<()> {
     let mut used = BTreeSet::new();
     for (_, path) in file::cases() {
@@ -263,7 +264,7 @@ pub fn every_shared_file_is_used() -> Result<()> {
     Ok(())
 }
 
-/// Every row of `acceptance.tsv` has a case or a trial, and every case covers rows that are there. `trials` are their names.
+/// Every row of `acceptance.tsv` has a case or a trial, and every case covers existing rows. `trials` are names of trials.
 pub fn every_acceptance_case_has_a_file(trials: &BTreeSet<String>) -> Result<()> {
     let mut covered: BTreeSet<String> = BTreeSet::new();
     for (_, path) in file::cases() {
@@ -276,10 +277,10 @@ pub fn every_acceptance_case_has_a_file(trials: &BTreeSet<String>) -> Result<()>
             anyhow::bail!("acceptance.tsv: not three columns: {line}");
         };
         rows.insert(code.to_owned());
-        ensure!(trial == "-" || trials.contains(trial), "{code} names {trial}, which is no trial");
+        ensure!(trial == "-" || trials.contains(trial), "{code} names {trial}, which is not a trial");
         ensure!(trial != "-" || covered.contains(code), "{code} ({what}) has neither a case nor a trial");
     }
     let unknown: Vec<&String> = covered.difference(&rows).collect();
-    ensure!(unknown.is_empty(), "cases cover what acceptance.tsv does not have: {unknown:?}");
+    ensure!(unknown.is_empty(), "cases cover rows that acceptance.tsv does not contain: {unknown:?}");
     Ok(())
 }

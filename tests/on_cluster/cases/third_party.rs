@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::format::Webhook;
 
-/// What is answered at a path, and how often it was asked.
+/// The response at a path, and how often it was called.
 #[derive(Debug, Default)]
 struct Hook {
     unless: Option<String>,
@@ -30,7 +30,7 @@ struct Hook {
 
 type Hooks = Arc<Mutex<HashMap<String, Hook>>>;
 
-/// The server: ends with this.
+/// The server; it ends when this is dropped.
 pub struct ThirdPartyServer {
     url: String,
     certificate: ServingCert,
@@ -70,7 +70,7 @@ impl ThirdPartyServer {
         Ok(Self { url, certificate, hooks, accepting })
     }
 
-    /// Answers so at a path from now on; the `clientConfig` for it.
+    /// Adds a path with its response; returns the `clientConfig` for it.
     pub fn serve(&self, path: &str, unless: Option<String>, operations: Vec<Value>) -> Value {
         self.hooks
             .lock()
@@ -96,7 +96,7 @@ pub fn configuration(name: &str, namespace: &str, webhooks: &[(&Webhook, Value)]
         .iter()
         .map(|(webhook, client)| {
             json!({
-                // A webhook's name has three parts at least; people know it by the first.
+                // A webhook's name must have three parts at least.
                 "name": format!("{}.third-party.example.com", webhook.name),
                 "clientConfig": client,
                 "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": webhook.resources,
@@ -142,7 +142,7 @@ async fn answer(State(hooks): State<Hooks>, uri: http::Uri, body: bytes::Bytes) 
     ([(http::header::CONTENT_TYPE, "application/json")], review.to_string())
 }
 
-/// The patch with what makes the parents that are missing before each operation.
+/// The patch with operations that create missing parents.
 pub fn complete(object: &Value, operations: &[Value]) -> Result<Vec<Value>> {
     let mut object = object.clone();
     let mut all = Vec::new();

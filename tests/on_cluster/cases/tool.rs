@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::format::{Input, Step, User};
 use super::site::Site;
 
-/// How a program ended, and its words.
+/// The exit status and the output of a program.
 pub struct ToolOutput {
     pub success: bool,
     pub stdout: String,

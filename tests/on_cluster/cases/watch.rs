@@ -3,19 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use mullion::report::field_match::mismatches;
+use mullion::report::mismatches;
 use mullion_cluster::wait_for;
 use serde_json::Value;
 
 use super::ask;
-use super::format::{EventOf, With};
-use super::lands::{
-    NOWHERE, Places, {self},
-};
+use super::format::{ExpectedEvent, With};
+use super::lands::{self, NOWHERE, Places};
 use super::run::Run;
 use crate::shared::DEADLINE;
 
-/// What must not change when nothing rolls.
+/// The fields that stay the same without a rollout.
 #[derive(Debug, PartialEq)]
 pub struct Memory {
     generation: Value,
@@ -38,7 +36,7 @@ fn is_going(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// Where a pod is, or why it is not anywhere yet.
+/// The node of a pod, or why it has none yet.
 fn place(pod: &Value) -> std::result::Result<String, String> {
     if let Some(node) = pod["spec"]["nodeName"].as_str() {
         return Ok(node.to_owned());
@@ -60,7 +58,7 @@ fn unschedulable_messages(pods: &[Value]) -> String {
     messages.into_iter().collect()
 }
 
-/// Why an object's controller is not done with it: `None` once it has seen the newest generation and made its pods.
+/// Why an object's controller has not finished: `None` once it has observed the newest generation and created its pods.
 pub fn unsettled(kind: &str, object: &Value, pods: usize) -> Option<String> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let number = |value: &Value, default: u64| usize::try_from(value.as_u64().unwrap_or(default)).unwrap_or_default();
@@ -77,7 +75,7 @@ pub fn unsettled(kind: &str, object: &Value, pods: usize) -> Option<String> {
             let wanted = number(&spec["replicas"], 1);
             let rolls = ["Deployment", "StatefulSet"].contains(&kind);
             let updated = if rolls { of_status("updatedReplicas") } else { wanted };
-            // The pods are rejected: the controller can do no more.
+            // The pods are rejected: the controller cannot do more.
             observed && ([of_status("replicas"), updated, pods] == [wanted; 3] || is("ReplicaFailure"))
         }
         "Job" => {
@@ -105,7 +103,7 @@ impl Run<'_> {
         ask::list(&self.site.plane.client(), &format!("/{group}/namespaces/{}/{plural}", self.namespace)).await
     }
 
-    /// The pods of an object, through `ReplicaSet`s and Jobs; of a Pod, itself. Those on their way out do not count.
+    /// The pods of an object, through `ReplicaSet`s and Jobs; of a Pod, itself. Pods in deletion do not count.
     async fn pods_of(&self, object: &Value) -> Result<Vec<Value>> {
         let uid = text(&object["metadata"]["uid"]);
         let mut owners: HashMap<String, String> = HashMap::new();
@@ -182,8 +180,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub async fn event(&self, wanted: EventOf) -> Result<()> {
-        let EventOf { about, reason, says } = &wanted;
+    pub async fn event(&self, wanted: ExpectedEvent) -> Result<()> {
+        let ExpectedEvent { about, reason, message: texts } = &wanted;
         let (pods_of, about) = about.strip_prefix("pods of ").map_or((false, about.as_str()), |owner| (true, owner));
         let (kind, name) = about.split_once('/').context("`about` takes `Kind/name`")?;
         wait_for(&format!("an Event about {}", wanted.about), DEADLINE, async || {
@@ -202,7 +200,7 @@ impl Run<'_> {
                 }
                 let message = text(&event["message"]);
                 let right = reason.as_ref().is_none_or(|reason| event["reason"] == **reason);
-                if right && says.iter().all(|words| message.contains(words)) {
+                if right && texts.iter().all(|text| message.contains(text)) {
                     return anyhow::Ok(());
                 }
                 seen.push(format!("\n  {}: {message}", text(&event["reason"])));
@@ -212,7 +210,7 @@ impl Run<'_> {
         .await
     }
 
-    /// What there is, once its controller is done with it.
+    /// The current state, once its controller has finished.
     async fn memory(&self, about: &str) -> Result<Memory> {
         let object = self.object(about).await?.with_context(|| format!("there is no {about}"))?;
         let pods = self.pods_of(&object).await?;
@@ -241,7 +239,7 @@ impl Run<'_> {
         if before.generation != now.generation {
             wrong.push(format!("generation {} became {}", before.generation, now.generation));
         }
-        let template = mullion::report::field_difference::differences(&before.template, &now.template);
+        let template = mullion::report::differences(&before.template, &now.template);
         wrong.extend(template.iter().map(|one| format!("spec.template.{one}")));
         for (name, uid) in &before.pods {
             match now.pods.get(name) {

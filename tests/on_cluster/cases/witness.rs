@@ -8,15 +8,13 @@ use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::wait_for;
 use serde_json::{Value, json};
 
-use super::ask::{
-    Request, {self},
-};
+use super::ask::{self, Request};
 use super::format::Webhook;
 use super::site::Site;
 use super::third_party::configuration;
 use crate::shared::DEADLINE;
 
-/// What is waited for besides namespaces and webhooks.
+/// The policies to wait for besides namespaces and webhooks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Policies {
     pub mutating: bool,
@@ -24,7 +22,7 @@ pub struct Policies {
 }
 
 impl Site {
-    /// Waits until the API server goes by every namespace, every mutating webhook and those policies. `id` is unique.
+    /// Waits until the API server uses every namespace, every mutating webhook and those policies. `id` is unique.
     pub async fn settle(&self, id: &str, policies: Policies) -> Result<()> {
         let label = format!("witness.example.com/{id}");
         let mut paths = Vec::new();
@@ -33,7 +31,7 @@ impl Site {
         }
         self.label(&self.probe.name, &label, Some("")).await?;
         let seen = wait_for("the API server to know its namespaces, webhooks and policies", DEADLINE, async || {
-            self.all_were_asked(id, policies).await
+            self.ensure_all_were_called(id, policies).await
         })
         .await;
         self.remove(paths).await?;
@@ -88,7 +86,7 @@ impl Site {
         all
     }
 
-    async fn all_were_asked(&self, id: &str, policies: Policies) -> Result<()> {
+    async fn ensure_all_were_called(&self, id: &str, policies: Policies) -> Result<()> {
         let path = format!("/api/v1/namespaces/{}/configmaps?dryRun=All", self.probe.name);
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}});
         let request = Request { method: "POST", path, body: Some(body), ..Request::default() };

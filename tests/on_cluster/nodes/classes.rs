@@ -1,17 +1,16 @@
-//! RuntimeClasses: expected ones, those that somebody deletes or edits, and another handler.
+//! RuntimeClasses: expected ones, deleted or edited ones, and another handler.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use mullion_cluster::{ControlPlane, wait_for};
-use mullion_engine::model::settings::node_settings::{ExpectedPool, NodeSettings};
-use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::model::settings::{ExpectedPool, Mode, NodeSettings};
 use serde_json::{from_value, json};
 
 use super::{Controller, DEADLINE, set, with, with_its_rights};
 
-/// A class for a pool at zero; made again, put right, and after three times left; another handler, another class.
+/// A class for a pool at zero; created again, restored, and after three times left; another handler, another class.
 pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Result<()> {
     let (plain, named) = ("mullion-windows-ltsc2025", "mullion-windows-ltsc2025-runhcs-wcow-hypervisor");
     let pool = json!({"build": "10.0.26100", "taints": ["sku=Windows:NoSchedule", "spot=true:NoSchedule"]});
@@ -62,7 +61,7 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
     let old = classes.get(plain).await.context("the old class is gone")?;
     ensure!(old.handler == process, "{}", old.handler);
     controller.wait_for_metric(done, writes + 1).await?;
-    // And back again: the first is put right, since another policy is another chance.
+    // With the first policy again the first class is restored, because each policy starts new attempts.
     controller.policies.send_replace(set(policy(process)));
     right(plain).await?;
     controller.policies.send_replace(set(with(|policy| policy.mode = Mode::Disabled)));

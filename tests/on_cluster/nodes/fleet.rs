@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
-use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::NodeSettings;
 use serde_json::json;
 
 use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_taints};
@@ -58,11 +58,11 @@ pub(crate) async fn many_nodes_get_one_patch_each() -> Result<()> {
         Ok(())
     };
     stream::iter((0..nodes).map(heartbeat)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-    // Events come in the order of their versions: who has this node has seen every heartbeat.
+    // Watch events come in the order of their versions: after this node every heartbeat was seen.
     api.create(&PostParams::default(), &NodeSpec::windows("last", BUILDS[0].0).build()?).await?;
     wait_for_taints(api, "last", &[OURS]).await?;
     let [done, others] = ["done", "conflict"].map(|outcome| controller.patches(outcome));
-    // Counted once the answer is in, which may be a moment after the node shows it.
+    // Counted after the response, which may be a moment after the node shows it.
     ensure!((nodes as u64..=nodes as u64 + 1).contains(&done?), "{}", controller.metrics.encode()?);
     ensure!(others? == 0, "{}", controller.metrics.encode()?);
     controller.stop().await

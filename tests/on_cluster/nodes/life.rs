@@ -6,8 +6,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
-use mullion_engine::model::settings::node_settings::{ApplyTaint, NodeLabel, NodeSettings};
-use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::model::settings::{ApplyTaint, Mode, NodeLabel, NodeSettings};
 use serde_json::{Value, json};
 
 use super::{Controller, DEADLINE, OURS, labels, set, taints, wait_for_event, wait_for_taints, with, with_its_rights};
@@ -61,7 +60,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     wait_for_taints(&api, "ndrained", &["ToBeDeletedByClusterAutoscaler=1700000000:NoSchedule", OURS]).await?;
     ensure!(!labels(&api.get("nvirtual").await?).contains_key(RELEASE), "a virtual node was labelled");
 
-    // Cordoned and uncordoned by somebody: nothing for us, and nothing of ours is lost.
+    // Cordoned and uncordoned: Mullion changes nothing, and loses no label or taint.
     plane.kubectl(&["cordon", "ncordoned"]).await?;
     let cordoned = ["node.kubernetes.io/unschedulable:NoSchedule", OURS];
     wait_for("both taints", DEADLINE, async || {
@@ -74,7 +73,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     plane.kubectl(&["uncordon", "ncordoned"]).await?;
     wait_for_taints(&api, "ncordoned", &[OURS]).await?;
 
-    // Upgraded in place: what was ours follows; then its new kubelet reports the build itself, which overrides ours.
+    // Upgraded in place: Mullion's labels follow; then the new kubelet reports the build itself, which overrides them.
     wait_for_labels(&api, "nupgraded", [(BUILD, "10.0.17763"), (RELEASE, "ltsc2019"), (REVISION, "1")]).await?;
     let kernel = |version: &str| json!({"status": {"nodeInfo": {"kernelVersion": version}}});
     let status = Patch::Merge(kernel("10.0.20348.2700"));
@@ -91,7 +90,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     let new = wait_for_taints(&api, "ncordoned", &[OURS]).await?;
     ensure!(old.metadata.uid != new.metadata.uid, "the same node");
 
-    // Out of force, all that is left is what the nodes brought.
+    // In mode Disabled only the nodes' own labels and taints are left.
     controller.policies.send_replace(set(with(|policy| policy.mode = Mode::Disabled)));
     for (name, build) in
         [("n2018", ""), ("ncordoned", "10.0.26100"), ("ndead", "10.0.20348"), ("nupgraded", "10.0.26100")]
@@ -102,7 +101,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     controller.stop().await
 }
 
-/// Each change of the policy, and each marker of somebody else, changes what is ours and nothing besides.
+/// Each change of the policy, and each taint of another tool, changes Mullion's labels and taints and nothing else.
 pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> Result<()> {
     plane.create_node(&NodeSpec::windows("npolicy", "10.0.20348.2655").taint("team=a:NoSchedule")).await?;
     let api: Api<Node> = Api::all(plane.client());
@@ -155,7 +154,7 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
         })
         .await?;
     }
-    // Another tool marks the node: ours goes, and comes back after it.
+    // Another tool marks the node: Mullion's taint is removed, and added again after it.
     plane.kubectl(&["taint", "node", "npolicy", "sku=Windows:NoSchedule"]).await?;
     wait_for_taints(&api, "npolicy", &["sku=Windows:NoSchedule", "team=a:NoSchedule"]).await?;
     plane.kubectl(&["taint", "node", "npolicy", "sku-"]).await?;

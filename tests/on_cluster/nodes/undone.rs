@@ -1,11 +1,11 @@
-//! What others take away again and again.
+//! Labels and taints that others remove again and again.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
-use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::NodeSettings;
 use serde_json::json;
 
 use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_event, wait_for_taints, with_its_rights};
@@ -13,8 +13,8 @@ use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_event, wait_for
 const CONTESTED: &str = "mullion_nodes_contested";
 const RELEASE: &str = "mullion.dev/windows-release";
 
-/// A taint, and a label, that somebody takes away: put back twice, by whoever leads, then left and reported.
-pub(crate) async fn what_others_undo_is_left_to_them(plane: &ControlPlane) -> Result<()> {
+/// A taint, and a label, that others remove: added again twice, by any leader, then left and reported.
+pub(crate) async fn repeated_removals_are_left(plane: &ControlPlane) -> Result<()> {
     plane.create_node(&NodeSpec::windows("nundone", "10.0.20348.2655")).await?;
     let (api, client): (Api<Node>, _) = (Api::all(plane.client()), with_its_rights(plane).await?);
     let mut controller = Controller::start(client.clone(), NodeSettings::default());
@@ -22,7 +22,7 @@ pub(crate) async fn what_others_undo_is_left_to_them(plane: &ControlPlane) -> Re
         let node = wait_for_taints(&api, "nundone", &[OURS]).await?;
         ensure!(labels(&node).contains_key(RELEASE), "{node:?}");
         if removal == 2 {
-            // Another leader: what is remembered is on the node.
+            // Another leader: the count is on the node.
             controller.stop().await?;
             controller = Controller::start(client.clone(), NodeSettings::default());
         }
@@ -33,7 +33,7 @@ pub(crate) async fn what_others_undo_is_left_to_them(plane: &ControlPlane) -> Re
     wait_for_event(plane, "nundone", "TaintContested", &expected).await?;
     controller.wait_for_metric(CONTESTED, 1).await?;
     ensure!(taints(&api.get("nundone").await?).is_empty(), "it was set again");
-    // The way out that the Event names.
+    // The remedy that the Event names.
     plane.kubectl(&["annotate", "node", "nundone", "mullion.dev/owned-"]).await?;
     wait_for_taints(&api, "nundone", &[OURS]).await?;
     controller.wait_for_metric(CONTESTED, 0).await?;

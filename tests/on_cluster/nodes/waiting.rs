@@ -1,4 +1,4 @@
-//! Who a taint waits for, and who not.
+//! The DaemonSets and pods for which a taint waits.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
-use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::NodeSettings;
 use serde_json::{Value, json};
 
 use super::{Controller, DEADLINE, OURS, labels, policies, taints, wait_for_event, wait_for_taints, with_its_rights};
-use crate::shared::{start_webhook, wait_until_asked};
+use crate::shared::{start_webhook, wait_until_mullion_is_called};
 
 const NANOSERVER: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
 const OPAQUE: &str = "registry.example.com/agent:1";
@@ -74,16 +74,16 @@ pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Res
     let (_webhook, registration) = start_webhook(plane).await?;
     let registration = registration.namespace_label("mullion-test", "nodes");
     registration.register(&plane.client()).await?;
-    wait_until_asked(&namespace).await?;
+    wait_until_mullion_is_called(&namespace).await?;
     plane.kubectl(&["rollout", "restart", "-n", &namespace.name, "daemonset/kube-flannel-ds-windows"]).await?;
     let api: Api<Node> = Api::all(plane.client());
     wait_for_taints(&api, "ncni", &[OURS]).await?;
-    // It runs on, now and after the next failure of its pod.
+    // It keeps running, also after the next failure of its pod.
     wait_for_ready(&namespace, "kube-flannel-ds-windows", 1).await?;
     controller.stop().await
 }
 
-/// A Windows pod where policies only audit would not come back to a tainted node; one that is covered would.
+/// A Windows pod in audit mode would not come back to a tainted node; one that gets the toleration would.
 pub(crate) async fn a_taint_waits_for_a_windows_pod_out_of_reach(plane: &ControlPlane) -> Result<()> {
     let (audited, covered) = (plane.namespace("audited").await?, plane.namespace("covered").await?);
     for node in ["naudit", "ncovered"] {
@@ -175,7 +175,7 @@ pub(crate) async fn a_broken_windows_daemonset_holds_a_taint(plane: &ControlPlan
     for (name, pool, image) in
         [("agent", "a", NANOSERVER), ("pause", "b", "registry.k8s.io/pause:3.9"), ("unclear", "c", OPAQUE)]
     {
-        // The pool of the unclear one has a Linux node too: else its nodes would say what it is for.
+        // The pool of the unclear one has a Linux node too; otherwise its nodes would determine its operating system.
         let spec = if pool == "c" { json!({}) } else { json!({"nodeSelector": {"pool": pool}}) };
         create(&namespace, daemon(name, image, &broken, spec)?).await?;
     }

@@ -35,7 +35,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     plane.kubectl(&["create", "serviceaccount", "default", "-n", "mullion-system"]).await.ok();
     let own = TestNamespace { name: "mullion-system".to_owned(), client: plane.client() };
     plane.create_nodes(&[NodeSpec::linux("out-linux"), NodeSpec::windows("out-win", "10.0.20348.2655")]).await?;
-    // One that ran before.
+    // A pod that ran before the outage.
     create(&team, &windows("before")).await?;
 
     let registration = WebhookRegistration::new("https://127.0.0.1:1", "").as_installed().with_nodes();
@@ -106,7 +106,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     // One pod of each of Linux but the CronJob, the DaemonSet's on its node; and the Windows DaemonSet's.
     let nodes = bound(&rolled, 7).await?;
     ensure!(nodes.iter().filter(|node| *node == "out-win").count() == 1, "{nodes:?}");
-    // What the others wait for, their owners say.
+    // The Events of the owners show why the other pods are missing.
     wait_for("an event of the ReplicaSet", DEADLINE, async || {
         let events = plane
             .kubectl(&["get", "events", "-n", &rolled.name, "--field-selector", "reason=FailedCreate", "-o", "json"])

@@ -1,4 +1,4 @@
-//! ConfigMaps with policies, where they live: in Mullion's own namespace, before Mullion runs and while it does.
+//! ConfigMaps with policies in Mullion's own namespace, before Mullion runs and while it does.
 
 use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::{ControlPlane, WebhookRegistration, free_port, wait_for};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::shared::*;
 
-/// The chart is rendered for it, and asks about no pods there.
+/// The chart is rendered for it, and the API server calls for no pods there.
 const INSTALLED_IN: &str = "mullion-system";
 
 fn config_map(name: &str, policy: &str) -> String {
@@ -22,51 +22,51 @@ fn policy(spec: &Value) -> String {
     json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "PodPolicy", "metadata": metadata, "spec": spec}).to_string()
 }
 
-/// As much as a ConfigMap holds, in images.
+/// A policy with images that fills a ConfigMap.
 fn large() -> String {
     let image = |at| json!({"pattern": format!("registry.example.com/team-{at}/an-application-of-theirs-for-windows/**"), "os": "windows"});
     policy(&json!({"priority": 10, "detect": {"images": (0..10_000).map(image).collect::<Vec<_>>()}}))
 }
 
 /// The output of kubectl for a ConfigMap, with a server-side apply: one that keeps the text twice has no room for large ones.
-async fn say(plane: &ControlPlane, namespace: &str, map: &str, more: &[&str]) -> Result<String> {
-    let apply = ["apply", "--server-side", "--force-conflicts", "--namespace", namespace, "-f", "-"];
-    plane.kubectl_with_input(&[&apply[..], more].concat(), map).await
+async fn apply(plane: &ControlPlane, namespace: &str, map: &str, more: &[&str]) -> Result<String> {
+    let arguments = ["apply", "--server-side", "--force-conflicts", "--namespace", namespace, "-f", "-"];
+    plane.kubectl_with_input(&[&arguments[..], more].concat(), map).await
 }
 
 pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) -> Result<()> {
-    let asked = plane.namespace("policies").await?;
+    let namespace = plane.namespace("policies").await?;
     let broken = config_map("broken", &policy(&json!({"priorit": 1})));
     let good = config_map("good", &policy(&json!({"priority": 10})));
 
     // A trial before may have left it, or it is still going.
     wait_for("Mullion's own namespace", DEADLINE, async || {
         plane.kubectl(&["create", "namespace", INSTALLED_IN]).await.ok();
-        say(plane, INSTALLED_IN, &good, &["--dry-run=server"]).await
+        apply(plane, INSTALLED_IN, &good, &["--dry-run=server"]).await
     })
     .await?;
 
-    // First of all comes a cluster in which everything is installed and nothing runs yet.
+    // First a cluster in which everything is installed and nothing runs yet.
     WebhookRegistration::new("https://127.0.0.1:1", "").as_installed().register(&plane.client()).await?;
     for map in [&broken, &good] {
-        say(plane, INSTALLED_IN, map, &[]).await.context("before Mullion runs")?;
+        apply(plane, INSTALLED_IN, map, &[]).await.context("before Mullion runs")?;
     }
     let admin = free_port()?;
     let (webhook, registration) = start_webhook_at(plane, &policies(), admin).await?;
     registration.register(&plane.client()).await?;
-    wait_until_asked(&asked).await?;
+    wait_until_mullion_is_called(&namespace).await?;
 
-    // The webhook's own namespace is that of its kubeconfig here; the chart's is one that it asks about no pods in.
+    // The webhook's own namespace is that of its kubeconfig here; in the chart's the API server calls it for no pods.
     let denied = wait_for("the API server to call about policies", DEADLINE, async || {
         let answer =
-            say(plane, INSTALLED_IN, &broken.replace("\"broken\"", "\"another\""), &["--dry-run=server"]).await;
-        answer.err().context("it is taken")
+            apply(plane, INSTALLED_IN, &broken.replace("\"broken\"", "\"another\""), &["--dry-run=server"]).await;
+        answer.err().context("it was accepted")
     })
     .await?;
     let text = denied.to_string();
     ensure!(text.contains("own.yaml:1:") && text.contains("did you mean `priority`?"), "{text}");
     let annotate = ["annotate", "configmap", "broken", "example.com/a=b", "--namespace", INSTALLED_IN];
-    plane.kubectl(&annotate).await.context("what was broken before is annotated")?;
+    plane.kubectl(&annotate).await.context("a broken ConfigMap can be annotated")?;
     let loud = plane.kubectl(&[&annotate[..], &["--overwrite", "--warnings-as-errors"]].concat()).await;
     let text = loud.err().context("no warning")?.to_string();
     ensure!(text.contains("Mullion: ConfigMap broken is as broken as before"), "{text}");
@@ -74,19 +74,19 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     // Beside the policies in force, of which one has this priority: reported where it can be mounted, and nowhere else.
     let collides = config_map("good", &policy(&json!({"priority": 10, "place": {"build": {"mode": "Never"}}})));
     let loud = ["--warnings-as-errors"];
-    say(plane, INSTALLED_IN, &collides, &loud).await.context("no word in a namespace that is not Mullion's")?;
-    let text = say(plane, "default", &collides, &loud).await.err().context("no warning")?.to_string();
-    for part in ["Mullion: beside the policies in force: own.yaml:1:", "`own` and `exact`", "exact.yaml:4"] {
+    apply(plane, INSTALLED_IN, &collides, &loud).await.context("a warning in a namespace that is not Mullion's")?;
+    let text = apply(plane, "default", &collides, &loud).await.err().context("no warning")?.to_string();
+    for part in ["Mullion: together with the policies in force: own.yaml:1:", "`own` and `exact`", "exact.yaml:4"] {
         ensure!(text.contains(part), "{part} is not in {text}");
     }
-    plane.kubectl(&["get", "configmap", "good", "--namespace", "default"]).await.context("it was taken")?;
+    plane.kubectl(&["get", "configmap", "good", "--namespace", "default"]).await.context("it was accepted")?;
 
     let large = large();
     ensure!(large.len() > 900_000, "{}", large.len());
-    say(plane, INSTALLED_IN, &config_map("large", &large), &loud).await.context("a large one")?;
+    apply(plane, INSTALLED_IN, &config_map("large", &large), &loud).await.context("a large one")?;
     let bad = large.replacen("\"priority\":10", "\"priority\":\"on\"", 1);
     let text =
-        say(plane, INSTALLED_IN, &config_map("large", &bad), &[]).await.err().context("it is taken")?.to_string();
+        apply(plane, INSTALLED_IN, &config_map("large", &bad), &[]).await.err().context("it was accepted")?.to_string();
     ensure!(text.contains("own.yaml:1:") && text.len() < 4_000, "{text}");
 
     let (_, metrics) = admin_get(admin, "/metrics").await?;
@@ -97,5 +97,5 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     drop(webhook);
     plane.kubectl(&["delete", "configmap", "good", "--namespace", "default"]).await?;
     plane.kubectl(&["delete", "configmap", "broken", "good", "large", "--namespace", INSTALLED_IN]).await?;
-    asked.delete().await
+    namespace.delete().await
 }

@@ -1,4 +1,4 @@
-//! Of whom the API server shall ask Mullion: the chart's match conditions once more, over JSON as it is sent.
+//! The requests for which the API server must call Mullion: the chart's match conditions again, over JSON.
 
 use serde_json::Value;
 
@@ -37,8 +37,8 @@ pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
         })
 }
 
-/// Whether its author has placed it on Linux, and nothing else is for Mullion.
-pub fn settled_on_linux(spec: &Value, annotations: &[&Value]) -> bool {
+/// Whether its author has placed it on Linux, and no other field concerns Mullion.
+pub fn is_explicitly_linux(spec: &Value, annotations: &[&Value]) -> bool {
     let mullions = annotations
         .iter()
         .any(|all| all.as_object().is_some_and(|all| all.keys().any(|key| key.starts_with("mullion.dev/"))));
@@ -49,8 +49,8 @@ pub fn settled_on_linux(spec: &Value, annotations: &[&Value]) -> bool {
 }
 
 /// Whether `pods.mullion.dev` is called for a pod, unless it rejects the pod in an outage.
-pub fn asks_about_pod(pod: &Value) -> bool {
-    !is_mirror(pod) && !settled_on_linux(&pod["spec"], &[&pod["metadata"]["annotations"]])
+pub fn is_called_for_pod(pod: &Value) -> bool {
+    !is_mirror(pod) && !is_explicitly_linux(&pod["spec"], &[&pod["metadata"]["annotations"]])
 }
 
 /// Whether a new pod is rejected in an outage under `failurePolicy: Fail`.
@@ -64,8 +64,8 @@ pub fn rejected_in_an_outage(pod: &Value, namespace: &str) -> bool {
         && !options(&pod["spec"]).any(|options| options["hostProcess"] == true)
 }
 
-/// Whether Mullion is asked about an object with a pod template; `old` on UPDATE.
-pub fn asks_about_template(object: &Value, old: Option<&Value>) -> bool {
+/// Whether the API server calls Mullion for an object with a pod template; `old` on UPDATE.
+pub fn is_called_for_template(object: &Value, old: Option<&Value>) -> bool {
     let template = template(object);
     let none = Value::Null;
     let annotations = [
@@ -86,7 +86,7 @@ pub fn asks_about_template(object: &Value, old: Option<&Value>) -> bool {
         object["kind"] == "DaemonSet" && old["metadata"]["annotations"].get("mullion.dev/decision").is_some()
     };
     let new = old.is_none_or(|old| self::template(old) != template || decided(old) != decided(object) || placed(old));
-    new && !owned && !settled_on_linux(&template["spec"], &annotations)
+    new && !owned && !is_explicitly_linux(&template["spec"], &annotations)
 }
 
 fn template(object: &Value) -> &Value {

@@ -201,8 +201,8 @@ fn parts() -> Vec<Variants> {
     ]
 }
 
-/// Every variant of every part alone on a pod without an operating system and on one that is explicitly Linux, then `count` mixtures, then
-/// what has no container.
+/// Every variant of every part alone on a pod without an operating system and on one that is explicitly Linux, then `count`
+/// mixtures, then pods without a container.
 pub fn pods(seed: u64, count: usize) -> Vec<Value> {
     let parts = parts();
     let plain = || {
@@ -287,15 +287,15 @@ pub fn around(kind: &str, pod: &Value) -> Value {
     object
 }
 
-/// Pods about as large as an API server takes, each large in its own way: without an operating system, explicitly Linux, and for Windows by what
-/// is looked at last.
+/// Pods about as large as an API server accepts, each large in its own way: without an operating system, explicitly Linux,
+/// and for Windows by the last field that an expression reads.
 pub fn large() -> Vec<(String, Value)> {
     let pod = |containers: Vec<Value>| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "large"},
             "spec": {"automountServiceAccountToken": false, "containers": containers}})
     };
     let one = || pod(vec![json!({"name": "c", "image": "i"})]);
-    // etcd takes 1.5 MiB.
+    // etcd accepts 1.5 MiB.
     let filler = json!([{"name": "A", "value": "x".repeat(2_700)}]);
     let heavy = (0..500).map(
         |at| json!({"name": format!("c{at}"), "image": "i", "env": filler, "securityContext": {"runAsNonRoot": true}}),

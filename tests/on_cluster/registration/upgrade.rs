@@ -1,4 +1,4 @@
-//! What Helm writes, and what the controller writes into it.
+//! Webhook configurations that Helm writes, and the bundles that the controller adds.
 
 use std::process::Stdio;
 
@@ -94,7 +94,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     let stored = json!(Api::<MutatingWebhookConfiguration>::all(plane.client()).get("mullion").await?);
     let values = &stored["webhooks"][0]["namespaceSelector"]["matchExpressions"][0]["values"];
     ensure!(*values == json!([home.name, "a", "b"]), "{values}");
-    // Whoever renders it again and applies it by another name, as GitOps tools do, has the same.
+    // GitOps tools render it again and apply it with another field manager: the result is the same.
     let rendered = helm(&[
         "template",
         "--no-hooks",

@@ -7,21 +7,20 @@
 //! | pod of a Job | denied if the API server would; else labelled | changed | labelled |
 //! | pod of another built-in controller | denied if the API server or the kubelet would; else labelled | changed | labelled |
 //! | template, created | denied; warned under `rules.templates: Warn` | changed | warned |
-//! | template, changed | the same, but only warned for what the old one had, and of a Job | changed | warned |
+//! | template, changed | as for a created one; only warned if the old template had the finding, and for a Job | changed | warned |
 //! | any other request | nothing | nothing | nothing |
 //!
-//! `Allow` has no outcome. A hint has none on a controller's pod either, because no person reads the response. Which
-//! changes a request category has is decided by [`review`](crate::admission::review::review()): a template gets only
-//! those without which the API server would reject it. Two request categories have no findings: a `Rewrite` is changed
+//! `Allow` has no outcome. A hint has none on a controller's pod either, because no person reads the response. The
+//! changes come from [`review`](crate::admission::review::review()): a template gets only repairs that the API server
+//! requires, a DaemonSet also its placement. Two request categories have no findings: a `Rewrite` is changed
 //! without a warning, and a `Resize` is denied, or warned under `denials: Warn`. Under `mode: Audit` the response
 //! reports what would happen, and nothing is changed or denied.
 
 use crate::admission::request_category::RequestCategory;
 use crate::admission::review::Review;
-use crate::model::settings::rule_actions::Action;
-use crate::model::settings::workload_settings::{Mode, TemplateDenials};
-use crate::model::workload::WorkloadKind;
-use crate::rules::finding::{Finding, RejectedBy};
+use crate::model::WorkloadKind;
+use crate::model::settings::{Action, Mode, TemplateDenials};
+use crate::rules::{Finding, RejectedBy};
 
 /// The outcome of a finding in its request category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,12 +80,12 @@ pub fn effective_action(review: &Review, finding: &Finding) -> Action {
 
 /// Whether a denied finding denies the pods that an object of that kind creates: only where the pod would not run
 /// without Mullion either.
-pub fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
+pub(crate) fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
     match by {
         // A denied pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
         WorkloadKind::DaemonSet => false,
         // A pod that the kubelet rejects is a failed one and counts towards `backoffLimit`, which ends the Job. A pod
-        // that is denied here never existed: the controller tries again every minute, for ever (`manageJob` and
+        // that is denied here never existed: the controller tries again every minute, forever (`manageJob` and
         // `MaxJobApiBackOff`, pkg/controller/job/job_controller.go).
         WorkloadKind::Job | WorkloadKind::CronJob => finding.rejected_by == RejectedBy::ApiServer,
         // No built-in controller creates pods from it: such pods are judged like bare ones.

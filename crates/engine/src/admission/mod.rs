@@ -3,10 +3,18 @@
 //! [`review::review`] and [`response::respond`] are total and synchronous. One table, [`finding_outcome`], decides the
 //! outcome of a finding. Imports every other room but `node`; no room imports it.
 
-pub mod finding_outcome;
-pub mod pod_preview;
-pub mod pre_existing;
-pub mod request_category;
-pub mod resize;
-pub mod response;
+pub(crate) mod finding_outcome;
+mod pod_preview;
+mod pre_existing;
+mod request_category;
+mod resize;
+mod response;
 pub mod review;
+
+pub use finding_outcome::{FindingOutcome, effective_action, outcome_of};
+pub use pod_preview::{find_nodes, review_pods};
+pub use request_category::RequestCategory;
+pub use response::{
+    AUDIT_LIMIT, CountedOutcome, Denial, DenialCause, Endpoint, ReviewResponse, WARNING_LIMIT, denies_its_pods, respond,
+};
+pub use review::{Review, review};

@@ -7,12 +7,11 @@ use serde::Deserialize;
 
 use crate::admission::response::{Endpoint, respond};
 use crate::admission::review::{Review, review};
-use crate::model::cluster::nodes::Node;
-use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::ReviewRequest;
+use crate::model::cluster::{ClusterSnapshot, Node};
 use crate::model::pod_view::Pod;
-use crate::model::review_request::ReviewRequest;
-use crate::model::scheduling::node_fit::SchedulingConstraints;
-use crate::model::settings::review_settings::ReviewSettings;
+use crate::model::scheduling::SchedulingConstraints;
+use crate::model::settings::ReviewSettings;
 
 /// The review with the changes of the pods: for a template, what its pods get.
 pub fn review_pods(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings: &ReviewSettings<'_>) -> Review {

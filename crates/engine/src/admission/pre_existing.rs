@@ -1,8 +1,8 @@
 //! Pre-existing findings: those that the object had before an UPDATE. They deny no update.
 
+use crate::model::ReviewRequest;
 use crate::model::pod_view::Pod;
-use crate::model::review_request::ReviewRequest;
-use crate::rules::finding::Finding;
+use crate::rules::Finding;
 
 /// Marks findings that the old object had in the same place with an action at least as severe; `before`: the old
 /// object's findings. Containers are matched by name: an index changes once another container is inserted before it.

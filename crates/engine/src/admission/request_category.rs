@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use crate::model::json_pointer::member;
 use crate::model::pod_view::Pod;
-use crate::model::review_request::{Operation, ReviewRequest};
-use crate::model::workload::WorkloadKind;
+use crate::model::{Operation, ReviewRequest, WorkloadKind};
 
 /// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -59,7 +58,7 @@ impl RequestCategory {
             }
             (WorkloadKind::Pod, Operation::Update, None) => RequestCategory::OtherUpdate,
             // The objects that a Deployment or CronJob creates were judged with their template; to deny them here would
-            // only make their controllers try again for ever. Any other object that names a built-in controller comes
+            // only make their controllers try again forever. Any other object that names a built-in controller comes
             // from an operator.
             (WorkloadKind::ReplicaSet, ..) if controller(workload.object) == Some(WorkloadKind::Deployment) => {
                 RequestCategory::Skipped

@@ -9,17 +9,17 @@
 
 use serde_json::Value;
 
-use crate::detect::node_evidence::place_of;
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::operating_system::Os;
+use crate::detect::place_of;
+use crate::model::Os;
+use crate::model::cluster::ClusterSnapshot;
 use crate::model::pod_view::Pod;
-use crate::model::scheduling::node_constraints::{OsWanted, selector_os};
+use crate::model::scheduling::{OsWanted, selector_os};
 
 /// The reason in the cause that the admission plugin `PodResizeValidator` returns.
-pub const RESIZE_REASON: &str = "UnsupportedPlatform";
+pub(crate) const RESIZE_REASON: &str = "UnsupportedPlatform";
 
 /// Why the pod cannot be resized, and what to do instead; `None`: it can, or the request changes nothing.
-pub fn denial_reason(pod: &Pod<'_>, old: Option<&Value>, snapshot: &ClusterSnapshot) -> Option<String> {
+pub(crate) fn denial_reason(pod: &Pod<'_>, old: Option<&Value>, snapshot: &ClusterSnapshot) -> Option<String> {
     let changes = old.and_then(|old| old.get("spec")) != pod.get("/spec");
     let bound = pod.text("/spec/nodeName").is_some();
     // A node that is not in the snapshot has the OS that the pod's selector names.

@@ -9,19 +9,14 @@ use crate::admission::finding_outcome::{FindingOutcome, denies_pods, outcome_of}
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize::RESIZE_REASON;
 use crate::admission::review::Review;
-use crate::model::change::{Cause, Change, Edit};
-use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::{escape, field_path, member};
 use crate::model::names::FINDINGS_LABEL;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::DetectedOs;
-use crate::model::settings::rule_actions::{Action, Denials};
-use crate::model::settings::workload_settings::Mode;
+use crate::model::settings::{Action, Denials, Mode};
 use crate::model::text::{list_within, shorten};
-use crate::patch::annotation::decision_reason;
-use crate::patch::compile::compile;
-use crate::rules::finding::{Finding, RejectedBy};
-use crate::rules::os_intent::rules::UNDONE;
+use crate::model::{Cause, Change, DecisionAnnotation, DetectedOs, Edit, Os};
+use crate::patch::{compile, decision_reason};
+use crate::rules::os_intent::UNDONE;
+use crate::rules::{Finding, RejectedBy};
 
 /// The API's advice for one warning (extensible-admission-controllers.md), in characters.
 pub const WARNING_LIMIT: usize = 120;
@@ -350,8 +345,8 @@ fn annotate(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &
     };
     insert("findings", weighed.iter().map(|(finding, _)| place(finding)).collect());
     if review.settings.mode == Mode::Audit {
-        let refused = weighed.iter().filter(|(_, outcome)| *outcome == FindingOutcome::Denied);
-        insert("would-deny", refused.map(|(finding, _)| place(finding)).collect());
+        let denied = weighed.iter().filter(|(_, outcome)| *outcome == FindingOutcome::Denied);
+        insert("would-deny", denied.map(|(finding, _)| place(finding)).collect());
         insert("would-change", would_change(review));
     }
 }

@@ -6,33 +6,20 @@ use std::sync::Arc;
 use crate::admission::pre_existing::mark_pre_existing;
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize;
-use crate::detect::author_fields::read_os_annotation;
-use crate::detect::container_images::images_of;
-use crate::detect::decide::decide;
-use crate::detect::input::DetectionInput;
-use crate::detect::linux_default::{Requester, check_linux_default};
-use crate::model::change::{Change, Edit};
-use crate::model::cluster::namespace::{Namespace, opts_out};
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::decision_annotation::DecisionAnnotation;
+use crate::detect::{DetectionInput, Requester, check_linux_default, decide, images_of, read_os_annotation};
+use crate::model::cluster::{ClusterSnapshot, Namespace, opts_out};
 use crate::model::json_pointer::{field_path, member};
 use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
-use crate::model::os_decision::{Basis, DetectedOs, OsDecision};
 use crate::model::pod_view::Pod;
-use crate::model::review_request::{Operation, ReviewRequest};
-use crate::model::scheduling::node_constraints::{OsWanted, selector_os};
-use crate::model::settings::review_settings::ReviewSettings;
-use crate::model::settings::rule_actions::Action;
-use crate::model::settings::workload_settings::{HonourIgnore, Lookup, Mode, Settings};
-use crate::model::workload::{WorkloadKind, WorkloadObject};
-use crate::patch::daemon_set_update::DaemonSetUpdate;
-use crate::patch::pod_changes::pod_changes;
-use crate::patch::repair::{rejected_by_server, repair};
-use crate::patch::template_changes::template_changes;
-use crate::place::builds::pod_builds;
-use crate::place::context::{ContainerScope, WorkloadContext};
-use crate::rules::catalogue;
-use crate::rules::finding::{Finding, RejectedBy};
+use crate::model::scheduling::{OsWanted, selector_os};
+use crate::model::settings::{Action, HonourIgnore, Lookup, Mode, ReviewSettings, Settings};
+use crate::model::{
+    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, OsDecision, ReviewRequest, WorkloadKind,
+    WorkloadObject,
+};
+use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
+use crate::place::{ContainerScope, WorkloadContext, pod_builds};
+use crate::rules::{Finding, RejectedBy, catalogue};
 
 /// The result of reviewing one request.
 #[derive(Debug, Clone)]

@@ -8,14 +8,13 @@ use crate::detect::input::DetectionInput;
 use crate::detect::node_evidence::bound_node;
 use crate::detect::node_pool::find_pool_os;
 use crate::model::cluster::namespace_restrictions;
-use crate::model::json_pointer;
 use crate::model::json_pointer::member;
 use crate::model::names::{OS_ANNOTATION, OS_LABEL, OS_LABELS};
-use crate::model::operating_system::{Os, ScopeOs};
-use crate::model::os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision, agree};
 use crate::model::pod_view::Pod;
-use crate::model::scheduling::node_constraints;
-use crate::model::scheduling::node_constraints::OsWanted;
+use crate::model::scheduling::{OsWanted, node_constraints};
+use crate::model::{
+    Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, Os, OsDecision, ScopeOs, agree, json_pointer,
+};
 
 /// The decision from the workload's own fields and its annotation; `None` if they give no evidence.
 pub(crate) fn decide_by_author(input: &DetectionInput<'_>) -> Option<OsDecision> {
@@ -82,7 +81,7 @@ fn explicit_placements(input: &DetectionInput<'_>) -> Vec<Evidence> {
 }
 
 /// `mullion.dev/os` on the pod, or on the object around the template.
-pub fn read_os_annotation(input: &DetectionInput<'_>) -> Option<(ScopeOs, Evidence)> {
+pub(crate) fn read_os_annotation(input: &DetectionInput<'_>) -> Option<(ScopeOs, Evidence)> {
     let around = input.reads_annotation_around_template().then_some("");
     [input.pod.pointer].into_iter().chain(around).find_map(|place| {
         let annotations = member(member(input.object(), place)?, "/metadata/annotations")?;
@@ -109,7 +108,7 @@ fn implied(input: &DetectionInput<'_>) -> Option<OsDecision> {
 }
 
 /// Pointer, below the pod, of the first `windowsOptions` that is set.
-pub fn windows_options(pod: &Pod<'_>) -> Option<String> {
+pub(crate) fn windows_options(pod: &Pod<'_>) -> Option<String> {
     const OPTIONS: &str = "/securityContext/windowsOptions";
     let set = |value: Option<&Value>| value.and_then(Value::as_object).is_some_and(|options| !options.is_empty());
     if set(pod.get(&format!("/spec{OPTIONS}"))) {

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::detect::image_names::name::{ImageSource, from_name};
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::image::platform::{ImageOs, KnownImages, Platforms};
-use crate::model::image::reference::ImageRef;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Evidence, EvidenceOs, EvidenceSource};
+use crate::detect::image_names::{ImageSource, from_name};
+use crate::model::cluster::ClusterSnapshot;
+use crate::model::image::{ImageOs, ImageRef, KnownImages, Platforms};
 use crate::model::pod_view::{Container, Pod};
-use crate::model::settings::image_patterns::{ImagePatterns, PatternOs};
-use crate::model::settings::workload_settings::Settings;
-use crate::model::windows::build::Build;
+use crate::model::settings::{ImagePatterns, PatternOs, Settings};
+use crate::model::windows::Build;
+use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os};
 
 /// One container's image and its facts.
 #[derive(Debug, Clone)]
@@ -40,7 +37,7 @@ pub struct ImageFacts {
 }
 
 /// The images of all containers. `report`, what registries report now, takes precedence over the snapshot's images.
-pub fn images_of<'a>(
+pub(crate) fn images_of<'a>(
     pod: &Pod<'a>,
     settings: &Settings,
     report: Option<&KnownImages>,
@@ -57,7 +54,7 @@ pub fn images_of<'a>(
 }
 
 /// The facts about an image from policy patterns, the registry and its name: the first source that gives an operating
-/// system, and the first that gives builds. A string that is no reference is unknown.
+/// system, and the first that gives builds. A string that is not a reference is unknown.
 pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc<Platforms>>) -> ImageFacts {
     if let Some(pattern) = patterns.find(image) {
         let os = match pattern.os {

@@ -1,8 +1,8 @@
 //! The decision about the operating system of a workload, from all evidence but the Linux default.
 //!
-//! There are four levels, and a lower one counts only if those above give no evidence: the workload itself, its
-//! namespace or policy, its images, and the node it is bound to. Then the Linux default. A wrong "Windows" or a wrong
-//! "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides.
+//! Five sources are read in this order, and the first with evidence decides: the workload itself, its namespace or policy,
+//! its images, the node it is bound to, and what Mullion placed earlier. The Linux default comes after them. A wrong
+//! "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides.
 
 use crate::detect::author_fields::decide_by_author;
 use crate::detect::earlier_placement::decide_by_earlier_placement;
@@ -11,11 +11,11 @@ use crate::detect::input::DetectionInput;
 use crate::detect::node_evidence::decide_by_node;
 use crate::detect::scope::decide_by_scope;
 use crate::detect::windows_hints::looks_windows;
-use crate::model::os_decision::OsDecision;
+use crate::model::OsDecision;
 
 /// Decides from everything but the Linux default, which depends on the requester: see
 /// [`linux_default`](crate::detect::linux_default).
-pub fn decide(input: &DetectionInput<'_>) -> OsDecision {
+pub(crate) fn decide(input: &DetectionInput<'_>) -> OsDecision {
     decide_by_author(input)
         .or_else(|| decide_by_scope(input))
         .or_else(|| decide_by_images(input))

@@ -2,13 +2,9 @@
 
 use crate::detect::input::{DetectionInput, EarlierPlacement};
 use crate::detect::node_evidence::place_of;
-use crate::model::decision_annotation::DecisionAnnotation;
-use crate::model::json_pointer;
 use crate::model::names::OS_LABEL;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Basis, Evidence, OsDecision};
-use crate::model::scheduling::node_constraints;
-use crate::model::scheduling::node_constraints::OsWanted;
+use crate::model::scheduling::{OsWanted, node_constraints};
+use crate::model::{Basis, DecisionAnnotation, Evidence, Os, OsDecision, json_pointer};
 
 /// Whether the OS selector is Mullion's and not the author's intent: a bound pod got it for its node, a DaemonSet
 /// because nothing else decided, or for reasons that a changed template may no longer have. It decides no more the

@@ -1,7 +1,7 @@
 //! Evidence from images: the operating system of each container's image.
 
 use crate::detect::input::DetectionInput;
-use crate::model::os_decision::{Basis, Evidence, EvidenceOs, OsDecision};
+use crate::model::{Basis, Evidence, EvidenceOs, OsDecision};
 
 /// The evidence of each container's image.
 pub(crate) fn image_evidence(input: &DetectionInput<'_>) -> Vec<Evidence> {

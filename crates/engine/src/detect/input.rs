@@ -3,14 +3,11 @@
 use serde_json::Value;
 
 use crate::detect::container_images::ContainerImage;
-use crate::model::cluster::namespace::Namespace;
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::decision_annotation::DecisionAnnotation;
-use crate::model::image::platform::ImageOs;
+use crate::model::cluster::{ClusterSnapshot, Namespace};
+use crate::model::image::ImageOs;
 use crate::model::pod_view::Pod;
-use crate::model::review_request::ReviewRequest;
-use crate::model::settings::workload_settings::Settings;
-use crate::model::workload::WorkloadKind;
+use crate::model::settings::Settings;
+use crate::model::{DecisionAnnotation, ReviewRequest, WorkloadKind};
 
 /// The input of a decision.
 #[derive(Clone, Copy)]

@@ -5,18 +5,15 @@
 
 use crate::detect::input::DetectionInput;
 use crate::detect::node_pool::node_constraints;
-use crate::model::cluster::nodes::Node;
-use crate::model::image::platform::ImageOs;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{DetectedOs, EvidenceOs, OsDecision};
-use crate::model::scheduling;
-use crate::model::scheduling::tolerations::marks;
-use crate::model::settings::node_settings::NodeSettings;
-use crate::model::settings::workload_settings::LinuxDefault;
+use crate::model::cluster::Node;
+use crate::model::image::ImageOs;
+use crate::model::scheduling::marks;
+use crate::model::settings::{LinuxDefault, NodeSettings};
+use crate::model::{DetectedOs, EvidenceOs, Os, OsDecision, scheduling};
 
 /// Which kind of workload requests the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requester {
+pub(crate) enum Requester {
     /// A pod, or a template of any kind but DaemonSet.
     Ordinary,
     /// A DaemonSet that is created.
@@ -32,7 +29,7 @@ pub enum NoDefault {
     Decided,
     /// `detect.default: Nothing`.
     Policy,
-    /// There are no Windows nodes to keep it off.
+    /// There are no Windows nodes.
     NotMixed,
     /// A path, a program or a label in it looks like Windows.
     LooksWindows,
@@ -97,7 +94,7 @@ impl NoDefault {
 }
 
 /// Checks whether an undecided workload gets Linux; the error is the reason against it.
-pub fn check_linux_default(
+pub(crate) fn check_linux_default(
     input: &DetectionInput<'_>,
     decision: &OsDecision,
     nodes: &NodeSettings,

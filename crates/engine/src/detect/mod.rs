@@ -3,15 +3,23 @@
 //! A wrong "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides. Imports
 //! `model`; every other room may import it.
 
-pub mod author_fields;
-pub mod container_images;
-pub mod decide;
-pub mod earlier_placement;
-pub mod image_evidence;
+mod author_fields;
+mod container_images;
+mod decide;
+mod earlier_placement;
+mod image_evidence;
 pub mod image_names;
-pub mod input;
-pub mod linux_default;
-pub mod node_evidence;
-pub mod node_pool;
-pub mod scope;
-pub mod windows_hints;
+mod input;
+mod linux_default;
+mod node_evidence;
+mod node_pool;
+mod scope;
+mod windows_hints;
+
+pub(crate) use author_fields::read_os_annotation;
+pub(crate) use container_images::{ContainerImage, images_of};
+pub use container_images::{ImageFacts, image_facts};
+pub(crate) use decide::decide;
+pub(crate) use input::{DetectionInput, EarlierPlacement};
+pub(crate) use linux_default::{NoDefault, Requester, check_linux_default};
+pub(crate) use node_evidence::place_of;

@@ -1,12 +1,10 @@
 //! Evidence from nodes: the operating system of the node that a pod is bound to.
 
 use crate::detect::input::DetectionInput;
-use crate::model::cluster::nodes::Nodes;
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource, OsDecision};
+use crate::model::cluster::{ClusterSnapshot, Nodes};
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::node_constraints;
+use crate::model::{Basis, Evidence, EvidenceOs, EvidenceSource, Os, OsDecision};
 
 /// The evidence of the node that the pod is bound to by name, if the node is known.
 pub(crate) fn bound_node(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> Option<Evidence> {
@@ -30,7 +28,7 @@ fn node_os(nodes: Option<&Nodes>, name: &str) -> Option<Os> {
 }
 
 /// The OS of the node a pod is bound to, by `nodeName` or by a DaemonSet's affinity, regardless of other evidence.
-pub fn place_of(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> Option<Os> {
+pub(crate) fn place_of(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> Option<Os> {
     let name = pod.text("/spec/nodeName").or_else(|| node_constraints::affinity_node_name(pod))?;
     node_os(snapshot.nodes.as_ref(), name)
 }

@@ -4,13 +4,11 @@ use crate::detect::earlier_placement::placed_by_mullion;
 use crate::detect::input::DetectionInput;
 use crate::model::cluster::namespace_restrictions;
 use crate::model::names::OS_LABEL;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource};
-use crate::model::scheduling::node_constraints;
-use crate::model::scheduling::node_constraints::NodeConstraints;
+use crate::model::scheduling::{NodeConstraints, node_constraints};
+use crate::model::{Basis, Evidence, EvidenceOs, EvidenceSource, Os};
 
 /// All node constraints of the workload, including its namespace's selector.
-pub fn node_constraints<'a>(input: &DetectionInput<'a>) -> NodeConstraints<'a> {
+pub(crate) fn node_constraints<'a>(input: &DetectionInput<'a>) -> NodeConstraints<'a> {
     NodeConstraints::of(
         &input.pod,
         namespace_restrictions::node_selector(input.namespace).map(|(_, key, value)| (key, value)),

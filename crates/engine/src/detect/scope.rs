@@ -2,8 +2,7 @@
 
 use crate::detect::input::DetectionInput;
 use crate::model::names::OS_ANNOTATION;
-use crate::model::operating_system::{Os, ScopeOs};
-use crate::model::os_decision::{Basis, Evidence, EvidenceSource, OsDecision};
+use crate::model::{Basis, Evidence, EvidenceSource, Os, OsDecision, ScopeOs};
 
 /// The decision by the namespace's annotation, else by `detect.os` of a policy.
 pub(crate) fn decide_by_scope(input: &DetectionInput<'_>) -> Option<OsDecision> {

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use crate::model::json_pointer;
 use crate::model::json_pointer::member;
 use crate::model::names::OS_LABEL;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Evidence, EvidenceOs, EvidenceSource};
 use crate::model::pod_view::Pod;
+use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os, json_pointer};
 
 /// Programs that a command line names only on Windows; `pwsh` exists on Linux too, but is never evidence against
 /// Windows.

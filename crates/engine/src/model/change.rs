@@ -56,7 +56,7 @@ impl Edit {
         pointer
     }
 
-    /// Whether the edit can be applied: no value of another type is where it needs an object or a list.
+    /// Whether the edit can be applied: every parent in its path is absent, an object or a list.
     pub fn applies_to(&self, object: &Value) -> bool {
         let (pointer, list) = match self {
             Self::Set { pointer, .. } => (pointer, false),

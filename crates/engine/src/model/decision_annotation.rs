@@ -13,7 +13,7 @@ use crate::model::names::DECISION_ANNOTATION;
 use crate::model::operating_system::Os;
 use crate::model::os_decision::Basis;
 use crate::model::pod_view::{Container, Pod};
-use crate::model::scheduling::tolerations::toleration_word;
+use crate::model::scheduling::toleration_word;
 
 /// The annotation's value, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub struct DecisionAnnotation {
 }
 
 /// The entry for the nodeSelector of the operating system.
-pub const SELECTOR: &str = "nodeSelector";
+pub(crate) const SELECTOR: &str = "nodeSelector";
 
 /// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
 const MAX_CONTAINERS: usize = 32;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::pod_view::unread::is_read;
+use crate::model::pod_view::is_read;
 
 /// Escapes a key for use as one token of a JSON pointer.
 pub fn escape(key: &str) -> String {
@@ -10,7 +10,7 @@ pub fn escape(key: &str) -> String {
 }
 
 /// Writes a JSON pointer as the API server writes field paths: `/spec/containers/0/image` is `spec.containers[0].image`,
-/// and a key that is no identifier is quoted in brackets, as in `metadata.labels[kubernetes.io/os]`.
+/// and a key that is not an identifier is quoted in brackets, as in `metadata.labels[kubernetes.io/os]`.
 pub fn field_path(pointer: &str) -> String {
     let mut path = String::with_capacity(pointer.len());
     for token in pointer.split('/').skip(1) {
@@ -36,7 +36,7 @@ pub fn member<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     member_below("", value, pointer)
 }
 
-/// As [`member`], of a value that stands in the member `parent` of an object, or in an item of it.
+/// As [`member`], for a value of the member `parent` of an object, or of an item of it.
 pub(crate) fn member_below<'a>(parent: &str, value: &'a Value, pointer: &str) -> Option<&'a Value> {
     debug_assert!(is_read(parent, pointer), "{pointer} in {parent:?}: the webhook does not parse this for a review");
     pointer.split('/').skip(1).try_fold(value, |at, token| match at {

@@ -1,20 +1,30 @@
 //! The data of a review: workload, request, cluster snapshot, settings, images, Windows releases.
 //!
-//! No module here decides anything about a workload. Every other room imports this one, and it imports none of them.
+//! No module of this room decides anything about a workload. Every other room imports it, and it imports none of them.
 
-pub mod change;
+mod change;
 pub mod cluster;
-pub mod decision_annotation;
+mod decision_annotation;
 pub mod image;
 pub mod json_pointer;
 pub mod names;
-pub mod operating_system;
-pub mod os_decision;
+mod operating_system;
+mod os_decision;
 pub mod pod_view;
-pub mod quantity;
-pub mod review_request;
+pub(crate) mod quantity;
+mod review_request;
 pub mod scheduling;
 pub mod settings;
 pub mod text;
 pub mod windows;
-pub mod workload;
+mod workload;
+
+pub use change::{Cause, Change, Edit};
+pub use decision_annotation::DecisionAnnotation;
+pub(crate) use decision_annotation::SELECTOR;
+pub use operating_system::Os;
+pub(crate) use operating_system::ScopeOs;
+pub(crate) use os_decision::agree;
+pub use os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision};
+pub use review_request::{Operation, ReviewRequest};
+pub use workload::{WorkloadKind, WorkloadObject};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// An operating system a node can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names explain them")]
 pub enum Os {
@@ -21,7 +21,7 @@ impl Os {
         }
     }
 
-    /// Reads `windows` or `linux`, as in label values and `spec.os.name`; anything else is no OS Mullion knows.
+    /// Reads `windows` or `linux`, as in label values and `spec.os.name`; any other text is unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "linux" => Some(Self::Linux),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A quantity in billionths of its unit (bytes, CPUs): the finest step of Kubernetes, to which it rounds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Quantity(i128);
+pub(crate) struct Quantity(i128);
 
 /// The parts of a quantity's text. The API server requires no digit: `Mi` is 0.
 struct ParsedQuantity<'a> {
@@ -47,25 +47,25 @@ const SUFFIXES: [(&str, Scale); 16] = [
 const NANO: i64 = 9;
 
 /// Whether the API server's `ParseQuantity` accepts `text`.
-pub fn is_quantity(text: &str) -> bool {
+pub(crate) fn is_quantity(text: &str) -> bool {
     ParsedQuantity::read(text).is_some()
 }
 
 /// The suffix that equals `unit` ignoring case. A wrong unit never means a thousandth or less: a lone `m` is a
 /// quantity.
-pub fn suffix_like(unit: &str) -> Option<&'static str> {
+pub(crate) fn suffix_like(unit: &str) -> Option<&'static str> {
     let like = |suffix: &&str| suffix.eq_ignore_ascii_case(unit) && !matches!(*suffix, "n" | "u" | "m");
     SUFFIXES.iter().map(|(suffix, _)| *suffix).find(like)
 }
 
 impl Quantity {
     /// A number of MiB of memory.
-    pub const fn mebibytes(count: u32) -> Self {
+    pub(crate) const fn mebibytes(count: u32) -> Self {
         Self((count as i128) << 20).times(1_000_000_000)
     }
 
     /// A number of thousandths of a CPU.
-    pub const fn milli(count: u32) -> Self {
+    pub(crate) const fn milli(count: u32) -> Self {
         Self(count as i128).times(1_000_000)
     }
 
@@ -75,7 +75,7 @@ impl Quantity {
 
     /// The quantity in a field: a string, or a number as YAML allows. `None` if the API server would reject it, or if
     /// it is larger or finer than 128 bits can hold.
-    pub fn of(value: &Value) -> Option<Self> {
+    pub(crate) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),
@@ -84,7 +84,7 @@ impl Quantity {
     }
 
     /// The quantity in `text`; `None` as for [`of`](Self::of).
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let ParsedQuantity { negative, whole, fraction, scale } = ParsedQuantity::read(text)?;
         let fraction = fraction.trim_end_matches('0');
         let mut digits: u128 = 0;
@@ -107,7 +107,7 @@ impl Quantity {
     }
 
     /// Whether it is zero: as a limit, none.
-    pub const fn is_zero(self) -> bool {
+    pub(crate) const fn is_zero(self) -> bool {
         self.0 == 0
     }
 }
@@ -125,7 +125,7 @@ impl<'a> ParsedQuantity<'a> {
         let known = SUFFIXES.iter().find(|(known, _)| *known == suffix).map(|(_, scale)| *scale);
         let scale = match known {
             Some(scale) => scale,
-            // One sign and then digits, in Go as here.
+            // One sign and then digits, as in Go.
             None => Scale { two: 0, ten: suffix.strip_prefix(['e', 'E'])?.parse().ok()? },
         };
         (!text.is_empty()).then_some(Self { negative, whole, fraction, scale })

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::model::cluster::namespace::Namespace;
-use crate::model::image::platform::KnownImages;
+use crate::model::cluster::Namespace;
+use crate::model::image::KnownImages;
 use crate::model::workload::WorkloadObject;
 
-/// The request of one [`review`](crate::admission::review::review()).
+/// The request of one [`review`](crate::admission::review()).
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewRequest<'a> {
     /// The operation on the workload.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// How much of somebody's text a message quotes, in characters.
+/// How much of an author's text a message quotes, in characters.
 const QUOTED: usize = 60;
 
 /// `a, b, c`.
@@ -30,11 +30,11 @@ pub fn list_first(items: &[impl Display], most: usize) -> String {
 
 /// `a, b, and 3 more`: as many items as fit into `bytes`, and of the first one as much as fits.
 pub fn list_within(items: &[String], separator: &str, bytes: usize) -> String {
-    let mut text = items.join(separator);
-    if text.len() <= bytes {
-        return text;
+    let separators = separator.len() * items.len().saturating_sub(1);
+    if items.iter().map(String::len).sum::<usize>() + separators <= bytes {
+        return items.join(separator);
     }
-    text.clear();
+    let mut text = String::new();
     for (at, item) in items.iter().enumerate() {
         let between = if at == 0 { "" } else { separator };
         let more = format!("{separator}and {} more", items.len() - at);
@@ -53,7 +53,7 @@ pub fn list_within(items: &[String], separator: &str, bytes: usize) -> String {
     text
 }
 
-/// `1 subject`, `2 subjects`, `2 policies`.
+/// `1 node`, `2 nodes`, `2 policies`.
 pub fn counted(count: usize, what: &str) -> String {
     match what.strip_suffix('y') {
         _ if count == 1 => format!("{count} {what}"),
@@ -75,12 +75,12 @@ pub fn thousands(number: usize) -> String {
     text
 }
 
-/// The text without what could end a line or move a terminal's cursor.
+/// The text without characters that end a line or move a terminal's cursor.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// At most so many characters of the text on one line, the last of them `…` where it goes on.
+/// At most `most` characters of the text on one line, the last of them `…` if it is cut.
 pub fn shorten(text: &str, most: usize) -> String {
     let mut short = one_line(text);
     if let Some((end, _)) = short.char_indices().nth(most) {
@@ -91,13 +91,13 @@ pub fn shorten(text: &str, most: usize) -> String {
     short
 }
 
-/// As much of the beginning as fits into so many bytes.
+/// The longest prefix within that number of bytes.
 pub fn prefix(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or_default()
 }
 
-/// Somebody's text as a message quotes it: on one line, with what cannot be seen escaped, and no longer than fits there.
+/// An author's text as a message quotes it: on one line, with invisible characters escaped, and cut.
 pub fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
     if text.chars().nth(QUOTED).is_some() {
@@ -106,9 +106,9 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// The most similar of `known`: within a third of the text's length (at least 1 edit), letter case counting for little.
+/// The most similar of `known`: within a third of the text's length (at least 1 edit), letter case counts little.
 pub fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // No key, word or rule is longer; nothing near can be.
+    // No key, word or rule is longer.
     if text.len() > 64 {
         return None;
     }
@@ -125,8 +125,8 @@ pub fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// As [`nearest`], and else the only one of which it is the beginning, or that is the larger part of its own: `Enf`, and
-/// `added` for `add`, but `namespace` is no `name`. For keys and words, which are few.
+/// As [`nearest`]; otherwise the only known word that starts with the text, or with which the text starts if that is the
+/// larger part of it: `Enf`, and `added` for `add`, but not `namespace` for `name`. For keys and words, which are few.
 pub fn nearest_word<'k>(text: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> Option<&'k str> {
     let begins = |known: &&str| {
         text.len() >= 3 && (known.starts_with(text) || (text.starts_with(known) && 2 * known.len() > text.len()))
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn counts_agree_with_their_noun() {
         assert_eq!(
-            [(1, "subject"), (2, "subject"), (2, "policy")].map(|(count, what)| counted(count, what)),
-            ["1 subject", "2 subjects", "2 policies"]
+            [(1, "node"), (2, "node"), (2, "policy")].map(|(count, what)| counted(count, what)),
+            ["1 node", "2 nodes", "2 policies"]
         );
         assert_eq!([0, 999, 1_204, 1_234_567].map(thousands), ["0", "999", "1,204", "1,234,567"]);
     }

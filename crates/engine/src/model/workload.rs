@@ -41,7 +41,7 @@ const KINDS: [(WorkloadKind, &str, &str); 9] = [
     (WorkloadKind::CronJob, "CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
-/// API groups whose kinds [`WorkloadKind`] names. A custom resource may well be called `Job` too (Volcano's is).
+/// API groups whose kinds [`WorkloadKind`] names. A custom resource can have the same name (Volcano's `Job`).
 const GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
 
 impl WorkloadKind {

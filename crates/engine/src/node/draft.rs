@@ -2,14 +2,15 @@
 
 use serde_json::json;
 
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::Taint;
 use crate::model::names::{OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
-use crate::model::settings::node_settings::{ApplyTaint, NodeLabel, NodeSettings, policy_taint};
-use crate::model::settings::workload_settings::Mode;
-use crate::model::windows::build::Build;
+use crate::model::settings::{ApplyTaint, Mode, NodeLabel, NodeSettings, policy_taint};
+use crate::model::text::list;
+use crate::model::windows::Build;
 use crate::node::facts::{NodeFacts, release};
-use crate::node::node_patch::{Hold, NodePatch, NodePlan, Trust};
+use crate::node::node_patch::{NodePatch, NodePlan, TaintHold, TrustedTaints};
 use crate::node::owned_record::Owned;
+use crate::node::taint_blockers::TaintBlocker;
 use crate::node::taint_decision::{TaintDecision, contested, decide};
 
 struct Draft<'a> {
@@ -19,11 +20,17 @@ struct Draft<'a> {
     reasons: Vec<String>,
     /// What Mullion owns on the node afterwards.
     owned: Owned,
-    hold: Hold,
+    hold: TaintHold,
 }
 
 /// Drafts what one node gets, from its record of what Mullion owns.
-pub(crate) fn draft(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
+pub(crate) fn draft(
+    node: &NodeFacts,
+    policy: &NodeSettings,
+    trust: &TrustedTaints,
+    blockers: &[TaintBlocker],
+    now: u64,
+) -> NodePlan {
     let (before, untrusted) = Owned::read(node).trusted(policy, trust);
     let mut draft = Draft {
         node,
@@ -31,13 +38,12 @@ pub(crate) fn draft(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, bloc
         patch: NodePatch::default(),
         reasons: Vec::new(),
         owned: Owned::default(),
-        hold: Hold::None,
+        hold: TaintHold::None,
     };
-    if let Some(untrusted) = untrusted.filter(|untrusted| untrusted.stands(node)) {
+    if let Some(untrusted) = untrusted.filter(|untrusted| node.has_taint(untrusted)) {
         draft.reasons.push(format!(
-            "taint {} stays: only the node's own record names it as Mullion's; if an earlier NodePolicy set it, \
-             remove it by hand",
-            untrusted.into_taint()
+            "taint {untrusted} stays: only the node's own record names it as Mullion's; if an earlier NodePolicy set it, \
+             remove it by hand"
         ));
     }
     draft.labels(&before);
@@ -109,7 +115,7 @@ impl Draft<'_> {
         wanted
     }
 
-    fn taint(&mut self, before: &Owned, blockers: &[String], now: u64) {
+    fn taint(&mut self, before: &Owned, blockers: &[TaintBlocker], now: u64) {
         let mut taints = self.node.taints.clone();
         match decide(self.node, self.policy, before) {
             TaintDecision::Nothing => return,
@@ -142,13 +148,13 @@ impl Draft<'_> {
                 self.owned.removed = before.removals(self.node, &taint, now);
                 if let Some(removed) = self.owned.removed.as_ref().filter(|removed| removed.contested()) {
                     self.reasons.push(contested(&taint, removed, &self.node.name));
-                    self.hold = Hold::Contested;
+                    self.hold = TaintHold::Contested;
                     return;
                 }
                 if self.policy.taint.apply == ApplyTaint::WhenTolerated && !blockers.is_empty() {
-                    self.reasons.push(format!("taint {taint} waits for {}", blockers.join(", ")));
+                    self.reasons.push(format!("taint {taint} waits for {}", list(blockers)));
                     self.owned.taint = before.taint.clone().filter(|_| ours.is_some());
-                    self.hold = Hold::Waiting;
+                    self.hold = TaintHold::Waiting;
                     return;
                 }
                 self.reasons.push(format!("taint {taint}"));
@@ -157,7 +163,7 @@ impl Draft<'_> {
                     Some(place) => *place = raw,
                     None => taints.push(raw),
                 }
-                self.owned.taint = Some(taint.into());
+                self.owned.taint = Some(taint);
             }
         }
         self.patch.taints = Some(taints);
@@ -174,9 +180,9 @@ impl Draft<'_> {
                 reason.insert_str(0, "would: ");
             }
         }
-        let acts = !self.patch.labels.is_empty() || self.patch.taints.is_some() || self.hold != Hold::None;
+        let acts = !self.patch.labels.is_empty() || self.patch.taints.is_some() || self.hold != TaintHold::None;
         let patch = Some(self.patch).filter(|patch| !audit && *patch != NodePatch::default());
-        let hold = if audit { Hold::None } else { self.hold };
+        let hold = if audit { TaintHold::None } else { self.hold };
         NodePlan { patch, reasons: self.reasons, hold, withheld: audit && acts }
     }
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::Os;
+use crate::model::cluster::Taint;
 use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
-use crate::model::operating_system::Os;
-use crate::model::settings::node_settings::NodeSettings;
-use crate::model::windows::build::Build;
-use crate::model::windows::release::release_name;
+use crate::model::settings::NodeSettings;
+use crate::model::windows::{Build, release_name};
 
 /// Labels that only virtual-kubelet nodes carry, with their value. Pods there run in another system (a serverless
-/// service, another cluster), so such a node's taints and builds tell nothing about the machines here.
+/// service, another cluster), so such a node's taints and builds show nothing about the machines of this cluster.
 const VIRTUAL_LABELS: [(&str, &str); 2] = [
     // virtual-kubelet's own, from every provider (ACI, ECI, tensile-kube).
     ("type", "virtual-kubelet"),
@@ -28,7 +28,7 @@ const VIRTUAL_TAINTS: [&str; 2] = ["virtual-kubelet.io/provider", "virtual-node.
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.labels`; for a plan only those that [`is_read`].
+    /// `metadata.labels`; for a plan only those that [`plan_reads_label`].
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`; only `OWNED_ANNOTATION` is read.
     pub annotations: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ pub fn release(build: Build, policy: &NodeSettings) -> String {
 }
 
 /// Whether a plan depends on the label of that key. The others need not be kept twice in memory.
-pub fn is_read(label: &str) -> bool {
+pub fn plan_reads_label(label: &str) -> bool {
     OS_LABELS.contains(&label)
         || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL, WINDOWS_BUILD_LABEL].contains(&label)
         || VIRTUAL_LABELS.iter().any(|(key, _)| *key == label)
@@ -67,6 +67,13 @@ pub fn is_virtual(labels: &BTreeMap<String, String>, taints: &[Value]) -> bool {
     let key = |taint: &Value| taint.get("key").and_then(Value::as_str).is_some_and(|key| VIRTUAL_TAINTS.contains(&key));
     VIRTUAL_LABELS.iter().any(|(key, value)| labels.get(*key).is_some_and(|have| have == value))
         || taints.iter().any(key)
+}
+
+impl NodeFacts {
+    /// Whether the node has that taint.
+    pub(crate) fn has_taint(&self, taint: &Taint) -> bool {
+        self.taints.iter().any(|raw| Taint::from_json(raw).as_ref() == Some(taint))
+    }
 }
 
 pub(crate) fn is_windows_node(node: &NodeFacts) -> bool {

@@ -3,11 +3,19 @@
 //! [`plan::plan_node`] is a pure function of the node's current state: a second plan changes nothing. Imports `model`
 //! and `detect`; no other room imports it.
 
-pub mod draft;
+mod draft;
 pub mod facts;
-pub mod node_create;
-pub mod node_patch;
-pub mod owned_record;
+mod node_create;
+mod node_patch;
+mod owned_record;
 pub mod plan;
 pub mod taint_blockers;
-pub mod taint_decision;
+mod taint_decision;
+
+pub use facts::{NodeFacts, plan_reads_label};
+pub use node_create::{Claimants, changes, plan_create, taint_on_create};
+pub use node_patch::{NodePatch, NodePlan, TaintHold, TrustedTaints};
+pub use plan::{plan_node, wanted_taint};
+pub use taint_blockers::{
+    BoundPod, DaemonSetFacts, TaintBlocker, belongs, blockers, is_windows_pod, needs_pods, reaches, selects_linux,
+};

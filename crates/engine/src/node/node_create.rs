@@ -6,19 +6,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::change::{Cause, Change, Edit};
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::Taint;
+use crate::model::json_pointer::escape;
 use crate::model::names::{
     OLD_OS_LABEL, OS_LABEL, OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL,
 };
-use crate::model::scheduling::node_constraints::requirement_holds;
-use crate::model::scheduling::node_fit::{Expression, SchedulingConstraints, Term};
-use crate::model::settings::node_settings::{ApplyTaint, NodeSettings, policy_taint};
-use crate::model::settings::workload_settings::Mode;
+use crate::model::scheduling::{Expression, SchedulingConstraints, Term, requirement_holds};
+use crate::model::settings::{ApplyTaint, NodeSettings, possible_taint};
+use crate::model::{Cause, Change, Edit};
 use crate::node::facts::NodeFacts;
-use crate::node::node_patch::{NodePatch, Trust};
+use crate::node::node_patch::{NodePatch, TrustedTaints};
 use crate::node::plan::plan_node;
-use crate::node::taint_blockers::DaemonSetFacts;
+use crate::node::taint_blockers::{DaemonSetFacts, TaintBlocker};
 
 /// The DaemonSets that may be for Windows nodes, as far as the controller knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,9 +26,8 @@ pub struct Claimants {
     pub policies: String,
     /// Every DaemonSet that may be for Windows nodes.
     pub daemons: Arc<Vec<DaemonSetFacts>>,
-    /// What the taints of nodes wait for now, as [`blockers`](crate::node::taint_blockers::blockers) names it; any
-    /// other entry describes what could not be determined.
-    pub waited_for: BTreeSet<String>,
+    /// What the taints of nodes wait for now.
+    pub waited_for: BTreeSet<TaintBlocker>,
 }
 
 /// The taint that a new Windows node may get with its CREATE; `None` if it must come later, or never.
@@ -52,11 +50,6 @@ pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<T
     if when_tolerated && claimants.daemons.iter().any(stranded) { None } else { Some(taint) }
 }
 
-/// The policy's taint, if nodes get one at all.
-pub fn possible_taint(policy: &NodeSettings) -> Option<Taint> {
-    (policy.mode == Mode::Enforce && policy.taint.apply != ApplyTaint::Never).then(|| policy_taint(policy))
-}
-
 /// What a node that is being created gets: all of [`plan_node`], if its taint is the `allowed` one.
 ///
 /// NodeRestriction judges the node again after this, as if its kubelet had written it (`admitNode` in
@@ -70,14 +63,13 @@ pub fn plan_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> 
         return None;
     }
     // At CREATE a kubelet may set any taint, or none: a forged record gains it nothing.
-    plan_node(node, policy, &Trust::default(), &[], 0).patch
+    plan_node(node, policy, &TrustedTaints::default(), &[], 0).patch
 }
 
 /// The patch as edits of the whole object.
 pub fn changes(patch: &NodePatch) -> Vec<Change> {
     let member = |parent: &str, key: &str, value: Option<&String>| {
-        // Escaped by RFC 6901.
-        let pointer = format!("/metadata/{parent}/{}", key.replace('~', "~0").replace('/', "~1"));
+        let pointer = format!("/metadata/{parent}/{}", escape(key));
         match value {
             Some(value) => Edit::Set { pointer, value: value.as_str().into() },
             None => Edit::Remove { pointer },
@@ -93,8 +85,11 @@ pub fn changes(patch: &NodePatch) -> Vec<Change> {
 
 impl Claimants {
     fn waits_for(&self, daemon_set: &DaemonSetFacts) -> bool {
-        let unknown = |name: &String| !name.starts_with("DaemonSet ") && !name.starts_with("Pod ");
-        self.waited_for.contains(&format!("DaemonSet {}", daemon_set.name)) || self.waited_for.iter().any(unknown)
+        self.waited_for.iter().any(|blocker| match blocker {
+            TaintBlocker::DaemonSet(name) => *name == daemon_set.name,
+            TaintBlocker::Pod(_) => false,
+            TaintBlocker::Unknown(_) => true,
+        })
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::Taint;
 use crate::model::names::OWNED_ANNOTATION;
-use crate::model::settings::node_settings::{NodeSettings, marks_windows};
+use crate::model::settings::{NodeSettings, marks_windows};
 use crate::node::facts::NodeFacts;
 
 /// What to do with a node.
@@ -17,14 +17,14 @@ pub struct NodePlan {
     /// A sentence for each thing done; under `mode: Audit` for what would be done; or why something is not done.
     pub reasons: Vec<String>,
     /// Why the taint is not there although the policy wants it.
-    pub hold: Hold,
+    pub hold: TaintHold,
     /// Whether `mode: Audit` withheld a change or a wait.
     pub withheld: bool,
 }
 
 /// What keeps a wanted taint off a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Hold {
+pub enum TaintHold {
     /// Nothing does.
     #[default]
     None,
@@ -47,14 +47,14 @@ pub struct NodePatch {
 
 /// Which taints in a node's record may be Mullion's, besides those that mark Windows nodes under the policy in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustedTaints {
     /// Policies that were in force: their taints, and the taints that mark Windows nodes under them.
     pub policies: Vec<NodeSettings>,
     /// Taints that marked Windows nodes before, including the taints of earlier policies.
     pub seen: BTreeSet<Taint>,
 }
 
-impl Trust {
+impl TrustedTaints {
     /// Whether the taint may be Mullion's.
     pub fn knows(&self, taint: &Taint) -> bool {
         self.seen.contains(taint) || self.policies.iter().any(|policy| marks_windows(taint, policy))

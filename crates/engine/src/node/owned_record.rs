@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::Taint;
 use crate::model::names::{OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
-use crate::model::settings::node_settings::{NodeSettings, marks_windows};
+use crate::model::settings::{NodeSettings, marks_windows};
 use crate::node::facts::NodeFacts;
-use crate::node::node_patch::Trust;
+use crate::node::node_patch::TrustedTaints;
 
 /// How often the taint may be removed within [`HOUR`] before Mullion stops setting it.
 pub(crate) const REMOVALS: usize = 3;
@@ -23,29 +22,21 @@ pub(crate) struct Owned {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) taint: Option<OwnedTaint>,
+    pub(crate) taint: Option<Taint>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) removed: Option<Removed>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OwnedTaint {
-    key: String,
-    #[serde(default)]
-    value: String,
-    effect: String,
 }
 
 /// When others removed the taint that Mullion had set. Stored on the node, so that the next leader knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Removed {
-    taint: OwnedTaint,
+    taint: Taint,
     /// Seconds since 1970, the oldest first; at most [`REMOVALS`], all within an hour.
     at: Vec<u64>,
 }
 
 impl Owned {
-    /// Reads the node's annotation; a malformed one owns nothing. Only the three label keys count: whoever may annotate
+    /// Reads the node's annotation; a malformed one owns nothing. Only the three label keys count: a user who may annotate
     /// a node (its kubelet may) must not be able to have other labels removed.
     pub(crate) fn read(node: &NodeFacts) -> Self {
         let mut owned: Self =
@@ -61,12 +52,8 @@ impl Owned {
     }
 
     /// The record without a taint that only the record names as Mullion's, and that taint.
-    pub(crate) fn trusted(mut self, policy: &NodeSettings, trust: &Trust) -> (Self, Option<OwnedTaint>) {
-        let known = |owned: &OwnedTaint| {
-            let taint = owned.clone().into_taint();
-            marks_windows(&taint, policy) || trust.knows(&taint)
-        };
-        let untrusted = self.taint.take_if(|owned| !known(owned));
+    pub(crate) fn trusted(mut self, policy: &NodeSettings, trust: &TrustedTaints) -> (Self, Option<Taint>) {
+        let untrusted = self.taint.take_if(|owned| !marks_windows(owned, policy) && !trust.knows(owned));
         (self, untrusted)
     }
 
@@ -83,7 +70,7 @@ impl Owned {
     /// and the node does not.
     pub(crate) fn removals(&self, node: &NodeFacts, wanted: &Taint, now: u64) -> Option<Removed> {
         let known = self.removed.clone().filter(|removed| removed.is_of(wanted));
-        let lost = self.taint.as_ref().filter(|owned| owned.same(wanted) && !owned.stands(node));
+        let lost = self.taint.as_ref().filter(|owned| *owned == wanted && !node.has_taint(wanted));
         let Some(lost) = lost else { return known };
         if known.as_ref().is_some_and(Removed::contested) {
             return known;
@@ -105,41 +92,11 @@ impl Removed {
 
     /// Whether that taint was removed.
     pub(crate) fn is_of(&self, taint: &Taint) -> bool {
-        self.taint.same(taint)
+        self.taint == *taint
     }
 
     /// Whether Mullion stops setting the taint.
     pub(crate) fn contested(&self) -> bool {
         self.at.len() >= REMOVALS
-    }
-}
-
-impl OwnedTaint {
-    /// Whether it is that entry of a node's taints.
-    pub(crate) fn is(&self, raw: &Value) -> bool {
-        Taint::from_json(raw).is_some_and(|taint| self.same(&taint))
-    }
-
-    /// Whether it is on the node.
-    pub(crate) fn stands(&self, node: &NodeFacts) -> bool {
-        node.taints.iter().any(|raw| self.is(raw))
-    }
-
-    /// Whether it equals that taint.
-    pub(crate) fn same(&self, taint: &Taint) -> bool {
-        taint.key == self.key && taint.value == self.value && taint.effect == self.effect
-    }
-}
-
-impl OwnedTaint {
-    /// The engine's type for it.
-    pub(crate) fn into_taint(self) -> Taint {
-        Taint { key: self.key, value: self.value, effect: self.effect }
-    }
-}
-
-impl From<Taint> for OwnedTaint {
-    fn from(Taint { key, value, effect }: Taint) -> Self {
-        Self { key, value, effect }
     }
 }

@@ -7,32 +7,38 @@
 //!
 //! Kubelets can write that record, and `NodeRestriction` forbids them to change taints (`admitNode` in
 //! `plugin/pkg/admission/noderestriction/admission.go`). A kubelet must not be able to have Mullion remove taints for
-//! it, so a recorded taint is Mullion's only if something else confirms it: see [`Trust`]. A kubelet can only have
+//! it, so a recorded taint is Mullion's only if something else confirms it: see [`TrustedTaints`]. A kubelet can only have
 //! taints that mark Windows nodes, and Mullion's three labels, removed from or replaced on its own node.
 
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::Taint;
 use crate::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
-use crate::model::settings::node_settings::NodeSettings;
-use crate::model::settings::workload_settings::Mode;
+use crate::model::settings::{Mode, NodeSettings};
 use crate::node::draft::draft;
 use crate::node::facts::{NodeFacts, is_windows_node};
-use crate::node::node_patch::{NodePatch, NodePlan, Trust};
-use crate::node::owned_record::{Owned, OwnedTaint};
+use crate::node::node_patch::{NodePatch, NodePlan, TrustedTaints};
+use crate::node::owned_record::Owned;
+use crate::node::taint_blockers::TaintBlocker;
 use crate::node::taint_decision::{TaintDecision, decide};
 
-/// What one node gets under `policy` at `now` (seconds since 1970). `blockers`: the names of what does not tolerate the
-/// policy's taint and would be worse off with it; see [`wanted_taint`] for when that matters.
+/// What one node gets under `policy` at `now` (seconds since 1970). `blockers`: what does not tolerate the policy's
+/// taint and would be worse off with it; see [`wanted_taint`] for when that matters.
 ///
 /// Nodes that are not Windows nodes and virtual-kubelet nodes are not changed. `mode: Audit` only gives reasons. `mode:
 /// Disabled` removes what Mullion put there. If others remove Mullion's taint it is set again, but after the third time
 /// within an hour it is left alone, until the policy has another taint, someone sets it again, or the annotation is
 /// removed.
-pub fn plan_node(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
+pub fn plan_node(
+    node: &NodeFacts,
+    policy: &NodeSettings,
+    trust: &TrustedTaints,
+    blockers: &[TaintBlocker],
+    now: u64,
+) -> NodePlan {
     if is_windows_node(node) { draft(node, policy, trust, blockers, now) } else { NodePlan::default() }
 }
 
 /// The taint that [`plan_node`] would add to this node if nothing blocks it; `None` if it would add none.
-pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &Trust) -> Option<Taint> {
+pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &TrustedTaints) -> Option<Taint> {
     if !is_windows_node(node) {
         return None;
     }
@@ -49,7 +55,7 @@ pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &Trust) -> O
 
 /// The patch that removes everything of Mullion from a node: its taint, if `trust` knows it, its labels, its
 /// annotation.
-pub fn withdraw_node(node: &NodeFacts, trust: &Trust) -> Option<NodePatch> {
+pub fn withdraw_node(node: &NodeFacts, trust: &TrustedTaints) -> Option<NodePatch> {
     let disabled = NodeSettings { mode: Mode::Disabled, ..NodeSettings::default() };
     let mut patch = plan_node(node, &disabled, trust, &[], 0).patch.unwrap_or_default();
     // Mullion's own domain: these labels are Mullion's even if their record was lost.
@@ -63,7 +69,7 @@ pub fn withdraw_node(node: &NodeFacts, trust: &Trust) -> Option<NodePatch> {
 pub fn recorded_taint(node: &NodeFacts) -> serde_json::Result<Option<Taint>> {
     let Some(text) = node.annotations.get(OWNED_ANNOTATION) else { return Ok(None) };
     let owned: Owned = serde_json::from_str(text)?;
-    Ok(owned.taint.map(OwnedTaint::into_taint))
+    Ok(owned.taint)
 }
 
 #[cfg(test)]

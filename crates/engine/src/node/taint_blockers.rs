@@ -5,29 +5,20 @@
 //! every DaemonSet that belongs on the node and every pod that runs there tolerates it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde_json::Value;
 
-use crate::detect::container_images::images_of;
-use crate::detect::decide::decide;
-use crate::detect::input::DetectionInput;
-use crate::model::cluster::namespace::{Namespace, opts_out};
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::cluster::taint::Taint;
-use crate::model::image::platform::ImageOs;
-use crate::model::names::{
-    OS_LABELS, {self},
-};
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Basis, DetectedOs, OsDecision};
+use crate::detect::{DetectionInput, decide, images_of};
+use crate::model::cluster::{ClusterSnapshot, Namespace, Taint, opts_out};
+use crate::model::image::ImageOs;
+use crate::model::names::{self, OS_LABELS};
 use crate::model::pod_view::Pod;
-use crate::model::review_request::ReviewRequest;
-use crate::model::scheduling::node_constraints::{OsWanted, selector_os};
-use crate::model::scheduling::node_fit::{SchedulingConstraints, TolerationTerm};
-use crate::model::scheduling::tolerations::{tolerated, toleration_value};
-use crate::model::settings::node_settings::{NodeSettings, policy_taint};
-use crate::model::settings::workload_settings::{HonourIgnore, Mode, Settings, TolerationsMode};
-use crate::model::workload::{WorkloadKind, WorkloadObject};
+use crate::model::scheduling::{
+    OsWanted, SchedulingConstraints, TolerationTerm, selector_os, tolerated, toleration_value,
+};
+use crate::model::settings::{HonourIgnore, Mode, NodeSettings, Settings, TolerationsMode, policy_taint};
+use crate::model::{Basis, DetectedOs, Os, OsDecision, ReviewRequest, WorkloadKind, WorkloadObject};
 use crate::node::facts::NodeFacts;
 
 /// The facts of a DaemonSet that matter to taints.
@@ -63,6 +54,27 @@ pub struct BoundPod {
     pub mirror: bool,
 }
 
+/// What a taint waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaintBlocker {
+    /// A DaemonSet, as `namespace/name`.
+    DaemonSet(String),
+    /// A pod, as `namespace/name`.
+    Pod(String),
+    /// What could not be determined, in words.
+    Unknown(&'static str),
+}
+
+impl fmt::Display for TaintBlocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DaemonSet(name) => write!(f, "DaemonSet {name}"),
+            Self::Pod(name) => write!(f, "Pod {name}"),
+            Self::Unknown(what) => f.write_str(what),
+        }
+    }
+}
+
 /// Prefixes of the keys of taints that come and go with a node's state. A DaemonSet that does not tolerate them belongs
 /// on the node anyway.
 const PASSING: [&str; 9] = [
@@ -91,7 +103,7 @@ pub fn is_passing(taint: &Taint) -> bool {
 
 /// Whether a DaemonSet belongs on a node, judged by its template alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum DaemonSetClaim {
     /// It is not for this node, or tolerates the taint.
     None,
     /// It selects Windows nodes, its images are for Windows or for both systems, or its namespace or policy decides so:
@@ -172,7 +184,7 @@ pub fn reaches(
 }
 
 /// The DaemonSet's claim to this node once it has `taint`, judged by its template alone.
-pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Claim {
+pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> DaemonSetClaim {
     let placement = &daemon_set.placement;
     let fits =
         |labels: &BTreeMap<String, String>| placement.fits(&node.name, |key| labels.get(key).map(String::as_str));
@@ -183,15 +195,15 @@ pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Cl
             .all(|taint| placement.tolerates(&taint))
     };
     if placement.tolerates(taint) || !fits(&node.labels) || !at_home() {
-        return Claim::None;
+        return DaemonSetClaim::None;
     }
     // A template that also fits the same machine with Linux selects no OS.
     if daemon_set.belongs || !fits(&as_linux(&node.labels)) {
-        Claim::Certain
+        DaemonSetClaim::Certain
     } else if daemon_set.any_ready {
-        Claim::Doubtful
+        DaemonSetClaim::Doubtful
     } else {
-        Claim::None
+        DaemonSetClaim::None
     }
 }
 
@@ -200,21 +212,21 @@ pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Cl
 pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], covered: bool) -> bool {
     !covered
         || taint.effect == "NoExecute"
-        || daemons.iter().any(|daemon_set| claim(daemon_set, node, taint) == Claim::Doubtful)
+        || daemons.iter().any(|daemon_set| claim(daemon_set, node, taint) == DaemonSetClaim::Doubtful)
 }
 
-/// The names of all blockers, DaemonSets first, for messages: `DaemonSet ns/name`, `Pod ns/name`.
+/// All blockers, DaemonSets first.
 ///
 /// With a `NoExecute` taint every pod that does not tolerate it counts, covered or not: it would be evicted at once.
-pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pods: &[BoundPod]) -> Vec<String> {
+pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pods: &[BoundPod]) -> Vec<TaintBlocker> {
     let present: BTreeSet<&str> =
         pods.iter().filter(|pod| pod.ready).filter_map(|pod| pod.daemon_set.as_deref()).collect();
     let waits = |daemon_set: &&DaemonSetFacts| match claim(daemon_set, node, taint) {
-        Claim::None => false,
-        Claim::Certain => true,
-        Claim::Doubtful => present.contains(daemon_set.name.as_str()),
+        DaemonSetClaim::None => false,
+        DaemonSetClaim::Certain => true,
+        DaemonSetClaim::Doubtful => present.contains(daemon_set.name.as_str()),
     };
-    let daemons = daemons.iter().filter(waits).map(|daemon_set| format!("DaemonSet {}", daemon_set.name));
+    let daemons = daemons.iter().filter(waits).map(|daemon_set| TaintBlocker::DaemonSet(daemon_set.name.clone()));
     let evicts = taint.effect == "NoExecute";
     let suffers = |pod: &&BoundPod| {
         (pod.ready || pod.windows)
@@ -222,7 +234,7 @@ pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pod
             && (evicts || (pod.daemon_set.is_none() && !pod.covered))
             && !pod.tolerations.iter().any(|toleration| toleration.covers(taint))
     };
-    let pods = pods.iter().filter(suffers).map(|pod| format!("Pod {}", pod.name));
+    let pods = pods.iter().filter(suffers).map(|pod| TaintBlocker::Pod(pod.name.clone()));
     daemons.chain(pods).collect()
 }
 

@@ -1,32 +1,31 @@
 //! The decision about the taint of one node.
 
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::Taint;
 use crate::model::names::OWNED_ANNOTATION;
-use crate::model::settings::node_settings::{ApplyTaint, NodeSettings, marks_windows, policy_taint};
-use crate::model::settings::workload_settings::Mode;
+use crate::model::settings::{ApplyTaint, Mode, NodeSettings, marks_windows, policy_taint};
 use crate::node::facts::NodeFacts;
-use crate::node::owned_record::{Owned, OwnedTaint, Removed};
+use crate::node::owned_record::{Owned, Removed};
 
 /// What to do with the taint. `ours`: the position of the taint that Mullion set.
 pub(crate) enum TaintDecision {
     /// Nothing: no taint is wanted, and Mullion's is not there.
     Nothing,
     /// Mullion's is there and right.
-    Keep(OwnedTaint),
+    Keep(Taint),
     /// Mullion's must be removed.
     Remove { ours: usize, why: String },
     /// Someone else's taint marks the node already.
     Foreign(Taint),
     /// Another taint has the same key and effect: the API server accepts each such pair once. An older one of Mullion's
     /// stays.
-    Taken { by: Taint, ours: Option<OwnedTaint> },
+    Taken { by: Taint, ours: Option<Taint> },
     /// To be set, in place of Mullion's or at the end.
     Set { taint: Taint, ours: Option<usize> },
 }
 
 pub(crate) fn decide(node: &NodeFacts, policy: &NodeSettings, owned: &Owned) -> TaintDecision {
     let owned = owned.taint.as_ref();
-    let ours = owned.and_then(|owned| node.taints.iter().position(|raw| owned.is(raw)));
+    let ours = owned.and_then(|owned| node.taints.iter().position(|raw| Taint::from_json(raw).as_ref() == Some(owned)));
     let standing = owned.filter(|_| ours.is_some());
     let wanted = policy_taint(policy);
     if policy.mode == Mode::Disabled || policy.taint.apply == ApplyTaint::Never {
@@ -45,7 +44,7 @@ pub(crate) fn decide(node: &NodeFacts, policy: &NodeSettings, owned: &Owned) -> 
             None => TaintDecision::Foreign(marker),
         };
     }
-    if let Some(standing) = standing.filter(|standing| standing.same(&wanted)) {
+    if let Some(standing) = standing.filter(|standing| **standing == wanted) {
         return TaintDecision::Keep(standing.clone());
     }
     if let Some(by) = others().find(|taint| taint.key == wanted.key && taint.effect == wanted.effect) {

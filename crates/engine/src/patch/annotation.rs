@@ -1,10 +1,8 @@
 //! The decision annotation of one workload: the decision, its reason, and what was placed.
 
-use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::field_path;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Basis, EvidenceSource, OsDecision};
-use crate::place::context::WorkloadContext;
+use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision};
+use crate::place::WorkloadContext;
 
 /// The annotation for the decision and `placed`.
 pub(crate) fn annotation_of(cx: &WorkloadContext<'_>, placed: Vec<String>) -> DecisionAnnotation {

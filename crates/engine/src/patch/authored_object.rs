@@ -4,11 +4,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::cluster::ClusterSnapshot;
 use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL, OS_LABEL, WINDOWS_BUILD_LABEL};
-use crate::model::scheduling::node_constraints::{REQUIRED_TERMS, is_empty_term};
-use crate::model::workload::WorkloadKind;
+use crate::model::scheduling::{REQUIRED_TERMS, is_empty_term};
+use crate::model::{DecisionAnnotation, WorkloadKind};
 
 /// Where `kubectl apply` keeps the manifest it was given.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -7,8 +7,8 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::{Value, json};
 
-use crate::model::change::{Change, Edit};
 use crate::model::json_pointer::member;
+use crate::model::{Change, Edit};
 
 /// Compiles `changes` into the operations that turn `object` into the changed object, in an order in which each
 /// applies: parents before children, removals last and list items from the highest index down.
@@ -59,7 +59,7 @@ impl Compiler<'_> {
         }
         let value = value.clone();
         let present = member(self.object, pointer);
-        // A later append adds to the list that is written here.
+        // A later append adds to this list.
         if value.is_array() && !present.is_some_and(Value::is_array) {
             self.made.push(pointer.to_owned());
         }

@@ -1,30 +1,28 @@
 //! Updates of DaemonSets: keeps in the template what Mullion put there earlier.
 //!
-//! A changed template replaces every pod, so Mullion's own part must never be what changes. The decision annotation on
-//! the old object records it: whatever is known of the cluster by now, an author who applies their own version again
+//! A changed template replaces every pod, so Mullion must never cause a change by losing or repeating what it added. The decision annotation on
+//! the old object records it: whatever the snapshot contains by now, an author who applies their own version again
 //! gets the stored template back, byte for byte.
 
 use serde_json::Value;
 
-use crate::detect::input::EarlierPlacement;
-use crate::model::change::{Cause, Change, Edit};
-use crate::model::decision_annotation::{DecisionAnnotation, SELECTOR};
+use crate::detect::EarlierPlacement;
 use crate::model::json_pointer::{escape, member};
 use crate::model::names::OS_LABEL;
-use crate::model::operating_system::{Os, ScopeOs};
-use crate::model::os_decision::{DetectedOs, EvidenceOs, OsDecision};
 use crate::model::pod_view::Pod;
-use crate::model::review_request::{Operation, ReviewRequest};
-use crate::model::scheduling::tolerations::toleration_word;
-use crate::model::workload::WorkloadKind;
+use crate::model::scheduling::toleration_word;
+use crate::model::{
+    Cause, Change, DecisionAnnotation, DetectedOs, Edit, EvidenceOs, Operation, Os, OsDecision, ReviewRequest,
+    SELECTOR, ScopeOs, WorkloadKind,
+};
 use crate::patch::compile::compile;
-use crate::place::placement_changes::PlacementChanges;
+use crate::place::PlacementChanges;
 
 const RESTORED: &str = "it was there before this update";
 const OUTDATED: &str = "the reason for it is gone";
 
 /// An update of a DaemonSet, and the decision annotation on the old object.
-pub struct DaemonSetUpdate<'a> {
+pub(crate) struct DaemonSetUpdate<'a> {
     request: &'a ReviewRequest<'a>,
     old: Pod<'a>,
     new: Pod<'a>,
@@ -33,7 +31,7 @@ pub struct DaemonSetUpdate<'a> {
 
 /// Whether an earlier placement still holds in a template that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlacementState {
+pub(crate) enum PlacementState {
     /// No evidence contradicts it.
     Valid,
     /// The decision is another operating system now, or all of them.
@@ -44,7 +42,7 @@ pub enum PlacementState {
 
 impl<'a> DaemonSetUpdate<'a> {
     /// `None` if the request does not update a DaemonSet.
-    pub fn of(request: &'a ReviewRequest<'a>) -> Option<Self> {
+    pub(crate) fn of(request: &'a ReviewRequest<'a>) -> Option<Self> {
         let object = request.workload.object;
         let old = request.old.filter(|_| request.operation == Operation::Update)?;
         let pod = |object| {
@@ -56,20 +54,20 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     /// The decision annotation on the old object or, if it has none, on the new one.
-    pub fn annotation(&self) -> Option<DecisionAnnotation> {
+    pub(crate) fn annotation(&self) -> Option<DecisionAnnotation> {
         self.annotation.clone().or_else(|| DecisionAnnotation::of(self.request.workload.object))
     }
 
     /// What is known about the earlier placement for the decision about the new template; `annotation`:
     /// [`annotation`](Self::annotation).
-    pub fn earlier<'n>(&self, annotation: &'n DecisionAnnotation) -> EarlierPlacement<'n> {
+    pub(crate) fn earlier<'n>(&self, annotation: &'n DecisionAnnotation) -> EarlierPlacement<'n> {
         EarlierPlacement { annotation, selector_returns: self.lacks_selector() }
     }
 
     /// The changes that restore the old template, annotation included, if the request drops only what Mullion had
     /// changed there. `repairs`: of what the API server would reject; `requested`: the author's annotation, which may
     /// remove a placement.
-    pub fn restore_template(&self, repairs: Vec<Change>, requested: Option<ScopeOs>) -> Option<Vec<Change>> {
+    pub(crate) fn restore_template(&self, repairs: Vec<Change>, requested: Option<ScopeOs>) -> Option<Vec<Change>> {
         let mut changes = repairs;
         let another = |annotation: &DecisionAnnotation| {
             requested.is_some_and(|requested| requested.os().map(Os::name) != Some(&annotation.os))
@@ -94,7 +92,7 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     /// Whether the placement that the annotation names still holds.
-    pub fn state(&self, decision: &OsDecision) -> PlacementState {
+    pub(crate) fn state(&self, decision: &OsDecision) -> PlacementState {
         let Some(annotation) = &self.annotation else { return PlacementState::Unclear };
         match decision.os {
             DetectedOs::Conflict => PlacementState::Unclear,
@@ -110,7 +108,7 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     /// What Mullion had put into the old template and the new one lacks.
-    pub fn lost_placement(&self) -> PlacementChanges<'a> {
+    pub(crate) fn lost_placement(&self) -> PlacementChanges<'a> {
         let mut placed = PlacementChanges::on(self.request.workload.object);
         let Some(annotation) = &self.annotation else { return placed };
         if self.lacks_selector() {
@@ -152,7 +150,11 @@ impl<'a> DaemonSetUpdate<'a> {
 
     /// Removes what Mullion placed for an operating system that is no longer decided. `fresh`: the placement for the
     /// new one, whose selector replaces the old one; `wanted`: the tolerations that the new one needs too.
-    pub fn remove_placement(&self, fresh: &PlacementChanges<'_>, wanted: impl Fn(&Value) -> bool) -> Vec<Change> {
+    pub(crate) fn remove_placement(
+        &self,
+        fresh: &PlacementChanges<'_>,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Vec<Change> {
         let Some(annotation) = &self.annotation else { return Vec::new() };
         let old = self.old.items("/spec/tolerations");
         let over = |one: &Value| annotation.placed_toleration(one) && old.contains(one) && !wanted(one);
@@ -167,7 +169,7 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     /// Removes the annotation, unless it is for that operating system: then the first call for this request wrote it.
-    pub fn without_annotation(&self, os: Option<Os>) -> Option<Change> {
+    pub(crate) fn without_annotation(&self, os: Option<Os>) -> Option<Change> {
         let object = self.request.workload.object;
         let written = DecisionAnnotation::of(object).is_some_and(|annotation| Os::from_name(&annotation.os) == os);
         member(object, &DecisionAnnotation::pointer())
@@ -181,7 +183,7 @@ impl<'a> DaemonSetUpdate<'a> {
 
     /// The old annotation, extended by `words` if it lacks some. A second call for one request keeps what the first
     /// wrote.
-    pub fn annotation_with(&self, words: Vec<String>) -> Option<Change> {
+    pub(crate) fn annotation_with(&self, words: Vec<String>) -> Option<Change> {
         let old = self.annotation.as_ref()?;
         let written = DecisionAnnotation::of(self.request.workload.object).filter(|annotation| annotation.extends(old));
         let base = written.as_ref().unwrap_or(old);
@@ -192,7 +194,7 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     /// The old annotation as it was written, if the request drops or changes it.
-    pub fn kept_annotation(&self) -> Option<Change> {
+    pub(crate) fn kept_annotation(&self) -> Option<Change> {
         let of = |object| member(object, &DecisionAnnotation::pointer());
         let value = of(self.request.old?).filter(|_| self.annotation.is_some())?;
         let stands = of(self.request.workload.object) == Some(value);

@@ -3,11 +3,19 @@
 //! A second call for one request finds nothing left to change. Imports `model`, `detect`, `place` and `rules`;
 //! `admission` imports it.
 
-pub mod annotation;
-pub mod authored_object;
-pub mod compile;
-pub mod daemon_set_update;
-pub mod os_field;
-pub mod pod_changes;
-pub mod repair;
-pub mod template_changes;
+mod annotation;
+mod authored_object;
+mod compile;
+pub(crate) mod daemon_set_update;
+mod os_field;
+mod pod_changes;
+mod repair;
+mod template_changes;
+
+pub use annotation::decision_reason;
+pub use authored_object::restore_authored;
+pub use compile::compile;
+pub(crate) use daemon_set_update::DaemonSetUpdate;
+pub(crate) use pod_changes::pod_changes;
+pub(crate) use repair::{rejected_by_server, repair};
+pub(crate) use template_changes::template_changes;

@@ -2,14 +2,12 @@
 
 use serde_json::json;
 
-use crate::model::change::Edit;
-use crate::model::cluster::namespace_restrictions::PodSecurity;
-use crate::model::settings::rule_actions::Action;
-use crate::model::settings::workload_settings::OsFieldMode;
+use crate::model::Edit;
+use crate::model::cluster::PodSecurity;
+use crate::model::settings::{Action, OsFieldMode};
 use crate::patch::repair::repair;
-use crate::place::context::WorkloadContext;
-use crate::place::placement_changes::PlacementChanges;
-use crate::rules::finding::Finding;
+use crate::place::{PlacementChanges, WorkloadContext};
+use crate::rules::Finding;
 
 impl WorkloadContext<'_> {
     /// Sets the OS field to `windows` and removes every field it forbids, all or nothing. Not where Pod Security would

@@ -1,17 +1,12 @@
 //! The changes of a pod: its own at CREATE, or those of a template's pods.
 
-use crate::model::change::Change;
-use crate::model::cluster::runtime_class::RuntimeClass;
-use crate::model::decision_annotation::SELECTOR;
+use crate::model::cluster::RuntimeClass;
 use crate::model::names::{DECISION_ANNOTATION, OS_LABEL};
-use crate::model::operating_system::Os;
-use crate::model::os_decision::Basis;
+use crate::model::{Basis, Change, Os, SELECTOR};
 use crate::patch::annotation::annotation_of;
 use crate::patch::repair::{rejected_by_server, repair};
-use crate::place::builds::build_matters;
-use crate::place::context::WorkloadContext;
-use crate::place::placement_changes::PlacementChanges;
-use crate::rules::finding::Finding;
+use crate::place::{PlacementChanges, WorkloadContext, build_matters};
+use crate::rules::Finding;
 
 /// The changes; `daemon_set`: the pod belongs to a DaemonSet, whose controller has chosen its node already.
 pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool) -> Vec<Change> {

@@ -1,11 +1,11 @@
 //! Repairs: removes fields that Windows cannot have, and writes what replaces them.
 
-use crate::model::change::{Cause, Change, Edit};
-use crate::model::settings::rule_actions::Action;
-use crate::rules::finding::{Finding, RejectedBy};
+use crate::model::settings::Action;
+use crate::model::{Cause, Change, Edit};
+use crate::rules::{Finding, RejectedBy};
 
 /// Removes the field of each finding whose action is `Repair`, and writes what replaces it.
-pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec<Change>) {
+pub(crate) fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec<Change>) {
     for finding in findings.filter(|finding| finding.action == Action::Repair) {
         let edit = Edit::Remove { pointer: finding.pointer.clone() };
         let cause = Cause::Rule(finding.code);
@@ -15,6 +15,6 @@ pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec
 }
 
 /// The findings for which the API server would reject the object.
-pub fn rejected_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+pub(crate) fn rejected_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|finding| finding.rejected_by == RejectedBy::ApiServer)
 }

@@ -3,15 +3,12 @@
 
 use serde_json::Value;
 
-use crate::model::change::Change;
-use crate::model::decision_annotation::DecisionAnnotation;
-use crate::model::operating_system::Os;
+use crate::model::{Change, DecisionAnnotation, Os};
 use crate::patch::annotation::{annotation_of, with_decision};
 use crate::patch::daemon_set_update::{DaemonSetUpdate, PlacementState};
 use crate::patch::repair::{rejected_by_server, repair};
-use crate::place::context::WorkloadContext;
-use crate::place::placement_changes::PlacementChanges;
-use crate::rules::finding::Finding;
+use crate::place::{PlacementChanges, WorkloadContext};
+use crate::rules::Finding;
 
 /// The changes; `update`: set if the request updates a DaemonSet.
 pub(crate) fn template_changes(

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::model::change::Edit;
+use crate::model::Edit;
 use crate::model::json_pointer::escape;
 use crate::model::names::{IMAGE_BUILD_LABEL, WINDOWS_BUILD_LABEL};
 use crate::model::scheduling::node_constraints;
-use crate::model::settings::workload_settings::BuildMode;
-use crate::model::windows::build::Build;
+use crate::model::settings::BuildMode;
+use crate::model::windows::Build;
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
@@ -33,7 +33,7 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Whether there is a build to require or to exclude, and nobody constrains it yet: neither the author nor the
+    /// Whether there is a build to require or to exclude, and it is not constrained yet: neither by the author nor by the
     /// RuntimeClass that the pod names, whose selector the API server adds.
     pub fn wants_build(&self) -> bool {
         let hopeless = !self.builds.common || self.builds.incompatible.is_empty();

@@ -2,17 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::detect::container_images::ContainerImage;
-use crate::model::cluster::nodes::Nodes;
-use crate::model::cluster::runtime_class::RuntimeClass;
-use crate::model::cluster::snapshot::ClusterSnapshot;
-use crate::model::operating_system::Os;
+use crate::detect::ContainerImage;
+use crate::model::Os;
+use crate::model::cluster::{ClusterSnapshot, Nodes, RuntimeClass};
 use crate::model::pod_view::Pod;
-use crate::model::settings::node_settings::NodeSettings;
-use crate::model::windows::build::Build;
-use crate::model::windows::compat::{Generation, floor, runs_any};
-use crate::model::windows::release::server_releases;
-use crate::model::windows::runtime::{SINGLE_RULE_UP_TO, generation_for};
+use crate::model::settings::NodeSettings;
+use crate::model::windows::{Build, Generation, SINGLE_RULE_UP_TO, floor, generation_for, runs_any, server_releases};
 
 /// The Windows builds that a pod's images allow.
 #[derive(Debug, Clone)]
@@ -30,7 +25,7 @@ pub struct PodBuilds<'a> {
 
 /// Computes the builds: those that Kubernetes ever ran on, those of the fleet now and before, and those the NodePolicy
 /// expects, split by whether they run every image whose builds are known.
-pub fn pod_builds<'a>(
+pub(crate) fn pod_builds<'a>(
     images: &'a [ContainerImage<'a>],
     snapshot: &ClusterSnapshot,
     nodes: &NodeSettings,
@@ -59,7 +54,7 @@ pub fn pod_builds<'a>(
 }
 
 /// Whether hosts of that build run an image that exists for these builds, by the rule of the nodes that have it.
-pub fn runs_on(host: Build, images: &[Build], snapshot: &ClusterSnapshot, nodes: &NodeSettings) -> bool {
+pub(crate) fn runs_on(host: Build, images: &[Build], snapshot: &ClusterSnapshot, nodes: &NodeSettings) -> bool {
     runs_any(host, images, generation_on(host, snapshot), &nodes.releases)
 }
 
@@ -80,7 +75,7 @@ fn generation_on(host: Build, snapshot: &ClusterSnapshot) -> Generation {
 
 /// Whether the node's build matters to the pod: not to HostProcess pods, which are processes of the host, and not to
 /// those with a virtual machine of their own.
-pub fn build_matters(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> bool {
+pub(crate) fn build_matters(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> bool {
     let class = pod.text("/spec/runtimeClassName").and_then(|name| snapshot.runtime_class(name));
     !pod.host_process() && !class.is_some_and(RuntimeClass::is_hypervisor)
 }

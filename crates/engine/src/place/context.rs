@@ -2,14 +2,10 @@
 //!
 //! It is immutable. [`DetectionInput`] is the input of the decision; the rest follows from the decision.
 
-use crate::detect::input::DetectionInput;
-use crate::detect::linux_default::NoDefault;
-use crate::detect::node_evidence::place_of;
-use crate::model::decision_annotation::DecisionAnnotation;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{DetectedOs, OsDecision};
+use crate::detect::{DetectionInput, NoDefault, place_of};
 use crate::model::pod_view::{Container, Pod};
-use crate::model::settings::node_settings::NodeSettings;
+use crate::model::settings::NodeSettings;
+use crate::model::{DecisionAnnotation, DetectedOs, Os, OsDecision};
 use crate::place::builds::PodBuilds;
 
 /// One workload with its decision.

@@ -3,10 +3,16 @@
 //! What the author wrote is never replaced, and nothing is added that the namespace would reject. Imports `model` and `detect`;
 //! `rules`, `patch` and `admission` import it.
 
-pub mod build_constraints;
-pub mod builds;
-pub mod context;
-pub mod node_selector;
-pub mod placement_changes;
-pub mod runtime_class;
-pub mod tolerations;
+mod build_constraints;
+mod builds;
+mod context;
+mod node_selector;
+mod placement_changes;
+mod runtime_class;
+mod tolerations;
+
+pub(crate) use builds::{build_matters, pod_builds, runs_on};
+pub(crate) use context::{ContainerScope, WorkloadContext};
+pub(crate) use placement_changes::PlacementChanges;
+pub use runtime_class::{BuildRuntimeClass, runtime_class_of_build};
+pub(crate) use tolerations::MissingToleration;

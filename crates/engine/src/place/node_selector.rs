@@ -2,14 +2,12 @@
 
 use serde_json::Value;
 
-use crate::model::change::Edit;
 use crate::model::cluster::namespace_restrictions;
-use crate::model::decision_annotation::SELECTOR;
 use crate::model::json_pointer::escape;
 use crate::model::names::{OS_LABEL, OS_LABELS};
-use crate::model::operating_system::Os;
 use crate::model::scheduling::node_constraints;
-use crate::model::settings::workload_settings::NodeSelectorMode;
+use crate::model::settings::NodeSelectorMode;
+use crate::model::{Edit, Os, SELECTOR};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::model::change::{Cause, Change, Edit};
+use crate::model::{Cause, Change, Edit};
 
 /// Changes, and the entries for them in
-/// [`DecisionAnnotation::placed`](crate::model::decision_annotation::DecisionAnnotation::placed).
+/// [`DecisionAnnotation::placed`](crate::model::DecisionAnnotation::placed).
 #[derive(Debug)]
 pub struct PlacementChanges<'a> {
     /// The object to change.

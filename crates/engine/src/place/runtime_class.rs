@@ -2,18 +2,12 @@
 
 use serde_json::Value;
 
-use crate::model::change::Edit;
-use crate::model::cluster::namespace_restrictions;
-use crate::model::cluster::nodes::Node;
-use crate::model::cluster::runtime_class::RuntimeClass;
+use crate::model::cluster::{Node, RuntimeClass, namespace_restrictions};
 use crate::model::names::{OS_LABEL, RUNTIME_CLASS_PREFIX, WINDOWS_BUILD_LABEL};
-use crate::model::operating_system::Os;
-use crate::model::scheduling::node_constraints;
-use crate::model::scheduling::node_constraints::NodeConstraints;
-use crate::model::settings::node_settings::NodeSettings;
-use crate::model::settings::workload_settings::{BuildMode, RuntimeClassMode};
-use crate::model::windows::build::Build;
-use crate::model::windows::release::{release_name, server_releases};
+use crate::model::scheduling::{NodeConstraints, node_constraints};
+use crate::model::settings::{BuildMode, NodeSettings, RuntimeClassMode};
+use crate::model::windows::{Build, release_name, server_releases};
+use crate::model::{Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
@@ -51,7 +45,7 @@ pub fn runtime_class_of_build<'a>(
 }
 
 impl<'a> WorkloadContext<'a> {
-    /// The RuntimeClass the pod names, where it is known.
+    /// The RuntimeClass that the pod names, if it is known.
     pub fn own_runtime_class(&self) -> Option<&'a RuntimeClass> {
         self.input.pod.text("/spec/runtimeClassName").and_then(|name| self.input.snapshot.runtime_class(name))
     }

@@ -4,16 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::model::change::Edit;
-use crate::model::cluster::namespace_restrictions::TolerationsWhitelist;
-use crate::model::cluster::nodes::Nodes;
-use crate::model::cluster::taint::Taint;
-use crate::model::operating_system::Os;
-use crate::model::scheduling::tolerations::{
-    includes, marks, tolerated, toleration_of, toleration_value, toleration_word,
-};
-use crate::model::settings::node_settings::{ApplyTaint, NodeSettings, policy_taint};
-use crate::model::settings::workload_settings::{Mode, TolerationsMode};
+use crate::model::cluster::{Nodes, Taint, TolerationsWhitelist};
+use crate::model::scheduling::{includes, marks, tolerated, toleration_of, toleration_value, toleration_word};
+use crate::model::settings::{TolerationsMode, possible_taint};
+use crate::model::{Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
@@ -106,15 +100,9 @@ impl WorkloadContext<'_> {
                     .chain(expected.filter_map(|taint| Taint::parse(taint)))
                     .filter(|taint| marks(&nodes.windows_taints, taint))
                     .collect();
-                all.extend(own_taint(nodes));
+                all.extend(possible_taint(nodes));
                 all
             }
         }
     }
-}
-
-/// The taint Mullion itself puts on Windows nodes, if it does.
-fn own_taint(nodes: &NodeSettings) -> Option<Taint> {
-    let sets = nodes.mode == Mode::Enforce && nodes.taint.apply != ApplyTaint::Never;
-    sets.then(|| policy_taint(nodes))
 }

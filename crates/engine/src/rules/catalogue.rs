@@ -4,7 +4,7 @@
 //! the file of their family. Codes are never reused. A rule's page is its text under `pages/`, below what the catalogue
 //! contains about it: see `report/rule_page.rs`.
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::images::platforms;
 use crate::rules::linux_only::{app_armor, table};

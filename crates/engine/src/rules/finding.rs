@@ -1,7 +1,9 @@
 //! Findings: what is wrong in a workload, and where.
 
-use crate::model::change::Edit;
-use crate::model::settings::rule_actions::Action;
+use crate::model::Edit;
+use crate::model::json_pointer::field_path;
+use crate::model::settings::Action;
+use crate::rules::rule::Rule;
 
 /// One place in one workload where one rule fired.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +53,26 @@ pub enum RejectedBy {
 }
 
 impl Finding {
+    /// A finding of `rule` with its own help.
+    pub(crate) fn new(rule: &Rule, action: Action, pointer: String, message: String) -> Self {
+        Self {
+            code: rule.code,
+            rule: rule.name,
+            action,
+            quiet: false,
+            hint: rule.hint,
+            path: field_path(&pointer),
+            pointer,
+            message,
+            help: rule.instead.to_owned(),
+            replacement: None,
+            rejected_by: RejectedBy::None,
+            forbidden_by_os: false,
+            rejected_beside_os: false,
+            pre_existing: false,
+        }
+    }
+
     /// `MUL201 run-as-user: spec.…runAsUser: Windows has no numeric user ids; use windowsOptions.runAsUserName`.
     pub fn sentence(&self) -> String {
         format!("{} {}: {}: {}", self.code, self.rule, self.path, self.message_with_help())

@@ -4,15 +4,19 @@
 //! `admission` decides their outcome. Imports `model`, `detect` and `place`; `patch` and `admission` import it.
 
 pub mod catalogue;
-pub mod cluster;
+mod cluster;
 pub mod field_types;
-pub mod finding;
-pub mod identity;
-pub mod images;
+mod finding;
+mod identity;
+mod images;
 pub mod linux_only;
-pub mod os_intent;
-pub mod resources;
-pub mod rule;
-pub mod rule_scope;
-pub mod sidecar_injectors;
-pub mod storage;
+pub(crate) mod os_intent;
+mod resources;
+mod rule;
+mod rule_scope;
+mod sidecar_injectors;
+mod storage;
+
+pub use catalogue::{catalogue, find};
+pub use finding::{Finding, RejectedBy};
+pub use rule::Rule;

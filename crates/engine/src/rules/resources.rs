@@ -7,35 +7,31 @@ use serde_json::Value;
 
 use crate::model::pod_view::Container;
 use crate::model::quantity::Quantity;
-use crate::model::settings::rule_actions::Action;
-use crate::place::context::WorkloadContext;
+use crate::model::settings::Action;
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::{Rule, rule};
 
 /// The rules of this file.
-pub static RULES: [Rule; 4] = [
-    Rule {
+pub(crate) static RULES: [Rule; 4] = [
+    rule!(
+        "MUL601",
+        "memory-limit",
+        Action::Warn,
+        "no memory limit on a Windows container",
+        "without a memory limit a container can use up its Windows node",
+        "set resources.limits.memory",
         hint: true,
-        ..rule!(
-            "MUL601",
-            "memory-limit",
-            Action::Warn,
-            "no memory limit on a Windows container",
-            "without a memory limit a container can use up its Windows node",
-            "set resources.limits.memory",
-        )
-    },
-    Rule {
+    ),
+    rule!(
+        "MUL602",
+        "requests-ignored",
+        Action::Allow,
+        "requests that differ from limits on a Windows container",
+        "Windows enforces limits only, no requests",
+        "set the request equal to the limit",
         hint: true,
-        ..rule!(
-            "MUL602",
-            "requests-ignored",
-            Action::Allow,
-            "requests that differ from limits on a Windows container",
-            "Windows enforces limits only, no requests",
-            "set the request equal to the limit",
-        )
-    },
+    ),
     rule!(
         "MUL603",
         "resource-claims",
@@ -44,17 +40,15 @@ pub static RULES: [Rule; 4] = [
         "the kubelet of a Windows node prepares no claimed devices",
         "use a device plugin's resource in limits",
     ),
-    Rule {
+    rule!(
+        "MUL604",
+        "small-limits",
+        Action::Warn,
+        "a limit too small for PowerShell or .NET on a Windows container",
+        "too little for Windows programs to start in time",
+        "set at least 100m of CPU and 128Mi of memory",
         hint: true,
-        ..rule!(
-            "MUL604",
-            "small-limits",
-            Action::Warn,
-            "a limit too small for PowerShell or .NET on a Windows container",
-            "too little for Windows programs to start in time",
-            "set at least 100m of CPU and 128Mi of memory",
-        )
-    },
+    ),
 ];
 
 /// Below this PowerShell and .NET take minutes to start.
@@ -109,7 +103,7 @@ static FLOORS: &[Floor] = &[
 ];
 
 /// Findings about resources of a Windows pod.
-pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     resource_claims(cx, out);
     let [_, requests_ignored, ..] = &RULES;
     let ask_requests = cx.action(requests_ignored, requests_ignored.default) != Action::Allow;
@@ -131,7 +125,7 @@ fn quantity(container: &Container<'_>, pointer: &str) -> Option<Quantity> {
     container.get(pointer).and_then(Quantity::of)
 }
 
-/// A limit of zero counts as none; the API server itself rejects one that is no quantity.
+/// A limit of zero counts as none; the API server itself rejects one that is not a quantity.
 fn memory_limit(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     const LIMIT: &str = "/resources/limits/memory";
     let [memory_limit, ..] = &RULES;

@@ -1,9 +1,21 @@
 //! A rule of the catalogue: its code, name, default action and texts.
 
-use crate::model::settings::rule_actions::Action;
+use serde::Serialize;
 
-/// A rule without a repair, with its page: code, name, default action, summary, why, instead.
+use crate::model::settings::Action;
+
+/// A rule with its page: code, name, default action, summary, why, instead; then other fields that differ from those of
+/// a rule without a repair.
 macro_rules! rule {
+    (
+        $code:literal, $name:literal, $default:expr, $summary:literal, $why:literal, $instead:literal,
+        $($key:ident: $value:expr),+ $(,)?
+    ) => {
+        $crate::rules::rule::Rule {
+            $($key: $value,)*
+            ..rule!($code, $name, $default, $summary, $why, $instead)
+        }
+    };
     ($code:literal, $name:literal, $default:expr, $summary:literal, $why:literal, $instead:literal $(,)?) => {
         $crate::rules::rule::Rule {
             code: $code,
@@ -24,11 +36,11 @@ macro_rules! rule {
 
 pub(crate) use rule;
 
-/// The unknown author of a later change: the API server does not tell a webhook who it was.
-pub const OTHERS: &str = "another webhook or policy";
+/// The unknown author of a later change: the API server's request does not contain it.
+pub(crate) const OTHERS: &str = "another webhook or policy";
 
 /// One catalogued check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// `MUL201`; never reused.
     pub code: &'static str,
@@ -37,11 +49,13 @@ pub struct Rule {
     /// One line, lower case, no period.
     pub summary: &'static str,
     /// The action of its findings if no policy sets one, for the worst value of its field.
+    #[serde(rename = "action")]
     pub default: Action,
     /// Whether there is a repair: only then may a policy set `Repair`.
     pub repair: bool,
     /// What replaces a value if a policy lists the rule under `rules.translate`, as a clause; `None`: Windows has no
     /// equivalent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<&'static str>,
     /// Whether pods run as intended anyway, and the rule suggests something better: then pods of controllers get no
     /// label, because nearly every one would have it.
@@ -54,5 +68,6 @@ pub struct Rule {
     /// version get its findings as warnings.
     pub since: &'static str,
     /// Its page, below what the catalogue contains about it: Markdown with the headings of `report/rule_page.rs`.
+    #[serde(skip)]
     pub page: &'static str,
 }

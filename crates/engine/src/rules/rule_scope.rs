@@ -1,9 +1,8 @@
 //! The scope of each rule in one workload: the action of its findings, after policies and the exemptions of its author.
 
-use crate::model::json_pointer::field_path;
-use crate::model::settings::rule_actions::{Action, Denials};
-use crate::place::context::WorkloadContext;
-use crate::rules::finding::{Finding, RejectedBy};
+use crate::model::settings::{Action, Denials};
+use crate::place::WorkloadContext;
+use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
 impl WorkloadContext<'_> {
@@ -14,7 +13,7 @@ impl WorkloadContext<'_> {
         }
         // Policies made for an older Mullion do not contain this rule.
         let default = if self.input.settings.knows(rule.since) { default } else { default.min(Action::Warn) };
-        match self.input.settings.effective_action(rule.code, rule.name, default) {
+        match self.input.settings.action_under_denials(rule.code, rule.name, default) {
             // Set by a prefix that also matches rules without a repair: they keep their own action.
             Action::Repair if !rule.repair && default != Action::Repair => self.soften(default),
             action => action,
@@ -34,21 +33,6 @@ impl WorkloadContext<'_> {
 
     /// A finding of `rule` at `pointer`, with the action that the policies set.
     pub fn finding(&self, rule: &'static Rule, pointer: String, message: impl Into<String>) -> Finding {
-        Finding {
-            code: rule.code,
-            rule: rule.name,
-            action: self.action(rule, rule.default),
-            quiet: false,
-            hint: rule.hint,
-            path: field_path(&pointer),
-            pointer,
-            message: message.into(),
-            help: rule.instead.to_owned(),
-            replacement: None,
-            rejected_by: RejectedBy::None,
-            forbidden_by_os: false,
-            rejected_beside_os: false,
-            pre_existing: false,
-        }
+        Finding::new(rule, self.action(rule, rule.default), pointer, message.into())
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The author of a Windows pod did not write the Linux sidecar in it, so "use another image" does not help: the
 //! injector's own opt-out does. A wrong name would send people to a mesh they do not run, so a row identifies a
-//! container only by what nobody else writes. Containers that people write by hand under the same names have no row:
-//! `jaeger-agent`, Conjur's `secrets-provider-for-k8s`.
+//! container only by names and images that the injector alone uses. Containers that people also write by hand under the
+//! same names have no row: `jaeger-agent`, Conjur's `secrets-provider-for-k8s`.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use Mark::{Annotation, Label, NoAnnotation, NoLabel, NodeSelector};
 use OptOut::{Namespace, Pod, Setting};
 use Sign::{Image, Name, NameWithImage, Prefix, PrefixWithImage};
 
-use crate::model::image::reference::ImageRef;
+use crate::model::image::ImageRef;
 
 /// A webhook or operator that adds containers to pods of others.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Injector {
+pub(crate) struct Injector {
     /// Its name for people; one product may have several rows, each with its own opt-out.
     pub name: &'static str,
     /// The operating systems of its containers.
@@ -28,16 +28,16 @@ pub struct Injector {
 
 /// Operating systems that an injector's images exist for, under any tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Systems {
+pub(crate) enum Systems {
     /// Linux only: the container starts on no Windows node.
     Linux,
-    /// Windows too: the container is no problem by itself.
+    /// Windows too: the container by itself is not a problem.
     LinuxAndWindows,
 }
 
 /// What keeps an injector off a pod. Displayed as a clause: `label sidecar.istio.io/inject: "false"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OptOut {
+pub(crate) enum OptOut {
     /// Written on the pod, or in the pod template of its workload.
     Pod(Mark),
     /// Written on the namespace; for all its pods.
@@ -48,7 +48,7 @@ pub enum OptOut {
 
 /// A mark in the metadata of an object, with key and value, or in its spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub(crate) enum Mark {
     /// This label.
     Label(&'static str, &'static str),
     /// This annotation.
@@ -85,8 +85,8 @@ const fn both(name: &'static str, opt_outs: &'static [OptOut], signs: &'static [
     Injector { name, systems: Systems::LinuxAndWindows, opt_outs, signs }
 }
 
-/// The injector that adds such a container; `image` as written, a text that is no reference identifies none.
-pub fn injector_of(container_name: &str, image: &str) -> Option<&'static Injector> {
+/// The injector that adds such a container; `image` as written; a text that is not a reference identifies none.
+pub(crate) fn injector_of(container_name: &str, image: &str) -> Option<&'static Injector> {
     let path = ImageRef::parse(image).ok().map(|image| image.repository());
     INJECTORS.iter().find(|injector| injector.signs.iter().any(|sign| sign.is_on(container_name, path)))
 }
@@ -178,7 +178,7 @@ static INJECTORS: &[Injector] = &[
         Namespace(Label("appmesh.k8s.aws/sidecarInjectorWebhook", "disabled")),
     ], &[Image("aws-appmesh-envoy"), Image("aws-appmesh-proxy-route-manager")]),
     // openservicemesh/osm pkg/constants/constants.go, pkg/injector/webhook.go mustInject. The init container sets up iptables and is left out of
-    // pods whose nodeSelector selects Windows, which get Envoy's Windows image: pkg/injector/patch.go configurePodInit. Envoy itself is anyone's.
+    // pods whose nodeSelector selects Windows, which get Envoy's Windows image: pkg/injector/patch.go configurePodInit. Other products use Envoy, too.
     linux("Open Service Mesh", &[
         Pod(NodeSelector("kubernetes.io/os", "windows")),
         Pod(Annotation("openservicemesh.io/sidecar-injection", "disabled")),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[rustfmt::skip]
-    const SEEN: &[(&str, &str, &str)] = &[
+    const EXAMPLES: &[(&str, &str, &str)] = &[
         ("istio-proxy", "docker.io/istio/proxyv2:1.22.0", "Istio"),
         ("istio-proxy", "auto", "Istio"),
         ("istio-init", "gcr.io/istio-release/proxyv2:1.20.3", "Istio"),
@@ -439,21 +439,21 @@ mod tests {
 
     #[test]
     fn containers_seen() {
-        for &(container, image, name) in SEEN {
+        for &(container, image, name) in EXAMPLES {
             assert_eq!(found(container, image).unwrap_or_default(), name, "{container} {image}");
         }
     }
 
     #[test]
-    fn every_row_is_seen() {
-        let seen: BTreeSet<_> = SEEN.iter().filter_map(|&(container, image, _)| found(container, image)).collect();
-        let unseen: Vec<_> = INJECTORS
+    fn every_row_has_an_example() {
+        let seen: BTreeSet<_> = EXAMPLES.iter().filter_map(|&(container, image, _)| found(container, image)).collect();
+        let missing: Vec<_> = INJECTORS
             .iter()
             .map(|injector| injector.name)
-            // Told as its siblings are.
+            // Its rows for languages have the same kinds of signs; EXAMPLES contains some of them.
             .filter(|name| !seen.contains(name) && !name.starts_with("OpenTelemetry Operator ("))
             .collect();
-        assert!(unseen.is_empty(), "{unseen:?}");
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     /// No row hides a sign of a later one, and a mirror, tag or digest hides none.

@@ -297,7 +297,7 @@ fn objects_of_documents_and_lists() {
 }
 
 /// Every span lies in the text, at character boundaries, inside its document.
-fn assert_spans(node: &Node, text: &str, within: Span) {
+fn assert_spans(node: &ManifestNode, text: &str, within: Span) {
     assert!(within.start <= node.span.start && node.span.end <= within.end, "{:?} {within:?} {text:?}", node.span);
     assert!(text.get(node.span.range()).is_some(), "{:?} {text:?}", node.span);
     match &node.value {

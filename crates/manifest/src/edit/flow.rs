@@ -5,14 +5,14 @@ use serde_json::Value;
 use crate::edit::plan::{Sheet, Splices, one};
 use crate::edit::render;
 use crate::edit::render::FlowStyle;
-use crate::format::Format;
+use crate::format::ManifestFormat;
 use crate::span::{Span, line_start};
 use crate::syntax_tree::{Kind, Pair, Syntax};
 
 impl Sheet<'_> {
     /// The style of a flow collection around or at `at`; `own_lines` if its entries are on lines of their own.
     pub(crate) fn flow_style(&self, at: usize, own_lines: bool) -> FlowStyle {
-        if self.format != Format::Json {
+        if self.format != ManifestFormat::Json {
             return FlowStyle::YAML;
         }
         let root = self.slice(self.root.span.start, self.root.span.end);
@@ -83,11 +83,7 @@ impl Sheet<'_> {
         if at >= items.len() {
             return self.append_flow(parent, &spans, &written, style.compact);
         }
-        let separator = if own_line {
-            format!(",{}{}", self.line_break, self.indentation(near.start))
-        } else {
-            self.separator(&spans, style.compact)
-        };
+        let separator = self.separator(&spans, style.compact, Some(near.start).filter(|_| own_line));
         vec![one(Span::empty(near.start), format!("{written}{separator}"))]
     }
 
@@ -96,16 +92,15 @@ impl Sheet<'_> {
             return Vec::new();
         };
         let own_line = self.first_on_line(last.start) && line_start(self.text, last.start) > parent.span.start;
-        let separator = if own_line {
-            format!(",{}{}", self.line_break, self.indentation(last.start))
-        } else {
-            self.separator(spans, compact)
-        };
+        let separator = self.separator(spans, compact, Some(last.start).filter(|_| own_line));
         vec![one(Span::empty(last.end), format!("{separator}{written}"))]
     }
 
-    /// The separator between entries on one line.
-    fn separator(&self, spans: &[Span], compact: bool) -> String {
+    /// The separator between entries: on one line, or on lines of their own like the entry at `own_line`.
+    fn separator(&self, spans: &[Span], compact: bool, own_line: Option<usize>) -> String {
+        if let Some(entry) = own_line {
+            return format!(",{}{}", self.line_break, self.indentation(entry));
+        }
         let between = match spans {
             [.., a, b] => self.slice(a.end, b.start),
             _ => "",

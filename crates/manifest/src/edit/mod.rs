@@ -3,8 +3,12 @@
 //! Every operation becomes a few splices on the text; the result is parsed again and compared with the result of
 //! `json_patch` on the values. Text that does not read back correctly is never returned.
 
-pub mod flow;
-pub mod plan;
-pub mod render;
-pub mod replacement;
+mod flow;
+mod plan;
+mod render;
+mod replacement;
 pub mod text_patch;
+
+pub use render::string;
+pub use replacement::Replacement;
+pub use text_patch::ObjectPatch;

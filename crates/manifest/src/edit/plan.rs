@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::edit::render;
 use crate::edit::render::{Indents, is_filled};
 use crate::edit::replacement::Replacement;
-use crate::format::Format;
+use crate::format::ManifestFormat;
 use crate::node::{index, key_text};
 use crate::span::{Span, line_break, line_end, line_start, next_line};
 use crate::syntax_tree::{Kind, Pair, Syntax};
@@ -37,7 +37,7 @@ enum Change<'a> {
 pub(crate) fn plan(
     text: &str,
     root: &Syntax,
-    format: Format,
+    format: ManifestFormat,
     operation: &PatchOperation,
     expected: &Value,
 ) -> Result<Vec<Splices>, PlanError> {
@@ -119,13 +119,13 @@ pub(crate) fn one(span: Span, text: impl Into<String>) -> Replacement {
 pub(crate) struct Sheet<'a> {
     pub(crate) text: &'a str,
     pub(crate) root: &'a Syntax,
-    pub(crate) format: Format,
+    pub(crate) format: ManifestFormat,
     indents: Indents,
     pub(crate) line_break: &'static str,
 }
 
 impl<'a> Sheet<'a> {
-    fn new(text: &'a str, root: &'a Syntax, format: Format) -> Self {
+    fn new(text: &'a str, root: &'a Syntax, format: ManifestFormat) -> Self {
         let line_break = match line_break(text, line_end(text, 0)) {
             "" => "\n",
             found => found,
@@ -311,13 +311,9 @@ impl<'a> Sheet<'a> {
             return Vec::new();
         };
         match change {
-            Change::Set(value) => match (items.get(at), dashes.get(at)) {
-                (Some(item), Some(dash)) => vec![self.set_item(*dash, item, value)],
-                (Some(item), None) => {
-                    vec![self.set_after(item.start, true, true, item, value, 0)]
-                }
-                (None, _) => Vec::new(),
-            },
+            Change::Set(value) => {
+                items.get(at).map(|item| self.set_item(dashes.get(at), item, value)).into_iter().collect()
+            }
             Change::Insert(value) if *flow => {
                 vec![self.insert_flow_item(list, items, at, value)]
             }
@@ -343,7 +339,9 @@ impl<'a> Sheet<'a> {
 
     /// Whether the last node of `way` is inside a flow collection, or is the whole document.
     fn in_flow(&self, way: &[&Syntax]) -> bool {
-        self.format == Format::Json || way.len() < 2 || way.iter().rev().skip(1).any(|node| !node.is_block_collection())
+        self.format == ManifestFormat::Json
+            || way.len() < 2
+            || way.iter().rev().skip(1).any(|node| !node.is_block_collection())
     }
 
     /// Writes a whole value at a path whose parents are all written here.
@@ -365,10 +363,9 @@ impl<'a> Sheet<'a> {
                 .map(|pair| self.set_pair(pair, *flow, node, value))
                 .into_iter()
                 .collect(),
-            Kind::List { dashes, .. } => match index(token).and_then(|at| dashes.get(at)) {
-                Some(dash) => vec![self.set_item(*dash, node, value)],
-                None => vec![self.set_after(node.start, true, true, node, value, 0)],
-            },
+            Kind::List { dashes, .. } => {
+                vec![self.set_item(index(token).and_then(|at| dashes.get(at)), node, value)]
+            }
             _ => Vec::new(),
         }
     }
@@ -421,8 +418,9 @@ impl<'a> Sheet<'a> {
         if old.is_block_collection() { line_end(self.text, old.span.end) } else { old.span.end }
     }
 
-    /// Replaces an item of a block list.
-    fn set_item(&self, dash: usize, old: &Syntax, value: &Value) -> Splices {
+    /// Replaces an item of a list; `dash` is that of a block list.
+    fn set_item(&self, dash: Option<&usize>, old: &Syntax, value: &Value) -> Splices {
+        let Some(&dash) = dash else { return self.set_after(old.start, true, true, old, value, 0) };
         let lines = render::item(value, self.column(dash), self.indents);
         let text = lines.join(self.line_break);
         let end = self.end_with_comment(old).max(dash + 1);

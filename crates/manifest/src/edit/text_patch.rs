@@ -7,11 +7,11 @@ use jsonptr::{Pointer, PointerBuf};
 use serde_json::{Number, Value};
 use thiserror::Error;
 
-use crate::document::Document;
+use crate::document::ManifestDocument;
 use crate::edit::plan;
 use crate::edit::plan::{PlanError, plan};
 use crate::edit::replacement::Replacement;
-use crate::format::Format;
+use crate::format::ManifestFormat;
 use crate::node::{index, key_text, resolve_tree, scalar_value};
 use crate::span::{LineIndex, Span, line_start, next_line};
 use crate::syntax;
@@ -78,7 +78,7 @@ pub enum EditError {
 /// `text` with the operations applied to the object at `pointer_prefix` of `document`, everything else byte for byte.
 pub fn apply(
     text: &str,
-    document: &Document,
+    document: &ManifestDocument,
     operations: &[PatchOperation],
     pointer_prefix: &str,
 ) -> Result<String, EditError> {
@@ -91,7 +91,11 @@ pub fn apply(
 ///
 /// Only the document's own bytes are read, and an object inside a list is edited in its own bytes, so the cost grows
 /// with the document, not with the file. Collect the replacements of a file and [`splice`] them in one pass.
-pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Result<Option<Replacement>, EditError> {
+pub fn edit(
+    text: &str,
+    document: &ManifestDocument,
+    patches: &[ObjectPatch<'_>],
+) -> Result<Option<Replacement>, EditError> {
     let span = document.span;
     let stale = EditError::Stale { start: span.start, end: span.end };
     let Some(slice) = text.get(span.range()) else {
@@ -168,7 +172,7 @@ struct State {
     text: String,
     tree: Syntax,
     json: Value,
-    format: Format,
+    format: ManifestFormat,
 }
 
 enum Failure {
@@ -202,7 +206,7 @@ fn run(mut state: State, operations: &[PatchOperation]) -> Result<State, Failure
 
 /// Edits each object in its own bytes and inserts the results; `None` if one cannot be parsed separately. `tree` is
 /// that of `text`.
-fn isolated(text: &str, tree: &Syntax, document: &Document, patches: &[ObjectPatch<'_>]) -> Option<String> {
+fn isolated(text: &str, tree: &Syntax, document: &ManifestDocument, patches: &[ObjectPatch<'_>]) -> Option<String> {
     let mut replacements: Vec<Replacement> = Vec::with_capacity(patches.len());
     for patch in patches {
         let node = node_at(tree, patch.pointer_prefix)?;
@@ -230,7 +234,7 @@ fn isolated(text: &str, tree: &Syntax, document: &Document, patches: &[ObjectPat
 
 /// The new text of a list whose items are patched, each read back separately, so that a large list is not copied many
 /// times. `None` for anything else and wherever something is unusual; the general way reports it.
-fn edited_items(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Option<String> {
+fn edited_items(text: &str, document: &ManifestDocument, patches: &[ObjectPatch<'_>]) -> Option<String> {
     let items = document.json.get("items")?.as_array()?;
     let mut operations = BTreeMap::new();
     for patch in patches {
@@ -288,7 +292,7 @@ fn node_at<'a>(root: &'a Syntax, pointer: &str) -> Option<&'a Syntax> {
 }
 
 /// The tree of `text`, if its values equal `expected`.
-fn read_as(text: &str, format: Format, expected: &Value) -> Option<Syntax> {
+fn read_as(text: &str, format: ManifestFormat, expected: &Value) -> Option<Syntax> {
     let tree = syntax::parse(text, format).ok()??;
     let resolved = || resolve_tree(syntax::parse(text, format).ok()??, 0).ok();
     let holds =
@@ -338,20 +342,17 @@ fn is_written(operation: &PatchOperation) -> bool {
 
 /// The operation on the whole document; `None` for kinds that are not supported.
 fn prefixed(operation: &PatchOperation, prefix: &str) -> Option<PatchOperation> {
-    let path = |path: &Pointer| PointerBuf::parse(format!("{prefix}{path}")).ok();
-    Some(match operation {
-        PatchOperation::Add(add) => {
-            PatchOperation::Add(AddOperation { path: path(&add.path)?, value: add.value.clone() })
-        }
-        PatchOperation::Replace(replace) => {
-            PatchOperation::Replace(ReplaceOperation { path: path(&replace.path)?, value: replace.value.clone() })
-        }
-        PatchOperation::Remove(remove) => PatchOperation::Remove(RemoveOperation { path: path(&remove.path)? }),
-        PatchOperation::Test(test) => {
-            PatchOperation::Test(TestOperation { path: path(&test.path)?, value: test.value.clone() })
+    let mut operation = operation.clone();
+    match &mut operation {
+        PatchOperation::Add(AddOperation { path, .. })
+        | PatchOperation::Replace(ReplaceOperation { path, .. })
+        | PatchOperation::Remove(RemoveOperation { path })
+        | PatchOperation::Test(TestOperation { path, .. }) => {
+            *path = PointerBuf::parse(format!("{prefix}{path}")).ok()?;
         }
         PatchOperation::Move(_) | PatchOperation::Copy(_) => return None,
-    })
+    }
+    Some(operation)
 }
 
 /// Equality of values, where `1` and `1.0` are one number: YAML text does not distinguish them.

@@ -62,11 +62,11 @@ fn line(origin: Option<&Origin>) -> Option<u32> {
 
 #[test]
 fn lists_are_those_of_the_schema() {
-    assert!(POD_KEYS.iter().all(|key| matches!(key.row.shape, Shape::List(_)) == key.field.list.is_some()));
+    assert!(POD_KEYS.iter().all(|key| matches!(key.row.shape, ValueShape::List(_)) == key.field.list.is_some()));
 }
 
 #[test]
-fn each_value_and_each_entry_says_where_it_is_written() {
+fn each_value_and_each_entry_has_its_origin() {
     let set = set();
     let found = |key: &str| set.effective("dev-a", None, &()).into_iter().find(|it| it.key == key).unwrap();
     let scalar = |key| (found(key).value, line(found(key).origin.as_ref()));
@@ -88,14 +88,14 @@ fn each_value_and_each_entry_says_where_it_is_written() {
     assert_eq!(entries("rules.translate"), [(json!("run-as-user"), 10)]);
     assert_eq!(entries("rules.actions"), [(json!({"rule": "MUL2", "action": "Warn"}), 32)]);
     let scalar_keys = POD_KEYS.iter().filter(|key| key.field.list.is_none()).count();
-    let found = scalars(&set.settings("dev-a", None, &()));
-    assert_eq!(found.len(), scalar_keys - 3, "without three that nothing sets");
+    let found = scalar_settings(&set.settings("dev-a", None, &()));
+    assert_eq!(found.len(), scalar_keys - 3, "without three that are not set");
 }
 
 #[test]
-fn policies_of_which_there_is_one_say_where_their_keys_are_written() {
+fn keys_of_node_and_registry_policies_have_their_origins() {
     let set = set();
-    let found = |all: Vec<Setting>, key: &str| {
+    let found = |all: Vec<EffectiveSetting>, key: &str| {
         let setting = all.into_iter().find(|it| it.key == key).unwrap();
         (setting.value, line(setting.origin.as_ref()))
     };
@@ -109,7 +109,7 @@ fn policies_of_which_there_is_one_say_where_their_keys_are_written() {
 }
 
 #[test]
-fn an_objection_says_why_and_agrees_with_the_match() {
+fn a_mismatch_has_a_reason_and_agrees_with_the_match() {
     let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
@@ -124,44 +124,44 @@ fn an_objection_says_why_and_agrees_with_the_match() {
         (
             "{namespaceSelector: {matchLabels: {team: web}}}",
             false,
-            Some("it asks for labels of namespace shop, of which nothing is known"),
+            Some("it requires labels of namespace shop, which is unknown"),
         ),
         (
             "{namespaceSelector: {matchLabels: {team: db}}}",
             true,
-            Some("namespaceSelector asks for label team=db, and it is `web`"),
+            Some("namespaceSelector requires label team=db, and it is `web`"),
         ),
         (
             "{namespaceSelector: {matchExpressions: [{key: zone, operator: Exists}]}}",
             true,
-            Some("namespaceSelector asks for label zone, and there is none"),
+            Some("namespaceSelector requires label zone, and it is absent"),
         ),
-        ("{podSelector: {matchLabels: {tier: a}}}", true, Some("podSelector asks for label tier=a, and there is none")),
+        ("{podSelector: {matchLabels: {tier: a}}}", true, Some("podSelector requires label tier=a, and it is absent")),
         (
             "{podSelector: {matchExpressions: [{key: app, operator: NotIn, values: [x, z]}]}}",
             true,
-            Some("podSelector asks for label app not in [x, z], and it is `x`"),
+            Some("podSelector requires label app not in [x, z], and it is `x`"),
         ),
         (
             "{podSelector: {matchExpressions: [{key: app, operator: In, values: [z]}]}}",
             true,
-            Some("podSelector asks for label app in [z], and it is `x`"),
+            Some("podSelector requires label app in [z], and it is `x`"),
         ),
         (
             "{podSelector: {matchExpressions: [{key: app, operator: DoesNotExist}]}}",
             true,
-            Some("podSelector asks for no label app, and it is `x`"),
+            Some("podSelector requires no label app, and it is `x`"),
         ),
     ] {
         let head = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: p}\nspec: {match: ";
         let set = PolicySet::from_files(&[("p.yaml", format!("{head}{matches}}}\n"))]).unwrap();
         let (spec, known) = (&set.pods[0].matches, known.then_some(&team));
-        assert_eq!(spec.objection("shop", known, &app).as_deref(), expected, "{matches}");
+        assert_eq!(spec.mismatch("shop", known, &app).as_deref(), expected, "{matches}");
         assert_eq!(spec.matches("shop", known, &app), expected.is_none(), "{matches}");
     }
 }
 
-/// Keys with values that they may have, one of which is chosen.
+/// Keys with some of their values.
 const VALUES: [(&str, &[&str]); 12] = [
     ("mode", &["Enforce", "Audit", "Disabled"]),
     ("rules.templates", &["Deny", "Warn"]),
@@ -177,10 +177,10 @@ const VALUES: [(&str, &[&str]); 12] = [
     ("rules.actions", &[r#"[{"rule": "MUL2", "action": "Warn"}]"#, r#"[{"rule": "run-as-user", "action": "Deny"}]"#]),
 ];
 
-/// What one policy says: which namespaces, and which keys.
-type Said = (&'static str, BTreeMap<&'static str, &'static str>);
+/// The namespaces and the keys of one policy.
+type PolicyKeys = (&'static str, BTreeMap<&'static str, &'static str>);
 
-fn said() -> impl Strategy<Value = Vec<Said>> {
+fn policy_keys() -> impl Strategy<Value = Vec<PolicyKeys>> {
     let key = (0..VALUES.len(), 0..6_usize).prop_map(|(key, value)| {
         let (key, values) = VALUES[key];
         (key, values[value % values.len()])
@@ -192,10 +192,10 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
     )
 }
 
-/// What holds in namespace shop: of each key its value, and the files that it comes from.
-fn held(policies: &[Option<Said>]) -> BTreeMap<String, (Value, Vec<String>)> {
-    let file = |(priority, said): (usize, &Option<Said>)| {
-        let (namespaces, keys) = said.as_ref()?;
+/// The effective settings in namespace shop: the value of each key, and the files that set it.
+fn effective(policies: &[Option<PolicyKeys>]) -> BTreeMap<String, (Value, Vec<String>)> {
+    let file = |(priority, policy): (usize, &Option<PolicyKeys>)| {
+        let (namespaces, keys) = policy.as_ref()?;
         let namespaces: Value = serde_json::from_str(namespaces).unwrap();
         let mut spec = json!({"priority": priority, "match": {"namespaces": namespaces}});
         for (key, value) in keys {
@@ -213,38 +213,38 @@ fn held(policies: &[Option<Said>]) -> BTreeMap<String, (Value, Vec<String>)> {
     ));
     let set = PolicySet::from_files(&files).unwrap();
     let name = |origin: &Origin| origin.file.to_string();
-    let held = |setting: Setting| {
+    let value_and_files = |setting: EffectiveSetting| {
         let from = match &setting.entries {
             Some(entries) => entries.iter().map(|entry| name(&entry.origin)).collect(),
             None => setting.origin.iter().map(name).collect(),
         };
         (setting.key, (setting.value, from))
     };
-    set.effective("shop", None, &()).into_iter().map(held).collect()
+    set.effective("shop", None, &()).into_iter().map(value_and_files).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Who is named as the one that decides does decide, and nobody else takes part.
+    /// The reported origins decide, and no other policy has an effect.
     #[test]
-    fn who_is_named_decides_and_who_is_not_does_not(said in said()) {
-        let all: Vec<Option<Said>> = said.into_iter().map(Some).collect();
-        let before = held(&all);
+    fn reported_origins_decide_and_others_do_not(policies in policy_keys()) {
+        let all: Vec<Option<PolicyKeys>> = policies.into_iter().map(Some).collect();
+        let before = effective(&all);
         for at in 0..all.len() {
             let file = format!("p{at}.json");
             for key in all[at].as_ref().unwrap().1.keys() {
                 let mut without = all.clone();
                 without[at].as_mut().unwrap().1.remove(key);
-                let after = held(&without);
+                let after = effective(&without);
                 let named = before[*key].1.contains(&file);
                 prop_assert_eq!(named, before[*key] != after[*key], "{} of {}", key, file);
-                prop_assert!(before.iter().all(|(other, held)| other == key || *held == after[other]), "{key} of {file}");
+                prop_assert!(before.iter().all(|(other, value)| other == key || *value == after[other]), "{key} of {file}");
             }
             if before.values().all(|(_, from)| !from.contains(&file)) {
                 let mut without = all.clone();
                 without[at] = None;
-                prop_assert_eq!(&before, &held(&without), "{} is named nowhere", file);
+                prop_assert_eq!(&before, &effective(&without), "{} is not reported", file);
             }
         }
     }

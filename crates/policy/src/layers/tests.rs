@@ -1,16 +1,15 @@
-//! Policies laid over each other.
+//! Tests of merged policies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mullion_engine::model::settings::rule_actions::{Action, Denials, RuleAction};
-use mullion_engine::model::settings::workload_settings::{Mode, OsFieldMode, Settings, TemplateDenials};
+use mullion_engine::model::settings::{Action, Denials, Mode, OsFieldMode, RuleAction, Settings, TemplateDenials};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::matching::matches::Namespaces;
+use crate::matching::NamespaceMatch;
 use crate::policy_set::{Memo, PolicySet};
 
 fn set(policies: &[(&str, &str)]) -> PolicySet {
@@ -25,7 +24,7 @@ fn set(policies: &[(&str, &str)]) -> PolicySet {
 }
 
 #[test]
-fn the_highest_that_sets_a_key_decides_and_lists_are_laid_together() {
+fn the_highest_that_sets_a_key_decides_and_lists_are_merged() {
     let set = set(&[
         (
             "low",
@@ -73,7 +72,7 @@ fn all_members_of_match_must_hold() {
         ("{namespaces: {exclude: [dev-*]}}", "prod", None, json!({}), true),
         ("{namespaceSelector: {matchLabels: {t: w}}}", "a", Some("t=w"), json!({}), true),
         ("{namespaceSelector: {matchLabels: {t: w}}}", "a", Some("t=x"), json!({}), false),
-        // An unknown namespace is in no selector, not even in one that asks for the absence of a label.
+        // An unknown namespace matches no selector, not even one that requires the absence of a label.
         ("{namespaceSelector: {matchLabels: {t: w}}}", "a", None, json!({}), false),
         ("{namespaceSelector: {matchExpressions: [{key: t, operator: DoesNotExist}]}}", "a", None, json!({}), false),
         ("{namespaceSelector: {matchExpressions: [{key: t, operator: DoesNotExist}]}}", "a", Some(""), json!({}), true),
@@ -124,15 +123,15 @@ fn the_longest_match_of_a_rule_wins() {
 fn denials_turn_only_deny_into_warn() {
     for (denials, deny) in [(Denials::Deny, Action::Deny), (Denials::Warn, Action::Warn)] {
         let settings = Settings { denials, ..Settings::default() };
-        assert_eq!(settings.effective_action("MUL201", "run-as-user", Action::Deny), deny);
+        assert_eq!(settings.action_under_denials("MUL201", "run-as-user", Action::Deny), deny);
         for other in [Action::Allow, Action::Warn, Action::Repair] {
-            assert_eq!(settings.effective_action("MUL201", "run-as-user", other), other);
+            assert_eq!(settings.action_under_denials("MUL201", "run-as-user", other), other);
         }
     }
 }
 
 #[test]
-fn allowed_rules_may_be_waved_off() {
+fn allowed_rules_may_be_exempt() {
     let settings = Settings { allow: vec!["run-as-user".into(), "MUL3".into()], ..Settings::default() };
     assert!(settings.may_exempt("MUL201", "run-as-user"));
     assert!(settings.may_exempt("MUL301", "x"));
@@ -141,19 +140,19 @@ fn allowed_rules_may_be_waved_off() {
 }
 
 #[test]
-fn subjects_that_the_same_policies_match_share_their_settings() {
+fn workloads_that_the_same_policies_match_share_their_settings() {
     let set = set(&[("p", "{match: {namespaces: {include: [a]}}, mode: Audit}"), ("q", "{rules: {templates: Warn}}")]);
     let first = set.settings("b", None, &());
     assert!(Arc::ptr_eq(&first, &set.settings("c", None, &json!({"app": "x"}))));
     assert!(!Arc::ptr_eq(&first, &set.settings("a", None, &())));
-    // A copy may be changed before it is asked.
+    // A copy may be changed before the first query.
     let mut copy = set.clone();
     copy.pods.clear();
     assert_eq!(copy.settings("b", None, &()).templates, TemplateDenials::Deny);
 }
 
 #[test]
-fn what_is_remembered_is_bounded_and_more_than_256_policies_are_told_apart() {
+fn the_memo_is_bounded_and_distinguishes_more_than_256_policies() {
     let pods = (0..300).map(|at| {
         let mut policy = PodPolicy { name: format!("p{at}"), ..PodPolicy::default() };
         policy.matches.pod_selector.match_labels.insert("n".to_owned(), at.to_string());
@@ -195,7 +194,7 @@ fn spec() -> impl Strategy<Value = String> {
         .prop_map(|(a, b, c, d, e)| [a, b, c, d, e].into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// What a set comes to, without where it is written.
+/// The settings of a set, without their origins.
 fn outcome(set: &PolicySet, namespace: &str, labels: &serde_json::Value) -> String {
     let mut settings = Settings::clone(&set.settings(namespace, None, labels));
     let images: Vec<_> = settings.images.iter().map(|image| image.pattern.clone()).collect();
@@ -232,9 +231,9 @@ proptest! {
     }
 
     #[test]
-    fn exclude_wins(include in prop::collection::vec("[ab*]{1,3}", 0..3), exclude in prop::collection::vec("[ab*]{1,3}", 1..3), name in "[ab]{1,3}") {
-        let globs = |list: &[String]| list.iter().map(|glob| crate::matching::glob::Glob(glob.clone())).collect::<Vec<_>>();
-        let namespaces = Namespaces { include: globs(&include), exclude: globs(&exclude) };
+    fn exclude_takes_precedence(include in prop::collection::vec("[ab*]{1,3}", 0..3), exclude in prop::collection::vec("[ab*]{1,3}", 1..3), name in "[ab]{1,3}") {
+        let globs = |list: &[String]| list.iter().map(|glob| crate::matching::Glob(glob.clone())).collect::<Vec<_>>();
+        let namespaces = NamespaceMatch { include: globs(&include), exclude: globs(&exclude) };
         if globs(&exclude).iter().any(|glob| glob.matches(&name)) {
             prop_assert!(!namespaces.matches(&name));
         }
@@ -242,7 +241,7 @@ proptest! {
 }
 
 #[test]
-fn a_version_with_its_patch_number_knows_the_rules_of_its_release() {
+fn a_version_with_its_patch_number_contains_the_rules_of_its_release() {
     for (version, since, expected) in [
         ("0.1", "0.1", true),
         ("0.1.0", "0.1", true),

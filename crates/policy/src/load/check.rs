@@ -1,103 +1,85 @@
-//! One walk over a document along the [schema](crate::schema): every problem it has, each with its place.
+//! The check of a document against the [schema](crate::schema): all its problems, each with its place.
 
 use std::collections::BTreeMap;
 
 use mullion_engine::model::text::{list_with, nearest, nearest_word, shown};
-use mullion_engine::model::windows::build::Build;
-use mullion_manifest::node::{Entry, Node, NodeValue};
-use mullion_manifest::problem::{Problem, Related};
-use mullion_manifest::span::{LineIndex, Span};
+use mullion_engine::model::windows::Build;
+use mullion_manifest::{LineIndex, ManifestEntry, ManifestNode, NodeValue, Problem, Related, Span};
 
 use crate::load::hints;
 use crate::load::hints::Kinds;
-use crate::load::rule_names::meant;
-use crate::schema::kinds::KINDS;
-use crate::schema::test::{POLICY_TEST, TEST_KINDS};
-use crate::schema::types::{API_VERSION, Between, Key, Object, Shape, Text, Word};
+use crate::load::rule_names::find_rules;
+use crate::schema::{
+    API_VERSION, KINDS, KeyConstraint, POLICY_TEST, SchemaKey, SchemaObject, SchemaWord, TEST_KINDS, TextFormat,
+    ValueShape,
+};
 
-/// More of them help nobody, and a hostile file has millions.
+/// More problems do not help anyone, and a hostile file has millions.
 pub(crate) const MAX_PROBLEMS: usize = 100;
 
 /// A file being checked.
 pub(crate) struct Checker<'a> {
     kinds: Kinds,
-    /// Of the document that is being checked.
+    /// The kind of the current document.
     kind: Option<&'static str>,
     /// What a document is: `a policy`.
     what: &'static str,
-    /// The first document that is something else of Kubernetes.
-    foreign: Option<Foreign>,
+    /// The first document that is another Kubernetes object.
+    foreign: Option<ForeignDocument>,
     file: &'a str,
     text: &'a str,
     lines: LineIndex<'a>,
-    /// Where each line starts.
-    starts: Vec<usize>,
-    /// What was found.
+    /// All problems so far.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Where each key of a document's `spec` is written, by dotted path.
+/// The span of each key of a document's `spec`, by dotted path.
 pub(crate) type Places = BTreeMap<String, Span>;
 
-/// A document that is something else of Kubernetes: its problem's position and words, and how many more such there are.
+/// A document that is another Kubernetes object.
 #[derive(Debug)]
-struct Foreign {
+struct ForeignDocument {
+    /// The position of its problem.
     at: usize,
-    said: String,
+    message: String,
+    /// How many more documents are other objects.
     more: usize,
 }
 
 impl<'a> Checker<'a> {
-    /// Of a policy file.
+    /// A checker of a policy file.
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
         Self::of(&KINDS, "a policy", file, text)
     }
 
-    /// Of a test file.
+    /// A checker of a test file.
     pub(crate) fn of_tests(file: &'a str, text: &'a str) -> Self {
         Self::of(&TEST_KINDS, "a policy test", file, text)
     }
 
     fn of(kinds: Kinds, what: &'static str, file: &'a str, text: &'a str) -> Self {
-        let bytes = text.as_bytes();
-        let ends = |at: usize| {
-            bytes.get(at) == Some(&b'\n') || (bytes.get(at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n'))
-        };
-        let starts = std::iter::once(0).chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at + 1)).collect();
-        Self {
-            kinds,
-            kind: None,
-            what,
-            foreign: None,
-            file,
-            text,
-            lines: LineIndex::new(text),
-            starts,
-            problems: Vec::new(),
-        }
+        let lines = LineIndex::new(text);
+        Self { kinds, kind: None, what, foreign: None, file, text, lines, problems: Vec::new() }
     }
 
-    /// Checks a document. Gives its kind and where its keys are if it has no problem.
-    pub(crate) fn document(&mut self, node: &Node) -> Option<(&'static str, Places)> {
+    /// Checks a document. Returns its kind and the places of its keys if it has no problem.
+    pub(crate) fn document(&mut self, node: &ManifestNode) -> Option<(&'static str, Places)> {
         let before = self.problems.len();
         let mut places = Places::new();
         let kind = node.get("kind").and_then(|entry| entry.value.as_str());
         let known = self.kinds.iter().find(|(name, _)| Some(*name) == kind);
         self.kind = known.map(|(kind, _)| *kind);
         match (&node.value, known) {
-            (NodeValue::Map(_), Some((_, object))) => self.object(object, node, "", &mut places),
-            (NodeValue::Map(entries), None) => self.unknown_kind(node, entries),
+            (NodeValue::Map(_), Some((_, object))) => self.check_object(object, node, "", &mut places),
+            (NodeValue::Map(entries), None) => self.report_unknown_kind(node, entries),
             _ => {
-                let message = match self.found(node) {
+                let message = match self.describe(node) {
                     _ if node.value == NodeValue::Null => "the document is empty".to_owned(),
-                    found => format!("this is {} but {found}", self.what.replacen('a', "no", 1)),
+                    found => format!("the document is not {} but {found}", self.what),
                 };
                 let keys = self.kinds.first().map(|(_, object)| object.keys.iter().filter(|key| key.required));
-                let hint = format!(
-                    "{} is a map with {}",
-                    self.what,
-                    list_with(keys.into_iter().flatten().map(|key| key.name), "and")
-                );
+                let names = list_with(keys.into_iter().flatten().map(|key| key.name), "and");
+                let hint = format!("{} is a map with {names}", self.what);
                 self.report(node.span, message).hint(hint);
             }
         }
@@ -107,37 +89,34 @@ impl<'a> Checker<'a> {
 
     /// 1-based line of a place.
     pub(crate) fn line(&self, span: Span) -> u32 {
-        // Not `lines.line_column`: it counts the column, and ten thousand patterns may stand in one line of JSON.
-        let line = self.starts.partition_point(|start| *start <= span.start);
-        u32::try_from(line).unwrap_or(u32::MAX).max(1)
+        u32::try_from(self.lines.line(span.start)).unwrap_or(u32::MAX)
     }
 
     /// Adds a problem at `span`.
-    pub(crate) fn report(&mut self, span: Span, message: impl Into<String>) -> Reported<'_> {
-        let message = message.into();
-        self.add(|file, lines| problem(file, lines, span, message))
+    pub(crate) fn report(&mut self, span: Span, message: impl Into<String>) -> LastProblem<'_> {
+        self.add(|file, lines| Problem::at(file, lines, span, message))
     }
 
-    /// Adds a problem that is known already.
+    /// Adds a complete problem.
     pub(crate) fn take(&mut self, problem: Problem) {
         self.add(|_, _| problem);
     }
 
-    fn add(&mut self, problem: impl FnOnce(&str, &LineIndex<'_>) -> Problem) -> Reported<'_> {
+    fn add(&mut self, problem: impl FnOnce(&str, &LineIndex<'_>) -> Problem) -> LastProblem<'_> {
         match self.problems.len() {
             ..MAX_PROBLEMS => self.problems.push(problem(self.file, &self.lines)),
             MAX_PROBLEMS => self.problems.push(Problem::of_file(
                 self.file,
-                format!("it has more than {MAX_PROBLEMS} problems, and the others are not listed"),
-                "correct these and look again",
+                format!("the file has more than {MAX_PROBLEMS} problems; the others are not listed"),
+                "fix these and check again",
             )),
-            _ => return Reported(None),
+            _ => return LastProblem(None),
         }
-        Reported(self.problems.last_mut().filter(|problem| problem.line > 0))
+        LastProblem(self.problems.last_mut().filter(|problem| problem.line > 0))
     }
 
-    /// Without a kind, only what all kinds share can be judged.
-    fn unknown_kind(&mut self, node: &Node, entries: &[Entry]) {
+    /// Without a kind, only the keys that all kinds share can be checked.
+    fn report_unknown_kind(&mut self, node: &ManifestNode, entries: &[ManifestEntry]) {
         match node.get("kind") {
             None => {
                 let near = nearest("kind", entries.iter().map(|entry| entry.key.as_str()));
@@ -153,77 +132,70 @@ impl<'a> Checker<'a> {
                 self.report(span, format!("`kind` is missing: {kinds}")).hint(hint);
             }
             Some(entry) if entry.value.as_str() == Some(POLICY_TEST) => {
-                self.report(entry.value.span, "test cases are no policy").hint(
-                    "tests live in files that end in .test.yaml, which are not loaded; `mullion policy test` runs them",
+                self.report(entry.value.span, "test cases are not a policy").hint(
+                    "put tests into files that end in .test.yaml, which are not loaded; `mullion policy test` runs them",
                 );
                 return;
             }
             Some(entry) if KINDS.iter().any(|(kind, _)| entry.value.as_str() == Some(kind)) => {
-                self.report(entry.value.span, "a policy is no test")
-                    .hint("policies live in files that do not end in .test.yaml, which are not loaded");
+                self.report(entry.value.span, "a policy is not a test")
+                    .hint("put policies into files that do not end in .test.yaml, which are not loaded");
                 return;
             }
-            Some(entry) if let Some((group, kind)) = foreign(node) => {
-                if self.known_foreign() {
+            Some(entry) if let Some((group, kind)) = foreign_kind(node) => {
+                if self.count_foreign() {
                     return;
                 }
                 let what = self.what;
                 let hint = if kind == "ConfigMap" {
-                    "policies in a ConfigMap stand under keys that end in .yaml, .yml or .json, and are mounted as files"
+                    "put policies under keys of the ConfigMap that end in .yaml, .yml or .json, and mount them as files"
                 } else {
-                    "move it elsewhere; a directory of policies holds nothing else"
+                    "move it elsewhere; a directory of policies must not contain anything else"
                 };
-                let said = format!("this is a {kind} of {group}, and not {what}");
-                self.foreign = Some(Foreign { at: self.problems.len(), said: said.clone(), more: 0 });
-                self.report(entry.value.span, said).hint(hint);
+                let message = format!("this is a {kind} of {group}, not {what}");
+                self.foreign = Some(ForeignDocument { at: self.problems.len(), message: message.clone(), more: 0 });
+                self.report(entry.value.span, message).hint(hint);
                 return;
             }
             Some(entry) => {
-                let kinds: Vec<_> = self.kinds.iter().map(|(word, _)| Word { word, doc: "" }).collect();
-                self.word(&kinds, &entry.value, "kind");
+                let kinds: Vec<_> = self.kinds.iter().map(|(word, _)| SchemaWord { word, doc: "" }).collect();
+                self.check_word(&kinds, &entry.value, "kind");
             }
         }
         if let Some((key, entry)) =
             self.kinds.first().and_then(|(_, object)| object.key("apiVersion")).zip(node.get("apiVersion"))
         {
-            self.value(&key.shape, &entry.value, "apiVersion", &mut Places::new());
+            self.check_value(&key.shape, &entry.value, "apiVersion", &mut Places::new());
         }
     }
 
-    /// Whether there are so many problems that no more are told. To look for what else is wrong would only take time.
-    fn full(&self) -> bool {
+    /// Whether there are so many problems that no more are reported. A search for more would only take time.
+    fn is_full(&self) -> bool {
         self.problems.len() > MAX_PROBLEMS
     }
 
-    /// Counts another document that is something else of Kubernetes; `false` for the first. A rendered chart in which no
-    /// ConfigMap holds policies has dozens, and one problem.
-    fn known_foreign(&mut self) -> bool {
-        let Some(Foreign { at, said, more }) = &mut self.foreign else { return false };
+    /// Counts another document that is another Kubernetes object; `false` for the first. A rendered chart in which no
+    /// ConfigMap contains policies has dozens, and one problem.
+    fn count_foreign(&mut self) -> bool {
+        let Some(ForeignDocument { at, message, more }) = &mut self.foreign else { return false };
         *more += 1;
         if let Some(problem) = self.problems.get_mut(*at).filter(|problem| problem.line > 0) {
-            problem.message = format!(
-                "{said}; nor {}",
-                match more {
-                    1 => "is 1 more document".to_owned(),
-                    more => format!("are {more} more documents"),
-                }
-            );
-            problem.hint = Some(
-                "of other manifests only ConfigMaps with policies count; look why there is none, or move them elsewhere"
-                    .to_owned(),
-            );
+            let others =
+                if *more == 1 { "is 1 more document".to_owned() } else { format!("are {more} more documents") };
+            problem.message = format!("{message}; nor {others}");
+            let hint = "among other manifests only ConfigMaps with policies count; check why there is none, or move them elsewhere";
+            problem.hint = Some(hint.to_owned());
         }
         true
     }
 
-    fn object(&mut self, object: &Object, node: &Node, path: &str, places: &mut Places) {
+    fn check_object(&mut self, object: &SchemaObject, node: &ManifestNode, path: &str, places: &mut Places) {
         let NodeValue::Map(entries) = &node.value else {
-            let expected = format!("a map with {}", list_with(object.keys.iter().map(|key| key.name), "and"));
-            self.wrong(node, path, &expected, hints::map(object, node));
+            self.report_wrong_type(node, path, &map_with_keys(object), hints::suggest_map(object, node));
             return;
         };
         for entry in entries {
-            if self.full() {
+            if self.is_full() {
                 return;
             }
             match object.key(&entry.key) {
@@ -234,47 +206,44 @@ impl<'a> Checker<'a> {
                     {
                         places.insert(below.to_owned(), entry.key_span);
                     }
-                    self.value(&key.shape, &entry.value, &path, places);
+                    self.check_value(&key.shape, &entry.value, &path, places);
                 }
-                None => self.unknown_key(object, node, entry, path),
+                None => self.report_unknown_key(object, node, entry, path),
             }
         }
         for key in object.keys.iter().filter(|key| key.required && node.get(key.name).is_none()) {
-            // One that was misspelled was reported as such.
+            // A misspelled key was reported as such.
             let unknown = entries.iter().filter(|entry| object.key(&entry.key).is_none());
-            let mut meant =
-                unknown.filter_map(|entry| nearest_word(&entry.key, object.keys.iter().map(|key| key.name)));
+            let mut meant = unknown.filter_map(|entry| nearest_word(&entry.key, object.names()));
             if !meant.any(|name| name == key.name) {
-                self.missing(key, node, path);
+                self.report_missing(key, node, path);
             }
         }
-        if let Some(rule) = object.rule {
-            self.between(rule, node, path);
+        if let Some(constraint) = object.constraint {
+            self.check_constraint(constraint, node, path);
         }
     }
 
-    fn unknown_key(&mut self, object: &Object, node: &Node, entry: &Entry, path: &str) {
-        let hint = hints::unknown_key(self.kinds, self.kind, object, path, &entry.key);
+    fn report_unknown_key(&mut self, object: &SchemaObject, node: &ManifestNode, entry: &ManifestEntry, path: &str) {
+        let hint = hints::suggest_unknown_key(self.kinds, self.kind, object, path, &entry.key);
         let place = if path.is_empty() { self.what.to_owned() } else { format!("`{path}`") };
         self.report(entry.key_span, format!("{place} has no key `{}`", shown(&entry.key))).hint(hint);
-        // What is wrong below it would else be told only once the key is right.
-        let near = nearest_word(&entry.key, object.keys.iter().map(|key| key.name));
+        // Otherwise problems below it would be reported only after the key is fixed.
+        let near = nearest_word(&entry.key, object.names());
         if let Some(key) = near.filter(|near| node.get(near).is_none()).and_then(|near| object.key(near)) {
-            self.value(&key.shape, &entry.value, &join(path, key.name), &mut Places::new());
+            self.check_value(&key.shape, &entry.value, &join(path, key.name), &mut Places::new());
         }
     }
 
-    fn missing(&mut self, key: &Key, node: &Node, path: &str) {
+    fn report_missing(&mut self, key: &SchemaKey, node: &ManifestNode, path: &str) {
         let what = match &key.shape {
-            Shape::Word(words) => list_with(words.iter().map(|word| word.word), "or"),
-            Shape::Text(text) => text.expected().to_owned(),
-            Shape::Object(object) | Shape::Short(_, object) => {
-                format!("a map with {}", list_with(object.keys.iter().map(|key| key.name), "and"))
-            }
-            Shape::List(_) => "a list".to_owned(),
-            Shape::Texts(..) | Shape::Map | Shape::Integer => String::new(),
+            ValueShape::Word(words) => one_of(words),
+            ValueShape::Text(text) => text.expected().to_owned(),
+            ValueShape::Object(object) | ValueShape::Short(_, object) => map_with_keys(object),
+            ValueShape::List(_) => "a list".to_owned(),
+            ValueShape::Texts(..) | ValueShape::Map | ValueShape::Integer => String::new(),
         };
-        // The document itself may start with comments: point at its first key.
+        // The document itself may start with comments: report its first key.
         let span = match &node.value {
             NodeValue::Map(entries) => entries.first().map_or(node.span, |entry| entry.key_span),
             _ => node.span,
@@ -289,122 +258,128 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn value(&mut self, shape: &Shape, node: &Node, path: &str, places: &mut Places) {
-        if self.full() {
+    fn check_value(&mut self, shape: &ValueShape, node: &ManifestNode, path: &str, places: &mut Places) {
+        if self.is_full() {
             return;
         }
         match shape {
-            Shape::Object(object) => self.object(object, node, path, places),
-            Shape::Texts(key, value) => self.texts(*key, *value, node, path),
-            Shape::List(item) => match &node.value {
+            ValueShape::Object(object) => self.check_object(object, node, path, places),
+            ValueShape::Texts(key, value) => self.check_texts(*key, *value, node, path),
+            ValueShape::List(item) => match &node.value {
                 NodeValue::List(items) => {
                     for (at, node) in items.iter().enumerate() {
-                        self.value(item, node, &format!("{path}[{at}]"), places);
+                        self.check_value(item, node, &format!("{path}[{at}]"), places);
                     }
                 }
                 NodeValue::String(_) | NodeValue::Map(_) => {
-                    self.wrong(node, path, "a list", hints::list(item, node));
+                    self.report_wrong_type(node, path, "a list", hints::suggest_list(item, node));
                 }
-                _ => self.wrong(node, path, "a list", None),
+                _ => self.report_wrong_type(node, path, "a list", None),
             },
-            Shape::Integer => match &node.value {
+            ValueShape::Integer => match &node.value {
                 NodeValue::Number(number) if number.is_i64() => {
-                    let written = self.written(node);
-                    if let Some(meant) = hints::octal(&written, number) {
+                    let written = self.source_text(node);
+                    if let Some(meant) = hints::suggest_decimal(&written, number) {
                         self.report(node.span, format!("`{path}` is {number}: YAML 1.1 reads `{written}` in base 8"))
                             .hint(format!("write {meant}"));
                     }
                 }
-                _ => self.wrong(node, path, "a whole number", hints::integer(node)),
+                _ => self.report_wrong_type(node, path, "a whole number", hints::suggest_integer(node)),
             },
-            Shape::Word(words) => self.word(words, node, path),
-            Shape::Text(text) => self.text(*text, node, path),
-            Shape::Map => {
+            ValueShape::Word(words) => self.check_word(words, node, path),
+            ValueShape::Text(text) => self.check_text(*text, node, path),
+            ValueShape::Map => {
                 if !matches!(node.value, NodeValue::Map(_)) {
-                    self.wrong(node, path, "a map", None);
+                    self.report_wrong_type(node, path, "a map", None);
                 }
             }
-            Shape::Short(short, object) => match &node.value {
-                NodeValue::Map(_) => self.object(object, node, path, places),
-                _ => self.value(short, node, path, places),
+            ValueShape::Short(short, object) => match &node.value {
+                NodeValue::Map(_) => self.check_object(object, node, path, places),
+                _ => self.check_value(short, node, path, places),
             },
         }
     }
 
-    fn word(&mut self, words: &[Word], node: &Node, path: &str) {
-        let expected = || list_with(words.iter().map(|word| word.word), "or");
+    fn check_word(&mut self, words: &[SchemaWord], node: &ManifestNode, path: &str) {
         match &node.value {
             NodeValue::String(text) if words.iter().any(|word| word.word == text) => {}
             NodeValue::String(text) => {
-                let message = format!("`{path}` takes {}, not `{}`", expected(), shown(text));
+                let message = format!("`{path}` takes {}, not `{}`", one_of(words), shown(text));
                 let reported = self.report(node.span, message);
                 if path == "apiVersion" {
-                    reported.hint(format!("write `apiVersion: {API_VERSION}`, the only one that this Mullion knows"));
+                    reported.hint(format!(
+                        "write `apiVersion: {API_VERSION}`, the only version that this Mullion supports"
+                    ));
                 } else {
-                    reported.hint_if(hints::word(words, text));
+                    reported.hint_if(hints::suggest_word(words, text));
                 }
             }
             NodeValue::Bool(value) => {
-                let written = self.written(node);
-                // What people mean by a boolean where words stand.
+                let written = self.source_text(node);
+                // The words that people mean by a boolean.
                 let meant = if *value { ["Enforce", "Add", "Always"] } else { ["Never", "Disabled", "Nothing"] };
                 let meant = words.iter().map(|word| word.word).find(|word| meant.contains(word));
                 let instead = meant.map_or("one of these words".to_owned(), |word| format!("`{word}`"));
                 let why = if written == value.to_string() {
-                    format!(
-                        "templates write `{written}` for words that YAML 1.1 takes for booleans, such as off and no"
-                    )
+                    format!("templates write `{written}` for words that are booleans in YAML 1.1, such as off and no")
                 } else {
                     format!("YAML 1.1 reads `{written}` as {value}")
                 };
-                self.report(node.span, format!("`{path}` takes {}, not a boolean", expected()))
+                self.report(node.span, format!("`{path}` takes {}, not a boolean", one_of(words)))
                     .hint(format!("{why}; write {instead}"));
             }
-            _ => self.wrong(node, path, &expected(), None),
+            _ => self.report_wrong_type(node, path, &one_of(words), None),
         }
     }
 
-    fn text(&mut self, form: Text, node: &Node, path: &str) {
+    fn check_text(&mut self, form: TextFormat, node: &ManifestNode, path: &str) {
         match &node.value {
             NodeValue::String(text) => match form.check(text) {
                 Err(malformed) => {
                     let message = match form {
-                        // The build's own message names the text and says what to write.
-                        Text::Build => format!("`{path}`: {}", malformed.why),
+                        // The build's own message contains the text and what to write.
+                        TextFormat::Build => format!("`{path}`: {}", malformed.why),
                         _ if text.is_empty() => format!("`{path}` is empty; it takes {}", form.expected()),
                         _ => format!("`{path}` takes {}, not `{}`: {}", form.expected(), shown(text), malformed.why),
                     };
-                    let hint = hints::template(text).or_else(|| hints::typeset(text)).or(malformed.hint);
-                    let hint = hint.or_else(|| self.tag_before(node).map(hints::tag));
+                    let hint =
+                        hints::suggest_template(text).or_else(|| hints::suggest_typeset(text)).or(malformed.hint);
+                    let hint = hint.or_else(|| self.find_tag_before(node).map(hints::suggest_tag));
                     self.report(node.span, message).hint_if(hint);
                 }
-                Ok(()) if matches!(form, Text::Rule | Text::TranslatedRule) && meant(text).next().is_none() => {
+                Ok(())
+                    if matches!(form, TextFormat::Rule | TextFormat::TranslatedRule)
+                        && find_rules(text).next().is_none() =>
+                {
                     self.report(node.span, format!("`{path}`: there is no rule `{}`", shown(text)))
-                        .hint(hints::rule(text));
+                        .hint(hints::suggest_rule(text));
                 }
-                Ok(()) if form == Text::TranslatedRule && !meant(text).any(|rule| rule.translation.is_some()) => {
+                Ok(())
+                    if form == TextFormat::TranslatedRule
+                        && !find_rules(text).any(|rule| rule.translation.is_some()) =>
+                {
                     self.report(node.span, format!("`{path}`: there is no translation for `{}`", shown(text)))
-                        .hint("`rules.actions` says what its findings do");
+                        .hint("`rules.actions` sets what its findings do");
                 }
                 Ok(()) => {}
             },
             NodeValue::Bool(_) | NodeValue::Number(_) => {
-                let written = self.written(node);
-                let found = self.found(node);
+                let written = self.source_text(node);
+                let found = self.describe(node);
                 self.report(node.span, format!("`{path}` takes {}, not {found}", form.expected()))
-                    .hint_if(hints::unquoted(form, &written));
+                    .hint_if(hints::suggest_unquoted(form, &written));
             }
-            _ => self.wrong(node, path, form.expected(), None),
+            _ => self.report_wrong_type(node, path, form.expected(), None),
         }
     }
 
-    fn texts(&mut self, key: Text, value: Text, node: &Node, path: &str) {
+    fn check_texts(&mut self, key: TextFormat, value: TextFormat, node: &ManifestNode, path: &str) {
         let NodeValue::Map(entries) = &node.value else {
-            self.wrong(node, path, "a map from text to text", None);
+            self.report_wrong_type(node, path, "a map from text to text", None);
             return;
         };
         for entry in entries {
-            if self.full() {
+            if self.is_full() {
                 return;
             }
             let written = self.text.get(entry.key_span.range()).unwrap_or_default();
@@ -412,21 +387,19 @@ impl<'a> Checker<'a> {
                 let message = format!("`{path}` has the key `{written}`, which YAML 1.1 reads as `{}`", entry.key);
                 self.report(entry.key_span, message).hint(format!("write it in quotes: \"{written}\""));
             } else if let Err(malformed) = key.check(&entry.key) {
-                self.report(
-                    entry.key_span,
-                    format!("`{path}` cannot have the key `{}`: {}", shown(&entry.key), malformed.why),
-                );
+                let message = format!("`{path}` cannot have the key `{}`: {}", shown(&entry.key), malformed.why);
+                self.report(entry.key_span, message);
             }
-            self.text(value, &entry.value, &format!("{path}[{}]", shown(&entry.key)));
+            self.check_text(value, &entry.value, &format!("{path}[{}]", shown(&entry.key)));
         }
     }
 
-    fn between(&mut self, rule: Between, node: &Node, path: &str) {
+    fn check_constraint(&mut self, constraint: KeyConstraint, node: &ManifestNode, path: &str) {
         let get = |key: &str| node.get(key).map(|entry| &entry.value);
-        let text = |key: &str| get(key).and_then(Node::as_str);
+        let text = |key: &str| get(key).and_then(ManifestNode::as_str);
         let at = |key: &str| node.get(key).map_or(node.span, |entry| entry.key_span);
-        match rule {
-            Between::LabelRequirement => {
+        match constraint {
+            KeyConstraint::LabelRequirement => {
                 let some = match get("values").map(|node| &node.value) {
                     Some(NodeValue::List(items)) => !items.is_empty(),
                     Some(_) => return,
@@ -435,38 +408,33 @@ impl<'a> Checker<'a> {
                 match text("operator") {
                     Some(operator @ ("In" | "NotIn")) if !some => {
                         let span = get("values").map_or_else(|| at("operator"), |values| values.span);
-                        self.report(span, format!("`{path}` lacks values: operator {operator} compares with them"))
+                        self.report(span, format!("`{path}` has no values: operator {operator} needs them"))
                             .hint("list at least one value, or use Exists or DoesNotExist");
                     }
                     Some(operator @ ("Exists" | "DoesNotExist")) if some => {
-                        self.report(
-                            at("values"),
-                            format!("`{path}.values` must be absent: operator {operator} takes none"),
-                        )
-                        .hint("remove the values, or use In or NotIn");
+                        let message = format!("`{path}.values` must be absent: operator {operator} takes none");
+                        self.report(at("values"), message).hint("remove the values, or use In or NotIn");
                     }
                     _ => {}
                 }
             }
-            Between::Toleration => {
+            KeyConstraint::Toleration => {
                 let exists = text("operator") == Some("Exists");
                 if get("key").is_none() && !exists {
-                    self.report(node.span, format!("`{path}` has no key, which only operator Exists allows"))
-                        .hint("name the taint's key, or write `operator: Exists` to tolerate every taint");
+                    self.report(node.span, format!("`{path}` has no key; only operator Exists allows that"))
+                        .hint("write the taint's key, or write `operator: Exists` to tolerate every taint");
                 }
                 if exists && text("value").is_some_and(|value| !value.is_empty()) {
                     self.report(at("value"), format!("`{path}.value` must be absent: operator Exists takes any value"))
                         .hint("remove the value, or write `operator: Equal`");
                 }
                 if get("tolerationSeconds").is_some() && text("effect") != Some("NoExecute") {
-                    self.report(
-                        at("tolerationSeconds"),
-                        format!("`{path}.tolerationSeconds` needs `effect: NoExecute`"),
-                    )
-                    .hint("only NoExecute taints evict; remove it, or add that effect");
+                    let message = format!("`{path}.tolerationSeconds` needs `effect: NoExecute`");
+                    let hint = "only NoExecute taints evict; remove it, or add that effect";
+                    self.report(at("tolerationSeconds"), message).hint(hint);
                 }
             }
-            Between::RuntimeClass => match (text("mode"), get("name")) {
+            KeyConstraint::RuntimeClass => match (text("mode"), get("name")) {
                 (Some("Named"), None) => {
                     self.report(at("mode"), format!("`{path}.mode` is Named, and `{path}.name` is missing"))
                         .hint("write `{mode: Named, name: <RuntimeClass>}`");
@@ -477,33 +445,30 @@ impl<'a> Checker<'a> {
                 }
                 _ => {}
             },
-            Between::RuleAction => {
+            KeyConstraint::RuleAction => {
                 if let (Some(rule), Some("Repair")) = (text("rule"), text("action"))
-                    && meant(rule).next().is_some()
-                    && !meant(rule).any(|rule| rule.repair)
+                    && find_rules(rule).next().is_some()
+                    && !find_rules(rule).any(|rule| rule.repair)
                 {
                     let span = get("action").map_or(node.span, |action| action.span);
                     self.report(span, format!("`{path}.action`: there is no repair for `{}`", shown(rule)))
                         .hint("write Deny, Warn or Allow");
                 }
             }
-            Between::Release => {
+            KeyConstraint::Release => {
                 let build = |key: &str| text(key).and_then(|text| text.parse::<Build>().ok());
                 if let (Some(from), Some(build)) = (build("runsFrom"), build("build"))
                     && from > build
                 {
-                    self.report(
-                        at("runsFrom"),
-                        format!("`{path}.runsFrom` {from} is newer than the release itself, {build}"),
-                    )
-                    .hint("hosts run images of their own build and of older ones");
+                    let message = format!("`{path}.runsFrom` {from} is newer than the release itself, {build}");
+                    self.report(at("runsFrom"), message).hint("hosts run images of their own build and of older ones");
                 }
             }
         }
     }
 
     /// A value of the wrong type.
-    fn wrong(&mut self, node: &Node, path: &str, expected: &str, hint: Option<String>) {
+    fn report_wrong_type(&mut self, node: &ManifestNode, path: &str, expected: &str, hint: Option<String>) {
         if node.value == NodeValue::Null {
             let hint = match expected {
                 _ if path.ends_with(']') => "give it a value, or remove the entry",
@@ -514,31 +479,31 @@ impl<'a> Checker<'a> {
             self.report(node.span, format!("`{path}` has no value; it takes {expected}")).hint(hint);
             return;
         }
-        let found = self.found(node);
+        let found = self.describe(node);
         self.report(node.span, format!("`{path}` takes {expected}, not {found}")).hint_if(hint);
     }
 
-    /// What stands there, as an object of a sentence.
-    fn found(&self, node: &Node) -> String {
+    /// The value in words.
+    fn describe(&self, node: &ManifestNode) -> String {
         match &node.value {
             NodeValue::Null => "nothing".to_owned(),
-            NodeValue::Bool(_) => format!("the boolean `{}`", self.written(node)),
-            NodeValue::Number(_) => format!("the number `{}`", self.written(node)),
+            NodeValue::Bool(_) => format!("the boolean `{}`", self.source_text(node)),
+            NodeValue::Number(_) => format!("the number `{}`", self.source_text(node)),
             NodeValue::String(text) => format!("the text `{}`", shown(text)),
             NodeValue::List(_) => "a list".to_owned(),
             NodeValue::Map(_) => "a map".to_owned(),
         }
     }
 
-    /// The YAML tag that stands before an empty value, as in `[!shop]`.
-    fn tag_before(&self, node: &Node) -> Option<&str> {
+    /// The YAML tag before an empty value, as in `[!shop]`.
+    fn find_tag_before(&self, node: &ManifestNode) -> Option<&str> {
         let before = self.text.get(..node.span.start).filter(|_| node.as_str() == Some(""))?;
         let word = before.trim_end().rsplit([' ', '[', '{', ',', '\n']).next()?;
         word.starts_with('!').then_some(word)
     }
 
-    /// The text of a scalar as it is written; of an alias, what it stands for.
-    fn written(&self, node: &Node) -> String {
+    /// The text of a scalar in the file; for an alias, its value.
+    fn source_text(&self, node: &ManifestNode) -> String {
         let written = self.text.get(node.span.range()).unwrap_or_default();
         match &node.value {
             NodeValue::Bool(value) if written.starts_with('*') => value.to_string(),
@@ -548,10 +513,10 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A problem just reported; none beyond [`MAX_PROBLEMS`].
-pub(crate) struct Reported<'p>(Option<&'p mut Problem>);
+/// The last problem, to add to it; none beyond [`MAX_PROBLEMS`].
+pub(crate) struct LastProblem<'p>(Option<&'p mut Problem>);
 
-impl Reported<'_> {
+impl LastProblem<'_> {
     pub(crate) fn hint(self, hint: impl Into<String>) {
         if let Some(problem) = self.0 {
             problem.hint = Some(hint.into());
@@ -572,26 +537,21 @@ impl Reported<'_> {
     }
 }
 
-/// A problem at `span` of a file.
-pub(crate) fn problem(file: &str, lines: &LineIndex<'_>, span: Span, message: String) -> Problem {
-    let place = lines.line_column(span.start);
-    Problem {
-        source: file.to_owned(),
-        message,
-        span,
-        line: place.line,
-        column: place.column,
-        related: None,
-        hint: None,
-    }
+/// The keys of an object, in words.
+fn map_with_keys(object: &SchemaObject) -> String {
+    format!("a map with {}", list_with(object.names(), "and"))
+}
+
+fn one_of(words: &[SchemaWord]) -> String {
+    list_with(words.iter().map(|word| word.word), "or")
 }
 
 fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// `apiVersion` and `kind` of what is an object of another project or of Kubernetes itself, for messages.
-fn foreign(node: &Node) -> Option<(String, String)> {
+/// `apiVersion` and `kind` of an object of another project or of Kubernetes itself, for messages.
+fn foreign_kind(node: &ManifestNode) -> Option<(String, String)> {
     let text = |key: &str| node.get(key).and_then(|entry| entry.value.as_str());
     let (version, kind) = (text("apiVersion")?, text("kind")?);
     let near = |known: &str| nearest(kind, [known]).is_some() && kind.len() + 2 >= known.len();

@@ -1,82 +1,81 @@
-//! Entries of lists that contradict each other: what one policy says of a rule or of an image pattern, and another of the
-//! same priority otherwise.
+//! Entries of lists that contradict each other: two policies of the same priority set different values for a rule or an
+//! image pattern.
 //!
-//! Only entries about the very same text are compared. Of `run-as-user` and `MUL2` the longer decides, and of patterns that
-//! overlap the first in the list of a policy; between policies of one priority that is the order of their names, which
-//! nobody means.
+//! Only entries with the same text are compared. Different texts need no check: of two rules that match, the longer text
+//! decides, and within a policy the first image pattern that matches. Between policies of one priority the order of their
+//! names would decide, which no author intends.
 
 use std::collections::{HashMap, HashSet};
 
-use mullion_engine::model::settings::image_patterns::PatternOs;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::settings::workload_settings::Settings;
-use mullion_engine::model::windows::build::Build;
+use mullion_engine::model::settings::{Action, PatternOs, Settings};
+use mullion_engine::model::windows::Build;
 
 use crate::documents::PodPolicy;
-use crate::matching::matches::Namespaces;
+use crate::matching::NamespaceMatch;
 
-/// What an entry says.
+/// The value of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says<'p> {
-    Does(Action),
-    Is(PatternOs, &'p [Build]),
+enum EntryValue<'p> {
+    Rule(Action),
+    Image(PatternOs, &'p [Build]),
 }
 
-/// Two policies, by position, and where each says it.
+/// Two policies, by position, with contradicting entries.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Dispute<'p> {
     /// The list, below `spec`.
     pub(crate) list: &'static str,
     /// The rule or pattern.
-    pub(crate) about: &'p str,
-    /// Position and line.
+    pub(crate) name: &'p str,
+    /// Position and line of the first policy.
     pub(crate) one: (usize, u32),
-    /// The same, of the other.
+    /// Position and line of the second policy.
     pub(crate) other: (usize, u32),
 }
 
-/// The first policy that says each thing of one rule or pattern, by position and line.
-type Firsts<'p> = Vec<(Says<'p>, (usize, u32))>;
+/// Each value of one rule or pattern, with the position and line of the first policy that sets it.
+type FirstPlaces<'p> = Vec<(EntryValue<'p>, (usize, u32))>;
 
-/// What was said of one rule or pattern so far.
+/// All values of one rule or pattern so far.
 #[derive(Default)]
-struct Said<'p> {
-    /// In policies that may be about any namespace.
-    anywhere: Firsts<'p>,
+struct EarlierValues<'p> {
+    /// In policies that may match any namespace.
+    anywhere: FirstPlaces<'p>,
     /// In the others, by namespace.
-    named: HashMap<&'p str, Firsts<'p>>,
-    /// In all of them.
-    all: Firsts<'p>,
+    named: HashMap<&'p str, FirstPlaces<'p>>,
+    /// In all policies.
+    all: FirstPlaces<'p>,
 }
 
-/// The disputes among policies of one priority, at most `most`; each policy with the first that says otherwise.
-pub(crate) fn disputes<'p>(policies: impl Iterator<Item = &'p PodPolicy>, most: usize) -> Vec<Dispute<'p>> {
-    let mut things: HashMap<(&'static str, &'p str), Said<'p>> = HashMap::new();
+/// The disputes among policies of one priority, at most `most`; each policy with the first that contradicts it.
+pub(crate) fn find_disputes<'p>(policies: impl Iterator<Item = &'p PodPolicy>, most: usize) -> Vec<Dispute<'p>> {
+    let mut earlier: HashMap<(&'static str, &'p str), EarlierValues<'p>> = HashMap::new();
     let mut found = Vec::new();
     for (at, policy) in policies.enumerate() {
         let mut own = HashSet::new();
-        for (list, about, says, line) in entries(policy) {
-            // Of one policy the first counts.
-            if !own.insert((list, about)) {
+        for (list, name, value, line) in entries(policy) {
+            // Within one policy the first entry counts.
+            if !own.insert((list, name)) {
                 continue;
             }
-            let said = things.entry((list, about)).or_default();
-            if let Some(one) = said.otherwise(says, &policy.matches.namespaces) {
+            let earlier = earlier.entry((list, name)).or_default();
+            if let Some(one) = earlier.find_other(value, &policy.matches.namespaces) {
                 if found.len() == most {
                     return found;
                 }
-                found.push(Dispute { list, about, one, other: (at, line) });
+                found.push(Dispute { list, name, one, other: (at, line) });
             }
-            said.add(says, (at, line), &policy.matches.namespaces);
+            earlier.add(value, (at, line), &policy.matches.namespaces);
         }
     }
     found
 }
 
-impl<'p> Said<'p> {
-    /// Who says something else for a namespace that both may be about.
-    fn otherwise(&self, says: Says<'p>, namespaces: &'p Namespaces) -> Option<(usize, u32)> {
-        let other = |firsts: &Firsts<'p>| firsts.iter().find(|(said, _)| *said != says).map(|(_, place)| *place);
+impl<'p> EarlierValues<'p> {
+    /// The place of another value for a namespace that both policies may match.
+    fn find_other(&self, value: EntryValue<'p>, namespaces: &'p NamespaceMatch) -> Option<(usize, u32)> {
+        let other =
+            |firsts: &FirstPlaces<'p>| firsts.iter().find(|(first, _)| *first != value).map(|(_, place)| *place);
         match namespaces.literal() {
             None => other(&self.all),
             Some(mut names) => {
@@ -85,10 +84,10 @@ impl<'p> Said<'p> {
         }
     }
 
-    fn add(&mut self, says: Says<'p>, place: (usize, u32), namespaces: &'p Namespaces) {
-        let add = |firsts: &mut Firsts<'p>| {
-            if !firsts.iter().any(|(said, _)| *said == says) {
-                firsts.push((says, place));
+    fn add(&mut self, value: EntryValue<'p>, place: (usize, u32), namespaces: &'p NamespaceMatch) {
+        let add = |firsts: &mut FirstPlaces<'p>| {
+            if !firsts.iter().any(|(first, _)| *first == value) {
+                firsts.push((value, place));
             }
         };
         add(&mut self.all);
@@ -99,12 +98,13 @@ impl<'p> Said<'p> {
     }
 }
 
-fn entries(policy: &PodPolicy) -> impl Iterator<Item = (&'static str, &str, Says<'_>, u32)> {
+fn entries(policy: &PodPolicy) -> impl Iterator<Item = (&'static str, &str, EntryValue<'_>, u32)> {
     let Settings { actions, images, .. } = &policy.settings;
-    let actions = actions.iter().map(|it| ("rules.actions", it.rule.as_str(), Says::Does(it.action), &it.origin));
+    let actions = actions.iter().map(|it| ("rules.actions", it.rule.as_str(), EntryValue::Rule(it.action), &it.origin));
     let images = images.iter();
-    let images = images.map(|it| ("detect.images", it.pattern.as_str(), Says::Is(it.os, &it.builds), &it.origin));
+    let images =
+        images.map(|it| ("detect.images", it.pattern.as_str(), EntryValue::Image(it.os, &it.builds), &it.origin));
     actions
         .chain(images)
-        .map(|(list, about, says, origin)| (list, about, says, origin.as_ref().map_or(0, |origin| origin.line)))
+        .map(|(list, name, value, origin)| (list, name, value, origin.as_ref().map_or(0, |origin| origin.line)))
 }

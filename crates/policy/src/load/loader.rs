@@ -1,43 +1,39 @@
-//! Policy files to a [`PolicySet`], or to every problem they have.
+//! The loader of policy files: a [`PolicySet`], or all problems of the files.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::settings::{NodeSettings, Origin};
 use mullion_engine::model::text::shown;
-use mullion_manifest::document::{Documents, text_from_bytes};
-use mullion_manifest::node::Node;
-use mullion_manifest::problem::{Problem, Related};
-use mullion_manifest::span::{LineColumn, LineIndex, Span};
+use mullion_manifest::{LineIndex, ManifestDocuments, ManifestNode, Problem, Related, Span, text_from_bytes};
 use serde::Deserialize as _;
 use serde_json::Error;
 
 use crate::documents::PodPolicy;
-use crate::keys::{NODE_KEYS, POD_KEYS};
-use crate::load::check::{Checker, MAX_PROBLEMS, Places, problem};
-use crate::load::disputes::{Dispute, disputes};
+use crate::load::check::{Checker, MAX_PROBLEMS, Places};
+use crate::load::disputes::{Dispute, find_disputes};
 use crate::load::overlaps::Overlaps;
 use crate::policy_file::{MAX_FILE, PolicyDocument, PolicyFile, PolicyFiles};
 use crate::policy_set::PolicySet;
 use crate::registry_policy::RegistryPolicy;
+use crate::schema::{NODE_KEYS, POD_KEYS};
 
-/// Most policies for pods in a set: each review asks every one of them whether it matches.
+/// Most policies for pods in a set, because each review compares the workload with all of them.
 pub const MAX_POLICIES: usize = 1000;
 
-/// What holds without policy files, as a file: its name, and its text.
+/// The built-in policy file: its name and its text.
 pub const BUILT_IN: (&str, &str) = ("built-in default.yaml", include_str!("../../../../policies/default.yaml"));
 
 impl PolicySet {
-    /// What holds without policy files, for every command: `policies/default.yaml`, which the program carries.
+    /// The set without policy files, for every command: `policies/default.yaml`, which is part of the program.
     pub fn built_in() -> Self {
-        // It is part of the program, and a test loads it.
+        // A test loads it.
         Self { files: Arc::default(), ..Self::from_files(&[BUILT_IN]).unwrap_or_default() }
     }
 
-    /// Reads files given as name and contents, in any order. Fails with every problem of every file, in order of file
-    /// and place.
+    /// Reads files given as name and contents, in any order. Returns all problems of all files, in order of file and
+    /// place.
     pub fn from_files<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Self, Vec<Problem>> {
         let texts = files
             .iter()
@@ -45,7 +41,7 @@ impl PolicySet {
         Self::load(&PolicyFiles { texts: texts.collect(), problems: Vec::new() })
     }
 
-    /// As [`from_files`](Self::from_files), for files that may not all have been readable.
+    /// As [`from_files`](Self::from_files), for files of which some could not be read.
     pub fn load(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
         let mut texts: Vec<_> = files.texts.iter().collect();
         texts.sort_unstable();
@@ -55,13 +51,13 @@ impl PolicySet {
             loader.problems.push(Problem::of_file("policies", "there is no policy file", hint));
         }
         for file in texts {
-            loader.file(file);
+            loader.load_file(file);
         }
         loader.pods.sort_by(|a, b| (b.policy.priority, &a.policy.name).cmp(&(a.policy.priority, &b.policy.name)));
         if loader.pods.len() > MAX_POLICIES {
-            loader.too_many();
+            loader.report_too_many();
         } else {
-            loader.collisions();
+            loader.report_collisions();
         }
         if loader.problems.is_empty() {
             Ok(Self {
@@ -76,7 +72,7 @@ impl PolicySet {
                 ..Self::default()
             })
         } else {
-            // What is about a whole file comes last of it.
+            // Problems of a whole file come after its other problems.
             let order = |problem: &Problem| (problem.line == 0, problem.span.start);
             loader.problems.sort_by(|a, b| a.source.cmp(&b.source).then_with(|| order(a).cmp(&order(b))));
             Err(loader.problems)
@@ -96,10 +92,10 @@ struct Loader<'f> {
     registry_origins: Origins,
 }
 
-/// Line of each key that is set, the document itself under the empty path.
+/// The origin of each key that is set, and of the document itself under the empty path.
 type Origins = BTreeMap<String, Origin>;
 
-/// A stretch of a file.
+/// A span of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place<'f> {
     file: &'f PolicyFile,
@@ -107,31 +103,36 @@ struct Place<'f> {
 }
 
 impl Place<'_> {
-    /// As the second place of a problem. The lines are counted again, which only bad files pay for.
+    /// The place as the second place of a problem.
     fn related(self, what: impl Into<String>) -> Related {
-        let text = std::str::from_utf8(&self.file.bytes).unwrap_or_default();
-        let LineColumn { line, column } = LineIndex::new(text).line_column(self.span.start);
-        Related { source: self.file.name.clone(), what: what.into(), span: self.span, line, column }
+        Related::at(&self.file.name, &self.lines(), self.span, what)
+    }
+
+    fn problem(self, message: String) -> Problem {
+        Problem::at(&self.file.name, &self.lines(), self.span, message)
+    }
+
+    /// The lines are counted again for each problem, which costs time only for bad files.
+    fn lines(&self) -> LineIndex<'_> {
+        LineIndex::new(std::str::from_utf8(&self.file.bytes).unwrap_or_default())
     }
 }
 
-/// A PodPolicy, and where its keys are to the byte.
+/// A PodPolicy, with the spans of its keys.
 struct Loaded<'f> {
     policy: PodPolicy,
-    file: &'f PolicyFile,
-    /// Of its name.
-    place: Span,
+    /// The place of its name.
+    place: Place<'f>,
     places: Places,
 }
 
 impl<'f> Loader<'f> {
-    fn file(&mut self, file: &'f PolicyFile) {
+    fn load_file(&mut self, file: &'f PolicyFile) {
         let bytes = &file.bytes;
         if bytes.len() > MAX_FILE {
-            // How large it is is not known: no more of it is read than tells that it is too large.
-            let message =
-                format!("the file has more than {} MiB, the most that a policy file may have", MAX_FILE >> 20);
-            let hint = "check that it is a policy file, and spread its policies over several files";
+            // Its size is not known: only as much of it is read as shows that it is too large.
+            let message = format!("the file is larger than {} MiB, the limit for a policy file", MAX_FILE >> 20);
+            let hint = "check that it is a policy file, and split it into several files";
             self.problems.push(Problem::of_file(&file.name, message, hint));
             return;
         }
@@ -139,7 +140,7 @@ impl<'f> Loader<'f> {
             Ok(text) => text,
             Err(problem) => return self.problems.push(*problem),
         };
-        // Every other byte of UTF-16 is 0 where text is Latin.
+        // In UTF-16, every second byte of Latin text is 0.
         if matches!(bytes.as_slice(), [0, _, 0, ..] | [_, 0, _, 0, ..]) {
             self.problems.push(Problem::of_file(&file.name, "the file is UTF-16", "save it as UTF-8"));
             return;
@@ -147,7 +148,7 @@ impl<'f> Loader<'f> {
         let mut checker = Checker::new(&file.name, text);
         if let Some(at) = text.find('\0') {
             checker
-                .report(Span::new(at, at + 1), "this is a zero byte, which no text holds")
+                .report(Span::new(at, at + 1), "this is a zero byte, which text never contains")
                 .hint("the file is binary or damaged: write it again, or remove it");
             self.problems.append(&mut checker.problems);
             return;
@@ -160,13 +161,13 @@ impl<'f> Loader<'f> {
                 )
                 .hint("remove it, or write it as an escape in double quotes");
         }
-        let mut documents = Documents::new(&file.name, text).nodes().peekable();
+        let mut documents = ManifestDocuments::new(&file.name, text).nodes().peekable();
         if documents.peek().is_none() {
-            checker.report(Span::empty(0), "the file holds no policy").hint("write one, or remove the file");
+            checker.report(Span::empty(0), "the file contains no policy").hint("write one, or remove the file");
         }
         for document in documents {
             match document {
-                Ok(document) => self.document(&mut checker, file, &document),
+                Ok(document) => self.load_document(&mut checker, file, &document),
                 Err(problem) => checker.take(problem),
             }
             if checker.problems.len() > MAX_PROBLEMS {
@@ -176,7 +177,7 @@ impl<'f> Loader<'f> {
         self.problems.append(&mut checker.problems);
     }
 
-    fn document(&mut self, checker: &mut Checker<'_>, file: &'f PolicyFile, document: &Node) {
+    fn load_document(&mut self, checker: &mut Checker<'_>, file: &'f PolicyFile, document: &ManifestNode) {
         let Some((kind, places)) = checker.document(document) else { return };
         let name = document.at_pointer("/metadata/name");
         let span = name.map_or(document.span, |name| name.span);
@@ -194,11 +195,18 @@ impl<'f> Loader<'f> {
             "NodePolicy" => {
                 self.node_origins = origins;
                 let nodes = node_settings(spec, &|node| origin(node.span, checker));
-                return only(&mut self.nodes, kind, checker, document, place, nodes);
+                return take_only(&mut self.nodes, kind, checker, document, place, nodes);
             }
             "RegistryPolicy" => {
                 self.registry_origins = origins;
-                return only(&mut self.registries, kind, checker, document, place, RegistryPolicy::deserialize(spec));
+                return take_only(
+                    &mut self.registries,
+                    kind,
+                    checker,
+                    document,
+                    place,
+                    RegistryPolicy::deserialize(spec),
+                );
             }
             _ => {}
         }
@@ -216,44 +224,40 @@ impl<'f> Loader<'f> {
         }
         let policy = PodPolicy::read(name, spec, origins, &|node| origin(node.span, checker));
         let policy = readable(checker, document, policy);
-        self.pods.extend(policy.map(|policy| Loaded { policy, file, place: span, places }));
+        self.pods.extend(policy.map(|policy| Loaded { policy, place, places }));
     }
 
-    /// Reports the first policy beyond those that are taken, in order of file and line.
-    fn too_many(&mut self) {
+    /// Reports the first policy beyond the limit, in order of file and line.
+    fn report_too_many(&mut self) {
         let count = self.pods.len();
-        let places = self.pods.iter().map(|pod| Place { file: pod.file, span: pod.place });
-        let mut places: Vec<_> = places.collect();
+        let mut places: Vec<_> = self.pods.iter().map(|pod| pod.place).collect();
         places.sort_unstable();
-        if let Some(Place { file, span }) = places.get(MAX_POLICIES) {
+        if let Some(place) = places.get(MAX_POLICIES) {
             let message =
-                format!("there are {count} PodPolicies, and at most {MAX_POLICIES} are taken: this is one too many");
-            let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
-            self.problems.push(Problem {
-                hint: Some("merge policies that differ only in their namespaces".to_owned()),
-                ..problem(&file.name, &LineIndex::new(text), *span, message)
-            });
+                format!("there are {count} PodPolicies, and at most {MAX_POLICIES} are allowed: this is one too many");
+            let hint = Some("merge policies that differ only in their namespaces".to_owned());
+            self.problems.push(Problem { hint, ..place.problem(message) });
         }
     }
 
-    /// Reports keys that two policies of one priority set for the same workloads: neither could be told to decide.
-    fn collisions(&mut self) {
-        // Lists are laid together.
+    /// Reports keys that two policies of one priority set for the same workloads, because neither takes precedence.
+    fn report_collisions(&mut self) {
+        // The entries of all lists count.
         let keys = POD_KEYS.iter().filter(|key| key.field.list.is_none());
         let keys: Vec<&str> = keys.map(|key| key.name.as_str()).collect();
         let mut found = Vec::new();
         for group in self.pods.chunk_by(|a, b| a.policy.priority == b.policy.priority) {
-            let said = group.iter().map(|loaded| (&loaded.policy.matches.namespaces, &loaded.places));
-            let overlaps = Overlaps::of(said, &keys);
+            let matches = group.iter().map(|loaded| (&loaded.policy.matches.namespaces, &loaded.places));
+            let overlaps = Overlaps::of(matches, &keys);
             let policies = group.iter().map(|loaded| &loaded.policy);
-            let disputes = disputes(policies, MAX_PROBLEMS.saturating_sub(found.len()));
-            found.extend(disputes.iter().filter_map(|dispute| disputed(dispute, group)));
+            let disputes = find_disputes(policies, MAX_PROBLEMS.saturating_sub(found.len()));
+            found.extend(disputes.iter().filter_map(|dispute| dispute_problem(dispute, group)));
             for (at, one) in group.iter().enumerate() {
                 for other in overlaps.after(at).filter_map(|other| group.get(other)) {
-                    found.extend(keys.iter().filter_map(|key| collision(key, one, other)));
+                    found.extend(keys.iter().filter_map(|key| collision_problem(key, one, other)));
                     if found.len() >= MAX_PROBLEMS {
-                        let message = "more policies of equal priority set the same keys, and they are not listed";
-                        found.push(Problem::of_file(&one.file.name, message, "correct these and look again"));
+                        let message = "more policies of equal priority set the same keys; they are not listed";
+                        found.push(Problem::of_file(&one.place.file.name, message, "fix these and check again"));
                         self.problems.extend(found);
                         return;
                     }
@@ -264,70 +268,69 @@ impl<'f> Loader<'f> {
     }
 }
 
-/// Why a person may read another file than Mullion does, where that character stands.
+/// Why a person may read the text differently than Mullion because of that character.
 fn misleading(c: char) -> Option<&'static str> {
     match c {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            Some("shows the text behind it in another order than it is read")
+            Some("shows the text after it in another order than the one in the file")
         }
         // YAML 1.1 ends a line there, and so do editors; YAML 1.2 does not.
-        '\u{85}' | '\u{2028}' | '\u{2029}' => Some("looks like the end of the line and is none"),
+        '\u{85}' | '\u{2028}' | '\u{2029}' => Some("looks like a line end and is not one"),
         _ => None,
     }
 }
 
-/// Takes a policy of a kind of which there may be one.
-fn only<'f, T>(
+/// Takes a policy of a kind of which there may be only one.
+fn take_only<'f, T>(
     taken: &mut Option<(T, Place<'f>)>,
     kind: &str,
     checker: &mut Checker<'_>,
-    document: &Node,
+    document: &ManifestNode,
     place: Place<'f>,
     policy: Result<T, Error>,
 ) {
     if let Some((_, first)) = taken {
         checker
-            .report(place.span, format!("there is a second {kind}, and there may be only one"))
+            .report(place.span, format!("there is a second {kind}, and only one is allowed"))
             .related(first.related("the first is"))
-            .hint("put what both say into one document, and remove the other");
+            .hint("merge both into one document, and remove the other");
     } else if let Some(policy) = readable(checker, document, policy) {
         *taken = Some((policy, place));
     }
 }
 
-fn disputed(dispute: &Dispute<'_>, group: &[Loaded<'_>]) -> Option<Problem> {
+fn dispute_problem(dispute: &Dispute<'_>, group: &[Loaded<'_>]) -> Option<Problem> {
     let place = |(at, line): (usize, u32)| {
-        let Loaded { policy, file, .. } = group.get(at)?;
+        let Loaded { policy, place: Place { file, .. }, .. } = group.get(at)?;
         Some((Place { file, span: file.line(line) }, policy))
     };
-    let what = format!("say different things of `{}` in `spec.{}`", shown(dispute.about), dispute.list);
-    Some(undecided([place(dispute.one)?, place(dispute.other)?], &what, "says"))
+    let what = format!("set different values for `{}` in `spec.{}`", shown(dispute.name), dispute.list);
+    Some(undecided_problem([place(dispute.one)?, place(dispute.other)?], &what))
 }
 
-fn collision<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Problem> {
-    let place = |loaded: &Loaded<'f>| Some(Place { file: loaded.file, span: loaded.places.get(key).copied()? });
+fn collision_problem<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Problem> {
+    let place = |loaded: &Loaded<'f>| Some(Place { span: *loaded.places.get(key)?, ..loaded.place });
     let both = [(place(one)?, &one.policy), (place(other)?, &other.policy)];
-    Some(undecided(both, &format!("both set `spec.{key}`"), "sets"))
+    Some(undecided_problem(both, &format!("both set `spec.{key}`")))
 }
 
-/// Two policies of one priority do `what`, which each `does` at its place, and neither could decide.
-fn undecided(mut both: [(Place<'_>, &PodPolicy); 2], what: &str, does: &str) -> Problem {
+/// The problem of two policies of one priority that do `what`, each at its place.
+fn undecided_problem(mut both: [(Place<'_>, &PodPolicy); 2], what: &str) -> Problem {
     both.sort_by_key(|(place, _)| *place);
-    let [(first, early), (Place { file, span }, late)] = both;
-    let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
+    let [(first, early), (second, late)] = both;
     let message = format!(
-        "PodPolicies `{}` and `{}` {what}, and both have priority {}: neither could decide",
+        "PodPolicies `{}` and `{}` {what}, and both have priority {}: neither takes precedence",
         late.name, early.name, early.priority
     );
-    let hint = "give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`";
+    let hint = "give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both";
     Problem {
-        related: Some(first.related(format!("`{}` {does} it", early.name))),
+        related: Some(first.related(format!("`{}` sets it", early.name))),
         hint: Some(hint.to_owned()),
-        ..problem(&file.name, &LineIndex::new(text), span, message)
+        ..second.problem(message)
     }
 }
 
-fn node_settings(spec: &Node, place: &dyn Fn(&Node) -> Origin) -> Result<NodeSettings, Error> {
+fn node_settings(spec: &ManifestNode, place: &dyn Fn(&ManifestNode) -> Origin) -> Result<NodeSettings, Error> {
     let mut nodes = NodeSettings::default();
     for key in NODE_KEYS.iter() {
         key.read(&mut nodes, spec, place)?;
@@ -335,8 +338,8 @@ fn node_settings(spec: &Node, place: &dyn Fn(&Node) -> Origin) -> Result<NodeSet
     Ok(nodes)
 }
 
-/// What the walk let through, as its type. A failure here is a gap in the schema, and still no panic.
-fn readable<T>(checker: &mut Checker<'_>, document: &Node, policy: Result<T, Error>) -> Option<T> {
+/// A checked document as its type. A failure is a gap in the schema, and does not panic.
+fn readable<T>(checker: &mut Checker<'_>, document: &ManifestNode, policy: Result<T, Error>) -> Option<T> {
     policy
         .inspect_err(|error| {
             checker.report(document.span, format!("`spec` cannot be read: {error}"));

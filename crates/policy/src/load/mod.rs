@@ -1,11 +1,14 @@
-//! From policy files to a policy set, or to every problem they have, each with its place.
+//! The loader: policy files to a policy set, or to all their problems, each with its place.
 //!
-//! One walk along the schema checks a document; only what is right becomes a type.
+//! One walk along the schema checks a document; only a valid document becomes a type.
 
-pub mod check;
-pub mod disputes;
-pub mod hints;
-pub mod loader;
-pub mod overlaps;
-pub mod rule_names;
-pub mod values;
+mod check;
+mod disputes;
+mod hints;
+mod loader;
+mod overlaps;
+mod rule_names;
+mod values;
+
+pub(crate) use check::Checker;
+pub use loader::{BUILT_IN, MAX_POLICIES};

@@ -1,26 +1,27 @@
-//! Which policies of one priority could be about the same workload and set the same key, found without comparing the
-//! namespaces of each with those of every other.
+//! Overlaps of policies of one priority, which could match the same workload and set the same key, found without comparing
+//! each pair of policies.
 
 use std::collections::HashMap;
 
 use crate::load::check::Places;
-use crate::matching::matches::Namespaces;
+use crate::matching::NamespaceMatch;
 
 /// Policies of one priority, by position.
 pub(crate) struct Overlaps<'p> {
-    namespaces: Vec<&'p Namespaces>,
-    /// For each policy which of the keys it sets, one bit each. Beyond 64 two keys share one, which only makes callers
-    /// look at more policies.
+    namespaces: Vec<&'p NamespaceMatch>,
+    /// The keys that each policy sets, one bit each. Beyond 64 keys, two keys share one bit, so that callers compare more
+    /// policies than necessary.
     sets: Vec<u64>,
-    /// Policies that may be about any namespace.
+    /// Policies that may match any namespace.
     anywhere: Vec<usize>,
-    /// The others, by namespace.
+    /// Other policies, by namespace.
     named: HashMap<&'p str, Vec<usize>>,
 }
 
 impl<'p> Overlaps<'p> {
-    /// Of policies given as their namespaces and the places of what they set; two that set none of `keys` never overlap.
-    pub(crate) fn of(policies: impl Iterator<Item = (&'p Namespaces, &'p Places)>, keys: &[&str]) -> Self {
+    /// The overlaps of policies, given as their namespaces and the places of their keys; two that set none of `keys` never
+    /// overlap.
+    pub(crate) fn of(policies: impl Iterator<Item = (&'p NamespaceMatch, &'p Places)>, keys: &[&str]) -> Self {
         let mut all = Self { namespaces: Vec::new(), sets: Vec::new(), anywhere: Vec::new(), named: HashMap::new() };
         for (at, (namespaces, places)) in policies.enumerate() {
             let bits = keys.iter().enumerate().map(|(bit, key)| u64::from(places.contains_key(*key)) << (bit % 64));
@@ -34,7 +35,7 @@ impl<'p> Overlaps<'p> {
         all
     }
 
-    /// Those behind the one at `at` that overlap it, in order.
+    /// The policies after the one at `at` that overlap it, in order.
     pub(crate) fn after(&self, at: usize) -> impl Iterator<Item = usize> {
         let mut others: Vec<usize> = match self.namespaces.get(at).and_then(|namespaces| namespaces.literal()) {
             None => (at + 1..self.sets.len()).collect(),

@@ -1,14 +1,14 @@
-//! Forms of text in policy files: what each one takes, and what to write instead.
+//! Forms of text in policy files: which texts each form accepts, and what to write instead of others.
 
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::settings::wildcard::MAX_PATTERN;
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::settings::MAX_PATTERN;
 use mullion_engine::model::text::{one_line, shown};
-use mullion_engine::model::windows::build::Build;
+use mullion_engine::model::windows::Build;
 
 use crate::registry_policy::{is_registry, parse_span};
-use crate::schema::types::Text;
+use crate::schema::TextFormat;
 
-/// A name of lower-case parts with dots between them; other characters that its parts may have.
+/// A name of lower-case parts with dots between them, with other allowed characters.
 macro_rules! domain {
     ($($other:literal)?) => {
         concat!(
@@ -32,36 +32,36 @@ macro_rules! segment {
     };
 }
 
-/// What is wrong with a text: why, and what to write instead.
+/// Why a text does not have the form, and what to write instead.
 pub(crate) struct Malformed {
     pub(crate) why: String,
     pub(crate) hint: Option<String>,
 }
 
-impl Text {
-    /// What it takes, as an object of a sentence.
+impl TextFormat {
+    /// What it takes, as the object of a sentence.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Any => "text",
             Self::Name => "a name of lower-case letters, digits, `-` and `.`",
             Self::ShortName => "a name of at most 63 lower-case letters, digits and `-`",
-            Self::Namespaces => "a namespace name, in which `*` stands for anything",
+            Self::Namespaces => "a namespace name, in which `*` matches anything",
             Self::Build => "a Windows build such as 10.0.20348",
             Self::LabelKey => "a label or taint key such as example.com/team",
             Self::LabelValue => "a label or taint value",
-            Self::Image => "an image reference, in which `*` and `**` stand for anything",
-            Self::TaintPattern => "a taint as key=value, in which `*` stands for anything",
+            Self::Image => "an image reference, in which `*` and `**` match anything",
+            Self::TaintPattern => "a taint as key=value, in which `*` matches anything",
             Self::Taint => "a taint as key=value:Effect",
             Self::Rule | Self::TranslatedRule => "a rule: its name, its code or a code prefix",
             Self::Version => "a version of Mullion such as \"0.1\"",
             Self::Registry => "a registry as host:port, such as registry.local:5000",
             Self::Path => "an absolute path such as /etc/mullion/ca.pem",
-            Self::Span => "a span of time such as 90s, 5m, 24h or 7d",
+            Self::Span => "a duration such as 90s, 5m, 24h or 7d",
         }
     }
 
-    /// The same as a regular expression, for the JSON Schema: no stricter than [`check`](Self::check), and no laxer than one
-    /// without look-ahead can be. Rules are not told by their form.
+    /// The form as a regular expression, for the JSON Schema: not stricter than [`check`](Self::check), and as strict as an
+    /// expression without look-ahead can be. Rules have no form of their own.
     pub(crate) fn pattern(self) -> Option<&'static str> {
         match self {
             Self::Any | Self::Rule | Self::TranslatedRule => None,
@@ -91,8 +91,8 @@ impl Text {
         }
     }
 
-    /// The most characters it takes, where `pattern` does not say it.
-    pub(crate) fn longest(self) -> Option<usize> {
+    /// The maximum length, if `pattern` does not limit it.
+    pub(crate) fn max_length(self) -> Option<usize> {
         match self {
             Self::Name => Some(253),
             Self::ShortName => Some(63),
@@ -101,18 +101,18 @@ impl Text {
         }
     }
 
-    /// Whether `text` has the form. Rules are looked up elsewhere: their names are data.
+    /// Whether `text` has the form. Names of rules are data and are looked up elsewhere.
     pub(crate) fn check(self, text: &str) -> Result<(), Malformed> {
         let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
         match self {
             Self::Any | Self::Rule | Self::TranslatedRule => is(!text.is_empty() || self == Self::Any, "it is empty"),
             Self::Name => is(
                 text.len() <= 253 && text.split('.').all(lower_case),
-                "names of Kubernetes objects have no other characters, and a letter or digit at both ends",
+                "names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
             ),
             Self::ShortName => is(
                 text.len() <= 63 && lower_case(text),
-                "it becomes a part of names and labels, which have no other characters, and a letter or digit at both ends",
+                "it becomes a part of names and labels, which have no other characters, and begin and end with a letter or digit",
             ),
             Self::Namespaces => namespaces(text),
             Self::Build => {
@@ -121,16 +121,14 @@ impl Text {
             Self::LabelKey => label_key(text),
             Self::LabelValue => is(
                 label_value(text),
-                "values have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
+                "values have at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit",
             ),
             Self::Image => image(text),
             Self::TaintPattern => taint_pattern(text),
             Self::Taint => taint(text),
             Self::Version => version(text),
             Self::Registry => registry(text),
-            Self::Path => {
-                is(text.starts_with('/'), "it does not start with `/`, and nobody knows from where it counts")
-            }
+            Self::Path => is(text.starts_with('/'), "it does not start with `/`; a relative path has no base here"),
             Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
         }
     }
@@ -167,13 +165,13 @@ fn label_key(text: &str) -> Result<(), Malformed> {
         None => (None, text),
     };
     if let Some(prefix) = prefix
-        && Text::Name.check(prefix).is_err()
+        && TextFormat::Name.check(prefix).is_err()
     {
-        return Err(Malformed::new("what stands before the `/` is no domain name"));
+        return Err(Malformed::new("the part before the `/` is not a domain name"));
     }
     if name.is_empty() || !label_value(name) {
         return Err(Malformed::new(
-            "keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+            "keys have at most 63 letters, digits, `-`, `_` and `.`, begin and end with a letter or digit, and may have a domain and `/` before that",
         ));
     }
     Ok(())
@@ -189,14 +187,14 @@ fn namespaces(text: &str) -> Result<(), Malformed> {
     match text.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*'))) {
         None => Ok(()),
         Some(c @ ('?' | '[' | ']' | '{' | '}' | '!' | '|' | '^' | '$' | '(' | ')')) => {
-            Err(Malformed::new(format!("`{c}` has no meaning here and no namespace name holds it"))
+            Err(Malformed::new(format!("`{c}` has no meaning here, and namespace names do not contain it"))
                 .hint("`*` is the only wildcard; write several entries for alternatives"))
         }
         Some(c) if c.is_ascii_uppercase() => Err(Malformed::new("namespace names have no upper-case letters")
             .hint(format!("write `{}`", shown(&text.to_ascii_lowercase())))),
-        Some(c @ (' ' | ',')) => Err(Malformed::new(format!("no namespace name holds `{c}`"))
+        Some(c @ (' ' | ',')) => Err(Malformed::new(format!("namespace names do not contain `{c}`"))
             .hint("write several entries for several names: `[a, b]`")),
-        Some(c) => Err(Malformed::new(format!("no namespace name holds `{}`", c.escape_debug()))),
+        Some(c) => Err(Malformed::new(format!("namespace names do not contain `{}`", c.escape_debug()))),
     }
 }
 
@@ -206,7 +204,7 @@ fn image(text: &str) -> Result<(), Malformed> {
     }
     if text.len() > MAX_PATTERN {
         return Err(Malformed::new(format!(
-            "it has {} characters; no image name has more than {MAX_PATTERN}",
+            "it has {} characters; image names have at most {MAX_PATTERN}",
             text.len()
         )));
     }
@@ -214,10 +212,10 @@ fn image(text: &str) -> Result<(), Malformed> {
         return Err(Malformed::new("image references have no scheme").hint(format!("write `{}`", shown(rest))));
     }
     if text.contains("***") {
-        return Err(Malformed::new("`***` means nothing more than `**`").hint("write `**`"));
+        return Err(Malformed::new("`***` means the same as `**`").hint("write `**`"));
     }
     if text.starts_with('/') || text.ends_with('/') || text.contains("//") {
-        return Err(Malformed::new("it has an empty path segment, and would match no image").hint(
+        return Err(Malformed::new("it has an empty path segment, and matches no image").hint(
             if text.ends_with('/') {
                 format!("write `{}**` for everything below", shown(text))
             } else {
@@ -228,7 +226,7 @@ fn image(text: &str) -> Result<(), Malformed> {
     let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '@' | '*');
     match text.chars().find(|c| !allowed(c)) {
         None => Ok(()),
-        Some(c) => Err(Malformed::new(format!("no image reference holds `{}`", c.escape_debug()))
+        Some(c) => Err(Malformed::new(format!("image references do not contain `{}`", c.escape_debug()))
             .hint("`*` and `**` are the only wildcards; write several entries for alternatives")),
     }
 }
@@ -238,14 +236,14 @@ fn registry(text: &str) -> Result<(), Malformed> {
         return Ok(());
     }
     if let Some((_, rest)) = text.split_once("://") {
-        return Err(Malformed::new("registries are named without a scheme")
+        return Err(Malformed::new("registries have no scheme here")
             .hint(format!("write `{}`", shown(rest.trim_end_matches('/')))));
     }
     if text.contains('*') {
-        return Err(Malformed::new("there are no wildcards here: what is sent without TLS is named one by one"));
+        return Err(Malformed::new("wildcards are not allowed here: list each registry without TLS separately"));
     }
     if let Some((host, _)) = text.split_once('/').filter(|(host, _)| is_registry(host)) {
-        return Err(Malformed::new("a registry is asked with TLS or without, whatever the repository")
+        return Err(Malformed::new("TLS depends on the registry, not on the repository")
             .hint(format!("write `{}`", shown(host))));
     }
     Err(Malformed::new("image references begin with a domain that has a dot, with host:port, or with localhost"))
@@ -257,17 +255,17 @@ fn taint_pattern(text: &str) -> Result<(), Malformed> {
     };
     if let Some((value, effect)) = value.split_once(':') {
         return Err(Malformed::new(format!(
-            "the effect `{}` has no place here: taints are known by key and value",
+            "an effect such as `{}` is not allowed here: taints match by key and value",
             shown(effect)
         ))
         .hint(format!("write `{}={}`", shown(key), shown(value))));
     }
     let plain = |text: &str| text.replace('*', "a");
     if key.is_empty() || label_key(&plain(key)).is_err() {
-        return Err(Malformed::new(format!("no taint has the key `{}`", shown(key))));
+        return Err(Malformed::new(format!("`{}` is not a valid taint key", shown(key))));
     }
     if !label_value(&plain(value)) {
-        return Err(Malformed::new(format!("no taint has the value `{}`", shown(value))));
+        return Err(Malformed::new(format!("`{}` is not a valid taint value", shown(value))));
     }
     Ok(())
 }
@@ -275,11 +273,11 @@ fn taint_pattern(text: &str) -> Result<(), Malformed> {
 fn taint(text: &str) -> Result<(), Malformed> {
     let Some(taint) = Taint::parse(text) else {
         return Err(Malformed::new("it does not end in `:NoSchedule`, `:PreferNoSchedule` or `:NoExecute`")
-            .hint("write it as kubectl taint does: `os=windows:NoSchedule`"));
+            .hint("write it as in `kubectl taint`: `os=windows:NoSchedule`"));
     };
     label_key(&taint.key)?;
     if !label_value(&taint.value) {
-        return Err(Malformed::new(format!("no taint has the value `{}`", shown(&taint.value))));
+        return Err(Malformed::new(format!("`{}` is not a valid taint value", shown(&taint.value))));
     }
     Ok(())
 }
@@ -295,5 +293,5 @@ fn version(text: &str) -> Result<(), Malformed> {
         Some(rest) if version(rest).is_ok() => format!("write \"{rest}\""),
         _ => "write major and minor number: \"0.1\"".to_owned(),
     };
-    Err(Malformed::new("it is no version").hint(hint))
+    Err(Malformed::new("it is not a version").hint(hint))
 }

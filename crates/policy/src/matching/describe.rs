@@ -1,18 +1,18 @@
-//! What policies match, in words.
+//! Descriptions of matches, in words.
 
 use std::fmt;
 
 use crate::matching::glob::Glob;
-use crate::matching::matches::Match;
+use crate::matching::matches::PolicyMatch;
 use crate::matching::selector::{LabelOperator, LabelRequirement, LabelSelector};
 
-/// Longest list that is written out.
+/// The longest list that is printed completely.
 const LISTED: usize = 10;
 
-impl fmt::Display for Match {
+impl fmt::Display for PolicyMatch {
     /// `namespaces dev-* but not dev-x; namespaces labelled team=web; pods labelled app in (a,b)`, or `every pod`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let globs = |globs: &[Glob]| few(globs.iter().map(|Glob(glob)| glob.as_str()), ", ");
+        let globs = |globs: &[Glob]| list_few(globs.iter().map(|Glob(glob)| glob.as_str()), ", ");
         let mut parts = Vec::new();
         let (include, exclude) = (&self.namespaces.include, &self.namespaces.exclude);
         let all = include.is_empty() || include.iter().any(|Glob(glob)| glob == "*");
@@ -32,18 +32,18 @@ impl fmt::Display for Match {
 }
 
 impl fmt::Display for LabelSelector {
-    /// As `kubectl get -l` takes it: `app=web,tier in (a,b),!legacy`.
+    /// As for `kubectl get -l`: `app=web,tier in (a,b),!legacy`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs = self.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
         let all: Vec<_> = pairs.chain(self.match_expressions.iter().map(ToString::to_string)).collect();
-        f.write_str(&few(all.iter().map(String::as_str), ","))
+        f.write_str(&list_few(all.iter().map(String::as_str), ","))
     }
 }
 
 impl fmt::Display for LabelRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, operator, values } = self;
-        let values = few(values.iter().map(String::as_str), ",");
+        let values = list_few(values.iter().map(String::as_str), ",");
         match operator {
             LabelOperator::In => write!(f, "{key} in ({values})"),
             LabelOperator::NotIn => write!(f, "{key} notin ({values})"),
@@ -53,8 +53,8 @@ impl fmt::Display for LabelRequirement {
     }
 }
 
-/// The first ones, and how many more there are.
-fn few<'t>(texts: impl ExactSizeIterator<Item = &'t str>, between: &str) -> String {
+/// The first texts, and how many more there are.
+fn list_few<'t>(texts: impl ExactSizeIterator<Item = &'t str>, between: &str) -> String {
     let more = texts.len().saturating_sub(LISTED);
     let listed = texts.take(LISTED).collect::<Vec<_>>().join(between);
     if more > 0 { format!("{listed}{between}… {more} more") } else { listed }
@@ -88,7 +88,7 @@ mod tests {
             ),
         ];
         for (written, expected) in table {
-            let matches: Match = serde_json::from_value(written).unwrap();
+            let matches: PolicyMatch = serde_json::from_value(written).unwrap();
             assert_eq!(matches.to_string(), expected);
         }
     }

@@ -1,21 +1,21 @@
-//! Patterns over names: `*` stands for any run of characters.
+//! Patterns for names, in which `*` matches any characters.
 
-use mullion_engine::model::settings::wildcard::covers;
+use mullion_engine::model::settings::covers;
 use serde::{Deserialize, Serialize};
 
 impl Glob {
-    /// Whether the pattern covers the whole of `text`.
+    /// Whether the pattern matches the whole `text`.
     pub fn matches(&self, text: &str) -> bool {
         covers(&self.0, text, |rest, piece| rest.find(piece), |a, b| a == b)
     }
 
-    /// Whether the pattern stands for one name only.
+    /// Whether the pattern matches one name only.
     pub fn is_literal(&self) -> bool {
         !self.0.contains('*')
     }
 }
 
-/// A pattern in which `*` stands for any run of characters.
+/// A pattern in which `*` matches any characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Glob(pub String);
@@ -25,8 +25,8 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::cluster::taint::Taint;
-    use mullion_engine::model::settings::node_settings::TaintPattern;
+    use mullion_engine::model::cluster::Taint;
+    use mullion_engine::model::settings::TaintPattern;
     use proptest::prelude::*;
 
     use super::*;

@@ -1,15 +1,15 @@
-//! Which namespaces and pods a policy is about.
+//! The match of a policy: the namespaces and pods to which it applies.
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::settings::labels::Labels;
+use mullion_engine::model::settings::Labels;
 use serde::Deserialize;
 
 use crate::matching::glob::Glob;
 use crate::matching::selector::LabelSelector;
 
-impl Match {
-    /// Whether all members hold.
+impl PolicyMatch {
+    /// Whether all members match.
     pub fn matches(
         &self,
         namespace: &str,
@@ -23,38 +23,38 @@ impl Match {
     }
 }
 
-impl Namespaces {
-    /// Whether the namespace is included (no list includes all) and not excluded.
+impl NamespaceMatch {
+    /// Whether the namespace is included (an empty list includes all) and not excluded.
     pub fn matches(&self, namespace: &str) -> bool {
         (self.include.is_empty() || self.include.iter().any(|glob| glob.matches(namespace)))
             && !self.exclude.iter().any(|glob| glob.matches(namespace))
     }
 
-    /// The namespaces it is about at most, if that can be told without asking a cluster: an `include` without stars.
+    /// The namespaces that it can match, if that is known without a cluster: an `include` without wildcards.
     pub(crate) fn literal(&self) -> Option<impl Iterator<Item = &str>> {
         let literal = !self.include.is_empty() && self.include.iter().all(Glob::is_literal);
         literal.then(|| self.include.iter().map(|name| name.0.as_str()))
     }
 }
 
-/// `spec.match`: all members must hold.
+/// `spec.match`: all members must match.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Match {
-    /// Globs over namespace names; `exclude` wins.
-    pub namespaces: Namespaces,
-    /// Over the namespace's labels.
+pub struct PolicyMatch {
+    /// Patterns for names of namespaces; `exclude` takes precedence.
+    pub namespaces: NamespaceMatch,
+    /// For the labels of the namespace.
     pub namespace_selector: LabelSelector,
-    /// Over the labels of the pod or of the pod template.
+    /// For the labels of the pod or of the pod template.
     pub pod_selector: LabelSelector,
 }
 
 /// `spec.match.namespaces`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Namespaces {
+pub struct NamespaceMatch {
     /// Empty means every namespace.
     pub include: Vec<Glob>,
-    /// Wins over `include`.
+    /// Takes precedence over `include`.
     pub exclude: Vec<Glob>,
 }

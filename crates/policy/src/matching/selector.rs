@@ -1,32 +1,30 @@
-//! Label selectors, as Kubernetes means them.
+//! Label selectors of Kubernetes.
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::settings::labels::Labels;
+use mullion_engine::model::settings::Labels;
 use serde::Deserialize;
 
 impl LabelSelector {
-    /// Whether it asks for nothing.
+    /// Whether it has no requirements.
     pub fn is_empty(&self) -> bool {
         self.match_labels.is_empty() && self.match_expressions.is_empty()
     }
 
-    /// Whether every pair and every requirement holds; an empty selector matches everything.
+    /// Whether every pair and every requirement matches; an empty selector matches everything.
     pub fn matches(&self, labels: &dyn Labels) -> bool {
         self.match_labels.iter().all(|(key, value)| labels.label(key) == Some(value))
             && self.match_expressions.iter().all(|requirement| requirement.matches(labels))
     }
-}
 
-impl LabelSelector {
-    /// The key of a label that no labels can have as it is asked for.
+    /// The key of a label for which no value meets all requirements.
     pub(crate) fn contradiction(&self) -> Option<&str> {
         let keys = self.match_labels.keys().chain(self.match_expressions.iter().map(|it| &it.key));
         keys.map(String::as_str).find(|key| {
             let of_key = || self.match_expressions.iter().filter(|it| it.key == **key);
-            // Values that are named, no label, and any value that nobody names, which no text of a policy can be.
-            let named = self.match_labels.get(*key).into_iter().chain(of_key().flat_map(|it| &it.values));
-            let values = named.map(|value| Some(value.as_str())).chain([None, Some("\u{0}")]);
+            // The listed values, an absent label, and a value that no policy can list.
+            let listed = self.match_labels.get(*key).into_iter().chain(of_key().flat_map(|it| &it.values));
+            let values = listed.map(|value| Some(value.as_str())).chain([None, Some("\u{0}")]);
             !values.into_iter().any(|value| {
                 let labels: BTreeMap<String, String> =
                     value.map(|value| ((*key).to_owned(), value.to_owned())).into_iter().collect();
@@ -38,7 +36,7 @@ impl LabelSelector {
 }
 
 impl LabelRequirement {
-    /// Whether the label of its key is as it asks.
+    /// Whether the labels meet the requirement.
     pub(crate) fn matches(&self, labels: &dyn Labels) -> bool {
         let found = labels.label(&self.key);
         let listed = |value: &str| self.values.iter().any(|listed| listed == value);
@@ -55,9 +53,9 @@ impl LabelRequirement {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct LabelSelector {
-    /// Every pair must be present.
+    /// All pairs must be present.
     pub match_labels: BTreeMap<String, String>,
-    /// Every requirement must hold.
+    /// All requirements must be met.
     pub match_expressions: Vec<LabelRequirement>,
 }
 
@@ -77,11 +75,11 @@ pub struct LabelRequirement {
 /// Operators of a label selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum LabelOperator {
-    /// The label is there with one of the values.
+    /// The label is present with one of the values.
     In,
     /// The label is absent or has none of the values.
     NotIn,
-    /// The label is there.
+    /// The label is present.
     Exists,
     /// The label is absent.
     DoesNotExist,
@@ -107,7 +105,7 @@ mod tests {
             (json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["db", "web"]}]}), true),
             (json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}), false),
             (json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}), false),
-            // An absent key is not in any list: labels.Requirement.Matches says so.
+            // An absent key is not in any list: labels.Requirement.Matches.
             (json!({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}), true),
             (json!({"matchExpressions": [{"key": "empty", "operator": "Exists"}]}), true),
             (json!({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}), false),
@@ -167,11 +165,11 @@ mod tests {
 
     #[test]
     fn labels_may_be_absent_or_no_object_at_all() {
-        let asks = LabelSelector { match_labels: BTreeMap::from([("a".into(), "b".into())]), ..Default::default() };
-        assert!(!asks.matches(&None::<&Value>));
-        assert!(!asks.matches(&json!(["a"])));
-        assert!(!asks.matches(&()));
-        assert!(asks.matches(&Some(&json!({"a": "b"}))));
+        let selector = LabelSelector { match_labels: BTreeMap::from([("a".into(), "b".into())]), ..Default::default() };
+        assert!(!selector.matches(&None::<&Value>));
+        assert!(!selector.matches(&json!(["a"])));
+        assert!(!selector.matches(&()));
+        assert!(selector.matches(&Some(&json!({"a": "b"}))));
         assert!(LabelSelector::default().matches(&Value::Null));
     }
 }

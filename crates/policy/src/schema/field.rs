@@ -1,38 +1,35 @@
 //! Fields of the settings that keys set: how a field is read from a policy file, how the lists of several policies are
-//! merged, and what a field holds, as JSON.
+//! merged, and the field's value as JSON.
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns};
-use mullion_engine::model::settings::origin::Origin;
-use mullion_engine::model::settings::rule_actions::RuleAction;
-use mullion_engine::model::settings::workload_settings::Toleration;
-use mullion_manifest::node::{Node, NodeValue};
+use mullion_engine::model::settings::{ImagePattern, ImagePatterns, Origin, RuleAction, Toleration};
+use mullion_manifest::{ManifestNode, NodeValue};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Error, Value};
 
 /// A field of `T`, made by `field!` or `list!`.
 #[derive(Debug)]
-pub struct Field<T> {
+pub struct SettingField<T> {
     /// Its name in `T`.
     pub name: &'static str,
-    /// What it holds; null where nothing is set and that is not a value of its own.
+    /// Its value; null if it is not set and has no default.
     pub value: fn(&T) -> Value,
     /// Copies it from another `T`.
     pub take: fn(&mut T, &T),
     /// Reads it from a policy file.
     pub(crate) read: Read<T>,
-    /// Set for a list to which every matching policy adds. Of any other field one policy's value decides.
+    /// Set for a list to which every matching policy adds. For any other field the value of one policy decides.
     pub(crate) list: Option<List<T>>,
 }
 
-/// Reads a field; the last argument finds where a node is written. Returns the origins of those entries of a list whose
-/// type does not hold them.
-type Read<T> = fn(&mut T, &Node, &dyn Fn(&Node) -> Origin) -> Result<Vec<Origin>, Error>;
+/// Reads a field; the last argument returns the origin of a node. Returns the origins of list entries whose type has no
+/// origin of its own.
+type Read<T> = fn(&mut T, &ManifestNode, &dyn Fn(&ManifestNode) -> Origin) -> Result<Vec<Origin>, Error>;
 
-/// An entry as it is written, and its origin, if its type holds that.
-type WrittenEntry = (Value, Option<Origin>);
+/// An entry as JSON, and its origin, if its type has one.
+type EntryJson = (Value, Option<Origin>);
 
 /// A list to which every matching policy adds.
 #[derive(Debug)]
@@ -40,16 +37,16 @@ pub(crate) struct List<T> {
     /// Appends the lists of several policies, the highest first.
     pub(crate) merge: fn(&mut T, &mut dyn Iterator<Item = &T>),
     /// The entries.
-    pub(crate) entries: fn(&T) -> Vec<WrittenEntry>,
+    pub(crate) entries: fn(&T) -> Vec<EntryJson>,
 }
 
-/// The field of that name. `value` is stated where its JSON is longer than people want to read.
+/// The field of that name. `value` is given if the field's own JSON is too long to read.
 macro_rules! field {
     ($name:ident) => {
-        $crate::schema::field::field!($name, |it| $crate::schema::field::json(&it.$name))
+        $crate::schema::field::field!($name, |it| $crate::schema::field::to_json(&it.$name))
     };
     ($name:ident, $value:expr) => {
-        $crate::schema::field::Field {
+        $crate::schema::field::SettingField {
             name: stringify!($name),
             value: $value,
             take: |it, from| it.$name.clone_from(&from.$name),
@@ -64,10 +61,10 @@ pub(crate) use field;
 /// [`first_of_each_rule`] or [`all_patterns`].
 macro_rules! list {
     ($name:ident, $entry:ty, $merge:ident) => {
-        $crate::schema::field::list!($name, $entry, $merge, |it| $crate::schema::field::json(&it.$name))
+        $crate::schema::field::list!($name, $entry, $merge, |it| $crate::schema::field::to_json(&it.$name))
     };
     ($name:ident, $entry:ty, $merge:ident, $value:expr) => {
-        $crate::schema::field::Field {
+        $crate::schema::field::SettingField {
             name: stringify!($name),
             value: $value,
             take: |it, from| it.$name.clone_from(&from.$name),
@@ -78,7 +75,7 @@ macro_rules! list {
             },
             list: Some($crate::schema::field::List {
                 merge: |it, all| $crate::schema::field::$merge(&mut it.$name, all.map(|one| &one.$name)),
-                entries: |it| it.$name.iter().map($crate::schema::field::written).collect(),
+                entries: |it| it.$name.iter().map($crate::schema::field::entry_json).collect(),
             }),
         }
     };
@@ -87,7 +84,7 @@ pub(crate) use list;
 
 /// An entry of a list to which every matching policy adds.
 pub(crate) trait ListEntry: Clone + Serialize + DeserializeOwned {
-    /// Its origin, if its type holds that.
+    /// Its origin, if its type has one.
     fn origin(&mut self) -> Option<&mut Option<Origin>> {
         None
     }
@@ -109,22 +106,22 @@ impl ListEntry for ImagePattern {
     }
 }
 
-impl<T: Default> Field<T> {
-    /// What it holds where no policy sets it.
+impl<T: Default> SettingField<T> {
+    /// Its value if no policy sets it.
     pub(crate) fn default(&self) -> Value {
         (self.value)(&T::default())
     }
 }
 
-pub(crate) fn read<V: DeserializeOwned>(to: &mut V, node: &Node) -> Result<Vec<Origin>, Error> {
+pub(crate) fn read<V: DeserializeOwned>(to: &mut V, node: &ManifestNode) -> Result<Vec<Origin>, Error> {
     *to = V::deserialize(node)?;
     Ok(Vec::new())
 }
 
-/// The entries of a list, and the origins of those whose type does not hold them.
+/// The entries of a list, and the origins of those whose type has none.
 pub(crate) fn read_entries<E: ListEntry>(
-    node: &Node,
-    place: &dyn Fn(&Node) -> Origin,
+    node: &ManifestNode,
+    place: &dyn Fn(&ManifestNode) -> Origin,
 ) -> Result<(Vec<E>, Vec<Origin>), Error> {
     let mut entries = Vec::<E>::deserialize(node)?;
     let items = match &node.value {
@@ -142,21 +139,21 @@ pub(crate) fn read_entries<E: ListEntry>(
 }
 
 /// Plain data: never fails.
-pub(crate) fn json(value: &impl Serialize) -> Value {
+pub(crate) fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-pub(crate) fn written(entry: &impl ListEntry) -> WrittenEntry {
-    (json(entry), entry.clone().origin().and_then(Option::take))
+pub(crate) fn entry_json(entry: &impl ListEntry) -> EntryJson {
+    (to_json(entry), entry.clone().origin().and_then(Option::take))
 }
 
-/// Each entry once. A second one decides nothing, and with 500 policies that repeat it every rule would look through all.
+/// Each entry once. A duplicate has no effect, and with 500 policies that repeat it every rule would search all of them.
 pub(crate) fn distinct<'a, E: Clone + Ord + 'a>(list: &mut Vec<E>, all: impl Iterator<Item = &'a Vec<E>>) {
     let mut seen = BTreeSet::new();
     list.extend(all.flatten().filter(|entry| seen.insert(*entry)).cloned());
 }
 
-/// The first entry for each rule: that of the highest policy decides.
+/// The first entry for each rule: the entry of the highest policy decides.
 pub(crate) fn first_of_each_rule<'a>(list: &mut Vec<RuleAction>, all: impl Iterator<Item = &'a Vec<RuleAction>>) {
     let mut seen = BTreeSet::new();
     list.extend(all.flatten().filter(|entry| seen.insert(&entry.rule)).cloned());

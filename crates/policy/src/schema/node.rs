@@ -1,185 +1,189 @@
-//! `kind: NodePolicy`.
+//! The tables of `kind: NodePolicy`.
 
-use mullion_engine::model::settings::node_settings::{ExpectedPool, NodeTaint, RuntimeClassSettings};
-use mullion_engine::model::windows::release::ExtraRelease;
+use mullion_engine::model::settings::{ExpectedPool, NodeTaint, RuntimeClassSettings};
+use mullion_engine::model::windows::ExtraRelease;
 use serde_json::json;
 
 use crate::schema::field::field;
-use crate::schema::types::{Between, Key, Object, Shape, Text, word};
+use crate::schema::types::{KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape, word};
 use crate::schema::words::{EFFECT, METADATA, VERSION, kind};
 
-pub(crate) static NODE_POLICY: Object = Object::of(&[
+pub(crate) static NODE_POLICY: SchemaObject = SchemaObject::of(&[
     VERSION,
     kind(&[word(
         "NodePolicy",
-        "What the controller does to Windows nodes, and which taints mark an operating system. At most one in all files \
-         together; without one the defaults hold.",
+        "What the controller does to Windows nodes, and which taints mark an operating system. All files together may \
+         contain at most one; without one the defaults apply.",
     )]),
     METADATA,
-    Key::required(
+    SchemaKey::required(
         "spec",
-        Shape::Object(&NODE_SPEC),
-        "What holds for Windows nodes. What is left out stands at its default; a list that is given replaces the default's.",
+        ValueShape::Object(&NODE_SPEC),
+        "Settings for Windows nodes. A key that is absent has its default; a list replaces the default list.",
     )
     .example("{taint: {apply: Never}}"),
 ]);
 
-pub(crate) static NODE_SPEC: Object = Object::of(&[
-    Key::new(
+pub(crate) static NODE_SPEC: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
         "mode",
-        Shape::Word(&[
-            word("Enforce", "Labels, taints and RuntimeClasses are kept as the other keys say."),
+        ValueShape::Word(&[
+            word("Enforce", "Mullion manages labels, taints and RuntimeClasses according to the other keys."),
             word(
                 "Audit",
-                "Nothing is changed. What would be is said in Events `WouldChange` on the nodes and in the metric \
-                 `mullion_nodes_withheld`.",
+                "Mullion changes nothing. It reports what it would change in Events `WouldChange` on the nodes and in the \
+                 metric `mullion_nodes_withheld`.",
             ),
-            word("Disabled", "Labels and taint that Mullion put on nodes are taken off, and nothing is put there. RuntimeClasses \
-                 stay."),
+            word("Disabled", "Mullion removes its labels and its taint from nodes, and sets none. RuntimeClasses stay."),
         ]),
-        "Whether nodes are changed.",
+        "Whether Mullion changes nodes.",
     )
     .node_settings(field!(mode))
+    .decides(&["metadata.labels", "spec.taints"])
     .example("Audit"),
-    Key::new(
+    SchemaKey::new(
         "labels",
-        Shape::List(&Shape::Word(&[
+        ValueShape::List(&ValueShape::Word(&[
             word("release", "`mullion.dev/windows-release`, such as `ltsc2022`."),
-            word("revision", "`mullion.dev/windows-revision`, the update that the node has, such as `2655`."),
+            word("revision", "`mullion.dev/windows-revision`, the installed update, such as `2655`."),
         ])),
-        "Labels that Windows nodes get, for people and for selectors of your own. One that is not listed is taken off \
-         again. `node.kubernetes.io/windows-build` is added besides, where the kubelet has not set it.",
+        "Labels that Windows nodes get, for people and for your own selectors. Mullion removes a label that is not listed. \
+         Mullion also adds `node.kubernetes.io/windows-build` if the kubelet has not set it.",
     )
     .node_settings(field!(labels))
+    .decides(&["metadata.labels"])
     .example("[release]"),
-    Key::new(
+    SchemaKey::new(
         "taint",
-        Shape::Object(&TAINT),
-        "The taint that Windows nodes get. It keeps all pods off them that do not tolerate it, Linux pods above all; Windows \
-         pods are given the toleration. A node that a taint of `windowsTaints` marks already gets none.",
+        ValueShape::Object(&TAINT),
+        "The taint that Windows nodes get. It keeps pods without the toleration off these nodes, above all Linux pods; \
+         Windows pods get the toleration. A node that a taint of `windowsTaints` marks already gets none.",
     )
     .node_settings(field!(taint))
+    .decides(&["spec.taints"])
     .example("{apply: Never}"),
-    Key::new(
+    SchemaKey::new(
         "windowsTaints",
-        Shape::List(&Shape::Text(Text::TaintPattern)),
-        "Taints of yours, or of your cloud, that mark a Windows node, as `key=value` in which `*` stands for anything; \
-         values in any letter case. Where one repels pods (`NoSchedule`, `NoExecute`) Mullion adds none of its own, and \
-         Windows pods get tolerations for those that nodes have. Never list a taint here that means a team or a kind of \
-         hardware.",
+        ValueShape::List(&ValueShape::Text(TextFormat::TaintPattern)),
+        "Your own taints, or those of your cloud provider, that mark a Windows node, as `key=value` in which `*` matches \
+         anything; values match in any letter case. If a node has one that repels pods (`NoSchedule`, `NoExecute`), \
+         Mullion adds no taint of its own. Windows pods get tolerations for those that nodes have. Never list a taint here \
+         that marks a team or a kind of hardware.",
     )
     .node_settings(field!(windows_taints))
+    .decides(&["spec.taints"])
     .example("[os=win*, example.com/windows=*]"),
-    Key::new(
+    SchemaKey::new(
         "linuxTaints",
-        Shape::List(&Shape::Text(Text::TaintPattern)),
-        "Taints that mark a Linux node, as `key=value` in which `*` stands for anything. Linux pods get tolerations for \
-         those that nodes have; and while every Linux node carries one, a pod that says nothing may mean Windows and is \
-         not given Linux by default.",
+        ValueShape::List(&ValueShape::Text(TextFormat::TaintPattern)),
+        "Taints that mark a Linux node, as `key=value` in which `*` matches anything. Linux pods get tolerations for those \
+         that nodes have. While every Linux node has one, a pod without an operating system may be meant for Windows, and \
+         does not get Linux by default.",
     )
     .node_settings(field!(linux_taints))
     .example("[cattle.io/os=linux, example.com/os=linux]"),
-    Key::new(
+    SchemaKey::new(
         "runtimeClasses",
-        Shape::Object(&RUNTIME_CLASSES),
-        "RuntimeClasses `mullion-windows-<release>`: each names the handler, selects one build and brings the tolerations that its nodes ask for.",
+        ValueShape::Object(&RUNTIME_CLASSES),
+        "RuntimeClasses `mullion-windows-<release>`: each names the handler, selects one build and adds the tolerations for the taints of its nodes.",
     )
     .node_settings(field!(runtime_classes)),
-    Key::new(
+    SchemaKey::new(
         "expectedPools",
-        Shape::List(&Shape::Object(&EXPECTED_POOL)),
-        "Pools that autoscaling may have at zero nodes, so that their builds and taints are known before their first node \
-         comes: pods for them are not called impossible, and get their tolerations and RuntimeClasses.",
+        ValueShape::List(&ValueShape::Object(&EXPECTED_POOL)),
+        "Pools that an autoscaler may scale to zero. Their builds and taints are then known before their first node \
+         exists: Mullion does not report pods for them as impossible, and gives them tolerations and RuntimeClasses.",
     )
     .node_settings(field!(expected_pools, |nodes| {
         nodes.expected_pools.iter().map(|ExpectedPool { build, taints }| json!([build, taints])).collect()
     }))
     .example("[{build: 10.0.26100, taints: [\"os=Windows:NoSchedule\"]}]"),
-    Key::new(
+    SchemaKey::new(
         "releases",
-        Shape::List(&Shape::Object(&RELEASE)),
-        "Windows releases that are newer than this Mullion. `mullion compat` shows those that it knows.",
+        ValueShape::List(&ValueShape::Object(&RELEASE)),
+        "Windows releases that are newer than this version of Mullion. `mullion compat` lists those that it knows.",
     )
     .node_settings(field!(releases, |nodes| {
         nodes.releases.iter().map(|ExtraRelease { build, name, runs_from }| json!([build, name, runs_from])).collect()
     }))
+    .decides(&["metadata.labels"])
     .example("[{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]"),
 ]);
 
-static TAINT: Object = Object::of(&[
-    Key::new("key", Shape::Text(Text::LabelKey), "Key of the taint.")
+static TAINT: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new("key", ValueShape::Text(TextFormat::LabelKey), "Key of the taint.")
         .with_default(|| json!(NodeTaint::default().key)),
-    Key::new("value", Shape::Text(Text::LabelValue), "Value of the taint.")
+    SchemaKey::new("value", ValueShape::Text(TextFormat::LabelValue), "Value of the taint.")
         .with_default(|| json!(NodeTaint::default().value)),
-    Key::new("effect", EFFECT, "Effect of the taint.").with_default(|| json!(NodeTaint::default().effect)),
-    Key::new(
+    SchemaKey::new("effect", EFFECT, "Effect of the taint.").with_default(|| json!(NodeTaint::default().effect)),
+    SchemaKey::new(
         "apply",
-        Shape::Word(&[
-            word("Always", "At once, whoever does not tolerate it."),
+        ValueShape::Word(&[
+            word("Always", "At once, even if DaemonSets or pods do not tolerate it."),
             word(
                 "WhenTolerated",
-                "Once no DaemonSet that belongs on the node, and no Windows pod there that Mullion cannot help, would be \
-                 without the toleration. Until then an Event `TaintWaits` on the node says who is waited for.",
+                "When every DaemonSet that belongs on the node tolerates it, and every Windows pod there tolerates it or will \
+                 get the toleration from Mullion. Until then an Event `TaintWaits` on the node names what the taint waits for.",
             ),
-            word("Never", "Not at all; one that Mullion set is taken off. Keeping Linux pods off is then up to you."),
+            word("Never", "Not at all; Mullion removes a taint that it set. You must keep Linux pods off the nodes."),
         ]),
-        "When the taint is set.",
+        "When Mullion sets the taint.",
     )
     .with_default(|| json!(NodeTaint::default().apply))
     .example("Never"),
 ]);
 
-static RUNTIME_CLASSES: Object = Object::of(&[
-    Key::new(
+static RUNTIME_CLASSES: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
         "mode",
-        Shape::Word(&[
-            word("Manage", "One for each Windows build that a node has or `expectedPools` names."),
-            word("Never", "None is made. Those that are there stay: running pods need them."),
+        ValueShape::Word(&[
+            word("Manage", "The controller creates one for each Windows build of the nodes and of `expectedPools`."),
+            word("Never", "The controller creates none. Existing ones stay, because running pods need them."),
         ]),
-        "Whether the controller makes RuntimeClasses.",
+        "Whether the controller creates RuntimeClasses.",
     )
     .with_default(|| json!(RuntimeClassSettings::default().mode)),
-    Key::new(
+    SchemaKey::new(
         "handler",
-        Shape::Text(Text::ShortName),
-        "The containerd handler that they name. A class cannot change its handler: after a change there is \
-         `mullion-windows-<release>-<handler>` beside the old one.",
+        ValueShape::Text(TextFormat::ShortName),
+        "The containerd handler of the RuntimeClasses. A RuntimeClass cannot change its handler: after a change the \
+         controller creates `mullion-windows-<release>-<handler>` in addition to the old one.",
     )
     .with_default(|| json!(RuntimeClassSettings::default().handler)),
 ]);
 
-static EXPECTED_POOL: Object = Object::of(&[
-    Key::required(
+static EXPECTED_POOL: SchemaObject = SchemaObject::of(&[
+    SchemaKey::required(
         "build",
-        Shape::Text(Text::Build),
+        ValueShape::Text(TextFormat::Build),
         "Windows build of the pool's nodes, as `10.0.` and the build number.",
     )
     .example("10.0.26100"),
-    Key::new(
+    SchemaKey::new(
         "taints",
-        Shape::List(&Shape::Text(Text::Taint)),
-        "Taints of the pool's nodes, as `key=value:Effect`. Windows pods get tolerations for those that `windowsTaints` \
-         covers.",
+        ValueShape::List(&ValueShape::Text(TextFormat::Taint)),
+        "Taints of the pool's nodes, as `key=value:Effect`. Windows pods get tolerations for those that match \
+         `windowsTaints`.",
     )
     .example("[\"os=Windows:NoSchedule\"]"),
 ]);
 
-static RELEASE: Object = Object::with(
+static RELEASE: SchemaObject = SchemaObject::with(
     &[
-        Key::required("build", Shape::Text(Text::Build), "Build of the release's hosts and images.")
+        SchemaKey::required("build", ValueShape::Text(TextFormat::Build), "Build of the release's hosts and images.")
             .example("10.0.29000"),
-        Key::required(
+        SchemaKey::required(
             "name",
-            Shape::Text(Text::ShortName),
+            ValueShape::Text(TextFormat::ShortName),
             "Name of the release: the value of `mullion.dev/windows-release`, and the end of `mullion-windows-<name>`.",
         )
         .example("ltsc2028"),
-        Key::required(
+        SchemaKey::required(
             "runsFrom",
-            Shape::Text(Text::Build),
+            ValueShape::Text(TextFormat::Build),
             "Oldest image build that its hosts run; not newer than `build`.",
         )
         .example("10.0.26100"),
     ],
-    Between::Release,
+    KeyConstraint::Release,
 );

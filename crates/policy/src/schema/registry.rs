@@ -1,82 +1,83 @@
-//! `kind: RegistryPolicy`.
+//! The tables of `kind: RegistryPolicy`.
 
 use serde_json::json;
 
 use crate::registry_policy::RegistryPolicy;
-use crate::schema::types::{Key, Object, Shape, Text, word};
+use crate::schema::types::{SchemaKey, SchemaObject, TextFormat, ValueShape, word};
 use crate::schema::words::{METADATA, VERSION, kind};
 
-pub(crate) static REGISTRY_POLICY: Object = Object::of(&[
+pub(crate) static REGISTRY_POLICY: SchemaObject = SchemaObject::of(&[
     VERSION,
     kind(&[word(
         "RegistryPolicy",
-        "How registries are asked what images are, for the whole cluster. At most one in all files together; without one \
-         the defaults hold. Whether they are asked at all is in each PodPolicy, under `detect.registry.lookup`.",
+        "How Mullion queries registries about images, for the whole cluster. All files together may contain at most one; \
+         without one the defaults apply. Each PodPolicy sets whether Mullion queries registries, under \
+         `detect.registry.lookup`.",
     )]),
     METADATA,
-    Key::required(
+    SchemaKey::required(
         "spec",
-        Shape::Object(&REGISTRY_SPEC),
-        "What holds for registries. What is left out stands at its default.",
+        ValueShape::Object(&REGISTRY_SPEC),
+        "Settings for registries. A key that is absent has its default.",
     )
     .example("{plainHTTP: [\"registry.local:5000\"]}"),
 ]);
 
-pub(crate) static REGISTRY_SPEC: Object = Object::of(&[
-    Key::new(
+pub(crate) static REGISTRY_SPEC: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
         "plainHTTP",
-        Shape::List(&Shape::Text(Text::Registry)),
-        "Registries without TLS, exactly as image references begin with them. All others are asked over TLS only.",
+        ValueShape::List(&ValueShape::Text(TextFormat::Registry)),
+        "Registries without TLS, exactly as image references begin with them. Mullion queries all others over TLS only.",
     )
     .with_default(|| json!(RegistryPolicy::default().plain_http))
     .example("[\"registry.local:5000\"]"),
-    Key::new(
+    SchemaKey::new(
         "caFiles",
-        Shape::List(&Shape::Text(Text::Path)),
-        "PEM files with certificate authorities to trust beside the system's, as paths in the webhook's pod.",
+        ValueShape::List(&ValueShape::Text(TextFormat::Path)),
+        "PEM files with certificate authorities to trust in addition to the system's, as paths in the webhook's pod.",
     )
     .with_default(|| json!(RegistryPolicy::default().ca_files))
     .example("[/etc/mullion/registry-ca/ca.pem]"),
-    Key::new(
+    SchemaKey::new(
         "pullSecrets",
-        Shape::Word(&[
-            word("Never", "Registries are sent no credentials: only what anybody may pull is known."),
+        ValueShape::Word(&[
+            word("Never", "None: Mullion knows only images that can be pulled without credentials."),
             word(
                 "Pods",
                 "Those of each pod's own `imagePullSecrets`, for that pod's images. The webhook must be allowed to read \
                  these Secrets.",
             ),
         ]),
-        "Whose credentials registries are sent.",
+        "Which credentials Mullion sends to registries.",
     )
     .with_default(|| json!(RegistryPolicy::default().pull_secrets))
     .example("Pods"),
-    Key::new(
+    SchemaKey::new(
         "lifetimes",
-        Shape::Object(&Object::of(&[
-            Key::new(
+        ValueShape::Object(&SchemaObject::of(&[
+            SchemaKey::new(
                 "tag",
-                Shape::Text(Text::Span),
-                "How long the answer for a tag holds. Afterwards the registry is asked whether the tag has moved.",
+                ValueShape::Text(TextFormat::Span),
+                "How long the result for a tag is valid, because tags move. Then Mullion queries the registry again.",
             )
             .with_default(|| json!("5m"))
             .example("1h"),
-            Key::new(
+            SchemaKey::new(
                 "digest",
-                Shape::Text(Text::Span),
-                "How long the answer for a digest is kept. It never changes; this frees memory.",
+                ValueShape::Text(TextFormat::Span),
+                "How long the result for a digest is kept. It never changes; the limit frees memory.",
             )
             .with_default(|| json!("24h"))
             .example("7d"),
-            Key::new("error", Shape::Text(Text::Span), "How long a look-up that failed is not repeated.")
+            SchemaKey::new("error", ValueShape::Text(TextFormat::Span), "How long Mullion waits before it repeats a failed look-up.")
                 .with_default(|| json!("5s"))
                 .example("1m"),
         ])),
-        "How long answers of registries are kept: a whole number with `s`, `m`, `h` or `d`, up to a year.",
+        "How long results of registries are kept: a whole number with `s`, `m`, `h` or `d`, up to a year.",
     ),
-    Key::new(
+    SchemaKey::new(
         "timeout",
-        Shape::Text(Text::Span),
+        ValueShape::Text(TextFormat::Span),
         "How long one look-up may take, all its requests together: a whole number with `s`, `m`, `h` or `d`. Pods never \
          wait that long, see `detect.registry.lookup`.",
     )

@@ -1,153 +1,201 @@
-//! What a file of test cases for policies may hold.
+//! The keys of a policy test file.
 
-use crate::schema::types::{Key, Object, Shape, Text, word};
+use crate::schema::types::{SchemaKey, SchemaObject, TextFormat, ValueShape, word};
 use crate::schema::words::{METADATA, VERSION};
 
 /// `kind: PolicyTest`.
-pub const POLICY_TEST: &str = "PolicyTest";
+pub(crate) const POLICY_TEST: &str = "PolicyTest";
 
 /// The kinds of document in a test file.
-pub const TEST_KINDS: [(&str, &Object); 1] = [(POLICY_TEST, &TEST)];
+pub const TEST_KINDS: [(&str, &SchemaObject); 1] = [(POLICY_TEST, &TEST)];
 
-static TEST: Object = Object::of(&[
+static TEST: SchemaObject = SchemaObject::of(&[
     VERSION,
-    Key::required(
+    SchemaKey::required(
         "kind",
-        Shape::Word(&[word(POLICY_TEST, "Cases of what policies decide, for `mullion policy test`.")]),
+        ValueShape::Word(&[word(POLICY_TEST, "Cases of what policies decide, for `mullion policy test`.")]),
         "PolicyTest.",
     ),
-    Key { required: false, ..METADATA },
-    Key::new(
+    SchemaKey { required: false, ..METADATA },
+    SchemaKey::new(
         "policies",
-        Shape::List(&Shape::Text(Text::Any)),
+        ValueShape::List(&ValueShape::Text(TextFormat::Any)),
         "The policies that are tested: files or directories, relative to this file, read together as one set; absent: \
          every policy file beside this one.",
     ),
-    Key::new(
+    SchemaKey::new(
         "snapshot",
-        Shape::Short(&Shape::Text(Text::Any), &SNAPSHOT),
+        ValueShape::Short(&ValueShape::Text(TextFormat::Any), &SNAPSHOT),
         "The cluster: a file as for --snapshot, relative to this one, or what is in it; absent: a small mixed cluster, \
          which `mullion policy test --help` describes.",
     ),
-    Key::required("cases", Shape::List(&Shape::Object(&CASE)), "One object each, and what must come of it."),
+    SchemaKey::required(
+        "cases",
+        ValueShape::List(&ValueShape::Object(&CASE)),
+        "One object each, and the expected results.",
+    ),
 ]);
 
-static SNAPSHOT: Object = Object::of(&[
-    Key::new(
+static SNAPSHOT: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
         "file",
-        Shape::Text(Text::Any),
+        ValueShape::Text(TextFormat::Any),
         "A file as for --snapshot, relative to this one; the rest is added to it.",
     ),
-    Key::new("nodes", Shape::List(&Shape::Object(&NODE)), "Its nodes, in few words."),
-    Key::new(
+    SchemaKey::new(
+        "nodes",
+        ValueShape::List(&ValueShape::Object(&NODE)),
+        "Its nodes: name, operating system, build, labels and taints.",
+    ),
+    SchemaKey::new(
         "objects",
-        Shape::List(&Shape::Map),
+        ValueShape::List(&ValueShape::Map),
         "Nodes, RuntimeClasses, Namespaces and ImagePlatforms as a --snapshot file has them.",
     ),
 ]);
 
-static NODE: Object = Object::of(&[
-    Key::required("name", Shape::Text(Text::Name), "Its name."),
-    Key::required(
+static NODE: SchemaObject = SchemaObject::of(&[
+    SchemaKey::required("name", ValueShape::Text(TextFormat::Name), "Its name."),
+    SchemaKey::required(
         "os",
-        Shape::Word(&[word("windows", "A Windows node."), word("linux", "A Linux node.")]),
+        ValueShape::Word(&[word("windows", "A Windows node."), word("linux", "A Linux node.")]),
         "Its operating system, as label kubernetes.io/os.",
     ),
-    Key::new("build", Shape::Text(Text::Build), "Of a Windows node, as 10.0.20348."),
-    Key::new("labels", Shape::Texts(Text::LabelKey, Text::LabelValue), "Labels besides those."),
-    Key::new("taints", Shape::List(&Shape::Text(Text::Taint)), "Its taints, as key=value:Effect."),
-]);
-
-static CASE: Object = Object::of(&[
-    Key::required("name", Shape::Text(Text::Any), "One sentence that says what must hold; each once in a file."),
-    Key::new(
-        "namespace",
-        Shape::Short(&Shape::Text(Text::Name), &NAMESPACE),
-        "Where the object is created, unless it says so itself; default `default`.",
+    SchemaKey::new("build", ValueShape::Text(TextFormat::Build), "Of a Windows node, as 10.0.20348."),
+    SchemaKey::new("labels", ValueShape::Texts(TextFormat::LabelKey, TextFormat::LabelValue), "Labels besides those."),
+    SchemaKey::new(
+        "taints",
+        ValueShape::List(&ValueShape::Text(TextFormat::Taint)),
+        "Its taints, as key=value:Effect.",
     ),
-    Key::new("object", Shape::Map, "The manifest, in place."),
-    Key::new("file", Shape::Text(Text::Any), "The manifest as a file, relative to this one."),
-    Key::new("select", Shape::Text(Text::Any), "Which object of `file`, as Kind/name, where it holds several."),
-    Key::required("expect", Shape::Object(&EXPECT), "What must come of it; what is not named is not compared."),
 ]);
 
-static NAMESPACE: Object = Object::of(&[
-    Key::required("name", Shape::Text(Text::Name), "Its name."),
-    Key::new("labels", Shape::Texts(Text::LabelKey, Text::LabelValue), "Its labels, instead of those in `snapshot`."),
-    Key::new(
+static CASE: SchemaObject = SchemaObject::of(&[
+    SchemaKey::required(
+        "name",
+        ValueShape::Text(TextFormat::Any),
+        "One sentence that describes the expected result, unique in a file.",
+    ),
+    SchemaKey::new(
+        "namespace",
+        ValueShape::Short(&ValueShape::Text(TextFormat::Name), &NAMESPACE),
+        "Namespace in which the object is created, unless it names its own; default `default`.",
+    ),
+    SchemaKey::new("object", ValueShape::Map, "The manifest, in place."),
+    SchemaKey::new("file", ValueShape::Text(TextFormat::Any), "The manifest as a file, relative to this one."),
+    SchemaKey::new(
+        "select",
+        ValueShape::Text(TextFormat::Any),
+        "Which object of `file`, as Kind/name, if it contains several.",
+    ),
+    SchemaKey::required("expect", ValueShape::Object(&EXPECT), "The expected results; what is absent is not compared."),
+]);
+
+static NAMESPACE: SchemaObject = SchemaObject::of(&[
+    SchemaKey::required("name", ValueShape::Text(TextFormat::Name), "Its name."),
+    SchemaKey::new(
+        "labels",
+        ValueShape::Texts(TextFormat::LabelKey, TextFormat::LabelValue),
+        "Its labels, instead of those in `snapshot`.",
+    ),
+    SchemaKey::new(
         "annotations",
-        Shape::Texts(Text::LabelKey, Text::Any),
+        ValueShape::Texts(TextFormat::LabelKey, TextFormat::Any),
         "Its annotations, instead of those in `snapshot`.",
     ),
 ]);
 
-static EXPECT: Object = Object::of(&[
-    Key::new(
+static EXPECT: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
         "os",
-        Shape::Word(&[
+        ValueShape::Word(&[
             word("windows", "Windows."),
             word("linux", "Linux."),
-            word("undecided", "Nobody says, or not clearly enough."),
+            word("undecided", "Nothing determines it, or not clearly enough."),
             word("conflict", "Two placements exclude each other."),
-            word("none", "Mullion has nothing to do with it: it is opted out, or the mode is Disabled."),
+            word("none", "Mullion does not judge the object: it is opted out, or the mode is Disabled."),
         ]),
-        "The verdict, as `mullion explain` has it.",
+        "The OS decision, as `mullion explain` prints it.",
     ),
-    Key::new(
-        "refused",
-        Shape::Short(&Shape::List(&Shape::Text(Text::Any)), &REFUSED),
-        "That it is refused, and each text is in what is said; `[]`: it is not refused. Without this key it must not be \
-         refused either.",
+    SchemaKey::new(
+        "denied",
+        ValueShape::Short(&ValueShape::List(&ValueShape::Text(TextFormat::Any)), &DENIED),
+        "It is denied, and the message contains each text; `[]`: it is not denied. Without this key it must not be \
+         denied either.",
     ),
-    Key::new("findings", Shape::List(&Shape::Object(&FINDING)), "Exactly these findings, in any order; `[]`: none."),
-    Key::new("findings+", Shape::List(&Shape::Object(&FINDING)), "These findings among others."),
-    Key::new("findings-", Shape::List(&Shape::Object(&FINDING)), "None of these findings."),
-    Key::new(
+    SchemaKey::new(
+        "findings",
+        ValueShape::List(&ValueShape::Object(&FINDING)),
+        "Exactly these findings, in any order; `[]`: none.",
+    ),
+    SchemaKey::new("findings+", ValueShape::List(&ValueShape::Object(&FINDING)), "These findings among others."),
+    SchemaKey::new("findings-", ValueShape::List(&ValueShape::Object(&FINDING)), "None of these findings."),
+    SchemaKey::new(
         "warned",
-        Shape::List(&Shape::Text(Text::Any)),
-        "Each text is in some warning that whoever creates it reads; `[]`: no warning at all.",
+        ValueShape::List(&ValueShape::Text(TextFormat::Any)),
+        "Some warning to the requester contains each text; `[]`: no warning at all.",
     ),
-    Key::new("unwarned", Shape::List(&Shape::Text(Text::Any)), "No warning has any of these texts."),
-    Key::new(
+    SchemaKey::new(
+        "unwarned",
+        ValueShape::List(&ValueShape::Text(TextFormat::Any)),
+        "No warning contains any of these texts.",
+    ),
+    SchemaKey::new(
         "stored",
-        Shape::Map,
-        "What the object has at least as it is stored. `null`: absent; a list entry by entry; `key+`: the list has these \
-         among others; `key-`: it has none of these.",
+        ValueShape::Map,
+        "The stored object has at least this. `null`: absent; a list entry by entry; `key+`: the list has these among \
+         others; `key-`: it has none of these.",
     ),
-    Key::new(
+    SchemaKey::new(
         "changes",
-        Shape::List(&Shape::Text(Text::Any)),
-        "Exactly these fields are changed, as spec.nodeSelector or metadata.labels[a.b/c], whatever is below counting as \
-         that; `[]`: none.",
+        ValueShape::List(&ValueShape::Text(TextFormat::Any)),
+        "Exactly these fields change, as spec.nodeSelector or metadata.labels[a.b/c]; a change below a field counts as a \
+         change of it; `[]`: none.",
     ),
-    Key::new("pod", Shape::Map, "Of an object with a pod template: what its pods have at least, as `stored`."),
-    Key::new(
+    SchemaKey::new(
+        "pod",
+        ValueShape::Map,
+        "For an object with a pod template: its pods have at least this, as under `stored`.",
+    ),
+    SchemaKey::new(
         "nodes",
-        Shape::List(&Shape::Text(Text::Name)),
+        ValueShape::List(&ValueShape::Text(TextFormat::Name)),
         "Exactly these nodes of the snapshot could run it, or its pods, once Mullion has placed them.",
     ),
-    Key::new("settings", Shape::Map, "What the policies come to, by dotted key: {place.build.mode: Exact}."),
+    SchemaKey::new(
+        "settings",
+        ValueShape::Map,
+        "The values that the policies set, by dotted key: {place.build.mode: Exact}.",
+    ),
 ]);
 
-static REFUSED: Object = Object::of(&[
-    Key::new("says", Shape::List(&Shape::Text(Text::Any)), "Each text is in the refusal."),
-    Key::new(
+static DENIED: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
+        "message",
+        ValueShape::List(&ValueShape::Text(TextFormat::Any)),
+        "The message of the denial contains each text.",
+    ),
+    SchemaKey::new(
         "causes",
-        Shape::List(&Shape::Text(Text::Any)),
+        ValueShape::List(&ValueShape::Text(TextFormat::Any)),
         "Each is among the causes, as rule code and field: MUL201 spec.containers[0].securityContext.runAsUser.",
     ),
 ]);
 
-static FINDING: Object = Object::of(&[
-    Key::required("rule", Shape::Text(Text::Rule), "Name or code of the rule, or a code prefix."),
-    Key::new(
+static FINDING: SchemaObject = SchemaObject::of(&[
+    SchemaKey::required("rule", ValueShape::Text(TextFormat::Rule), "Name or code of the rule, or a code prefix."),
+    SchemaKey::new(
         "action",
-        Shape::Word(&[
-            word("Deny", "Refused."),
+        ValueShape::Word(&[
+            word("Deny", "Denied."),
             word("Repair", "Changed."),
-            word("Warn", "Said, on the object or on its owner."),
+            word("Warn", "Reported, on the object or on its owner."),
         ]),
-        "What it came to, as `mullion check` has it.",
+        "Its action, as `mullion check` prints it.",
     ),
-    Key::new("path", Shape::Text(Text::Any), "Where, as spec.containers[0].securityContext.runAsUser."),
+    SchemaKey::new(
+        "path",
+        ValueShape::Text(TextFormat::Any),
+        "Where, as spec.containers[0].securityContext.runAsUser.",
+    ),
 ]);

@@ -1,68 +1,67 @@
-//! The types of the schema: maps, keys, what a key takes, and the field that it sets.
+//! The types of the schema: maps, keys, the shape of a value, and the field that a key sets.
 
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::settings::{NodeSettings, Settings};
 use serde_json::Value;
 
-use crate::schema::field::Field;
+use crate::schema::field::SettingField;
 
 /// A map with known keys.
 #[derive(Debug)]
-pub struct Object {
-    /// What it may hold, in the order in which people write it.
-    pub keys: &'static [Key],
-    /// What must hold between its keys.
-    pub rule: Option<Between>,
+pub struct SchemaObject {
+    /// Its keys, in the order in which people write them.
+    pub keys: &'static [SchemaKey],
+    /// A constraint on several of its keys.
+    pub constraint: Option<KeyConstraint>,
 }
 
-/// One key of an [`Object`].
+/// One key of an [`SchemaObject`].
 #[derive(Debug)]
-pub struct Key {
-    /// As it is written.
+pub struct SchemaKey {
+    /// Its name in policy files.
     pub name: &'static str,
-    /// What it is for, and when one would set it: Markdown.
+    /// What it is for, and when to set it: Markdown.
     pub doc: &'static str,
-    /// What it takes.
-    pub shape: Shape,
-    /// Whether it must be there.
+    /// The shape of its value.
+    pub shape: ValueShape,
+    /// Whether it must be present.
     pub required: bool,
-    /// A value that one would write, as YAML.
+    /// A typical value, as YAML.
     pub example: Option<&'static str>,
     /// The field of a PodPolicy's settings that it sets.
-    pub settings: Option<Field<Settings>>,
+    pub settings: Option<SettingField<Settings>>,
     /// The field of the NodePolicy's settings that it sets.
-    pub node_settings: Option<Field<NodeSettings>>,
-    /// What holds where no file sets it, if it sets no field itself.
+    pub node_settings: Option<SettingField<NodeSettings>>,
+    /// The default, if it sets no field itself.
     pub(crate) default: Option<fn() -> Value>,
-    /// Fields of a pod that it decides, as paths name them.
+    /// The fields of a pod or a node that it decides, as paths.
     pub decides: &'static [&'static str],
 }
 
-/// What a value looks like.
+/// The shape of a value.
 #[derive(Debug)]
-pub enum Shape {
+pub enum ValueShape {
     /// A map with known keys.
-    Object(&'static Object),
+    Object(&'static SchemaObject),
     /// A map from any text to text.
-    Texts(Text, Text),
+    Texts(TextFormat, TextFormat),
     /// A list.
-    List(&'static Shape),
+    List(&'static ValueShape),
     /// A whole number.
     Integer,
     /// One of a few words.
-    Word(&'static [Word]),
+    Word(&'static [SchemaWord]),
     /// Text of some form.
-    Text(Text),
+    Text(TextFormat),
     /// A map with any keys: a Kubernetes object, or a part of one.
     Map,
-    /// A map with known keys, or in short what its first key takes.
-    Short(&'static Shape, &'static Object),
+    /// A map with known keys, or, as a short form, the value of its first key.
+    Short(&'static ValueShape, &'static SchemaObject),
 }
 
-/// One word of a [`Shape::Word`].
+/// One word of a [`ValueShape::Word`].
 #[derive(Debug)]
-pub struct Word {
-    /// As it is written.
+pub struct SchemaWord {
+    /// The word in policy files.
     pub word: &'static str,
     /// What it means: Markdown.
     pub doc: &'static str,
@@ -70,30 +69,30 @@ pub struct Word {
 
 /// Forms of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
+pub enum TextFormat {
     /// Anything.
     Any,
     /// A name of a Kubernetes object: RFC 1123 subdomain.
     Name,
     /// The name of a Kubernetes object that is also a label's value: without dots, at most 63 characters.
     ShortName,
-    /// A name of a namespace, with stars.
+    /// A name of a namespace, with wildcards.
     Namespaces,
     /// `10.0.20348`.
     Build,
     /// Key of a label, a taint or a toleration.
     LabelKey,
-    /// Value of one.
+    /// Value of a label or a taint.
     LabelValue,
-    /// An image reference, with stars.
+    /// An image reference, with wildcards.
     Image,
-    /// `key=value`, with stars.
+    /// `key=value`, with wildcards.
     TaintPattern,
     /// `key=value:Effect`.
     Taint,
     /// Name, code or code prefix of a rule.
     Rule,
-    /// The same, of a rule that has a translation.
+    /// Name, code or code prefix of a rule that has a translation.
     TranslatedRule,
     /// A version of Mullion: `0.1`.
     Version,
@@ -101,30 +100,30 @@ pub enum Text {
     Registry,
     /// An absolute path.
     Path,
-    /// A span of time: `5m`.
+    /// A duration: `5m`.
     Span,
 }
 
-/// What must hold between the keys of an object.
+/// A constraint on several keys of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Between {
-    /// `values` as `operator` asks for them.
+pub enum KeyConstraint {
+    /// `operator` requires or forbids `values`.
     LabelRequirement,
-    /// What the API server asks of tolerations (`ValidateTolerations`).
+    /// The constraints of the API server on tolerations (`ValidateTolerations`).
     Toleration,
-    /// `name` where `mode` is `Named`, and only there.
+    /// `name` is present if and only if `mode` is `Named`.
     RuntimeClass,
-    /// `Repair` only of a rule that has a repair.
+    /// `action: Repair` only for a rule that has a repair.
     RuleAction,
-    /// `runsFrom` no newer than `build`.
+    /// `runsFrom` is not newer than `build`.
     Release,
 }
 
-/// `apiVersion` of all.
+/// `apiVersion` of all documents.
 pub const API_VERSION: &str = "mullion.dev/v1alpha1";
 
-impl Key {
-    pub(crate) const fn new(name: &'static str, shape: Shape, doc: &'static str) -> Self {
+impl SchemaKey {
+    pub(crate) const fn new(name: &'static str, shape: ValueShape, doc: &'static str) -> Self {
         Self {
             name,
             doc,
@@ -138,45 +137,45 @@ impl Key {
         }
     }
 
-    pub(crate) const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Self {
+    pub(crate) const fn required(name: &'static str, shape: ValueShape, doc: &'static str) -> Self {
         Self { required: true, ..Self::new(name, shape, doc) }
     }
 
     /// With the field of a PodPolicy's settings that it sets.
-    pub(crate) const fn settings(self, field: Field<Settings>) -> Self {
+    pub(crate) const fn settings(self, field: SettingField<Settings>) -> Self {
         Self { settings: Some(field), ..self }
     }
 
     /// With the field of the NodePolicy that it sets.
-    pub(crate) const fn node_settings(self, field: Field<NodeSettings>) -> Self {
+    pub(crate) const fn node_settings(self, field: SettingField<NodeSettings>) -> Self {
         Self { node_settings: Some(field), ..self }
     }
 
-    /// With what it decides.
-    pub(crate) const fn decides(self, words: &'static [&'static str]) -> Self {
-        Self { decides: words, ..self }
+    /// With the fields of a pod that it decides.
+    pub(crate) const fn decides(self, paths: &'static [&'static str]) -> Self {
+        Self { decides: paths, ..self }
     }
 
-    /// With what holds where no file sets it, if it sets no field itself.
+    /// With the default, for a key that sets no field itself.
     pub(crate) const fn with_default(self, value: fn() -> Value) -> Self {
         Self { default: Some(value), ..self }
     }
 
-    /// With a value that one would write.
+    /// With a typical value.
     pub(crate) const fn example(self, yaml: &'static str) -> Self {
         Self { example: Some(yaml), ..self }
     }
 
-    /// What holds where no file sets it, as YAML; `None` where that is nothing, and of a map with known keys.
+    /// The default, as YAML; `None` if there is none, and for a map with known keys.
     pub fn default(&self) -> Option<String> {
-        let settings = self.settings.as_ref().map(Field::default);
-        let value = settings.or_else(|| self.node_settings.as_ref().map(Field::default));
+        let settings = self.settings.as_ref().map(SettingField::default);
+        let value = settings.or_else(|| self.node_settings.as_ref().map(SettingField::default));
         let value = value.or_else(|| self.default.map(|default| default()));
-        value.filter(|value| !value.is_null() && !matches!(self.shape, Shape::Object(_))).as_ref().map(yaml)
+        value.filter(|value| !value.is_null() && !matches!(self.shape, ValueShape::Object(_))).as_ref().map(yaml)
     }
 
-    /// How the values of several policies are merged, as a sentence; `None` where one policy at most sets the key, or it is
-    /// each policy's own.
+    /// How the values of several policies are merged, as a sentence; `None` if at most one policy sets the key, or if it
+    /// applies to its own policy only.
     pub fn layers(&self) -> Option<&'static str> {
         self.settings.as_ref().map(|field| match field.list {
             None => "Of the policies that set it, the one with the highest priority decides.",
@@ -185,22 +184,27 @@ impl Key {
     }
 }
 
-impl Object {
-    pub(crate) const fn of(keys: &'static [Key]) -> Self {
-        Self { keys, rule: None }
+impl SchemaObject {
+    pub(crate) const fn of(keys: &'static [SchemaKey]) -> Self {
+        Self { keys, constraint: None }
     }
 
-    pub(crate) const fn with(keys: &'static [Key], rule: Between) -> Self {
-        Self { keys, rule: Some(rule) }
+    pub(crate) const fn with(keys: &'static [SchemaKey], constraint: KeyConstraint) -> Self {
+        Self { keys, constraint: Some(constraint) }
+    }
+
+    /// The names of its keys.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.keys.iter().map(|key| key.name)
     }
 
     /// The key of that name.
-    pub fn key(&self, name: &str) -> Option<&'static Key> {
+    pub fn key(&self, name: &str) -> Option<&'static SchemaKey> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
 
-/// A value as people write it, without quotes. A test reads each default back.
+/// A value as YAML without quotes. A test reads each default back.
 fn yaml(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -209,6 +213,6 @@ fn yaml(value: &Value) -> String {
     }
 }
 
-pub(crate) const fn word(word: &'static str, doc: &'static str) -> Word {
-    Word { word, doc }
+pub(crate) const fn word(word: &'static str, doc: &'static str) -> SchemaWord {
+    SchemaWord { word, doc }
 }

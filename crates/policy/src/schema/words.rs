@@ -1,120 +1,123 @@
-//! What several kinds share.
+//! Keys, shapes and tables that several kinds of documents share.
 
 use serde_json::json;
 
-use crate::schema::types::{API_VERSION, Between, Key, Object, Shape, Text, Word, word};
+use crate::schema::types::{
+    API_VERSION, KeyConstraint, SchemaKey, SchemaObject, SchemaWord, TextFormat, ValueShape, word,
+};
 
-pub(crate) const VERSION: Key = Key::required(
+pub(crate) const VERSION: SchemaKey = SchemaKey::required(
     "apiVersion",
-    Shape::Word(&[word(API_VERSION, "The only version so far.")]),
+    ValueShape::Word(&[word(API_VERSION, "The only version so far.")]),
     "Version of the policy language.",
 );
 
-/// Which kind of document it is, in the words of its whole.
-pub(crate) const fn kind(words: &'static [Word]) -> Key {
-    Key::required(
+/// The key `kind`; the documentation of its word is that of the whole document.
+pub(crate) const fn kind(words: &'static [SchemaWord]) -> SchemaKey {
+    SchemaKey::required(
         "kind",
-        Shape::Word(words),
-        "What the document is about: `PodPolicy` (what is done to pods), `NodePolicy` (what is done to nodes) or \
-         `RegistryPolicy` (how registries are asked).",
+        ValueShape::Word(words),
+        "The kind of the document: `PodPolicy` (settings for pods), `NodePolicy` (settings for nodes) or \
+         `RegistryPolicy` (how Mullion queries registries).",
     )
 }
 
-pub(crate) const METADATA: Key = Key::required(
+pub(crate) const METADATA: SchemaKey = SchemaKey::required(
     "metadata",
-    Shape::Object(&Object::of(&[
-        Key::required(
+    ValueShape::Object(&SchemaObject::of(&[
+        SchemaKey::required(
             "name",
-            Shape::Text(Text::Name),
-            "Name of the policy, as messages call it. Each kind may have a name once in all files together.",
+            ValueShape::Text(TextFormat::Name),
+            "Name of the policy, used in messages. It must be unique among the policies of its kind in all files.",
         )
         .example("ours"),
-        Key::new(
+        SchemaKey::new(
             "labels",
-            Shape::Texts(Text::LabelKey, Text::LabelValue),
+            ValueShape::Texts(TextFormat::LabelKey, TextFormat::LabelValue),
             "Labels of the document, for people and tools. Mullion does not read them.",
         )
         .example("{team: platform}"),
-        Key::new(
+        SchemaKey::new(
             "annotations",
-            Shape::Texts(Text::Any, Text::Any),
+            ValueShape::Texts(TextFormat::Any, TextFormat::Any),
             "Annotations of the document, for people and tools. Mullion does not read them.",
         )
         .example("{owner: platform@example.com}"),
     ])),
-    "Which policy this is.",
+    "Name, labels and annotations of the policy.",
 )
 .example("{name: ours}");
 
-pub(crate) const EFFECT: Shape = Shape::Word(&[
+pub(crate) const EFFECT: ValueShape = ValueShape::Word(&[
     word("NoSchedule", "Pods that do not tolerate the taint are not scheduled there."),
     word("PreferNoSchedule", "Pods that do not tolerate the taint are scheduled elsewhere if possible."),
     word("NoExecute", "Pods that do not tolerate the taint are not scheduled there, and those that run are evicted."),
 ]);
 
-pub(crate) static SELECTOR: Object = Object::of(&[
-    Key::new(
+pub(crate) static SELECTOR: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
         "matchLabels",
-        Shape::Texts(Text::LabelKey, Text::LabelValue),
-        "Labels that must all be there with these values.",
+        ValueShape::Texts(TextFormat::LabelKey, TextFormat::LabelValue),
+        "Labels that must all be present with these values.",
     )
     .example("{team: web}"),
-    Key::new(
+    SchemaKey::new(
         "matchExpressions",
-        Shape::List(&Shape::Object(&REQUIREMENT)),
-        "Requirements that must all hold, besides `matchLabels`; the same as in any Kubernetes label selector.",
+        ValueShape::List(&ValueShape::Object(&REQUIREMENT)),
+        "Requirements that must all hold, in addition to `matchLabels`; the same as in any Kubernetes label selector.",
     )
     .example("[{key: tier, operator: NotIn, values: [system, build]}]"),
 ]);
 
-static REQUIREMENT: Object = Object::with(
+static REQUIREMENT: SchemaObject = SchemaObject::with(
     &[
-        Key::required("key", Shape::Text(Text::LabelKey), "Label key.").example("tier"),
-        Key::required(
+        SchemaKey::required("key", ValueShape::Text(TextFormat::LabelKey), "Label key.").example("tier"),
+        SchemaKey::required(
             "operator",
-            Shape::Word(&[
-                word("In", "The label is there with one of the values."),
+            ValueShape::Word(&[
+                word("In", "The label is present with one of the values."),
                 word("NotIn", "The label is absent, or has none of the values."),
-                word("Exists", "The label is there; no values are given."),
+                word("Exists", "The label is present; no values are given."),
                 word("DoesNotExist", "The label is absent; no values are given."),
             ]),
-            "How the label is compared.",
+            "How the label is compared with the values.",
         ),
-        Key::new(
+        SchemaKey::new(
             "values",
-            Shape::List(&Shape::Text(Text::LabelValue)),
+            ValueShape::List(&ValueShape::Text(TextFormat::LabelValue)),
             "At least one for `In` and `NotIn`, none for `Exists` and `DoesNotExist`.",
         )
         .example("[system, build]"),
     ],
-    Between::LabelRequirement,
+    KeyConstraint::LabelRequirement,
 );
 
-pub(crate) static TOLERATION: Object = Object::with(
+pub(crate) static TOLERATION: SchemaObject = SchemaObject::with(
     &[
-        Key::new(
+        SchemaKey::new(
             "key",
-            Shape::Text(Text::LabelKey),
-            "Taint key. Absent only together with operator `Exists`: then every taint is tolerated.",
+            ValueShape::Text(TextFormat::LabelKey),
+            "Taint key. It may be absent only with operator `Exists`: then every taint is tolerated.",
         )
         .example("dedicated"),
-        Key::new(
+        SchemaKey::new(
             "operator",
-            Shape::Word(&[
+            ValueShape::Word(&[
                 word("Equal", "The taint has this key and this value."),
                 word("Exists", "The taint has this key, with any value; no value is given."),
             ]),
-            "How the taint is compared.",
+            "How the taint is compared with key and value.",
         )
         .with_default(|| json!("Equal")),
-        Key::new("value", Shape::Text(Text::LabelValue), "Taint value, with operator `Equal`.").example("windows-gpu"),
-        Key::new("effect", EFFECT, "Taint effect. Absent: every effect is tolerated."),
-        Key::new(
+        SchemaKey::new("value", ValueShape::Text(TextFormat::LabelValue), "Taint value, with operator `Equal`.")
+            .example("windows-gpu"),
+        SchemaKey::new("effect", EFFECT, "Taint effect. Absent: every effect is tolerated."),
+        SchemaKey::new(
             "tolerationSeconds",
-            Shape::Integer,
-            "For how many seconds a `NoExecute` taint is tolerated; only with that effect. Absent: for ever.",
+            ValueShape::Integer,
+            "For how many seconds a `NoExecute` taint is tolerated; only with that effect. Absent: forever.",
         )
         .example("300"),
     ],
-    Between::Toleration,
+    KeyConstraint::Toleration,
 );

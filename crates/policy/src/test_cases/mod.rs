@@ -1,5 +1,10 @@
-//! Test files: what admins expect their policies to decide. `mullion policy test` runs them.
+//! Test files: the results that admins expect of their policies. `mullion policy test` runs them.
 
-pub mod test_file;
-pub mod types;
-pub mod validate;
+mod test_file;
+mod types;
+mod validate;
+
+pub use test_file::{PolicyTest, TestFile};
+pub use types::{
+    Expectations, ExpectedDenial, ExpectedFinding, NamespaceSpec, NodeFixture, ShortForm, SnapshotSpec, TestCase,
+};

@@ -1,20 +1,17 @@
-//! One test file: its policies, and its tests.
+//! A test file: its documents, and the places of problems in it.
 
-use mullion_manifest::document::{Document, documents};
-use mullion_manifest::node::Node;
-use mullion_manifest::problem::Problem;
-use mullion_manifest::span::{LineIndex, Span};
+use mullion_manifest::{LineIndex, ManifestDocument, ManifestNode, Problem, Span, documents};
 
-use crate::load::check::{Checker, problem};
+use crate::load::Checker;
 use crate::test_cases::types::TestSpec;
 use crate::test_cases::validate;
 
-/// A test file that makes sense.
+/// A valid test file.
 #[derive(Debug, Clone)]
 pub struct TestFile {
-    /// As problems call it.
+    /// The name that problems show.
     pub name: String,
-    /// All of it.
+    /// The whole file.
     pub text: String,
     /// Its documents.
     pub tests: Vec<PolicyTest>,
@@ -25,20 +22,20 @@ pub struct TestFile {
 /// One document of a test file.
 #[derive(Debug, Clone)]
 pub struct PolicyTest {
-    /// What it says.
+    /// Its contents.
     pub spec: TestSpec,
-    /// Where it says it.
-    node: Node,
+    /// The same with spans.
+    node: ManifestNode,
 }
 
 impl TestFile {
-    /// Reads a test file. Fails with everything that is wrong with it, in order of place.
+    /// Reads a test file. Fails with all its problems, in order of place.
     pub fn read(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
         let mut checker = Checker::of_tests(name, text);
         let (mut tests, mut problems) = (Vec::new(), Vec::new());
         let documents = documents(name, text);
         if documents.is_empty() {
-            checker.report(Span::empty(0), "the file holds no test: write one, or remove the file");
+            checker.report(Span::empty(0), "the file contains no test: write one, or remove the file");
         }
         let mut names = validate::Names::default();
         for document in documents {
@@ -56,14 +53,14 @@ impl TestFile {
         Err(problems)
     }
 
-    /// A problem with what stands at `pointer` in one of its documents.
+    /// A problem with the value at `pointer` in one of its documents.
     pub fn problem(&self, test: &PolicyTest, pointer: &str, message: String, hint: &str) -> Problem {
         let span = test.node.nearest(pointer).span;
         let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
-        Problem { hint, ..problem(&self.name, &LineIndex::new(&self.text), span, message) }
+        Problem { hint, ..Problem::at(&self.name, &LineIndex::new(&self.text), span, message) }
     }
 
-    /// The line, from 1, of what stands at `pointer` in one of its documents; of a member of a map, that of its key.
+    /// The line, from 1, of the value at `pointer` in one of its documents; of a member of a map, that of its key.
     pub fn line(&self, test: &PolicyTest, pointer: &str) -> usize {
         let parent = pointer.rsplit_once('/').and_then(|(parent, key)| test.node.at_pointer(parent)?.get(key));
         let span = parent.map_or_else(|| test.node.nearest(pointer).span, |entry| entry.key_span);
@@ -71,14 +68,14 @@ impl TestFile {
     }
 }
 
-fn test(checker: &mut Checker<'_>, names: &mut validate::Names, document: Document) -> Option<PolicyTest> {
+fn test(checker: &mut Checker<'_>, names: &mut validate::Names, document: ManifestDocument) -> Option<PolicyTest> {
     checker.document(&document.node)?;
     match serde_json::from_value::<TestSpec>(document.json) {
         Ok(spec) => {
             validate::check(checker, names, &document.node, &spec);
             Some(PolicyTest { spec, node: document.node })
         }
-        // A gap in the schema, and still no panic.
+        // A gap in the schema becomes a problem, not a panic.
         Err(error) => {
             checker.report(document.node.span, format!("the test cannot be read: {error}"));
             None

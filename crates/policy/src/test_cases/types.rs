@@ -1,10 +1,11 @@
-//! What a test file says, as types: the keys are those of [`schema`](crate::schema), which explains them.
+//! The contents of a test file as types. The keys are those of [`schema`](crate::schema), which explains them.
 #![allow(missing_docs, reason = "the keys of these names, which the schema explains")]
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::windows::build::Build;
+use mullion_engine::model::Os;
+use mullion_engine::model::settings::Action;
+use mullion_engine::model::windows::Build;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -12,14 +13,14 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Deserialize)]
 pub struct TestSpec {
     pub policies: Option<Vec<String>>,
-    pub snapshot: Option<Short<String, SnapshotSpec>>,
+    pub snapshot: Option<ShortForm<String, SnapshotSpec>>,
     pub cases: Vec<TestCase>,
 }
 
-/// A map, or what stands for it in short.
+/// A map, or its short form.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Short<S, M> {
+pub enum ShortForm<S, M> {
     Short(S),
     Full(M),
 }
@@ -29,15 +30,15 @@ pub enum Short<S, M> {
 #[serde(default)]
 pub struct SnapshotSpec {
     pub file: Option<String>,
-    pub nodes: Vec<NodeSpec>,
+    pub nodes: Vec<NodeFixture>,
     pub objects: Vec<Value>,
 }
 
-/// A node in few words.
+/// A node, by what distinguishes it.
 #[derive(Debug, Clone, Deserialize)]
-pub struct NodeSpec {
+pub struct NodeFixture {
     pub name: String,
-    pub os: NodeOs,
+    pub os: Os,
     pub build: Option<Build>,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
@@ -45,23 +46,15 @@ pub struct NodeSpec {
     pub taints: Vec<String>,
 }
 
-/// The operating system of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NodeOs {
-    Windows,
-    Linux,
-}
-
-/// One object, and what must come of it.
+/// One object, and the expected results.
 #[derive(Debug, Clone, Deserialize)]
 pub struct TestCase {
     pub name: String,
-    pub namespace: Option<Short<String, NamespaceSpec>>,
+    pub namespace: Option<ShortForm<String, NamespaceSpec>>,
     pub object: Option<Value>,
     pub file: Option<String>,
     pub select: Option<String>,
-    pub expect: Expect,
+    pub expect: Expectations,
 }
 
 /// A namespace.
@@ -72,11 +65,11 @@ pub struct NamespaceSpec {
     pub annotations: Option<BTreeMap<String, String>>,
 }
 
-/// What must come of an object. What is absent is not compared.
+/// The expected results for an object. What is absent is not compared.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Expect {
+pub struct Expectations {
     pub os: Option<String>,
-    pub refused: Option<Short<Vec<String>, ExpectedRefusal>>,
+    pub denied: Option<ShortForm<Vec<String>, ExpectedDenial>>,
     pub findings: Option<Vec<ExpectedFinding>>,
     #[serde(rename = "findings+")]
     pub some_findings: Option<Vec<ExpectedFinding>>,
@@ -91,15 +84,15 @@ pub struct Expect {
     pub settings: Option<Map<String, Value>>,
 }
 
-/// A refusal.
+/// A denial: texts of its message, and causes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct ExpectedRefusal {
-    pub says: Vec<String>,
+pub struct ExpectedDenial {
+    pub message: Vec<String>,
     pub causes: Vec<String>,
 }
 
-/// A finding, as far as it is named.
+/// A finding: its rule, and optionally its action and path.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ExpectedFinding {
     pub rule: String,
@@ -108,23 +101,25 @@ pub struct ExpectedFinding {
 }
 
 impl TestCase {
-    /// The name of the namespace it is about; `None`: the case names none.
+    /// The name of the object's namespace; `None`: the case names none.
     pub fn namespace_name(&self) -> Option<&str> {
         self.namespace.as_ref().map(|namespace| match namespace {
-            Short::Short(name) => name.as_str(),
-            Short::Full(namespace) => namespace.name.as_str(),
+            ShortForm::Short(name) => name.as_str(),
+            ShortForm::Full(namespace) => namespace.name.as_str(),
         })
     }
 }
 
-impl Expect {
-    /// What the refusal must say; `None` where the object must not be refused.
-    pub fn refusal(&self) -> Option<ExpectedRefusal> {
-        match &self.refused {
+impl Expectations {
+    /// The expected denial; `None` if the object must not be denied.
+    pub fn denial(&self) -> Option<ExpectedDenial> {
+        match &self.denied {
             None => None,
-            Some(Short::Short(says)) if says.is_empty() => None,
-            Some(Short::Short(says)) => Some(ExpectedRefusal { says: says.clone(), ..ExpectedRefusal::default() }),
-            Some(Short::Full(refusal)) => Some(refusal.clone()),
+            Some(ShortForm::Short(message)) if message.is_empty() => None,
+            Some(ShortForm::Short(message)) => {
+                Some(ExpectedDenial { message: message.clone(), ..ExpectedDenial::default() })
+            }
+            Some(ShortForm::Full(denial)) => Some(denial.clone()),
         }
     }
 }

@@ -1,25 +1,24 @@
-//! What keys and types cannot say of a test file: that each case is about one object, and expects something that can fail.
+//! Checks of a test file that its schema cannot express: each case has one object, and expects something that can fail.
 
 use std::collections::BTreeMap;
 
+use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::text::{nearest, shown};
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_manifest::node::{Entry, Node, NodeValue};
-use mullion_manifest::span::Span;
+use mullion_manifest::{ManifestEntry, ManifestNode, NodeValue, Span};
 use serde_json::Value;
 
-use crate::keys::POD_KEYS;
-use crate::load::check::Checker;
-use crate::test_cases::types::{Short, TestCase, TestSpec};
+use crate::load::Checker;
+use crate::schema::POD_KEYS;
+use crate::test_cases::types::{ShortForm, TestCase, TestSpec};
 
 /// Names of the cases of a file, with their lines.
 pub(crate) type Names = BTreeMap<String, u32>;
 
-/// Reports what makes no sense in a document whose keys and types are right.
-pub(crate) fn check(checker: &mut Checker<'_>, names: &mut Names, document: &Node, spec: &TestSpec) {
-    let none = Node { span: document.span, value: NodeValue::Null };
+/// Reports the problems of a document whose keys and types are valid.
+pub(crate) fn check(checker: &mut Checker<'_>, names: &mut Names, document: &ManifestNode, spec: &TestSpec) {
+    let none = ManifestNode { span: document.span, value: NodeValue::Null };
     let items = match document.get("cases").map(|entry| &entry.value) {
-        Some(Node { value: NodeValue::List(items), .. }) => items.as_slice(),
+        Some(ManifestNode { value: NodeValue::List(items), .. }) => items.as_slice(),
         _ => &[],
     };
     if spec.cases.is_empty() {
@@ -27,21 +26,20 @@ pub(crate) fn check(checker: &mut Checker<'_>, names: &mut Names, document: &Nod
         checker.report(span, "there is no case: a test of nothing never fails").hint("write one, or remove the file");
     }
     for (at, case) in spec.cases.iter().enumerate() {
-        let written = items.get(at).unwrap_or(&none);
-        let mut sense = Sense { checker, node: written, at };
-        sense.name(names, case);
-        sense.subject(case);
-        sense.expectations(case);
+        let mut case_checker = CaseChecker { checker, node: items.get(at).unwrap_or(&none), at };
+        case_checker.check_name(names, case);
+        case_checker.check_source(case);
+        case_checker.check_expectations(case);
     }
 }
 
-struct Sense<'c, 'a> {
+struct CaseChecker<'c, 'a> {
     checker: &'c mut Checker<'a>,
-    node: &'c Node,
+    node: &'c ManifestNode,
     at: usize,
 }
 
-impl Sense<'_, '_> {
+impl CaseChecker<'_, '_> {
     fn key(&self, name: &str) -> Span {
         self.node.get(name).map_or(self.node.span, |entry| entry.key_span)
     }
@@ -59,26 +57,28 @@ impl Sense<'_, '_> {
     }
 
     /// CI systems show one of two results of the same name.
-    fn name(&mut self, names: &mut Names, case: &TestCase) {
+    fn check_name(&mut self, names: &mut Names, case: &TestCase) {
         let span = self.value("/name");
         let line = self.checker.line(span);
         if case.name.trim().is_empty() {
-            self.checker.report(span, format!("`cases[{}].name` is empty", self.at)).hint("write what must hold");
+            self.checker
+                .report(span, format!("`cases[{}].name` is empty", self.at))
+                .hint("describe the expected result");
         } else if let Some(first) = names.get(&case.name) {
             let message = format!("there is a second case `{}`; the first is on line {first}", shown(&case.name));
-            self.checker.report(span, message).hint("results are told apart by their names; give one of them another");
+            self.checker.report(span, message).hint("results are identified by their names; rename one of them");
         } else {
             names.insert(case.name.clone(), line);
         }
     }
 
-    fn subject(&mut self, case: &TestCase) {
+    fn check_source(&mut self, case: &TestCase) {
         let at = self.at;
         match (&case.object, &case.file) {
             (None, None) => {
                 let start = self.start();
                 self.checker
-                    .report(start, format!("`cases[{at}]` is about nothing: it has no object"))
+                    .report(start, format!("`cases[{at}]` has no object"))
                     .hint("write a manifest under `object`, or the name of its file under `file`");
             }
             (Some(_), Some(_)) => {
@@ -87,7 +87,7 @@ impl Sense<'_, '_> {
                     .report(span, format!("`cases[{at}]` has both `object` and `file`"))
                     .hint("remove one of them");
             }
-            (Some(object), None) => self.object(object, case),
+            (Some(object), None) => self.check_object(object, case),
             (None, Some(_)) => {}
         }
         if case.select.is_some() && case.file.is_none() {
@@ -96,7 +96,7 @@ impl Sense<'_, '_> {
         }
     }
 
-    fn object(&mut self, object: &Value, case: &TestCase) {
+    fn check_object(&mut self, object: &Value, case: &TestCase) {
         let at = self.at;
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         match text("/kind") {
@@ -109,10 +109,7 @@ impl Sense<'_, '_> {
             Some(kind) if WorkloadKind::of_object(text("/apiVersion").unwrap_or_default(), kind).is_none() => {
                 let span = self.value("/object/kind");
                 self.checker
-                    .report(
-                        span,
-                        format!("`cases[{at}].object` is a {}, of which no policy decides anything", shown(kind)),
-                    )
+                    .report(span, format!("`cases[{at}].object` is a {}, to which no policy applies", shown(kind)))
                     .hint("cases are about pods and objects with a pod template");
             }
             Some("Pod") if case.expect.pod.is_some() => {
@@ -136,7 +133,7 @@ impl Sense<'_, '_> {
         }
     }
 
-    fn expectations(&mut self, case: &TestCase) {
+    fn check_expectations(&mut self, case: &TestCase) {
         let at = self.at;
         let entries = match self.node.get("expect").map(|entry| &entry.value.value) {
             Some(NodeValue::Map(entries)) => entries.as_slice(),
@@ -146,35 +143,35 @@ impl Sense<'_, '_> {
             let span = self.key("expect");
             self.checker
                 .report(span, format!("`cases[{at}].expect` expects nothing, and could never fail"))
-                .hint("`refused: []` is the least: that it is not refused");
+                .hint("expect at least `denied: []`: it is not denied");
         }
         for entry in entries {
-            self.can_fail(entry);
-            self.texts(&entry.value, &format!("cases[{at}].expect.{}", entry.key));
+            self.check_empty(entry);
+            self.check_texts(&entry.value, &format!("cases[{at}].expect.{}", entry.key));
         }
-        if let Some(Short::Full(refusal)) = &case.expect.refused
-            && refusal.says.is_empty()
-            && refusal.causes.is_empty()
+        if let Some(ShortForm::Full(denial)) = &case.expect.denied
+            && denial.message.is_empty()
+            && denial.causes.is_empty()
         {
-            let span = self.value("/expect/refused");
+            let span = self.value("/expect/denied");
             self.checker
-                .report(span, format!("`cases[{at}].expect.refused` does not say what for"))
-                .hint("name a word of it under `says`, or `refused: []` where it must not be");
+                .report(span, format!("`cases[{at}].expect.denied` has neither `message` nor `causes`"))
+                .hint("write a text of the message under `message`, or `denied: []` if it must not be denied");
         }
-        if case.expect.refusal().is_some() {
+        if case.expect.denial().is_some() {
             let after = ["stored", "changes", "pod", "nodes"];
             for entry in entries.iter().filter(|entry| after.contains(&entry.key.as_str())) {
-                let message = format!("`cases[{at}].expect.{}`: what is refused is not stored", entry.key);
-                self.checker.report(entry.key_span, message).hint("remove it, or `refused`");
+                let message = format!("`cases[{at}].expect.{}`: a denied object is not stored", entry.key);
+                self.checker.report(entry.key_span, message).hint("remove it, or `denied`");
             }
         }
         if let Some(settings) = self.node.at_pointer("/expect/settings") {
-            self.settings(settings);
+            self.check_settings(settings);
         }
     }
 
-    /// Some expectations hold of everything where they are empty.
-    fn can_fail(&mut self, Entry { key, key_span, value }: &Entry) {
+    /// Some expectations are always met if they are empty.
+    fn check_empty(&mut self, ManifestEntry { key, key_span, value }: &ManifestEntry) {
         let empty = match &value.value {
             NodeValue::List(items) => {
                 items.is_empty() && matches!(key.as_str(), "findings+" | "findings-" | "unwarned")
@@ -182,37 +179,37 @@ impl Sense<'_, '_> {
             NodeValue::Map(entries) => entries.is_empty(),
             _ => false,
         };
-        if empty && key != "refused" {
+        if empty && key != "denied" {
             let message = format!("`cases[{}].expect.{key}` is empty, and could never fail", self.at);
-            self.checker.report(*key_span, message).hint("remove it, or say what is expected");
+            self.checker.report(*key_span, message).hint("remove it, or write what you expect");
         }
     }
 
-    /// An empty text is a part of every text.
-    fn texts(&mut self, node: &Node, path: &str) {
+    /// Every text contains the empty text.
+    fn check_texts(&mut self, node: &ManifestNode, path: &str) {
         let key = path.rsplit('.').next().unwrap_or_default();
         match &node.value {
             NodeValue::String(text) if text.is_empty() => {
-                self.checker.report(node.span, format!("`{path}` has an empty text, which is in every text"));
+                self.checker.report(node.span, format!("`{path}` has an empty text, which every text contains"));
             }
-            NodeValue::List(items) if matches!(key, "refused" | "says" | "causes" | "warned" | "unwarned") => {
+            NodeValue::List(items) if matches!(key, "denied" | "message" | "causes" | "warned" | "unwarned") => {
                 for item in items {
-                    self.texts(item, path);
+                    self.check_texts(item, path);
                 }
             }
-            NodeValue::Map(entries) if key == "refused" => {
+            NodeValue::Map(entries) if key == "denied" => {
                 for entry in entries {
-                    self.texts(&entry.value, &format!("{path}.{}", entry.key));
+                    self.check_texts(&entry.value, &format!("{path}.{}", entry.key));
                 }
             }
             _ => {}
         }
     }
 
-    fn settings(&mut self, node: &Node) {
+    fn check_settings(&mut self, node: &ManifestNode) {
         let NodeValue::Map(entries) = &node.value else { return };
         let known: Vec<&str> = POD_KEYS.iter().map(|key| key.name.as_str()).collect();
-        for Entry { key, key_span, .. } in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+        for ManifestEntry { key, key_span, .. } in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let below = || known.iter().copied().find(|known| known.starts_with(&format!("{key}.")));
             let hint = match nearest(key, known.iter().copied()).or_else(below) {
                 Some(near) => format!("did you mean `{near}`?"),

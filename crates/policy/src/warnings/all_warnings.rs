@@ -1,15 +1,15 @@
 //! All warnings about a policy set, in one order.
 
 use crate::policy_set::PolicySet;
-use crate::warnings::warning::Warning;
-use crate::warnings::{everything, idle, refused};
+use crate::warnings::warning::PolicyWarning;
+use crate::warnings::{catch_all, ineffective_settings, system_pods};
 
-/// All warnings about a set, in order of file and line. Takes some milliseconds, so once for each set that is loaded.
-pub fn warnings(set: &PolicySet) -> Vec<Warning> {
-    let mut all = refused::warnings(set);
-    all.extend(everything::warnings(set));
-    all.extend(idle::warnings(set));
-    let place = |warning: &Warning| (warning.origin.file.clone(), warning.origin.line);
+/// All warnings about a set, in order of file and line. It takes some milliseconds, so call it once for each loaded set.
+pub fn warnings(set: &PolicySet) -> Vec<PolicyWarning> {
+    let mut all = system_pods::warnings(set);
+    all.extend(catch_all::warnings(set));
+    all.extend(ineffective_settings::warnings(set));
+    let place = |warning: &PolicyWarning| (warning.origin.file.clone(), warning.origin.line);
     all.sort_by_key(place);
     all
 }

@@ -1,12 +1,15 @@
-//! What good policies do that their author may not have meant.
+//! Warnings about good policies with effects that their author may not have intended.
 //!
-//! Nothing is guessed from keys: [`refused`] and [`everything`] ask the engine what becomes of typical pods, and look up
-//! who decided it; [`idle`] finds what never decides. A warning is certain or it is not given: what depends on a cluster that nobody knows here is left to
-//! `mullion policy test` and `mullion policy diff`.
+//! Nothing is guessed from keys: [`system_pods`] and [`catch_all`] let the engine review typical pods, and find the key that
+//! decided the result; [`ineffective_settings`] finds settings without effect. Every warning is certain: `mullion policy
+//! test` and `mullion policy diff` cover effects that depend on the cluster.
 
-pub mod all_warnings;
-pub mod decider;
-pub mod everything;
-pub mod idle;
-pub mod refused;
-pub mod warning;
+mod all_warnings;
+mod catch_all;
+mod deciding_key;
+mod ineffective_settings;
+mod system_pods;
+mod warning;
+
+pub use all_warnings::warnings;
+pub use warning::PolicyWarning;

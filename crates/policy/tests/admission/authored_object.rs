@@ -1,23 +1,21 @@
 //! Authored objects, restored from live ones.
 
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::patch::authored_object::restore_authored;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, respond, review};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::patch::restore_authored;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
-fn written(kind: &str, mut object: Value, snapshot: &ClusterSnapshot) -> Value {
+fn authored(kind: &str, mut object: Value, snapshot: &ClusterSnapshot) -> Value {
     restore_authored(WorkloadKind::from_name(kind).unwrap(), &mut object, snapshot);
     object
 }
 
 /// What Mullion adds at CREATE, and a cluster afterwards, is removed.
 #[test]
-fn what_mullion_placed_goes_again() {
-    let classes = [("win".to_owned(), mullion_engine::model::cluster::runtime_class::RuntimeClass::default())];
+fn what_mullion_placed_is_removed() {
+    let classes = [("win".to_owned(), mullion_engine::model::cluster::RuntimeClass::default())];
     let snapshot = ClusterSnapshot { runtime_classes: Some(classes.into()), ..ClusterSnapshot::default() };
     for (kind, spec) in [
         ("Pod", json!({"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/servercore:ltsc2022"}]})),
@@ -58,7 +56,7 @@ fn what_mullion_placed_goes_again() {
         if kind == "Pod" {
             live["spec"]["nodeName"] = json!("w1");
         }
-        let back = written(kind, live, &snapshot);
+        let back = authored(kind, live, &snapshot);
         // Lists and maps that stay behind are empty.
         let review_of = |object: &Value| {
             let request = ReviewRequest::creation(WorkloadObject {
@@ -75,7 +73,7 @@ fn what_mullion_placed_goes_again() {
 }
 
 #[test]
-fn a_pod_that_was_applied_is_what_was_applied() {
+fn the_authored_object_of_an_applied_pod_is_what_was_applied() {
     let author = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "a"},
         "spec": {"containers": [{"name": "c", "image": "i", "securityContext": {"runAsGroup": 1}}]}});
     let live = |text: String| {
@@ -83,9 +81,9 @@ fn a_pod_that_was_applied_is_what_was_applied() {
         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": text}}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}})
     };
     let snapshot = ClusterSnapshot::default();
-    assert_eq!(written("Pod", live(author.to_string()), &snapshot), author);
+    assert_eq!(authored("Pod", live(author.to_string()), &snapshot), author);
     for no in ["", "{", "[]", "null", r#"{"kind": "Pod", "metadata": {"name": "other"}, "spec": {"containers": []}}"#] {
-        let back = written("Pod", live(no.to_owned()), &snapshot);
+        let back = authored("Pod", live(no.to_owned()), &snapshot);
         assert_eq!(back["spec"], json!({"containers": [{"name": "c", "image": "i"}]}), "{no}");
     }
 }
@@ -93,6 +91,6 @@ fn a_pod_that_was_applied_is_what_was_applied() {
 #[test]
 fn malformed_objects_are_left() {
     for strange in [json!(null), json!([]), json!({"spec": 7, "metadata": []}), json!({"spec": {"template": null}})] {
-        assert_eq!(written("DaemonSet", strange.clone(), &ClusterSnapshot::default()), strange);
+        assert_eq!(authored("DaemonSet", strange.clone(), &ClusterSnapshot::default()), strange);
     }
 }

@@ -1,9 +1,8 @@
 //! Previews of a workload's pods.
 
-use mullion_engine::admission::pod_preview::find_nodes;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::find_nodes;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 

@@ -1,14 +1,10 @@
 //! Resizes of pods.
 
-use mullion_engine::admission::response::{Endpoint, ReviewResponse, WARNING_LIMIT, respond};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::model::settings::rule_actions::Denials;
-use mullion_engine::model::settings::workload_settings::{Mode, Settings};
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
-use mullion_snapshot::dump::from_text;
+use mullion_engine::admission::{Endpoint, ReviewResponse, WARNING_LIMIT, respond, review};
+use mullion_engine::model::settings::{Denials, Mode, NodeSettings, Settings};
+use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
+use mullion_snapshot::from_text;
 use serde_json::{Value, json};
 
 fn resized(spec: &Value, memory: &str) -> Value {

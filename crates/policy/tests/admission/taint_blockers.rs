@@ -2,20 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::cluster::node_labels::NodeParts;
-use mullion_engine::model::cluster::nodes::{Node, Nodes};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::names;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::settings::workload_settings::Mode;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::node::taint_blockers::{
-    is_windows_pod, reaches, selects_linux, {self},
-};
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::toleration_coverage::all_covered;
+use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, NodeParts, Nodes};
+use mullion_engine::model::settings::Mode;
+use mullion_engine::model::{Os, ReviewRequest, WorkloadKind, WorkloadObject, names};
+use mullion_engine::node::{is_windows_pod, reaches, selects_linux, taint_blockers};
+use mullion_policy::{PolicySet, all_covered};
 use serde_json::{Value, json};
 
 fn daemon_set(annotations: &Value, spec: &Value) -> Value {

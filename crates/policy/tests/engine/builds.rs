@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::cluster::nodes::{Node, Nodes};
-use mullion_engine::model::cluster::runtime_class::RuntimeClass;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::scheduling::node_fit::SchedulingConstraints;
-use mullion_engine::model::windows::build::Build;
-use mullion_engine::model::windows::compat::runs;
-use mullion_engine::model::windows::runtime::generation_for;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::{ClusterSnapshot, Node, Nodes, RuntimeClass};
+use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::windows::{Build, generation_for, runs};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -140,7 +136,7 @@ fn with_classes(fleet: &[(u32, usize)]) -> ClusterSnapshot {
     let class = |build: u32| {
         let selector =
             [("kubernetes.io/os".to_owned(), "windows".to_owned()), (BUILD.to_owned(), format!("10.0.{build}"))];
-        let name = mullion_engine::model::windows::release::release_name(Build::new(build), &[]);
+        let name = mullion_engine::model::windows::release_name(Build::new(build), &[]);
         let handler = "runhcs-wcow-process".to_owned();
         let class = RuntimeClass { handler, node_selector: selector.into(), ours: true, ..RuntimeClass::default() };
         (format!("mullion-windows-{name}"), class)
@@ -429,7 +425,7 @@ fn a_class_is_given_for_the_one_release_that_runs_the_pod() {
         ),
         ("classes are not known", LTSC2019, "Compatible", |snapshot, _| snapshot.runtime_classes = None, None),
         (
-            "somebody else's class of that name",
+            "a third-party class of that name",
             LTSC2019,
             "Compatible",
             |snapshot, _| {

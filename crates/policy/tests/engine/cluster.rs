@@ -1,8 +1,7 @@
 //! RuntimeClasses, and what a namespace's annotations and labels reject.
 
-use mullion_engine::model::cluster::runtime_class::RuntimeClass;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::{ClusterSnapshot, RuntimeClass};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;

@@ -1,14 +1,10 @@
-//! Updates of DaemonSets: what Mullion put into the template stays or goes with its reason, whatever is knowledge by then.
+//! Updates of DaemonSets: what Mullion put into the template stays or goes with its reason, even if Mullion knows more later.
 
 use std::sync::LazyLock;
 
-use mullion_engine::model::cluster::nodes::Nodes;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::decision_annotation::DecisionAnnotation;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::review_request::Operation;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint};
+use mullion_engine::model::{DecisionAnnotation, Operation, Os};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -169,7 +165,7 @@ fn a_conflict_keeps_the_annotation() {
     assert_eq!(annotation(&changed), annotation(&stored));
 }
 
-/// Whoever writes a DaemonSet writes its annotations too: a long one is ignored before it costs much to read.
+/// The author of a DaemonSet also writes its annotations: a long one is ignored before it costs much to read.
 #[test]
 fn a_long_annotation_is_ignored() {
     let words: Vec<String> = (0..20_000).map(|at| format!("toleration key{at}=value:NoSchedule")).collect();
@@ -295,7 +291,7 @@ fn any_daemon_set() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Whatever else is knowledge by now: a template that its author leaves alone stays as it is, whether they apply the
+    /// A template that its author does not change stays as it is, even if Mullion knows more now, whether they apply the
     /// live object again or their own version of it.
     #[test]
     fn later_knowledge_rolls_nothing(own in any_daemon_set(), a in any_knowledge(), b in any_knowledge(), strip in any::<bool>()) {

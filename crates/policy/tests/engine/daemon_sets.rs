@@ -1,9 +1,8 @@
 //! DaemonSets: decided in the template, and never rolled without need.
 
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::review_request::Operation;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::Operation;
+use mullion_engine::model::cluster::{ClusterSnapshot, Taint};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;

@@ -1,8 +1,8 @@
 //! The fields that Mullion may write, for each request category.
 
-use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::rules::linux_only::table::FIELDS;
+use mullion_engine::admission::RequestCategory;
+use mullion_engine::model::WorkloadKind;
+use mullion_engine::rules::linux_only::FIELDS;
 
 const DECISION: &str = "/metadata/annotations/mullion.dev~1decision";
 const FINDINGS: &str = "/metadata/labels/mullion.dev~1findings";

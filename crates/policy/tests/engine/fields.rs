@@ -1,9 +1,9 @@
 //! Linux-only fields on Windows pods: every one is repaired and then absent, or denied with all the others.
 
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::linux_only::table::FIELDS;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, respond};
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::linux_only::FIELDS;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -11,7 +11,7 @@ use crate::support::*;
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 const LINUX: &str = "mcr.microsoft.com/dotnet/aspnet:8.0-alpine";
 
-/// Sets `value` at a pointer below the pod's own fields, making objects on the way.
+/// Sets `value` at a pointer below the pod's own fields, and creates the objects above it.
 fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut at = object;
     let (parents, last) = pointer.rsplit_once('/').unwrap();
@@ -281,8 +281,8 @@ fn what_the_kubelet_rejects_is_denied_where_the_os_field_is_not_set() {
         let text = format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: p}}\nspec: {spec}\n");
         PolicySet::from_files(&[("p.yaml", text.as_str())]).unwrap()
     };
-    let unsealed = policy("{place: {specOS: {mode: Never}}}");
-    assert!(create_in(&owned_by(pod(spec(json!({}))), "ReplicaSet"), &snapshot(), &unsealed).denied());
+    let without_os_field = policy("{place: {specOS: {mode: Never}}}");
+    assert!(create_in(&owned_by(pod(spec(json!({}))), "ReplicaSet"), &snapshot(), &without_os_field).denied());
     let only_said = policy("{place: {specOS: {mode: Never}}, rules: {denials: Warn}}");
     let outcome = create_in(&pod(spec(json!({}))), &snapshot(), &only_said);
     assert!(!outcome.denied() && outcome.mutate.warnings.iter().any(|text| text.starts_with("MUL214")), "{outcome:?}");

@@ -1,9 +1,8 @@
 //! runAsUserName, gMSA and HostProcess: the findings and their fields.
 
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::admission::review::Review;
-use mullion_engine::rules::finding::{Finding, RejectedBy};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, Review, respond};
+use mullion_engine::rules::{Finding, RejectedBy};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;

@@ -1,15 +1,9 @@
 //! Malformed objects, and unusual ones from charts, clouds and other controllers.
 
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::model::cluster::nodes::Nodes;
-use mullion_engine::model::cluster::runtime_class::RuntimeClass;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::os_decision::{Basis, DetectedOs};
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, respond};
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, RuntimeClass, Taint};
+use mullion_engine::model::{Basis, DetectedOs, Operation, Os, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::{review, *};
@@ -226,7 +220,7 @@ fn a_namespaces_node_selector_is_a_constraint() {
 // === owners ===
 
 #[test]
-fn what_a_controller_made_of_a_judged_template_is_not_judged_again() {
+fn pods_of_a_reviewed_template_are_not_reviewed_again() {
     let spec = json!({"containers": [{"name": "c", "image": LTSC2022}], "securityContext": {"runAsUser": 1}});
     let mut owned = workload("ReplicaSet", spec.clone());
     owned["metadata"]["ownerReferences"] =
@@ -242,7 +236,7 @@ fn what_a_controller_made_of_a_judged_template_is_not_judged_again() {
         operand["metadata"]["ownerReferences"] = owned["metadata"]["ownerReferences"].clone();
         assert!(create(&operand).denied(), "{kind}");
     }
-    // Nobody judged the template of a Rollout, or of a kind with a built-in's name in a group of its own.
+    // Mullion does not judge the template of a Rollout, or of a kind with a built-in's name in a group of its own.
     for group in ["apps.example.com/v1", "appsy/v1", "v1"] {
         owned["metadata"]["ownerReferences"] =
             json!([{"apiVersion": group, "kind": "Deployment", "name": "o", "controller": true}]);
@@ -255,7 +249,7 @@ fn what_a_controller_made_of_a_judged_template_is_not_judged_again() {
 }
 
 #[test]
-fn pods_without_a_name_or_a_namespace_are_judged_alike() {
+fn pods_without_a_name_or_a_namespace_are_reviewed_alike() {
     let mut object = with_image(LTSC2022);
     object["metadata"] = json!({"generateName": "app-"});
     let outcome = create(&object);
@@ -361,7 +355,7 @@ fn an_annotation_keeps_what_is_still_there() {
 }
 
 #[test]
-fn a_repaired_daemon_set_that_is_written_again_rolls_nothing() {
+fn a_repaired_daemon_set_that_is_applied_again_rolls_nothing() {
     let spec = json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": LTSC2022,
         "securityContext": {"allowPrivilegeEscalation": false}}]});
     let complete = {
@@ -393,6 +387,6 @@ fn windows_nodes_gone_for_now_still_count() {
     later.nodes = Some(Nodes::new(vec![node("l1", Os::Linux, None, &[])]));
     let object = pod(silent(json!({})));
     assert!(create_in(&object, &later, &PolicySet::default()).mutate.patch.is_empty());
-    later.seen_builds.insert(mullion_engine::model::windows::build::Build::new(20348));
+    later.seen_builds.insert(mullion_engine::model::windows::Build::new(20348));
     assert_eq!(create_in(&object, &later, &PolicySet::default()).selector(), Some("linux"));
 }

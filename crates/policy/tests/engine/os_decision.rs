@@ -1,6 +1,6 @@
 //! The OS decision of a pod, and when there is none.
 
-use mullion_engine::model::os_decision::{Basis, DetectedOs};
+use mullion_engine::model::{Basis, DetectedOs};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -102,7 +102,7 @@ fn scope_decides_only_if_the_pod_does_not() {
     let mut snapshot = snapshot();
     let annotations = [("mullion.dev/os".to_owned(), "windows".to_owned())].into();
     snapshot.namespaces.get_mut("default").unwrap().annotations = annotations;
-    let policies = mullion_policy::policy_set::PolicySet::default();
+    let policies = mullion_policy::PolicySet::default();
     let decision = |spec: Value| create_in(&pod(with(spec)), &snapshot, &policies).review.decision.os;
     assert_eq!(decision(json!({})), DetectedOs::Windows);
     assert_eq!(decision(json!({"nodeSelector": {"kubernetes.io/os": "linux"}})), DetectedOs::Linux);
@@ -138,12 +138,11 @@ fn the_linux_default_needs_certainty() {
 
 #[test]
 fn the_linux_default_depends_on_the_cluster() {
-    use mullion_engine::model::cluster::nodes::Nodes;
-    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-    use mullion_engine::model::operating_system::Os;
+    use mullion_engine::model::Os;
+    use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
     let decision = |nodes: Option<Vec<_>>| {
         let snapshot = ClusterSnapshot { nodes: nodes.map(Nodes::new), ..ClusterSnapshot::default() };
-        let policies = mullion_policy::policy_set::PolicySet::default();
+        let policies = mullion_policy::PolicySet::default();
         create_in(&pod(with(json!({}))), &snapshot, &policies).review.decision.os
     };
     let linux = || node("l", Os::Linux, None, &[]);

@@ -1,11 +1,10 @@
 //! 1xx: findings about the workload's operating system, and their texts.
 
-use mullion_engine::model::cluster::nodes::Nodes;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::finding::{Finding, RejectedBy};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::{Finding, RejectedBy};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;

@@ -1,6 +1,6 @@
 //! The placement of Windows and Linux pods.
 
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::Endpoint;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -64,8 +64,8 @@ fn no_common_build_and_no_node_are_reported() {
 
     let mut small = snapshot();
     let nodes = small.nodes.take().unwrap().iter().filter(|node| node.name != "w2025").cloned().collect();
-    small.nodes = Some(mullion_engine::model::cluster::nodes::Nodes::new(nodes));
-    let outcome = create_in(&with_image(LTSC2025), &small, &mullion_policy::policy_set::PolicySet::default());
+    small.nodes = Some(mullion_engine::model::cluster::Nodes::new(nodes));
+    let outcome = create_in(&with_image(LTSC2025), &small, &mullion_policy::PolicySet::default());
     assert!(!outcome.denied());
     assert!(outcome.mutate.warnings.iter().any(|w| w.starts_with("MUL502")), "{:?}", outcome.mutate.warnings);
 }
@@ -150,8 +150,7 @@ fn other_templates_are_never_placed() {
 fn a_patch_is_whole_or_absent() {
     for image in [LTSC2022, "nginx", "a b c"] {
         let outcome = create(&with_image(image));
-        let answer =
-            mullion_engine::admission::response::respond(&outcome.review, &with_image(image), Endpoint::Validate);
+        let answer = mullion_engine::admission::respond(&outcome.review, &with_image(image), Endpoint::Validate);
         assert!(answer.patch.is_empty(), "never from /validate");
     }
 }
@@ -167,7 +166,7 @@ fn openshift_user_ids_are_repaired_not_denied() {
         object["metadata"]["annotations"] = json!({"openshift.io/scc": "restricted-v2"});
         object
     };
-    let policies = mullion_policy::policy_set::PolicySet::default();
+    let policies = mullion_policy::PolicySet::default();
     assert!(!create_in(&object(1_000_650_000), &snapshot, &policies).denied());
     assert!(create_in(&object(1_000_660_000), &snapshot, &policies).denied());
     assert!(create_in(&object(1000), &snapshot, &policies).denied());

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use mullion_engine::admission::response::AUDIT_LIMIT;
-use mullion_engine::model::change::{Cause, Edit};
-use mullion_engine::model::os_decision::DetectedOs;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::AUDIT_LIMIT;
+use mullion_engine::model::{Cause, DetectedOs, Edit};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -140,9 +139,7 @@ fn templates_can_be_warned_about_alone() {
 fn nothing_in_kube_system_is_denied() {
     let policies = shipped();
     let mut snapshot = snapshot();
-    snapshot
-        .namespaces
-        .insert("kube-system".to_owned(), mullion_engine::model::cluster::namespace::Namespace::default());
+    snapshot.namespaces.insert("kube-system".to_owned(), mullion_engine::model::cluster::Namespace::default());
     let everything = json!({
         "hostNetwork": true, "hostPID": true, "hostIPC": true, "resources": {"limits": {"cpu": "1"}},
         "securityContext": {"runAsUser": 0, "sysctls": [{"name": "kernel.msgmax", "value": "1"}]},
@@ -404,7 +401,7 @@ fn taints_of_pools_at_zero_are_tolerated() {
 #[test]
 fn the_runtime_class_has_the_handler_of_the_policy() {
     let mut snapshot = snapshot();
-    let class = |snapshot: &mullion_engine::model::cluster::snapshot::ClusterSnapshot, handler: &str| {
+    let class = |snapshot: &mullion_engine::model::cluster::ClusterSnapshot, handler: &str| {
         let policies = node_policy(&format!("runtimeClasses: {{handler: {handler}}}"));
         create_in(&with_image(LTSC2019), snapshot, &policies).stored["spec"].get("runtimeClassName").cloned()
     };
@@ -418,7 +415,7 @@ fn the_runtime_class_has_the_handler_of_the_policy() {
     assert_eq!(class(&snapshot, "other"), Some(json!(named)));
     assert_eq!(class(&snapshot, "runhcs-wcow-process"), Some(json!(plain)));
     snapshot.runtime_classes.as_mut().unwrap().get_mut(named).unwrap().ours = false;
-    assert_eq!(class(&snapshot, "other"), None, "somebody else's");
+    assert_eq!(class(&snapshot, "other"), None, "a third-party class");
 }
 
 #[test]
@@ -445,7 +442,7 @@ fn a_named_runtime_class_is_given_where_it_fits() {
 fn a_named_class_never_contradicts_what_is_placed_with_it() {
     let mut snapshot = snapshot();
     let mut add = |name: &str, handler: &str, key: &str, value: &str| {
-        let class = mullion_engine::model::cluster::runtime_class::RuntimeClass {
+        let class = mullion_engine::model::cluster::RuntimeClass {
             handler: handler.to_owned(),
             node_selector: [(key.to_owned(), value.to_owned())].into(),
             ..Default::default()
@@ -460,7 +457,7 @@ fn a_named_class_never_contradicts_what_is_placed_with_it() {
     };
     assert!(given("linux", "Compatible").stored["spec"].get("runtimeClassName").is_none());
     assert!(given("mullion-windows-ltsc2025", "Exact").stored["spec"].get("runtimeClassName").is_none());
-    // A virtual machine of its own runs images of older builds: no build is required.
+    // With hypervisor isolation a pod runs images of older builds: no build is required.
     let isolated = given("hyperv", "Compatible");
     assert_eq!(isolated.stored["spec"]["runtimeClassName"], "hyperv");
     assert_eq!(isolated.excluded_builds(), Vec::<String>::new());

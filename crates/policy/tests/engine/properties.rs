@@ -4,19 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use json_patch::PatchOperation;
-use mullion_engine::admission::response::{Endpoint, respond};
+use mullion_engine::admission::{Endpoint, respond};
+use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_engine::rules::linux_only::table::{FIELDS, Grade, LinuxOnlyField};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::rules::catalogue;
+use mullion_engine::rules::linux_only::{FIELDS, LinuxOnlyField, ValueGrade};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::declared_fields::declared;
-use crate::generator::{
-    BASES, Piece, {self},
-};
+use crate::generator::{self, BASES, Piece};
 use crate::support::*;
 
 pub(crate) fn image() -> impl Strategy<Value = String> {
@@ -263,7 +261,7 @@ fn all_places(value: &Value, at: String, places: &mut Vec<String>) {
     places.push(at);
 }
 
-/// A workload of that kind whose pod holds `spec` and whose own fields are `rest`.
+/// A workload of that kind with `spec` as pod spec and `rest` as its own fields.
 fn with_pod(kind: &str, spec: &Value, rest: &Value) -> Value {
     let mut object = json!({"kind": kind, "metadata": rest, "spec": spec});
     match kind {
@@ -280,7 +278,7 @@ fn forbidden(object: &Value) -> Vec<String> {
     let pod = Pod::of(WorkloadKind::Pod, object).unwrap();
     let counts = |field: &LinuxOnlyField, value: &Value| {
         let first = field.grades.iter().find(|(values, _)| values.holds(value));
-        first.is_none_or(|(_, grade)| *grade != Grade::Fine)
+        first.is_none_or(|(_, grade)| *grade != ValueGrade::Fine)
     };
     let mut found = Vec::new();
     for field in FIELDS.iter().filter(|field| field.forbidden_by_os) {
@@ -367,7 +365,7 @@ proptest! {
         prop_assert!(second.mutate.patch.is_empty(), "{:#?}", second.mutate.patch);
     }
 
-    /// Whatever actions policies set, and whoever created the pod.
+    /// With any actions in policies, and any creator of the pod.
     #[test]
     fn a_second_review_changes_nothing_under_any_policy(
         object in prop_oneof![any_workload(), generated()],

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use mullion_engine::admission::review::Review;
-use mullion_engine::model::image::platform::{KnownImages, Platform, Platforms};
-use mullion_engine::model::os_decision::DetectedOs;
-use mullion_engine::model::review_request::Operation;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::Review;
+use mullion_engine::model::image::{KnownImages, Platform, Platforms};
+use mullion_engine::model::{DetectedOs, Operation};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Resources of Windows containers.
 
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::finding::Finding;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::Finding;
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -154,7 +154,7 @@ fn hints_are_for_authors_and_no_label() {
     let owned = owned_by(pod(spec), "ReplicaSet");
     assert_eq!(label(create(&owned)), Value::Null);
     let denying = policies("{rule: memory-limit, action: Deny}");
-    assert_eq!(label(create_in(&owned, &snapshot(), &denying)), "MUL601", "somebody wants it kept");
+    assert_eq!(label(create_in(&owned, &snapshot(), &denying)), "MUL601", "its action is set to Deny");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Volumes of Windows pods.
 
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::rules::finding::RejectedBy;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, respond};
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::RejectedBy;
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn what_never_starts_is_denied_with_the_reason() {
         let object = pod(spec(volume));
         let denial = create(&object).denial().to_owned();
         assert!(denial.contains(path) && denial.contains("the pod never starts"), "{denial}");
-        // The kubelet would keep it waiting for ever, whoever created it; a DaemonSet's pods are never denied.
+        // The kubelet would keep it waiting forever, whatever created it; a DaemonSet's pods are never denied.
         assert!(create(&owned_by(object.clone(), "ReplicaSet")).denied());
         assert!(!create(&owned_by(object, "DaemonSet")).denied());
     }
@@ -109,8 +109,8 @@ fn bidirectional_is_repaired_or_the_server_would_reject_it() {
         assert!(outcome.stored.pointer(&format!("{at}{mount}")).is_none(), "{kind}: {}", outcome.stored);
         assert!(outcome.stored.pointer(&format!("{at}/containers/0/securityContext/privileged")).is_none(), "{kind}");
     }
-    let unsealed = create(&pod(driver));
-    assert!(unsealed.stored.pointer(&format!("/spec{mount}")).is_none(), "{}", unsealed.stored);
+    let without_os_field = create(&pod(driver));
+    assert!(without_os_field.stored.pointer(&format!("/spec{mount}")).is_none(), "{}", without_os_field.stored);
 
     // A policy that only warns, or allows it, yields the same pod; one that denies denies it.
     for (action, warned) in [("Warn", true), ("Allow", false)] {
@@ -262,7 +262,7 @@ fn what_is_no_volume_is_no_finding() {
 }
 
 #[test]
-fn a_pod_of_thousands_of_volumes_is_judged_whole() {
+fn a_pod_of_thousands_of_volumes_is_reviewed_completely() {
     let all = 0..5_000;
     let volumes: Vec<Value> =
         all.clone().map(|n| json!({"name": format!("v{n}"), "hostPath": {"path": "/run/x.sock"}})).collect();

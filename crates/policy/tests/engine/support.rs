@@ -1,25 +1,17 @@
 //! A test cluster, and the calls that every test makes.
 
-use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::{
-    Review, {self},
-};
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::cluster::nodes::{Node, Nodes};
-use mullion_engine::model::cluster::runtime_class::RuntimeClass;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::image::platform::KnownImages;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::windows::build::Build;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission;
+use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond};
+use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, Nodes, RuntimeClass, Taint};
+use mullion_engine::model::image::KnownImages;
+use mullion_engine::model::windows::Build;
+use mullion_engine::model::{Operation, Os, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 /// A review under these policies.
 pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Review {
-    review::review(request, snapshot, &policies.resolve(request, snapshot))
+    admission::review(request, snapshot, &policies.resolve(request, snapshot))
 }
 
 /// Two Linux nodes, and Windows nodes of 2019 (untainted), 2022 (`os=Windows`) and 2025 (`os=windows`).
@@ -110,7 +102,7 @@ pub fn workload(kind: &str, spec: Value) -> Value {
     json!({"apiVersion": group, "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": template})
 }
 
-/// The same object as if a controller of that kind had made it.
+/// The same object, owned by a controller of that kind.
 pub fn owned_by(mut object: Value, kind: &str) -> Value {
     let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
     object["metadata"]["ownerReferences"] =

@@ -1,7 +1,7 @@
 //! Texts for people: whole sentences, at most 120 characters, with the place and the reason.
 
-use mullion_engine::rules::linux_only::table::FIELDS;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::rules::linux_only::FIELDS;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -84,7 +84,7 @@ fn no_reason_is_cut() {
 fn a_build_without_nodes_is_one_line() {
     let mut small = snapshot();
     let nodes = small.nodes.take().unwrap().iter().filter(|node| node.name != "w2025").cloned().collect();
-    small.nodes = Some(mullion_engine::model::cluster::nodes::Nodes::new(nodes));
+    small.nodes = Some(mullion_engine::model::cluster::Nodes::new(nodes));
     let outcome = create_in(&with_image(LTSC2025), &small, &PolicySet::default());
     assert_eq!(
         outcome.mutate.warnings,

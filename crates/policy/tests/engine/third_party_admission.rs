@@ -1,11 +1,9 @@
 //! Changes by other webhooks to a pod in the same request.
 
-use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::Review;
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond};
+use mullion_engine::model::settings::Action;
+use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Translations: off unless a policy lists the rule, and only where Windows has the same thing under another name.
 
-use mullion_policy::policy_set::PolicySet;
+use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::*;

@@ -1,15 +1,14 @@
-//! Members that the webhook passes over change no review.
+//! Members that the webhook does not parse change no review.
 
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mullion_engine::admission::review::Review;
+use mullion_engine::admission::Review;
 use mullion_engine::model::names::CONTAINER_LISTS;
-use mullion_engine::model::pod_view::unread::is_unread;
-use mullion_engine::model::review_request::Operation;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::pod_view::is_unread;
+use mullion_engine::model::{Operation, WorkloadKind};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -28,7 +27,7 @@ fn stripped(value: &Value, operation: Operation, parent: &str) -> Value {
     }
 }
 
-/// The same with what would matter to many rules, if they read it.
+/// The same with unread members that would matter to many rules.
 fn with_unread_members(value: &Value, parent: &str) -> Value {
     let odd =
         json!([{"name": "C:\\a", "value": "mcr.microsoft.com/windows/servercore:ltsc2019", "mountPath": "/dev/a"}]);
@@ -48,7 +47,7 @@ fn with_unread_members(value: &Value, parent: &str) -> Value {
     Value::Object(members)
 }
 
-/// All that a review comes to, without the settings that it repeats.
+/// The whole result of a review, without the settings that it repeats.
 fn result(outcome: Outcome) -> impl PartialEq + Debug {
     let Outcome { review, mutate, validate, stored: _ } = outcome;
     let Review { settings: _, category, decision, findings, changes, wanted, hint, namespace_unknown } = review;
@@ -59,8 +58,8 @@ fn reviewed(operation: Operation, object: &Value, old: Option<&Value>) -> impl P
     result(outcome(operation, object, old, &snapshot(), &PolicySet::default()))
 }
 
-/// Reviews the object as it is, without its unread members and with more of them: when it is created, and when it takes the
-/// place of itself as Mullion left it, its template changed or not.
+/// Reviews the object as it is, without its unread members and with more of them: when it is created, and when it replaces
+/// its own stored version, with its template changed or not.
 fn assert_unread(whole: &Value) {
     let more = with_unread_members(whole, "");
     let expected = reviewed(Operation::Create, whole, None);
@@ -80,7 +79,7 @@ fn assert_unread(whole: &Value) {
     }
 }
 
-/// Every workload that stands anywhere in `value`.
+/// Every workload anywhere in `value`.
 fn workloads<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     if text("apiVersion").zip(text("kind")).and_then(|(group, kind)| WorkloadKind::of_object(group, kind)).is_some() {
@@ -102,8 +101,8 @@ fn no_case_depends_on_unread_members() {
         if path.is_dir() {
             open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         } else if path.extension().is_some_and(|end| end == "yaml") {
-            for document in mullion_manifest::document::documents("t.yaml", &fs::read_to_string(&path).unwrap()) {
-                // Some show what is no YAML.
+            for document in mullion_manifest::documents("t.yaml", &fs::read_to_string(&path).unwrap()) {
+                // Some cases contain invalid YAML.
                 let Ok(document) = document else { continue };
                 let mut found = Vec::new();
                 workloads(&document.json, &mut found);

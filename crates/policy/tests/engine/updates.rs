@@ -1,10 +1,8 @@
 //! Properties of every request, including updates and subresources, whatever its objects and their annotations contain.
 
-use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::response::{Endpoint, respond};
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::{Endpoint, RequestCategory, respond};
+use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,31 +1,30 @@
-//! What is judged: manifests, or a whole cluster as `kubectl get -o json` prints it.
+//! Objects of manifests, or of a whole cluster as `kubectl get -o json` prints it.
 //!
-//! A dump is JSON and large, so JSON is taken apart object by object: its text stays in memory, and of its values those of
-//! one object at a time. Everything else is read as manifests are.
+//! A dump is JSON and large, so JSON is parsed object by object: its text stays in memory, and the values of one object at
+//! a time. Everything else is read like manifests.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::model::WorkloadKind;
 use mullion_manifest::object;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::cli::documents::File;
+use crate::cli::documents::ManifestFile;
 use crate::cli::input::SourceText;
-use crate::report::Failure;
+use crate::report::InputFailure;
 
-/// How many lists of lists are looked into, as in manifests.
+/// The maximum depth of nested lists, as in manifests.
 const MAX_LISTS: usize = 4;
 
-/// Up to this size text that starts with `{` and is no JSON is read as YAML, which tells better what is wrong; in bytes.
+/// Up to this size, in bytes, text that starts with `{` and is not JSON is read as YAML, whose errors are more precise.
 const SMALL: usize = 1 << 20;
 
 /// One text with its objects.
-pub(crate) struct Source<'t> {
+pub(crate) struct DumpSource<'t> {
     /// Its name and text.
-    pub(crate) file: File<'t>,
+    pub(crate) file: ManifestFile<'t>,
     /// The objects of JSON; `None` for anything else.
     items: Option<Vec<Item<'t>>>,
 }
@@ -33,16 +32,16 @@ pub(crate) struct Source<'t> {
 /// An object of JSON, still text.
 struct Item<'t> {
     text: &'t str,
-    /// What the list around it says that it is.
+    /// The kind of its items, from the list around it.
     kind: Option<String>,
 }
 
-/// What an object is called, and whose it is.
+/// Type, name and controller of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Head {
-    /// Empty where it has none, as in a list of one kind.
+pub(crate) struct ObjectHead {
+    /// Empty if it has none, as in a list of one kind.
     api_version: String,
-    /// Empty where it has none.
+    /// Empty if it has none.
     pub(crate) kind: String,
     /// `metadata.namespace`.
     pub(crate) namespace: Option<String>,
@@ -50,13 +49,13 @@ pub(crate) struct Head {
     pub(crate) name: String,
     /// Kind and name of its controller.
     pub(crate) owner: Option<(String, String)>,
-    /// Label `pod-template-hash`: how a Deployment's `ReplicaSet` is called after its own name.
+    /// Label `pod-template-hash`: the end of the name of a Deployment's `ReplicaSet`.
     pub(crate) hash: Option<String>,
 }
 
-impl<'t> Source<'t> {
-    /// Takes `source` apart. Text that starts like a dump and is none is a failure.
-    pub(crate) fn new(source: &'t SourceText) -> Result<Self, Failure> {
+impl<'t> DumpSource<'t> {
+    /// Splits `source` into objects. Text that starts like a dump and is not valid JSON is a failure.
+    pub(crate) fn new(source: &'t SourceText) -> Result<Self, InputFailure> {
         let text = source.text.trim_start_matches('\u{feff}');
         let items = if text.trim_start().starts_with('{') {
             match items(text) {
@@ -67,56 +66,42 @@ impl<'t> Source<'t> {
         } else {
             None
         };
-        Ok(Self { file: File::new(source), items })
+        Ok(Self { file: ManifestFile::new(source), items })
     }
 
-    /// Shows `see` every object; what cannot be read goes to `fail`.
+    /// Calls `visit` for every object, and `fail` for what cannot be read.
     pub(crate) fn each(
         &self,
-        see: &mut dyn FnMut(Object<'_>) -> anyhow::Result<()>,
-        fail: &mut dyn FnMut(Failure) -> anyhow::Result<()>,
+        visit: &mut dyn FnMut(DumpObject<'_>) -> anyhow::Result<()>,
+        fail: &mut dyn FnMut(InputFailure) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let Some(items) = &self.items else {
-            return self.manifests(see, fail).map(drop);
-        };
-        let start = self.file.source.text.as_ptr().addr();
-        for item in items {
-            let start = item.text.as_ptr().addr().saturating_sub(start);
-            see(Object { head: Head::read(item), start, body: Body::Text(item.text) })?;
+        if let Some(items) = &self.items {
+            let start = self.file.source.text.as_ptr().addr();
+            return items.iter().try_for_each(|item| {
+                let start = item.text.as_ptr().addr().saturating_sub(start);
+                visit(DumpObject { head: ObjectHead::read(item), start, body: Body::Text(item.text) })
+            });
         }
-        Ok(())
-    }
-
-    fn manifests(
-        &self,
-        see: &mut dyn FnMut(Object<'_>) -> anyhow::Result<()>,
-        fail: &mut dyn FnMut(Failure) -> anyhow::Result<()>,
-    ) -> anyhow::Result<usize> {
-        self.file.each(|document| {
+        let broken = self.file.each(|document| {
             let parsed = match document {
                 Ok(parsed) => parsed,
                 Err(failure) => return fail(failure),
             };
-            for object in object::objects(&parsed.document) {
-                see(match object {
-                    Ok(object) => Object {
-                        head: Head::of(&object.value, Some(&object.kind)),
-                        start: object.span.start,
-                        body: Body::Value(object.value),
-                    },
-                    Err(none) => {
-                        Object { head: Head::default(), start: none.span.start, body: Body::Value(Value::Null) }
-                    }
-                })?;
-            }
-            Ok(())
-        })
+            object::objects(&parsed.document).into_iter().try_for_each(|object| {
+                let (head, start, value) = match object {
+                    Ok(object) => (ObjectHead::of(&object.value, Some(&object.kind)), object.span.start, object.value),
+                    Err(other) => (ObjectHead::default(), other.span.start, Value::Null),
+                };
+                visit(DumpObject { head, start, body: Body::Value(value) })
+            })
+        });
+        broken.map(drop)
     }
 }
 
 /// One object of a source.
-pub(crate) struct Object<'s> {
-    pub(crate) head: Head,
+pub(crate) struct DumpObject<'s> {
+    pub(crate) head: ObjectHead,
     /// The byte at which it begins.
     pub(crate) start: usize,
     body: Body<'s>,
@@ -127,30 +112,28 @@ enum Body<'s> {
     Value(Value),
 }
 
-impl Object<'_> {
-    /// All of it.
+impl DumpObject<'_> {
+    /// All values of the object.
     pub(crate) fn value(self) -> Value {
         match self.body {
-            // It was found to be JSON when its text was taken apart.
+            // The text was checked to be JSON when it was split.
             Body::Text(text) => serde_json::from_str(text).unwrap_or_default(),
             Body::Value(value) => value,
         }
     }
 }
 
-impl Head {
-    /// What it is, if it is or carries a pod.
+impl ObjectHead {
+    /// Its kind, if it is a pod or has a pod template.
     pub(crate) fn workload_kind(&self) -> Option<WorkloadKind> {
         WorkloadKind::of_object(&self.api_version, &self.kind)
     }
 
     fn read(item: &Item<'_>) -> Self {
-        let kind = item.kind.as_deref();
-        match serde_json::from_str::<Quick<'_>>(item.text) {
-            Ok(quick) => quick.head(kind),
-            // A key twice, or a value of another type.
-            Err(_) => Self::of(&serde_json::from_str(item.text).unwrap_or_default(), kind),
-        }
+        let parts = serde_json::from_str::<HeadParts>(item.text).and_then(serde_json::to_value);
+        // The whole object, if a key occurs twice or metadata is not a map.
+        let value = parts.or_else(|_| serde_json::from_str(item.text)).unwrap_or_default();
+        Self::of(&value, item.kind.as_deref())
     }
 
     fn of(value: &Value, kind: Option<&str>) -> Self {
@@ -168,57 +151,23 @@ impl Head {
     }
 }
 
-/// The head of an object as it mostly is, at a tenth of the cost of all its values.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Quick<'t> {
-    #[serde(borrow)]
-    api_version: Option<Cow<'t, str>>,
-    #[serde(borrow)]
-    kind: Option<Cow<'t, str>>,
-    #[serde(borrow)]
-    metadata: Option<QuickMetadata<'t>>,
+/// The parts of an object that its head is in, read at a fraction of the cost of all its values.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct HeadParts {
+    api_version: Value,
+    kind: Value,
+    metadata: MetadataParts,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct QuickMetadata<'t> {
-    #[serde(borrow)]
-    name: Option<Cow<'t, str>>,
-    #[serde(borrow)]
-    generate_name: Option<Cow<'t, str>>,
-    #[serde(borrow)]
-    namespace: Option<Cow<'t, str>>,
-    #[serde(borrow)]
-    owner_references: Option<Vec<QuickOwner<'t>>>,
-    labels: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-struct QuickOwner<'t> {
-    #[serde(borrow)]
-    kind: Cow<'t, str>,
-    #[serde(borrow)]
-    name: Cow<'t, str>,
-    controller: Option<bool>,
-}
-
-impl Quick<'_> {
-    fn head(self, kind: Option<&str>) -> Head {
-        let Quick { api_version, kind: own, metadata } = self;
-        let api_version = api_version.map(Cow::into_owned).unwrap_or_default();
-        let kind = own.map(Cow::into_owned).or(kind.map(str::to_owned)).unwrap_or_default();
-        let Some(metadata) = metadata else { return Head { api_version, kind, ..Head::default() } };
-        let owner = metadata.owner_references.into_iter().flatten().find(|owner| owner.controller == Some(true));
-        Head {
-            api_version,
-            kind,
-            namespace: metadata.namespace.map(Cow::into_owned),
-            name: metadata.name.or(metadata.generate_name).map(Cow::into_owned).unwrap_or_default(),
-            owner: owner.map(|owner| (owner.kind.into_owned(), owner.name.into_owned())),
-            hash: metadata.labels.and_then(|mut labels| labels.remove("pod-template-hash")),
-        }
-    }
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct MetadataParts {
+    name: Value,
+    generate_name: Value,
+    namespace: Value,
+    labels: Value,
+    owner_references: Value,
 }
 
 // === JSON ===
@@ -249,7 +198,7 @@ fn expand<'t>(text: &'t str, kind: Option<&str>, lists: usize, found: &mut Vec<I
         }
         return;
     }
-    // An empty list, as the API server prints one.
+    // An empty list, in the form of the API server.
     let empty = |kind: &str| kind.ends_with("List");
     if serde_json::from_str::<List<'t>>(text).is_ok_and(|list| empty(&list.kind)) {
         return;
@@ -257,11 +206,11 @@ fn expand<'t>(text: &'t str, kind: Option<&str>, lists: usize, found: &mut Vec<I
     found.push(Item { text, kind: kind.map(str::to_owned) });
 }
 
-fn not_json(source: &SourceText, error: &serde_json::Error) -> Failure {
+fn not_json(source: &SourceText, error: &serde_json::Error) -> InputFailure {
     let message = if error.is_eof() {
-        "it ends in the middle of the JSON: whatever wrote it was cut off; write it again".to_owned()
+        "it ends in the middle of the JSON: the dump is incomplete; write it again".to_owned()
     } else {
-        format!("no JSON: {error}; write it again, with kubectl get -o json")
+        format!("not JSON: {error}; write it again, with kubectl get -o json")
     };
-    Failure { file: source.name.clone(), place: Some((error.line(), error.column().max(1))), message }
+    InputFailure { file: source.name.clone(), place: Some((error.line(), error.column().max(1))), message }
 }

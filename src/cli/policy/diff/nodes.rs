@@ -1,35 +1,32 @@
-//! Nodes that two policies treat differently, from what they are now.
+//! Differences between the labels and taints that the old and the new policies give a node.
 
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::operating_system::Os;
-use mullion_engine::model::settings::node_settings::NodeSettings;
-use mullion_engine::node::facts;
-use mullion_engine::node::facts::NodeFacts;
-use mullion_engine::node::node_patch::Trust;
-use mullion_engine::node::plan::plan_node;
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::settings::NodeSettings;
+use mullion_engine::node::{NodeFacts, TrustedTaints, facts, plan_node};
 
 /// One node that would be labelled or tainted differently.
 pub(crate) struct NodeDifference {
     pub(crate) name: String,
-    /// `- taint os=windows:NoSchedule`, `+ label …`: as it would stay under the one, and under the other.
+    /// `- taint os=windows:NoSchedule`, `+ label …`: what is only there under the old policy, and only under the new one.
     pub(crate) lines: Vec<String>,
 }
 
-/// What differs on `node` once the controller has been there under each, and nobody stands in the way of the taint.
+/// What differs on `node` after the controller has handled it under each policy, with nothing that blocks the taint.
 pub(crate) fn compare(node: &NodeFacts, old: &NodeSettings, new: &NodeSettings) -> Option<NodeDifference> {
     if facts::os(&node.labels) != Some(Os::Windows) {
         return None;
     }
-    // What one set has put there, the other takes off.
-    let trust = Trust { policies: vec![old.clone(), new.clone()], ..Trust::default() };
+    // Each policy removes what the other one has set.
+    let trust = TrustedTaints { policies: vec![old.clone(), new.clone()], ..TrustedTaints::default() };
     let after = |policy| {
         let patch = plan_node(node, policy, &trust, &[], 0).patch;
         lines(&patch.map_or_else(|| node.clone(), |patch| patch.apply(node)))
     };
     let (old, new) = (after(old), after(new));
-    let gone = old.iter().filter(|line| !new.contains(line)).map(|line| format!("- {line}"));
-    let come = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {line}"));
-    let lines: Vec<String> = gone.chain(come).collect();
+    let removed = old.iter().filter(|line| !new.contains(line)).map(|line| format!("- {line}"));
+    let added = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {line}"));
+    let lines: Vec<String> = removed.chain(added).collect();
     (!lines.is_empty()).then(|| NodeDifference { name: node.name.clone(), lines })
 }
 
@@ -37,4 +34,41 @@ fn lines(node: &NodeFacts) -> Vec<String> {
     let labels = node.labels.iter().map(|(key, value)| format!("label {key}={value}"));
     let taints = node.taints.iter().filter_map(Taint::from_json).map(|taint| format!("taint {taint}"));
     labels.chain(taints).collect()
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use mullion_policy::{NODE_KEYS, PolicySet};
+    use mullion_snapshot::facts_from_json;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Another value of every key.
+    const OTHER: &str = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec:\n  \
+        mode: Disabled\n  labels: []\n  taint: {key: team}\n  windowsTaints: ['pool=win*']\n  linuxTaints: ['pool=lin*']\n  \
+        runtimeClasses: {mode: Never}\n  expectedPools: [{build: 10.0.26100}]\n  \
+        releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]\n";
+
+    /// The report shows a differing key as a cause if its row decides a part of a node.
+    #[test]
+    fn rows_mark_the_keys_that_decide_labels_and_taint() {
+        let node = facts_from_json(&json!({"kind": "Node",
+            "metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}},
+            "spec": {"taints": [{"key": "pool", "value": "win1", "effect": "NoSchedule"}]},
+            "status": {"nodeInfo": {"kernelVersion": "10.0.29000.1"}}}))
+        .unwrap();
+        let old = NodeSettings::default();
+        let new = PolicySet::from_files(&[("a.yaml", OTHER)]).unwrap().nodes;
+        for key in NODE_KEYS.iter() {
+            assert_ne!((key.field.value)(&old), (key.field.value)(&new), "{}", key.name);
+            let mut only = old.clone();
+            (key.field.take)(&mut only, &new);
+            let differs = compare(&node, &old, &only).is_some();
+            assert_eq!(differs, !key.row.decides.is_empty(), "{}", key.name);
+        }
+    }
 }

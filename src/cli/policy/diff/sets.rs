@@ -1,23 +1,22 @@
-//! The two sets themselves: reading them, and which of their keys differ whoever is asked about.
+//! The two sets of policies: reading them, and the keys in which they differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use mullion_engine::model::settings::origin::Origin;
-use mullion_manifest::document::documents_from_bytes;
-use mullion_manifest::node::{Node, NodeValue};
-use mullion_manifest::span::{LineIndex, Span};
-use mullion_policy::load::loader::BUILT_IN;
-use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
+use mullion_engine::model::settings::Origin;
+use mullion_manifest::{LineIndex, ManifestNode, NodeValue, Span, documents_from_bytes};
+use mullion_policy::load::BUILT_IN;
+use mullion_policy::{PolicyFile, PolicyFiles};
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::policy::diff::compare::{Cause, Held};
+use crate::cli::policy::diff::compare::{KeyDifference, KeyValue};
 use crate::cli::policy_files;
 
-/// What stands for the policies that the program carries; a directory of that name is `./built-in`.
+/// The word for the policies that are built into the program; a directory of that name is `./built-in`.
 pub(crate) const BUILT_IN_WORD: &str = "built-in";
 
-/// One policy document, its keys by dotted path below `spec`.
+/// One policy document, with its keys by dotted path below `spec`.
 #[derive(Clone)]
 struct Document {
     kind: String,
@@ -26,12 +25,24 @@ struct Document {
     keys: BTreeMap<String, (Value, Origin)>,
 }
 
-/// A policy that is not on both sides, or a key that is not the same there.
-pub(crate) enum Setting {
-    /// Kind and name, and where it is, before and now.
-    Policy { what: String, old: Option<Origin>, new: Option<Origin> },
+/// A policy that is only on one side, or a key that differs.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum SettingDifference {
+    /// Kind and name of a policy, and its origin on each side.
+    Policy {
+        policy: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        old: Option<Origin>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        new: Option<Origin>,
+    },
     /// A key of a policy.
-    Key { what: String, cause: Cause },
+    Key {
+        policy: String,
+        #[serde(flatten)]
+        cause: KeyDifference,
+    },
 }
 
 /// Reads a directory, a file, or the built-in policies.
@@ -73,7 +84,7 @@ fn documents(files: &PolicyFiles) -> Vec<Document> {
 }
 
 fn leaves(
-    node: &Node,
+    node: &ManifestNode,
     key: Span,
     path: &str,
     origin: &dyn Fn(Span) -> Origin,
@@ -93,12 +104,11 @@ fn leaves(
     }
 }
 
-/// Everything that differs between two sets that are good: policies of one side only, then keys.
+/// All differences between two valid sets: policies of one side only, then keys.
 ///
-/// Policies are matched by kind and name, and those left over that are about the same subjects at the same priority with
-/// each other. A key that one side leaves out counts as what it stands at there, unless another policy of that side may
-/// set it.
-pub(crate) fn settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Setting> {
+/// Policies are paired by kind and name, the others by the same match and priority. A key that one side leaves out counts
+/// with its default there, unless another policy of that side may set it.
+pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<SettingDifference> {
     let (built_in, old, new) = (documents(&read(Path::new(BUILT_IN_WORD))), documents(old), documents(new));
     let mut found = Vec::new();
     let mut pairs: Vec<(&Document, &Document)> = Vec::new();
@@ -110,11 +120,11 @@ pub(crate) fn settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Setting> {
     for one in &old {
         if !is_paired(&pairs, one) {
             let free = |other: &&Document| !is_paired(&pairs, other);
-            let other = new.iter().filter(free).find(|other| one.is_about_the_same(other, &built_in));
+            let other = new.iter().filter(free).find(|other| one.has_same_scope(other, &built_in));
             pairs.extend(other.map(|other| (one, other)));
         }
     }
-    // Without a file of its own such a policy stands at its defaults.
+    // A NodePolicy or RegistryPolicy without a file has its defaults.
     let none = |one: &Document| Document { keys: BTreeMap::new(), ..one.clone() };
     let single = |one: &&Document| one.kind != "PodPolicy";
     let unpaired = |one: &&Document| !is_paired(&pairs, one);
@@ -127,26 +137,23 @@ pub(crate) fn settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Setting> {
     let only = |one: &Document, old: bool| {
         let (at, none) = (Some(one.at.clone()), None);
         let (old, new) = if old { (at, none) } else { (none, at) };
-        Setting::Policy { what: format!("{} {}", one.kind, one.name), old, new }
+        SettingDifference::Policy { policy: format!("{} {}", one.kind, one.name), old, new }
     };
     let alone = |one: &&Document| !is_paired(&pairs, one);
     found.extend(old.iter().filter(alone).map(|one| only(one, true)));
     found.extend(new.iter().filter(alone).map(|one| only(one, false)));
     for (one, other) in pairs {
-        let what = if one.name == other.name {
+        let policy = if one.name == other.name {
             format!("{} {}", one.kind, one.name)
         } else {
             format!("{} {} → {}", one.kind, one.name, other.name)
         };
-        let mut keys: Vec<&String> = one.keys.keys().chain(other.keys.keys()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            let (before, after) = (one.held(key, &old, &built_in), other.held(key, &new, &built_in));
+        for key in one.keys.keys().chain(other.keys.keys()).collect::<BTreeSet<_>>() {
+            let (before, after) = (one.value_of(key, &old, &built_in), other.value_of(key, &new, &built_in));
             if before.value != after.value {
-                found.push(Setting::Key {
-                    what: what.clone(),
-                    cause: Cause { key: key.clone(), old: before, new: after, rule: None },
+                found.push(SettingDifference::Key {
+                    policy: policy.clone(),
+                    cause: KeyDifference { key: key.clone(), old: before, new: after, rule: None },
                 });
             }
         }
@@ -154,16 +161,16 @@ pub(crate) fn settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Setting> {
     found
 }
 
-/// Whether it is on either side of a pair.
+/// Whether a document is part of a pair.
 fn is_paired(pairs: &[(&Document, &Document)], one: &Document) -> bool {
     pairs.iter().any(|(left, right)| std::ptr::eq(*left, one) || std::ptr::eq(*right, one))
 }
 
 impl Document {
-    /// What the key stands at in this document; null where it depends on other policies.
-    fn held(&self, key: &str, side: &[Self], built_in: &[Self]) -> Held {
+    /// The value of the key in this document; null if it depends on other policies.
+    fn value_of(&self, key: &str, side: &[Self], built_in: &[Self]) -> KeyValue {
         if let Some((value, origin)) = self.keys.get(key) {
-            return Held { value: value.clone(), origin: Some(origin.clone()) };
+            return KeyValue { value: value.clone(), origin: Some(origin.clone()) };
         }
         let own = |key: &str| key == "priority" || key.starts_with("match.");
         let elsewhere = || {
@@ -172,15 +179,15 @@ impl Document {
         };
         let known = built_in.iter().find(|known| known.kind == self.kind).and_then(|known| known.keys.get(key));
         let value = known.filter(|_| own(key) || !elsewhere()).map(|(value, _)| value.clone());
-        Held { value: value.unwrap_or_default(), origin: None }
+        KeyValue { value: value.unwrap_or_default(), origin: None }
     }
 
-    /// Whether both are about the same subjects, and as important; of other kinds there is one at most.
-    fn is_about_the_same(&self, other: &Self, built_in: &[Self]) -> bool {
+    /// Whether both have the same match and priority; of other kinds there is at most one policy.
+    fn has_same_scope(&self, other: &Self, built_in: &[Self]) -> bool {
         let own = |document: &Self| -> Vec<Value> {
             let keys = built_in.first().into_iter().flat_map(|known| known.keys.keys());
             let own = keys.filter(|key| *key == "priority" || key.starts_with("match."));
-            own.map(|key| document.held(key, &[], built_in).value).collect()
+            own.map(|key| document.value_of(key, &[], built_in).value).collect()
         };
         let labels = |document: &Self| -> Vec<(String, Value)> {
             let below = document.keys.iter().filter(|(key, _)| key.starts_with("match.") && key.contains("Selector."));

@@ -1,13 +1,15 @@
-//! What `-o yaml` writes comes to the same.
+//! `-o yaml` prints policies with the same effect.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::{EffectiveSetting, PolicySet};
 use proptest::prelude::*;
 
-use super::*;
+use super::effective_policy::EffectivePolicy;
+use super::yaml;
+use crate::cli::review_sources::ReviewSources;
 
-/// Keys of a PodPolicy as they may be written.
+/// Keys of a PodPolicy in the forms that the schema allows.
 const PIECES: [&str; 12] = [
     "mode: Audit",
     "optOut: {ignore: Pods, allow: [run-as-user, MUL3]}",
@@ -37,10 +39,10 @@ const REGISTRIES: [&str; 2] = [
 ];
 
 fn settings(set: &PolicySet) -> [Vec<(String, serde_json::Value)>; 3] {
-    let values = |all: Vec<Setting>| {
+    let values = |all: Vec<EffectiveSetting>| {
         let mut all: Vec<_> = all.into_iter().map(|it| (it.key, it.value)).collect();
         let named = all.iter().any(|(key, value)| key == "place.runtimeClass.mode" && value == "Named");
-        // A name that no mode asks for says nothing, and cannot be written.
+        // Without the mode that uses it, a name has no effect and is not printed.
         all.retain(|(key, _)| named || key != "place.runtimeClass.name");
         all
     };
@@ -49,7 +51,7 @@ fn settings(set: &PolicySet) -> [Vec<(String, serde_json::Value)>; 3] {
 
 proptest! {
     #[test]
-    fn the_policy_written_comes_to_the_same(
+    fn the_printed_policy_has_the_same_effect(
         pieces in prop::collection::vec((0..PIECES.len(), 0..3_usize), 0..10), nodes in 0..NODES.len(), registries in 0..REGISTRIES.len(),
     ) {
         let head = "apiVersion: mullion.dev/v1alpha1\nkind: ";
@@ -63,9 +65,9 @@ proptest! {
             + &format!("{head}RegistryPolicy\nmetadata: {{name: registries}}\nspec: {}\n", REGISTRIES[registries]);
         let policies = PolicySet::from_files(&[("a file: # {1}.yaml", text)]).unwrap();
         let expected = settings(&policies);
-        let args = Show { knowledge: KnowledgeArgs::default(), namespace: "shop".into(), pod: Vec::new(), output: Output::Yaml };
+        let sources = ReviewSources { policies, snapshot: ClusterSnapshot::default() };
         let mut out = Vec::new();
-        yaml::write(&effective_policy(None, &args, &Knowledge { policies, snapshot: ClusterSnapshot::default() }), &mut out).unwrap();
+        yaml::write(&EffectivePolicy::new(None, "shop", &sources), &mut out).unwrap();
         let written = String::from_utf8(out).unwrap();
         let again = PolicySet::from_files(&[("b.yaml", &written)]);
         let again = again.unwrap_or_else(|problems| panic!("{}\n{written}", problems[0]));

@@ -1,14 +1,13 @@
-//! What holds, for people: who decides, and each key with its place.
+//! The effective policy as text: the matching policies, and each key with the place that sets it.
 
 use std::io;
 use std::io::Write;
 
-use mullion_policy::effective::Entry;
+use mullion_policy::{EffectiveEntry, EffectiveSetting};
 
+use crate::cli::policy::show::effective_policy::{EffectivePolicy, place};
 use crate::cli::policy::show::yaml::{flow, item_of};
-use crate::cli::policy::show::{EffectivePolicy, Setting, place};
-use crate::report::table;
-use crate::report::text::printable;
+use crate::report::{printable, table};
 
 pub(crate) fn write(all: &[EffectivePolicy<'_>], out: &mut dyn Write) -> io::Result<()> {
     for shown in all {
@@ -22,7 +21,7 @@ pub(crate) fn write(all: &[EffectivePolicy<'_>], out: &mut dyn Write) -> io::Res
         table(&shown.settings, out)?;
         line(out, "")?;
     }
-    // The same for all.
+    // These are the same for all.
     let Some(shown) = all.first() else { return Ok(()) };
     line(out, "nodes, by the NodePolicy of the cluster:")?;
     table(&shown.nodes, out)?;
@@ -40,13 +39,13 @@ fn policies(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> 
     let matching: Vec<_> =
         matching.map(|it| format!("  {}, priority {} ({})", it.name, it.priority, place(Some(&it.origin)))).collect();
     match matching.as_slice() {
-        [] => line(out, "no policy matches: every key stands at its default")?,
+        [] => line(out, "no policy matches: every key has its default")?,
         [only] => {
             line(out, "the policy that matches:")?;
             line(out, only)?;
         }
         several => {
-            line(out, "policies that match; of those that set a key the first decides:")?;
+            line(out, "policies that match; of those that set a key, the first decides:")?;
             several.iter().try_for_each(|policy| line(out, policy))?;
         }
     }
@@ -59,7 +58,7 @@ fn policies(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> 
     other.iter().try_for_each(|policy| line(out, policy))
 }
 
-fn table(settings: &[Setting], out: &mut dyn Write) -> io::Result<()> {
+fn table(settings: &[EffectiveSetting], out: &mut dyn Write) -> io::Result<()> {
     let mut rows = Vec::new();
     for setting in settings {
         let item = item_of(setting.shape);
@@ -67,7 +66,7 @@ fn table(settings: &[Setting], out: &mut dyn Write) -> io::Result<()> {
         match &setting.entries {
             Some(entries) if !entries.is_empty() => {
                 rows.push([key, String::new(), String::new()]);
-                let row = |entry: &Entry| {
+                let row = |entry: &EffectiveEntry| {
                     let value = flow(&entry.value, item);
                     [String::new(), format!("- {value}"), place(Some(&entry.origin))]
                 };
@@ -87,5 +86,5 @@ fn table(settings: &[Setting], out: &mut dyn Write) -> io::Result<()> {
             },
         }
     }
-    table::write(out, &rows)
+    table::write(out, None, rows)
 }

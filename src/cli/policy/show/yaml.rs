@@ -1,23 +1,24 @@
-//! What holds, as policy files hold it.
+//! The effective policy as policy files.
 
 use std::io;
 use std::io::Write;
 
 use mullion_engine::model::text::list;
-use mullion_manifest::edit::render::string as yaml_string;
-use mullion_policy::schema::types::{API_VERSION, Object, Shape};
-use serde_json::{Map, Value};
+use mullion_manifest::edit::string as yaml_string;
+use mullion_policy::EffectiveSetting;
+use mullion_policy::schema::{API_VERSION, SchemaObject, ValueShape};
+use serde_json::Value;
 
-use crate::cli::policy::show::{EffectivePolicy, Setting, place};
-use crate::report::text::printable;
+use crate::cli::policy::show::effective_policy::{EffectivePolicy, place};
+use crate::report::printable;
 
 pub(crate) fn write(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> {
-    comment(out, &format!("What holds for {}, made by mullion policy show.", shown.title()))?;
+    comment(out, &format!("The effective policy of {}, printed by mullion policy show.", shown.title()))?;
     for note in &shown.notes {
         comment(out, &format!("Note: {note}."))?;
     }
-    // A name counts only with the mode that uses it, and is refused without.
-    let named = |setting: &&Setting| setting.key == "place.runtimeClass.mode" && setting.value == "Named";
+    // A policy file may set the name only with the mode that uses it.
+    let named = |setting: &&EffectiveSetting| setting.key == "place.runtimeClass.mode" && setting.value == "Named";
     let named = shown.settings.iter().any(|setting| named(&setting));
     let settings = shown.settings.iter().filter(|setting| named || setting.key != "place.runtimeClass.name");
     document("PodPolicy", settings, out)?;
@@ -31,7 +32,11 @@ fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out, "# {}", printable(text))
 }
 
-fn document<'s>(kind: &str, settings: impl Iterator<Item = &'s Setting>, out: &mut dyn Write) -> io::Result<()> {
+fn document<'s>(
+    kind: &str,
+    settings: impl Iterator<Item = &'s EffectiveSetting>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "apiVersion: {API_VERSION}\nkind: {kind}\nmetadata: {{name: effective}}\nspec:")?;
     let mut above: Vec<&str> = Vec::new();
     for setting in settings.filter(|setting| !setting.value.is_null()) {
@@ -66,15 +71,15 @@ fn indent(depth: usize) -> String {
 }
 
 /// The shape of a list's entries.
-pub(crate) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
+pub(crate) fn item_of(shape: &'static ValueShape) -> Option<&'static ValueShape> {
     match shape {
-        Shape::List(item) => Some(item),
+        ValueShape::List(item) => Some(item),
         _ => None,
     }
 }
 
-/// A value in one line, the keys of its maps in the order in which people write them.
-pub(crate) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
+/// A value in one line, with the keys of its maps in the order of the schema.
+pub(crate) fn flow(value: &Value, shape: Option<&'static ValueShape>) -> String {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::String(text) => yaml_string(text, true),
@@ -83,15 +88,10 @@ pub(crate) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
             format!("[{}]", list(items.iter().map(|value| flow(value, item))))
         }
         Value::Object(map) => {
-            let Some(Shape::Object(object)) = shape else { return unordered(map) };
-            let Object { keys, .. } = object;
+            // JSON is YAML too, for a map without a schema; policies contain none.
+            let Some(ValueShape::Object(SchemaObject { keys, .. })) = shape else { return value.to_string() };
             let pair = |name: &str, shape| Some(format!("{name}: {}", flow(map.get(name)?, Some(shape))));
             format!("{{{}}}", list(keys.iter().filter_map(|key| pair(key.name, &key.shape))))
         }
     }
-}
-
-/// No map of a policy comes here: each has its keys in the schema.
-fn unordered(map: &Map<String, Value>) -> String {
-    format!("{{{}}}", list(map.iter().map(|(key, value)| format!("{key}: {}", flow(value, None)))))
 }

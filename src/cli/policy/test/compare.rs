@@ -1,48 +1,47 @@
-//! Whether what came of an object is what is expected.
+//! Comparison of the results of an object with the expected ones.
 
 use std::collections::BTreeSet;
 
-use mullion_engine::admission::response::DenialCause;
-use mullion_engine::model::os_decision::DetectedOs;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::rules::catalogue::find;
-use mullion_policy::test_cases::types::{Expect, ExpectedFinding, ExpectedRefusal};
+use mullion_engine::admission::DenialCause;
+use mullion_engine::model::{DetectedOs, WorkloadKind};
+use mullion_engine::rules::find;
+use mullion_policy::test_cases::{Expectations, ExpectedDenial, ExpectedFinding};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::cli::policy::test::deciders::Deciders;
-use crate::cli::policy::test::judge::Judged;
-use crate::cli::policy::test::lines::{list, one, yaml};
-use crate::report::admission::Admission;
-use crate::report::field_difference::{differences, unexpected};
-use crate::report::field_match::{likeness, mismatches};
-use crate::report::rule_page::action_name;
-use crate::report::workload_result::FindingResult;
+use crate::cli::policy::test::judge::TestedObject;
+use crate::cli::policy::test::lines::{list, one_line, yaml};
+use crate::report::{Admission, FindingResult, action_name, differences, likeness, mismatches, unexpected};
 
 /// One expectation that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Failure {
+pub(crate) struct ExpectationFailure {
     /// The key under `expect`.
     pub(crate) key: &'static str,
-    /// Where that is written, or `expect` where it is not.
+    /// The line of that key, or of `expect` if the key is absent.
     pub(crate) line: usize,
-    /// What is wrong, one line each.
+    /// The differences, one line each.
     pub(crate) messages: Vec<String>,
-    /// As lines, to be laid beside `actual`.
+    /// As lines, comparable with `actual`.
     pub(crate) expected: String,
     /// As lines.
     #[serde(rename = "found")]
     pub(crate) actual: String,
-    /// Who decided it: evidence, policy keys with file and line.
+    /// What decided it: evidence, policy keys with file and line.
     #[serde(rename = "decided")]
     pub(crate) deciders: Vec<String>,
 }
 
-/// Everything that does not hold, in the order of the schema. `line` gives that of a key under `expect`.
-pub(crate) fn compare(expect: &Expect, judged: &Judged, line: &dyn Fn(&str) -> usize) -> Vec<Failure> {
+/// All failures, in the order of the schema. `line` returns the line of a key under `expect`.
+pub(crate) fn compare(
+    expect: &Expectations,
+    judged: &TestedObject,
+    line: &dyn Fn(&str) -> usize,
+) -> Vec<ExpectationFailure> {
     let mut comparison = Comparison { judged, deciders: Deciders(judged), line, failures: Vec::new() };
     comparison.os(expect.os.as_deref());
-    comparison.refused(expect.refusal());
+    comparison.denied(expect.denial());
     comparison.findings(expect);
     comparison.warned(expect.warned.as_deref(), expect.unwarned.as_deref());
     if judged.creation.denial.is_none() {
@@ -56,17 +55,17 @@ pub(crate) fn compare(expect: &Expect, judged: &Judged, line: &dyn Fn(&str) -> u
 }
 
 struct Comparison<'c> {
-    judged: &'c Judged,
+    judged: &'c TestedObject,
     deciders: Deciders<'c>,
     line: &'c dyn Fn(&str) -> usize,
-    failures: Vec<Failure>,
+    failures: Vec<ExpectationFailure>,
 }
 
 impl Comparison<'_> {
-    /// Adds a failure; `sides` are what is expected and what is there, as lines.
+    /// Adds a failure; `sides` are the expected and the actual value, as lines.
     fn fail(&mut self, key: &'static str, messages: Vec<String>, sides: (String, String), deciders: Vec<String>) {
         let (expected, actual) = sides;
-        self.failures.push(Failure { key, line: (self.line)(key), messages, expected, actual, deciders });
+        self.failures.push(ExpectationFailure { key, line: (self.line)(key), messages, expected, actual, deciders });
     }
 
     fn os(&mut self, expected: Option<&str>) {
@@ -77,40 +76,40 @@ impl Comparison<'_> {
         }
     }
 
-    fn refused(&mut self, expected: Option<ExpectedRefusal>) {
+    fn denied(&mut self, expected: Option<ExpectedDenial>) {
         match (expected, &self.judged.creation.denial) {
             (None, None) => {}
             (None, Some(denial)) => {
                 let lines: Vec<&str> = denial.message.lines().collect();
-                let messages = vec!["it is refused, which this case does not expect".to_owned()];
-                self.fail("refused", messages, (String::new(), list(&lines)), self.deciders.denial(&[]));
+                let messages = vec!["it is denied, which this case does not expect".to_owned()];
+                self.fail("denied", messages, (String::new(), list(&lines)), self.deciders.denial(&[]));
             }
-            (Some(ExpectedRefusal { says, causes }), None) => {
+            (Some(ExpectedDenial { message, causes }), None) => {
                 let rules: Vec<&str> = causes.iter().filter_map(|cause| cause.split_whitespace().next()).collect();
                 let deciders = self.deciders.denial(&rules);
-                let sides = (list(&[says, causes].concat()), String::new());
-                self.fail("refused", vec!["it is not refused".to_owned()], sides, deciders);
+                let sides = (list(&[message, causes].concat()), String::new());
+                self.fail("denied", vec!["it is not denied".to_owned()], sides, deciders);
             }
             (Some(mut missing), Some(denial)) => {
                 let cause_text = |DenialCause { reason, field, .. }: &DenialCause| format!("{reason} {field}");
                 let all_causes: Vec<String> = denial.causes.iter().map(cause_text).collect();
-                let message = one(&denial.message);
-                missing.says.retain(|text| !message.contains(&one(text)));
+                let denial_message = one_line(&denial.message);
+                missing.message.retain(|text| !denial_message.contains(&one_line(text)));
                 missing.causes.retain(|cause| !all_causes.contains(cause));
-                let ExpectedRefusal { says, causes } = missing;
-                if says.is_empty() && causes.is_empty() {
+                let ExpectedDenial { message, causes } = missing;
+                if message.is_empty() && causes.is_empty() {
                     return;
                 }
-                let texts = says.iter().map(|text| format!("the refusal does not say `{text}`"));
+                let texts = message.iter().map(|text| format!("the message does not contain `{text}`"));
                 let messages = texts.chain(causes.iter().map(|cause| format!("there is no cause `{cause}`"))).collect();
                 let all: Vec<&str> = denial.message.lines().chain(all_causes.iter().map(String::as_str)).collect();
-                let sides = (list(&[says, causes].concat()), list(&all));
-                self.fail("refused", messages, sides, self.deciders.denial(&[]));
+                let sides = (list(&[message, causes].concat()), list(&all));
+                self.fail("denied", messages, sides, self.deciders.denial(&[]));
             }
         }
     }
 
-    fn findings(&mut self, expect: &Expect) {
+    fn findings(&mut self, expect: &Expectations) {
         let findings: Vec<&FindingResult> = self.judged.decided.findings.iter().collect();
         let lines = |findings: &[&FindingResult]| findings.iter().map(|one| finding_line(one)).collect::<Vec<_>>();
         let expected_lines =
@@ -155,7 +154,8 @@ impl Comparison<'_> {
         let in_some = |text: &&String| warnings.iter().any(|warning| warning.contains(text.as_str()));
         if let Some(warned) = warned {
             let missing: Vec<&String> = warned.iter().filter(|text| !in_some(text)).collect();
-            let mut messages: Vec<String> = missing.iter().map(|text| format!("no warning says `{text}`")).collect();
+            let mut messages: Vec<String> =
+                missing.iter().map(|text| format!("no warning contains `{text}`")).collect();
             if warned.is_empty() && !warnings.is_empty() {
                 messages.push("there should be no warning".to_owned());
             }
@@ -165,7 +165,7 @@ impl Comparison<'_> {
         }
         let texts: Vec<&String> = unwarned.unwrap_or_default().iter().filter(in_some).collect();
         if !texts.is_empty() {
-            let messages = texts.iter().map(|text| format!("a warning says `{text}`")).collect();
+            let messages = texts.iter().map(|text| format!("a warning contains `{text}`")).collect();
             let surplus = warnings.iter().filter(|warning| texts.iter().any(|text| warning.contains(text.as_str())));
             let sides = (String::new(), list(&surplus.collect::<Vec<_>>()));
             self.fail("unwarned", messages, sides, self.deciders.denial(&[]));
@@ -208,7 +208,7 @@ impl Comparison<'_> {
             }
             Some(Admission { denial: Some(denial), .. }) => {
                 let lines: Vec<&str> = denial.message.lines().collect();
-                let messages = vec!["its pods are refused".to_owned()];
+                let messages = vec!["its pods are denied".to_owned()];
                 self.fail("pod", messages, (yaml(expected), list(&lines)), self.deciders.denial(&[]));
             }
             Some(pod) => self.stored("pod", Some(expected), pod),
@@ -222,13 +222,13 @@ impl Comparison<'_> {
             nodes.sort();
             nodes
         };
-        let nodes = &self.judged.nodes;
+        let nodes = &self.judged.decided.nodes;
         let (expected, actual) = (sorted(expected), sorted(nodes.as_deref().unwrap_or_default()));
         if expected != actual || nodes.is_none() {
             let names = |nodes: &[String]| if nodes.is_empty() { "none".to_owned() } else { nodes.join(", ") };
             let message = match nodes {
                 Some(_) => format!("expected {}, found {}", names(&expected), names(&actual)),
-                None => "the snapshot of this test knows of no nodes".to_owned(),
+                None => "the snapshot of this test contains no nodes".to_owned(),
             };
             let deciders =
                 self.deciders.placement(|field| ["nodeSelector", "tolerations", "affinity"].contains(&field));
@@ -236,7 +236,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn settings(&mut self, expect: &Expect) {
+    fn settings(&mut self, expect: &Expectations) {
         let Some(expected) = &expect.settings else { return };
         let actual: Map<String, Value> = expected.keys().map(|key| (key.clone(), self.judged.setting(key).0)).collect();
         let wrong: Vec<_> =
@@ -253,14 +253,14 @@ impl Comparison<'_> {
     }
 }
 
-/// Which of `expected` are not there, and which of `findings` are more.
+/// Those of `expected` that are missing, and those of `findings` that are surplus.
 fn pair<'e, 'f>(
     expected: &'e [ExpectedFinding],
     findings: &[&'f FindingResult],
 ) -> (Vec<&'e ExpectedFinding>, Vec<&'f FindingResult>) {
     let mut left = findings.to_vec();
     let mut wanted: Vec<&ExpectedFinding> = expected.iter().collect();
-    // Those that say more first: what says less may take what is left.
+    // The more specific ones first: the others can match what is left.
     wanted.sort_by_key(|one| {
         let exact = usize::from(find(&one.rule).is_some());
         std::cmp::Reverse(exact + usize::from(one.action.is_some()) + 2 * usize::from(one.path.is_some()))
@@ -276,7 +276,7 @@ fn pair<'e, 'f>(
     (missing, left)
 }
 
-/// Whether the finding is what is expected, as far as that is named.
+/// Whether the finding has the expected rule, and the expected action and path if there are any.
 fn fits(expected: &ExpectedFinding, result: &FindingResult) -> bool {
     let ExpectedFinding { rule, action, path } = expected;
     (result.finding.rule == rule || result.finding.code.starts_with(rule.as_str()))
@@ -288,7 +288,7 @@ fn finding_line(result: &FindingResult) -> String {
     format!("{} {} {}", result.finding.rule, action_name(result.action), result.finding.path)
 }
 
-/// In the same words; what is not named is left out.
+/// In the format of [`finding_line`], without what is not expected.
 fn expected_line(expected: &ExpectedFinding) -> String {
     let rule = find(&expected.rule).map_or(expected.rule.as_str(), |rule| rule.name);
     let parts = [Some(rule), expected.action.map(action_name), expected.path.as_deref()];

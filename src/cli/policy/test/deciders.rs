@@ -1,30 +1,25 @@
-//! Who decided: the evidence, and the keys of policy files with their places.
+//! What decided a result: the evidence, and the keys of policy files with their places.
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::change::Cause;
-use mullion_engine::model::os_decision::Basis;
-use mullion_engine::model::settings::rule_actions::{Action, Denials};
-use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials};
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::patch::annotation::decision_reason;
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_policy::keys::POD_KEYS;
-use mullion_policy::test_cases::types::ExpectedFinding;
+use mullion_engine::model::settings::{Action, Denials, Mode, TemplateDenials};
+use mullion_engine::model::{Basis, Cause, WorkloadKind};
+use mullion_engine::patch::decision_reason;
+use mullion_engine::rules::catalogue;
+use mullion_policy::POD_KEYS;
+use mullion_policy::test_cases::ExpectedFinding;
 use serde_json::Value;
 
-use crate::cli::policy::test::judge::Judged;
-use crate::report::rule_page::decider;
-use crate::report::set_by;
-use crate::report::workload_result::FindingResult;
+use crate::cli::policy::test::judge::TestedObject;
+use crate::report::{FindingResult, decider, set_by};
 
-/// Names who decided what came of an object.
-pub(crate) struct Deciders<'j>(pub(crate) &'j Judged);
+/// Names what decided the results of an object.
+pub(crate) struct Deciders<'j>(pub(crate) &'j TestedObject);
 
 impl Deciders<'_> {
-    /// The operating system.
+    /// What decided the operating system.
     pub(crate) fn os(&self) -> Vec<String> {
-        let Judged { decided, .. } = self.0;
+        let TestedObject { decided, .. } = self.0;
         if !decided.judged {
             return vec![self.setting("mode"), self.setting("optOut.ignore")];
         }
@@ -38,7 +33,7 @@ impl Deciders<'_> {
         lines
     }
 
-    /// Where it may run, and what became of its fields, as far as that `concerns` them.
+    /// What decided its placement, and the changes of the fields that `concerns` selects.
     pub(crate) fn placement(&self, concerns: impl Fn(&str) -> bool) -> Vec<String> {
         let mut lines = self.os();
         lines.extend(self.unusual());
@@ -59,25 +54,25 @@ impl Deciders<'_> {
         lines
     }
 
-    /// Whether it is refused: for the findings it has, and the rules that somebody expected.
+    /// What decided whether it is denied: its findings, and the rules of which a denial is expected.
     pub(crate) fn denial(&self, expected: &[&str]) -> Vec<String> {
-        let found = |denied: bool| {
+        let codes = |only_denied: bool| {
             let all = self.0.decided.findings.iter();
-            all.filter(move |found| !denied || found.action == Action::Deny).map(|found| found.finding.code)
+            all.filter(move |result| !only_denied || result.action == Action::Deny).map(|result| result.finding.code)
         };
-        let mut rules: BTreeSet<&str> = found(true).chain(expected.iter().copied()).collect();
+        let mut rules: BTreeSet<&str> = codes(true).chain(expected.iter().copied()).collect();
         if rules.is_empty() {
-            rules = found(false).collect();
+            rules = codes(false).collect();
         }
         let lines = rules.into_iter().flat_map(|code| self.rules(code));
         dedup(lines.chain(self.unusual()).chain(if self.0.decided.judged { None } else { Some(self.setting("mode")) }))
     }
 
-    /// What findings came to.
-    pub(crate) fn findings(&self, missing: &[&ExpectedFinding], more: &[&FindingResult]) -> Vec<String> {
+    /// What decided the findings.
+    pub(crate) fn findings(&self, missing: &[&ExpectedFinding], surplus: &[&FindingResult]) -> Vec<String> {
         let missing = missing.iter().map(|expected| expected.rule.as_str());
-        let more = more.iter().map(|found| found.finding.code);
-        let lines = missing.chain(more).flat_map(|rule| self.rules(rule));
+        let surplus = surplus.iter().map(|result| result.finding.code);
+        let lines = missing.chain(surplus).flat_map(|rule| self.rules(rule));
         dedup(lines.chain(self.unusual()).chain(self.os().into_iter().next()))
     }
 
@@ -92,7 +87,7 @@ impl Deciders<'_> {
         format!("{key}: {shown} ({})", set_by(origin))
     }
 
-    /// Settings that turn down what rules do, where they are not as usual.
+    /// The settings that weaken rules, if they do not have their default.
     fn unusual(&self) -> Vec<String> {
         let settings = &self.0.decided.settings;
         let template = self.0.kind != WorkloadKind::Pod;
@@ -104,10 +99,10 @@ impl Deciders<'_> {
         keys.into_iter().filter(|(_, unusual)| *unusual).map(|(key, _)| self.setting(key)).collect()
     }
 
-    /// What decides for a rule, given by name or code; of a prefix, for each that it means, as long as these are few.
-    fn rules(&self, named: &str) -> Vec<String> {
-        let meant = catalogue().filter(|rule| rule.name == named || rule.code.starts_with(named));
-        meant.take(4).map(|rule| decider(&self.0.decided.settings, rule)).collect()
+    /// What decides the action of a rule, given by name or code; of a code prefix, for the first four rules.
+    fn rules(&self, name_or_prefix: &str) -> Vec<String> {
+        let rules = catalogue().filter(|rule| rule.name == name_or_prefix || rule.code.starts_with(name_or_prefix));
+        rules.take(4).map(|rule| decider(&self.0.decided.settings, rule)).collect()
     }
 }
 

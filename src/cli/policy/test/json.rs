@@ -5,11 +5,9 @@ use std::io;
 use serde::Serialize;
 
 use crate::cli::io_handles::Io;
-use crate::cli::policy::test::compare::Failure;
-use crate::cli::policy::test::{CaseResult, Counts, FileResult};
-use crate::report::json::write_line;
-use crate::report::problem::{ProblemRecord, Sources};
-use crate::report::text::Severity;
+use crate::cli::policy::test::compare::ExpectationFailure;
+use crate::cli::policy::test::results::{CaseResult, Counts, FileResult};
+use crate::report::{PolicySources, ProblemRecord, Severity, write_line};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -19,7 +17,7 @@ enum Record<'a> {
         line: usize,
         name: &'a str,
         passed: bool,
-        failures: &'a [Failure],
+        failures: &'a [ExpectationFailure],
     },
     Summary(&'a Counts),
     /// Has its own `type`.
@@ -29,7 +27,7 @@ enum Record<'a> {
 
 /// Writes a record for each case and each problem, and one for the run.
 pub(crate) fn write(results: &[FileResult], counts: &Counts, io: &mut Io<'_>) -> io::Result<()> {
-    let sources = Sources::default();
+    let sources = PolicySources::default();
     for result in results {
         let file = result.file.as_str();
         let problems = result.problems.iter().map(|problem| Record::Problem(sources.record(problem, Severity::Error)));

@@ -1,71 +1,64 @@
-//! What comes of an object, as the webhook's two endpoints would have it.
+//! The results of an object, as from the webhook's two endpoints.
 
-use mullion_engine::admission::pod_preview::find_nodes;
-use mullion_engine::admission::response::{Denial, DenialCause};
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::admission::{Denial, DenialCause};
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::settings::origin::Origin;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::rules::finding::Finding;
-use mullion_policy::effective::Setting;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::model::settings::Origin;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::rules::Finding;
+use mullion_policy::{EffectiveSetting, PolicySet};
 use serde_json::{Value, json};
 
-use crate::report::admission::Admission;
-use crate::report::workload_result::WorkloadResult;
+use crate::report::{Admission, WorkloadResult};
 
-/// Everything that can be expected of an object.
-pub(crate) struct Judged {
+/// Everything that a test case can expect of an object.
+pub(crate) struct TestedObject {
     pub(crate) kind: WorkloadKind,
     pub(crate) decided: WorkloadResult,
-    /// Every key of the policies, with what holds for it.
-    pub(crate) settings: Vec<Setting>,
+    /// Every key of the policies, with its value for the object.
+    pub(crate) settings: Vec<EffectiveSetting>,
     /// The object as its author wrote it.
     pub(crate) authored: Value,
-    /// What its creation comes to.
+    /// The admission of the object.
     pub(crate) creation: Admission,
-    /// The same of a pod that its controller makes; `None` for a pod, and where there is none.
+    /// The admission of a pod that its controller creates; `None` for a pod, and without a pod template.
     pub(crate) pod: Option<Admission>,
-    /// The nodes that could run it, or its pods; `None` where the snapshot knows of none.
-    pub(crate) nodes: Option<Vec<String>>,
 }
 
-impl Judged {
-    /// What holds for a key of the policies, and who set it.
+impl TestedObject {
+    /// The value of a key of the policies, and what set it.
     pub(crate) fn setting(&self, key: &str) -> (Value, Option<&Origin>) {
         let setting = self.settings.iter().find(|setting| setting.key == key);
         setting.map_or((Value::Null, None), |setting| (setting.value.clone(), setting.origin.as_ref()))
     }
 }
 
-/// Judges.
-pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Judged {
+/// Judges the object of `request`.
+pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> TestedObject {
     let WorkloadObject { kind, namespace, object } = request.workload;
-    let decided = WorkloadResult::new(request, snapshot, policies);
+    let decided = WorkloadResult::new(request, snapshot, policies).with_nodes(request, snapshot, policies);
     let mut creation = Admission::new(request, snapshot, policies);
-    if creation.denial.is_none() && decided.is_refused() {
-        // What the API server itself could not read.
-        let lines: Vec<String> = decided.refused().map(|finding| format!("- {}", finding.sentence())).collect();
+    if creation.denial.is_none() && decided.is_denied() {
+        // The API server itself rejects values of the wrong type.
+        let lines: Vec<String> = decided.denials().map(|finding| format!("- {}", finding.sentence())).collect();
         let cause = |finding: &Finding| DenialCause {
             reason: finding.code,
             field: finding.path.clone(),
             message: finding.message_with_help(),
         };
-        creation.denial = Some(Denial { message: lines.join("\n"), causes: decided.refused().map(cause).collect() });
+        creation.denial = Some(Denial { message: lines.join("\n"), causes: decided.denials().map(cause).collect() });
     }
     let pod = creation.denial.is_none().then(|| pod(kind, namespace, &creation.stored)).flatten().map(|pod| {
         let pod = WorkloadObject { kind: WorkloadKind::Pod, namespace, object: &pod };
         Admission::new(&ReviewRequest::creation(pod), snapshot, policies)
     });
-    let nodes = find_nodes(request, snapshot, &policies.resolve(request, snapshot))
-        .map(|names| names.into_iter().map(str::to_owned).collect());
+
     let labels = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let settings = Pod::of(kind, object).map(|pod| policies.effective(namespace, labels, &pod)).unwrap_or_default();
-    Judged { kind, decided, settings, authored: object.clone(), creation, pod, nodes }
+    TestedObject { kind, decided, settings, authored: object.clone(), creation, pod }
 }
 
-/// A pod as the controller of `object` makes it.
+/// A pod as the controller of `object` creates it.
 fn pod(kind: WorkloadKind, namespace: &str, object: &Value) -> Option<Value> {
     let template = object.pointer(kind.pod_pointer()).filter(|_| kind != WorkloadKind::Pod)?;
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("x");

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::cli::io_handles::Io;
-use crate::cli::policy::test::{CaseResult, FileResult, text};
-use crate::report::text::printable;
+use crate::cli::policy::test::results::{CaseResult, FileResult};
+use crate::cli::policy::test::text;
+use crate::report::printable;
 
 /// Writes the document.
 pub(crate) fn write(results: &[FileResult], io: &mut Io<'_>) -> anyhow::Result<()> {
@@ -29,7 +30,7 @@ fn suite(result: &FileResult) -> TestSuite {
     );
     if !result.problems.is_empty() {
         let problems: Vec<String> = result.problems.iter().map(ToString::to_string).collect();
-        // A system that only looks at cases would take a file that never result for a good one.
+        // A system that reads only cases would take a file without results for one that passed.
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
         status.set_message(problems.first().map(|first| printable(first).into_owned()).unwrap_or_default());
         status.set_type("problem");
@@ -51,17 +52,17 @@ fn status(file: &str, case: &CaseResult) -> TestCaseStatus {
         return TestCaseStatus::success();
     }
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-    let says = case.failures.iter().map(|failure| {
+    let messages = case.failures.iter().map(|failure| {
         let first = failure.messages.first().map(String::as_str).unwrap_or_default();
         format!("{}: {first}", failure.key)
     });
-    status.set_message(printable(&says.collect::<Vec<_>>().join("; ")).into_owned());
+    status.set_message(printable(&messages.collect::<Vec<_>>().join("; ")).into_owned());
     status.set_type("expectation");
     status.set_description(format!("{}:{}\n{}", printable(file), case.line, text::body(file, case, false)));
     status
 }
 
-/// Lines without what a terminal would act on.
+/// Lines without control characters.
 fn shown(text: &str) -> String {
     text.lines().flat_map(|line| [printable(line), Cow::Borrowed("\n")]).collect()
 }

@@ -1,4 +1,4 @@
-//! Values as lines that a person compares: YAML as people write it.
+//! Values as lines of YAML, for comparison by a person.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(crate) fn yaml(value: &Value) -> String {
 
 /// One line for each of `items`.
 pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
-    ended(items.iter().map(|item| one(item.as_ref())))
+    ended(items.iter().map(|item| one_line(item.as_ref())))
 }
 
 fn ended(lines: impl IntoIterator<Item = String>) -> String {
@@ -19,11 +19,11 @@ fn ended(lines: impl IntoIterator<Item = String>) -> String {
 }
 
 /// Text on one line.
-pub(crate) fn one(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `lead` is what stands before the value's first line (a key, a dash), `indent` before its others.
+/// `lead` is the start of the value's first line (a key, a dash), `indent` that of its other lines.
 fn block(value: &Value, lead: &str, indent: &str, lines: &mut Vec<String>) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -78,7 +78,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use mullion_manifest::document::documents;
+    use mullion_manifest::documents;
     use proptest::prelude::*;
     use serde_json::json;
 

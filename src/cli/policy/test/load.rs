@@ -1,45 +1,40 @@
-//! What a test names: policies, a snapshot, manifests.
+//! The policies, the snapshot and the manifests that a test names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::cluster::nodes::Nodes;
-use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Nodes, Taint};
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
-use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::text::list;
-use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_manifest::problem::Problem;
-use mullion_policy::policy_set::PolicySet;
-use mullion_policy::test_cases::test_file::{PolicyTest, TestFile};
-use mullion_policy::test_cases::types::{NamespaceSpec, NodeOs, NodeSpec, Short, SnapshotSpec, TestCase};
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_manifest::Problem;
+use mullion_policy::PolicySet;
+use mullion_policy::test_cases::{NamespaceSpec, NodeFixture, PolicyTest, ShortForm, SnapshotSpec, TestCase, TestFile};
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
-use crate::cli::documents::{File, ManifestObject};
+use crate::cli::documents::{ClassifiedObject, ManifestFile};
 use crate::cli::input::{SourceText, read_file};
 use crate::cli::policy::test::compare::compare;
 use crate::cli::policy::test::judge::judge;
-use crate::cli::policy::test::{CaseResult, lines};
+use crate::cli::policy::test::lines;
+use crate::cli::policy::test::results::CaseResult;
 use crate::cli::policy_files;
 
-/// A test with everything it names.
-pub(crate) struct Ready<'f> {
-    file: &'f TestFile,
-    test: &'f PolicyTest,
+/// A test with its policies and its snapshot.
+pub(crate) struct LoadedTest<'f> {
+    loader: Loader<'f>,
     policies: PolicySet,
     snapshot: ClusterSnapshot,
 }
 
-/// Reads what a test names. Fails with everything that is wrong with its policies, or with its snapshot.
-pub(crate) fn ready<'f>(file: &'f TestFile, test: &'f PolicyTest) -> Result<Ready<'f>, Vec<Problem>> {
+/// Reads the policies and the snapshot of a test. Fails with all problems of both.
+pub(crate) fn ready<'f>(file: &'f TestFile, test: &'f PolicyTest) -> Result<LoadedTest<'f>, Vec<Problem>> {
     let loader = Loader { file, test };
     let policies = loader.policies();
     let snapshot = loader.snapshot().map_err(|problem| vec![*problem]);
     match (policies, snapshot) {
-        (Ok(policies), Ok(snapshot)) => Ok(Ready { file, test, policies, snapshot }),
+        (Ok(policies), Ok(snapshot)) => Ok(LoadedTest { loader, policies, snapshot }),
         (policies, snapshot) => Err([policies.err(), snapshot.err()].into_iter().flatten().flatten().collect()),
     }
 }
@@ -72,13 +67,13 @@ impl Loader<'_> {
     fn snapshot(&self) -> Result<ClusterSnapshot, Box<Problem>> {
         let spec = match &self.test.spec.snapshot {
             None => return dump::from_text("built-in snapshot", include_bytes!("snapshot.yaml")),
-            Some(Short::Short(file)) => &SnapshotSpec { file: Some(file.clone()), ..SnapshotSpec::default() },
-            Some(Short::Full(spec)) => spec,
+            Some(ShortForm::Short(file)) => &SnapshotSpec { file: Some(file.clone()), ..SnapshotSpec::default() },
+            Some(ShortForm::Full(spec)) => spec,
         };
         let mut snapshot = ClusterSnapshot::default();
         if let Some(name) = &spec.file {
             let path = self.path(name);
-            let short = matches!(self.test.spec.snapshot, Some(Short::Short(_)));
+            let short = matches!(self.test.spec.snapshot, Some(ShortForm::Short(_)));
             let pointer = if short { "/snapshot" } else { "/snapshot/file" };
             let bytes = read_file(&path).map_err(|error| Box::new(self.unreadable(pointer, &path, &error)))?;
             snapshot = dump::from_text(&path.display().to_string(), &bytes)?;
@@ -92,13 +87,13 @@ impl Loader<'_> {
         Ok(snapshot)
     }
 
-    /// Adds one object; a later one of a name stands for an earlier.
+    /// Adds one object; a later one replaces an earlier one of the same name.
     fn add(&self, snapshot: &mut ClusterSnapshot, pointer: &str, object: &Value) -> Result<(), Box<Problem>> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let known = ["Node", "RuntimeClass", "Namespace", "ImagePlatforms"];
         if !known.contains(&kind) {
             let message = format!("a snapshot has no {}", if kind.is_empty() { "object without a kind" } else { kind });
-            let hint = "it is made of Nodes, RuntimeClasses, Namespaces and ImagePlatforms";
+            let hint = "it contains Nodes, RuntimeClasses, Namespaces and ImagePlatforms";
             return Err(Box::new(self.file.problem(self.test, pointer, message, hint)));
         }
         let more = dump::from_text("", object.to_string().as_bytes())
@@ -118,7 +113,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// What the test file names, as a path from where the program runs.
+    /// A path in the test file, relative to the working directory.
     fn path(&self, named: &str) -> PathBuf {
         let directory = Path::new(&self.file.name).parent().unwrap_or(Path::new(""));
         match (directory.as_os_str().is_empty(), named.is_empty()) {
@@ -133,7 +128,19 @@ impl Loader<'_> {
         self.file.problem(self.test, pointer, message, "paths are relative to this file")
     }
 
-    /// The only object of a file that policies decide about, or the one that is selected.
+    fn object(&self, at: usize, case: &TestCase) -> Result<Value, Box<Problem>> {
+        let Some(name) = &case.file else { return Ok(case.object.clone().unwrap_or_default()) };
+        let object = self.workload(at, name, case.select.as_deref())?;
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if kind == "Pod" && case.expect.pod.is_some() {
+            let message = format!("`cases[{at}].expect.pod` is for objects with a pod template");
+            let hint = "a Pod is stored itself: write `stored`";
+            return Err(Box::new(self.file.problem(self.test, &format!("/cases/{at}/expect/pod"), message, hint)));
+        }
+        Ok(object)
+    }
+
+    /// The only workload of a file, or the one that is selected.
     fn workload(&self, at: usize, name: &str, select: Option<&str>) -> Result<Value, Box<Problem>> {
         let path = self.path(name);
         let pointer = format!("/cases/{at}/file");
@@ -145,10 +152,10 @@ impl Loader<'_> {
         let mut found: Vec<(String, Value)> = Vec::new();
         let mut broken = None;
         // The closure never fails.
-        let _broken_documents = File::new(&source).each(|document| {
+        let _broken_documents = ManifestFile::new(&source).each(|document| {
             match document {
                 Ok(parsed) => found.extend(parsed.objects().filter_map(|object| match object {
-                    ManifestObject::Workload(workload) => {
+                    ClassifiedObject::Workload(workload) => {
                         let name = workload.object.name.as_deref().unwrap_or_default();
                         Some((format!("{}/{name}", workload.kind.name()), workload.object.value.clone()))
                     }
@@ -168,30 +175,26 @@ impl Loader<'_> {
         match (chosen.pop(), chosen.is_empty(), select) {
             (Some(object), true, _) => Ok(object),
             (None, _, _) if found.is_empty() => {
-                Err(fail(format!("{shown} holds no pod and no object with a pod template"), "name another file"))
+                Err(fail(format!("{shown} contains no pod and no object with a pod template"), "name another file"))
             }
             (None, _, select) => {
-                let message = format!("{shown} holds no {}", select.unwrap_or_default());
-                Err(fail(message, &format!("it holds {names}")))
+                let message = format!("{shown} contains no {}", select.unwrap_or_default());
+                Err(fail(message, &format!("it contains {names}")))
             }
             (Some(_), false, Some(select)) => {
-                Err(fail(format!("{shown} holds {select} more than once"), "one of them into a file of its own"))
+                Err(fail(format!("{shown} contains {select} more than once"), "move one of them to a file of its own"))
             }
             (Some(_), false, None) => {
-                Err(fail(format!("{shown} holds several objects: {names}"), "name one: `select: Kind/name`"))
+                Err(fail(format!("{shown} contains several objects: {names}"), "select one: `select: Kind/name`"))
             }
         }
     }
 }
 
-/// A node as its kubelet and a cloud would label it.
-fn node(spec: &NodeSpec) -> Value {
-    let os = match spec.os {
-        NodeOs::Windows => "windows",
-        NodeOs::Linux => "linux",
-    };
+/// A node with the labels that its kubelet and its cloud provider set.
+fn node(spec: &NodeFixture) -> Value {
     let mut labels: BTreeMap<&str, String> = BTreeMap::from([
-        (OS_LABEL, os.to_owned()),
+        (OS_LABEL, spec.os.name().to_owned()),
         ("kubernetes.io/arch", "amd64".to_owned()),
         ("kubernetes.io/hostname", spec.name.clone()),
     ]);
@@ -203,14 +206,14 @@ fn node(spec: &NodeSpec) -> Value {
     json!({"kind": "Node", "metadata": {"name": spec.name, "labels": labels}, "spec": {"taints": taints}})
 }
 
-impl Ready<'_> {
+impl LoadedTest<'_> {
     /// Runs a case.
     pub(crate) fn case(&mut self, at: usize) -> Result<CaseResult, Box<Problem>> {
-        let Self { file, test, .. } = *self;
+        let Loader { file, test } = self.loader;
         let Some(case) = test.spec.cases.get(at) else {
             return Ok(CaseResult { name: String::new(), line: 0, failures: Vec::new() });
         };
-        let object = self.object(at, case)?;
+        let object = self.loader.object(at, case)?;
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let kind = text("/kind").and_then(WorkloadKind::from_name).unwrap_or(WorkloadKind::Pod);
         let namespace = text("/metadata/namespace").or(case.namespace_name()).unwrap_or("default").to_owned();
@@ -224,31 +227,18 @@ impl Ready<'_> {
         let line =
             |key: &str| file.line(test, &format!("/cases/{at}/expect/{}", key.replace('~', "~0").replace('/', "~1")));
         let failures = compare(&case.expect, &judged, &line);
-        Ok(CaseResult { name: lines::one(&case.name), line: file.line(test, &format!("/cases/{at}")), failures })
+        Ok(CaseResult { name: lines::one_line(&case.name), line: file.line(test, &format!("/cases/{at}")), failures })
     }
 
-    fn object(&self, at: usize, case: &TestCase) -> Result<Value, Box<Problem>> {
-        let Some(name) = &case.file else { return Ok(case.object.clone().unwrap_or_default()) };
-        let loader = Loader { file: self.file, test: self.test };
-        let object = loader.workload(at, name, case.select.as_deref())?;
-        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if kind == "Pod" && case.expect.pod.is_some() {
-            let message = format!("`cases[{at}].expect.pod` is for objects with a pod template");
-            let hint = "a Pod is stored itself: write `stored`";
-            return Err(Box::new(self.file.problem(self.test, &format!("/cases/{at}/expect/pod"), message, hint)));
-        }
-        Ok(object)
-    }
-
-    /// Puts the case's namespace into the snapshot; gives back what was there.
+    /// Adds the case's namespace to the snapshot; returns the one that it replaces.
     fn enter(&mut self, name: &str, case: &TestCase) -> Option<Namespace> {
         let before = self.snapshot.namespaces.get(name).cloned();
         let mut namespace = before.clone().unwrap_or_default();
-        if let Some(Short::Full(NamespaceSpec { labels, annotations, .. })) = &case.namespace {
+        if let Some(ShortForm::Full(NamespaceSpec { labels, annotations, .. })) = &case.namespace {
             namespace.labels = labels.clone().unwrap_or(namespace.labels);
             namespace.annotations = annotations.clone().unwrap_or(namespace.annotations);
         }
-        // The API server sees to it.
+        // The API server sets this label.
         namespace.labels.insert("kubernetes.io/metadata.name".to_owned(), name.to_owned());
         self.snapshot.namespaces.insert(name.to_owned(), namespace);
         before

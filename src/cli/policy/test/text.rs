@@ -7,10 +7,10 @@ use anstyle::{AnsiColor, Style};
 use similar::{ChangeTag, TextDiff};
 
 use crate::cli::io_handles::Io;
-use crate::cli::policy::test::{CaseResult, FileResult};
-use crate::report::text::printable;
+use crate::cli::policy::test::results::{CaseResult, FileResult};
+use crate::report::printable;
 
-/// Writes the cases that fail; with `verbose` the others, too.
+/// Writes the cases that fail; with `verbose` also those that pass.
 pub(crate) fn write(results: &[FileResult], verbose: bool, io: &mut Io<'_>) -> io::Result<()> {
     for result in results {
         for case in &result.cases {
@@ -34,7 +34,7 @@ pub(crate) fn failed(file: &str, case: &CaseResult, colour: bool) -> String {
     text
 }
 
-/// What is wrong with it: for each expectation what is expected (`-`) beside what was found (`+`), and who decided.
+/// The failures of a case: the expected (`-`) and the actual lines (`+`) of each, and what decided them.
 pub(crate) fn body(file: &str, case: &CaseResult, colour: bool) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

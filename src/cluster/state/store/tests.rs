@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::cluster::Taint;
 
 use super::*;
 
@@ -22,7 +22,7 @@ struct Server {
     /// Answered to every request, in place of what it asks for.
     fail: Option<u16>,
     /// As the admission plugin `OwnerReferencesPermissionEnforcement` does to who may not delete.
-    refuse_owners: bool,
+    reject_owners: bool,
 }
 
 type Shared = Arc<Mutex<Server>>;
@@ -58,7 +58,7 @@ impl Server {
                 if map["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
                     return (409, status(409));
                 }
-                if self.refuse_owners && body["metadata"].get("ownerReferences").is_some() {
+                if self.reject_owners && body["metadata"].get("ownerReferences").is_some() {
                     return (403, status(403));
                 }
                 let mut map = map.clone();
@@ -77,7 +77,7 @@ fn status(code: u16) -> Value {
 }
 
 /// A store over a server that has this.
-fn store(server: Server) -> (Store, Shared) {
+fn store(server: Server) -> (StateStore, Shared) {
     let server = Arc::new(Mutex::new(server));
     let shared = Arc::clone(&server);
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -93,7 +93,7 @@ fn store(server: Server) -> (Store, Shared) {
             Ok::<_, Infallible>(Response::builder().status(code).body(answer).unwrap())
         }
     });
-    (Store::new(Client::new(service, "default"), "mullion"), server)
+    (StateStore::new(Client::new(service, "default"), "mullion"), server)
 }
 
 fn with_data(data: &Value) -> Server {
@@ -102,7 +102,7 @@ fn with_data(data: &Value) -> Server {
     server
 }
 
-fn learn(state: &mut State) {
+fn learn(state: &mut MullionState) {
     state.seen.taints.insert(Taint::parse("os=windows:NoSchedule").unwrap());
 }
 
@@ -117,7 +117,7 @@ fn data(server: &Shared) -> Value {
 #[tokio::test]
 async fn it_is_made_where_it_is_not() {
     let (store, server) = store(Server::default());
-    assert_eq!(store.read().await.unwrap(), State::default());
+    assert_eq!(store.read().await.unwrap(), MullionState::default());
     let state = store.update(learn).await.unwrap();
     assert!(state.found);
     assert_eq!(store.read().await.unwrap(), state);
@@ -142,7 +142,7 @@ async fn what_is_made_has_an_owner_and_what_was_anothers_gets_it() {
     let (new, account) = owner("new");
     let (store, server) = store(Server::default());
     let store = store.owned_by(new);
-    assert_eq!(store.claim().await.unwrap(), State::default(), "claiming makes none");
+    assert_eq!(store.claim().await.unwrap(), MullionState::default(), "claiming makes none");
     assert_eq!(store.update(learn).await.unwrap().service_account.as_deref(), Some("new"));
     assert_eq!((owners(&server), &data(&server)["service-account"]), (json!([account]), &json!("new")));
     store.claim().await.unwrap();
@@ -150,14 +150,14 @@ async fn what_is_made_has_an_owner_and_what_was_anothers_gets_it() {
 
     let withdrawn = json!({"withdrawn": "2026-01-01T00:00:00Z", "seen-builds": "10.0.20348", "from-the-future": "x"});
     for (before, stays) in [(Some("old"), false), (None, true)] {
-        for refused in [false, true] {
+        for rejected in [false, true] {
             let (new, account) = owner("new");
             let (_, old) = owner("old");
             let mut map = json!({"metadata": {"name": NAME, "ownerReferences": [old]}, "data": withdrawn});
             if let Some(before) = before {
                 map["data"]["service-account"] = json!(before);
             }
-            let mut server = Server { refuse_owners: refused, ..Server::default() };
+            let mut server = Server { reject_owners: rejected, ..Server::default() };
             server.put(map);
             let (store, server) = crate::cluster::state::store::tests::store(server);
             let state = store.owned_by(new).claim().await.unwrap();
@@ -165,7 +165,7 @@ async fn what_is_made_has_an_owner_and_what_was_anothers_gets_it() {
             let data = data(&server);
             assert_eq!(data.get("withdrawn").is_some(), stays, "{data}");
             assert_eq!((&data["service-account"], &data["from-the-future"]), (&json!("new"), &json!("x")));
-            assert_eq!(owners(&server), json!([if refused { old } else { account }]));
+            assert_eq!(owners(&server), json!([if rejected { old } else { account }]));
         }
     }
 }
@@ -181,14 +181,14 @@ async fn what_does_not_change_is_not_written() {
 async fn keys_that_are_not_ours_stay() {
     let before = json!({"from-the-future": "x", "withdrawn": "2026-01-01T00:00:00Z", "seen-builds": "10.0.20348\nodd"});
     let (store, server) = store(with_data(&before));
-    let change = |state: &mut State| {
+    let change = |state: &mut MullionState| {
         learn(state);
         state.withdrawn = None;
     };
     store.update(change).await.unwrap();
     let after = data(&server);
     assert_eq!((&after["from-the-future"], after.get("withdrawn")), (&json!("x"), None));
-    // What nobody changed is as it was, odd lines included.
+    // Keys without a change stay as they are, malformed lines included.
     assert_eq!(after["seen-builds"], before["seen-builds"]);
     let (_, body) = server.lock().unwrap().asked.pop().unwrap();
     assert_eq!(body["metadata"]["resourceVersion"], "1");

@@ -1,5 +1,5 @@
-//! Every state heals, and no state on the way interrupts what works: with an API server's watches, webhooks and
-//! controllers that are played here, and certificates that are real.
+//! Every state heals, and no state on the way interrupts calls that work, with simulated watches of the API server,
+//! simulated webhooks and controllers, and real certificates.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -10,65 +10,71 @@ use proptest::prelude::*;
 use rustls::pki_types::ServerName;
 
 use super::*;
-use crate::controller::certificates::parse_name;
+use crate::controller::certificates::settings::parse_name;
 
 /// 2026-01-01.
 const START: i64 = 1_767_225_600;
 const TENTH: Duration = Duration::from_millis(100);
 
-fn settings(lifetime: u64, ca_lifetime: u64) -> Settings {
+fn settings(lifetime: u64, ca_lifetime: u64) -> CertificateSettings {
     let lifetimes = (Some(Duration::from_secs(lifetime)), Some(Duration::from_secs(ca_lifetime)));
-    Settings::new("webhook", "mullion", &[parse_name("127.0.0.1").unwrap()], lifetimes).unwrap()
+    CertificateSettings::new("webhook", "mullion", &[parse_name("127.0.0.1").unwrap()], lifetimes).unwrap()
 }
 
-/// Pause 9 s, settle 2 s, overlap 18 s.
-static SHORT: LazyLock<Settings> = LazyLock::new(|| settings(60, 180));
-static DEFAULT: LazyLock<Settings> = LazyLock::new(|| Settings::new("webhook", "mullion", &[], (None, None)).unwrap());
+/// Pause 9 s, short pause 2 s, overlap 18 s.
+static SHORT: LazyLock<CertificateSettings> = LazyLock::new(|| settings(60, 180));
+static DEFAULT: LazyLock<CertificateSettings> =
+    LazyLock::new(|| CertificateSettings::new("webhook", "mullion", &[], (None, None)).unwrap());
 
-fn content(data: &[(&str, &str)]) -> Content {
+fn content(data: &[(&str, &str)]) -> SecretContent {
     let data = data.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect();
-    Content { data, right_type: true }
+    SecretContent { data, right_type: true }
 }
 
-fn ca_content(now: i64, settings: &Settings) -> Content {
-    let made = issue::authority(now, settings.ca_lifetime).unwrap();
-    content(&[("ca.crt", &made.certificate), ("ca.key", &made.key)])
+fn ca_content(now: i64, settings: &CertificateSettings) -> SecretContent {
+    let issued = issuer::issue_ca(now, settings.ca_lifetime).unwrap();
+    content(&[("ca.crt", &issued.certificate), ("ca.key", &issued.key)])
 }
 
-fn tls_content(ca: &Content, names: &[ServerName<'_>], now: i64, settings: &Settings) -> Content {
-    let authority = read::authority(ca.get("ca.crt"), ca.get("ca.key")).unwrap();
-    let made = issue::serving(&authority, names, now, settings.lifetime).unwrap();
-    let beside = read::pem([&authority.certificate]);
-    content(&[("tls.crt", &made.certificate), ("tls.key", &made.key), ("ca.crt", &beside)])
+fn tls_content(
+    ca: &SecretContent,
+    names: &[ServerName<'_>],
+    now: i64,
+    settings: &CertificateSettings,
+) -> SecretContent {
+    let signing_ca = x509::parse_signing_ca(ca.get("ca.crt"), ca.get("ca.key")).unwrap();
+    let issued = issuer::issue_pair(&signing_ca, names, now, settings.lifetime).unwrap();
+    let ca_crt = x509::pem([&signing_ca.certificate]);
+    content(&[("tls.crt", &issued.certificate), ("tls.key", &issued.key), ("ca.crt", &ca_crt)])
 }
 
-/// What would be served, and what would be trusted: would a call work?
-fn works(pair: &Content, bundle: &[u8], now: i64, names: &[ServerName<'_>]) -> bool {
-    let serving = read::serving(pair.get("tls.crt"), pair.get("tls.key")).unwrap();
-    read::ca_certificates(bundle).iter().any(|ca| serving.accepted(ca, names, now))
+/// Whether a call works if `pair` is served and `bundle` is trusted.
+fn works(pair: &SecretContent, bundle: &[u8], now: i64, names: &[ServerName<'_>]) -> bool {
+    let serving = x509::parse_pair(pair.get("tls.crt"), pair.get("tls.key")).unwrap();
+    x509::parse_ca_certificates(bundle).iter().any(|ca| serving.is_accepted(ca, names, now))
 }
 
 /// `mullion-ca` and the bundles.
-type Trust = (Option<Content>, Vec<Vec<Vec<u8>>>);
+type Trust = (Option<SecretContent>, Vec<Vec<Vec<u8>>>);
 
 /// The four objects, a clock, and a controller.
 #[derive(Clone)]
 struct Cluster {
-    settings: &'static Settings,
-    ca: Option<Content>,
-    tls: Option<Content>,
+    settings: &'static CertificateSettings,
+    ca: Option<SecretContent>,
+    tls: Option<SecretContent>,
     bundles: Vec<Vec<Vec<u8>>>,
     passed: Duration,
     /// Added to the wall clock.
     jumped: i64,
-    /// What the controller saw of CA and bundles, and of the pair, and when first.
+    /// The CA and bundles that the controller last read, the same of the pair, and when it first read them.
     trust: Option<(Trust, Duration)>,
-    pair: Option<(Option<Content>, Duration)>,
+    pair: Option<(Option<SecretContent>, Duration)>,
     writes: usize,
 }
 
 impl Cluster {
-    fn empty(settings: &'static Settings) -> Self {
+    fn empty(settings: &'static CertificateSettings) -> Self {
         Self {
             settings,
             ca: None,
@@ -86,16 +92,16 @@ impl Cluster {
         START + i64::try_from(self.passed.as_secs()).unwrap() + self.jumped
     }
 
-    fn plan(&mut self) -> Plan {
+    fn plan(&mut self) -> CertificatePlan {
         let passed = self.passed;
         let trust = (self.ca.clone(), self.bundles.clone());
-        if self.trust.as_ref().is_none_or(|(seen, _)| *seen != trust) {
+        if self.trust.as_ref().is_none_or(|(last, _)| *last != trust) {
             self.trust = Some((trust, passed));
         }
-        if self.pair.as_ref().is_none_or(|(seen, _)| *seen != self.tls) {
+        if self.pair.as_ref().is_none_or(|(last, _)| *last != self.tls) {
             self.pair = Some((self.tls.clone(), passed));
         }
-        let seen = Seen {
+        let observation = Observation {
             ca: self.ca.as_ref(),
             tls: self.tls.as_ref(),
             bundles: &self.bundles,
@@ -104,77 +110,77 @@ impl Cluster {
             trusted_for: passed.saturating_sub(self.trust.as_ref().unwrap().1),
             served_for: passed.saturating_sub(self.pair.as_ref().unwrap().1),
         };
-        plan(&seen, self.settings)
+        plan(&observation, self.settings)
     }
 
-    fn take(&mut self, step: &Step, authority: Option<&Authority>) {
+    fn carry_out(&mut self, step: &CertificateStep, signing_ca: Option<&SigningCa>) {
         self.writes += 1;
         let now = self.now();
         match step {
-            Step::NewCa { previous, .. } => {
-                let mut made = ca_content(now, self.settings);
-                made.data.insert("previous.crt".to_owned(), read::pem(previous).into_bytes());
-                self.ca = Some(made);
+            CertificateStep::NewCa { previous, .. } => {
+                let mut ca = ca_content(now, self.settings);
+                ca.data.insert("previous.crt".to_owned(), x509::pem(previous).into_bytes());
+                self.ca = Some(ca);
             }
-            Step::Previous { previous } => {
+            CertificateStep::PreviousCas { previous } => {
                 let ca = self.ca.as_mut().unwrap();
-                ca.data.insert("previous.crt".to_owned(), read::pem(previous).into_bytes());
+                ca.data.insert("previous.crt".to_owned(), x509::pem(previous).into_bytes());
             }
-            Step::Bundle { configuration, bundle } => {
+            CertificateStep::Bundle { configuration, bundle } => {
                 self.bundles[*configuration].fill(bundle.as_bytes().to_vec());
             }
-            Step::Serving { .. } => {
-                let ca = authority.unwrap();
-                let made = issue::serving(ca, &self.settings.names, now, self.settings.lifetime).unwrap();
-                let beside = read::pem([&ca.certificate]);
-                let data = [("tls.crt", made.certificate.as_str()), ("tls.key", &made.key), ("ca.crt", &beside)];
+            CertificateStep::NewPair { .. } => {
+                let ca = signing_ca.unwrap();
+                let issued = issuer::issue_pair(ca, &self.settings.names, now, self.settings.lifetime).unwrap();
+                let ca_crt = x509::pem([&ca.certificate]);
+                let data = [("tls.crt", issued.certificate.as_str()), ("tls.key", &issued.key), ("ca.crt", &ca_crt)];
                 self.tls = Some(content(&data));
             }
         }
     }
 
-    /// Lets the controller work until nothing is left to do but to wait for `rest`.
+    /// Runs the controller until it has nothing to write for two hours, or half a lifetime.
     fn settle(&mut self, what: &str) {
         let until = self.passed + Duration::from_secs(3600 * 2).min(self.settings.lifetime / 2);
         let before = self.writes;
         while self.passed < until {
             let plan = self.plan();
             for step in &plan.steps {
-                self.take(step, plan.authority.as_ref());
+                self.carry_out(step, plan.signing_ca.as_ref());
             }
-            assert!(self.writes - before < 20, "{what}: it writes on and on: {:?}", plan.steps);
+            assert!(self.writes - before < 20, "{what}: it does not stop writing: {:?}", plan.steps);
             if plan.steps.is_empty() {
                 assert!(plan.check_after > Duration::ZERO, "{what}");
-                // Waits of the plan are kept; where only the clock is looked at, time flies.
+                // Waits of the plan are kept; if only the clock is due, more time passes.
                 let idle = plan.check_after == self.settings.check();
                 self.passed += if idle { self.settings.overlap() / 4 } else { plan.check_after };
             }
         }
         assert_eq!(self.plan().steps, [], "{what}: it writes again");
-        self.is_healthy(what);
+        self.assert_healthy(what);
     }
 
-    fn is_healthy(&mut self, what: &str) {
+    fn assert_healthy(&mut self, what: &str) {
         let (ca, tls) = (self.ca.as_ref().expect(what), self.tls.as_ref().expect(what));
-        let ca = read::authority(ca.get("ca.crt"), ca.get("ca.key")).expect(what).certificate;
-        let serving = read::serving(tls.get("tls.crt"), tls.get("tls.key")).expect(what);
-        assert!(serving.accepted(&ca, &self.settings.names, self.now()), "{what}");
+        let ca = x509::parse_signing_ca(ca.get("ca.crt"), ca.get("ca.key")).expect(what).certificate;
+        let serving = x509::parse_pair(tls.get("tls.crt"), tls.get("tls.key")).expect(what);
+        assert!(serving.is_accepted(&ca, &self.settings.names, self.now()), "{what}");
         assert!(tls.right_type, "{what}");
         for bundle in self.bundles.iter().flatten() {
-            assert_eq!(read::ca_certificates(bundle), std::slice::from_ref(&ca), "{what}: previous CAs do not go");
+            assert_eq!(x509::parse_ca_certificates(bundle), std::slice::from_ref(&ca), "{what}: previous CAs stay");
         }
     }
 }
 
-/// Cuts a PEM text in the middle, where it is still text.
-fn half(content: &Content, key: &str) -> Content {
+/// Cuts a PEM text in the middle.
+fn half(content: &SecretContent, key: &str) -> SecretContent {
     let mut content = content.clone();
     let text = content.data.get_mut(key).unwrap();
     text.truncate(text.len() / 2);
     content
 }
 
-fn with(content: &Content, key: &str, value: &[u8]) -> Content {
+fn with(content: &SecretContent, key: &str, value: &[u8]) -> SecretContent {
     let mut content = content.clone();
     content.data.insert(key.to_owned(), value.to_vec());
     content
@@ -182,7 +188,7 @@ fn with(content: &Content, key: &str, value: &[u8]) -> Content {
 
 #[test]
 fn every_state_heals_in_a_few_writes() {
-    let settings: &'static Settings = &DEFAULT;
+    let settings: &'static CertificateSettings = &DEFAULT;
     let year = 365 * 24 * 3600;
     let good = ca_content(START - 1000, settings);
     let other = ca_content(START - 1000, settings);
@@ -207,10 +213,10 @@ fn every_state_heals_in_a_few_writes() {
             ])),
         ),
         ("bytes for a CA", Some(with(&good, "ca.crt", &[0xff, 0, 1, 2]))),
-        ("a previous CA nobody needs", Some(with(&good, "previous.crt", other.get("ca.crt")))),
+        ("a previous CA that is not needed", Some(with(&good, "previous.crt", other.get("ca.crt")))),
         ("bytes for a previous CA", Some(with(&good, "previous.crt", &[0xff, 0, 1, 2]))),
     ];
-    let wrong_type = Content { right_type: false, ..pair.clone() };
+    let wrong_type = SecretContent { right_type: false, ..pair.clone() };
     let pairs = [
         ("no pair", None),
         ("a good pair", Some(pair.clone())),
@@ -259,7 +265,7 @@ fn a_clock_that_jumps_heals() {
 }
 
 #[test]
-fn a_controller_that_was_away_for_two_months_renews() {
+fn a_controller_that_was_down_for_two_months_renews() {
     let mut cluster = Cluster::empty(&DEFAULT);
     cluster.settle("nothing");
     let before = (cluster.ca.clone(), cluster.tls.clone(), cluster.bundles.clone());
@@ -271,10 +277,10 @@ fn a_controller_that_was_away_for_two_months_renews() {
     assert!(cluster.ca != before.0);
 }
 
-/// Without knowing who trusts what, only what changes nobody's trust is done.
+/// If a configuration cannot be read, only writes that change no trust are planned.
 #[test]
-fn where_a_configuration_cannot_be_read_no_ca_changes() {
-    let settings: &'static Settings = &DEFAULT;
+fn no_ca_changes_while_a_configuration_cannot_be_read() {
+    let settings: &'static CertificateSettings = &DEFAULT;
     let day = 24 * 3600;
     let (due, old) = (ca_content(START - 500 * day, settings), ca_content(START - 1000, settings));
     let names = &settings.names[..];
@@ -291,7 +297,7 @@ fn where_a_configuration_cannot_be_read_no_ca_changes() {
     ] {
         let ca = with(ca, "previous.crt", if ca == &old { due.get("ca.crt") } else { b"" });
         let trusted = [ca.get("ca.crt"), ca.get("previous.crt")].concat();
-        let seen = Seen {
+        let observation = Observation {
             ca: Some(&ca),
             tls: Some(&pair),
             bundles: &[vec![trusted]],
@@ -300,12 +306,12 @@ fn where_a_configuration_cannot_be_read_no_ca_changes() {
             trusted_for: hours,
             served_for: Duration::ZERO,
         };
-        let steps: Vec<_> = plan(&seen, settings)
+        let steps: Vec<_> = plan(&observation, settings)
             .steps
             .iter()
             .map(|step| match step {
-                Step::NewCa { .. } => "CA",
-                Step::Serving { .. } => "pair",
+                CertificateStep::NewCa { .. } => "CA",
+                CertificateStep::NewPair { .. } => "pair",
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -320,33 +326,33 @@ fn lost_cas_do_not_pile_up() {
         for _ in 0..3 {
             let plan = cluster.plan();
             for step in &plan.steps {
-                cluster.take(step, plan.authority.as_ref());
+                cluster.carry_out(step, plan.signing_ca.as_ref());
             }
         }
         cluster.ca = None;
-        let most = cluster.bundles.iter().flatten().map(|bundle| read::ca_certificates(bundle).len()).max();
-        assert!(most.unwrap() <= MOST_PREVIOUS + 1, "{most:?}");
+        let most = cluster.bundles.iter().flatten().map(|bundle| x509::parse_ca_certificates(bundle).len()).max();
+        assert!(most.unwrap() <= MAX_PREVIOUS + 1, "{most:?}");
     }
     cluster.settle("at last");
 }
 
 /// Numbers that look random, from a seed (xorshift).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        (self.0 >> 11) % sides
+        (self.0 >> 11) % limit
     }
 
     fn tenths(&mut self, most: u64) -> Duration {
-        TENTH * u32::try_from(self.roll(most + 1)).unwrap()
+        TENTH * u32::try_from(self.below(most + 1)).unwrap()
     }
 }
 
-/// Somebody who sees what was written a while later, and in order.
+/// Receives what was written with a delay, and in order.
 #[derive(Clone)]
 struct Follower<T> {
     has: Option<T>,
@@ -359,7 +365,7 @@ impl<T: Clone + PartialEq> Follower<T> {
         Self { has: None, coming: VecDeque::new(), last: None }
     }
 
-    fn see(&mut self, written: &T, now: Duration, lag: Duration) {
+    fn follow(&mut self, written: &T, now: Duration, lag: Duration) {
         if self.last.as_ref() != Some(written) {
             let earliest = self.coming.back().map_or(now, |(at, _)| *at);
             self.coming.push_back(((now + lag).max(earliest), written.clone()));
@@ -372,83 +378,83 @@ impl<T: Clone + PartialEq> Follower<T> {
 }
 
 /// Two API servers and two webhooks around a cluster.
-struct Walk {
+struct Simulation {
     cluster: Cluster,
-    dice: Dice,
+    random: Random,
     servers: [Follower<Vec<Vec<Vec<u8>>>>; 2],
-    webhooks: [Follower<Content>; 2],
+    webhooks: [Follower<SecretContent>; 2],
     /// In tenths of a second.
     server_lag: u64,
     webhook_lag: u64,
-    next_look: Duration,
-    checked: (Vec<Vec<u8>>, Vec<Content>, i64),
+    next_round: Duration,
+    checked: (Vec<Vec<u8>>, Vec<SecretContent>, i64),
     pairs: usize,
     cas: usize,
 }
 
-impl Walk {
+impl Simulation {
     fn new(seed: u64, server_lag: u64, webhook_lag: u64) -> Self {
         let mut cluster = Cluster::empty(&SHORT);
         cluster.settle("nothing");
         Self {
             cluster,
-            dice: Dice(seed | 1),
+            random: Random(seed | 1),
             servers: [Follower::new(), Follower::new()],
             webhooks: [Follower::new(), Follower::new()],
             server_lag,
             webhook_lag,
-            next_look: Duration::ZERO,
+            next_round: Duration::ZERO,
             checked: Default::default(),
             pairs: 0,
             cas: 0,
         }
     }
 
-    /// The controller looks, and some of its writes fail or are not reached because it ends there.
-    fn look(&mut self, failing: bool) {
+    /// The controller plans and writes; some writes fail, or are not reached because it ends before.
+    fn reconcile(&mut self, failing: bool) {
         let plan = self.cluster.plan();
         for step in &plan.steps {
-            match self.dice.roll(if failing { 10 } else { u64::MAX }) {
+            match self.random.below(if failing { 10 } else { u64::MAX }) {
                 0 | 1 => {}
                 2 => {
-                    // Ends here; another begins, and remembers nothing.
+                    // The process ends here; another starts without memory.
                     (self.cluster.trust, self.cluster.pair) = (None, None);
                     break;
                 }
                 _ => {
-                    self.cluster.take(step, plan.authority.as_ref());
-                    self.pairs += usize::from(matches!(step, Step::Serving { .. }));
-                    self.cas += usize::from(matches!(step, Step::NewCa { .. }));
+                    self.cluster.carry_out(step, plan.signing_ca.as_ref());
+                    self.pairs += usize::from(matches!(step, CertificateStep::NewPair { .. }));
+                    self.cas += usize::from(matches!(step, CertificateStep::NewCa { .. }));
                 }
             }
         }
-        self.next_look = self.cluster.passed + self.dice.tenths(20) + TENTH;
+        self.next_round = self.cluster.passed + self.random.tenths(20) + TENTH;
     }
 
     /// A tenth of a second in which every API server calls every webhook.
     fn tick(&mut self, failing: bool) {
         self.cluster.passed += TENTH;
-        if self.cluster.passed >= self.next_look {
-            self.look(failing);
+        if self.cluster.passed >= self.next_round {
+            self.reconcile(failing);
         }
         let now = self.cluster.passed;
         for server in &mut self.servers {
-            let lag = self.dice.tenths(self.server_lag);
-            server.see(&self.cluster.bundles, now, lag);
+            let lag = self.random.tenths(self.server_lag);
+            server.follow(&self.cluster.bundles, now, lag);
         }
         for webhook in &mut self.webhooks {
-            let lag = self.dice.tenths(self.webhook_lag);
-            // What is deleted, and what is no pair, takes nothing away.
-            let usable = |tls: &&Content| read::serving(tls.get("tls.crt"), tls.get("tls.key")).is_ok();
+            let lag = self.random.tenths(self.webhook_lag);
+            // A deleted Secret, or one without a pair, does not replace what is served.
+            let usable = |tls: &&SecretContent| x509::parse_pair(tls.get("tls.crt"), tls.get("tls.key")).is_ok();
             if let Some(tls) = self.cluster.tls.as_ref().filter(usable) {
-                webhook.see(tls, now, lag);
+                webhook.follow(tls, now, lag);
             }
         }
         let mut bundles: Vec<Vec<u8>> =
             self.servers.iter().filter_map(|server| server.has.as_ref()).flatten().flatten().cloned().collect();
         bundles.sort();
         bundles.dedup();
-        let mut pairs: Vec<Content> = self.webhooks.iter().filter_map(|webhook| webhook.has.clone()).collect();
+        let mut pairs: Vec<SecretContent> = self.webhooks.iter().filter_map(|webhook| webhook.has.clone()).collect();
         pairs.dedup();
         // Certificates change when they expire as well.
         let checked = (bundles, pairs, self.cluster.now() / 5 * 5);
@@ -456,13 +462,13 @@ impl Walk {
             for bundle in &checked.0 {
                 for pair in &checked.1 {
                     let works = works(pair, bundle, checked.2, &self.cluster.settings.names);
-                    let served = read::serving(pair.get("tls.crt"), pair.get("tls.key")).unwrap();
+                    let served = x509::parse_pair(pair.get("tls.crt"), pair.get("tls.key")).unwrap();
                     assert!(
                         works,
                         "after {now:?}, a pair is served that a bundle does not trust: {:?} of {}, {} CAs",
                         served.valid,
                         checked.2,
-                        read::ca_certificates(bundle).len()
+                        x509::parse_ca_certificates(bundle).len()
                     );
                 }
             }
@@ -477,28 +483,28 @@ proptest! {
     /// Controllers end anywhere, writes fail, API servers see bundles up to 8 s late, webhooks follow up to 5 s late.
     #[test]
     fn no_call_fails_while_certificates_change(seed: u64) {
-        let mut walk = Walk::new(seed, 80, 50);
+        let mut simulation = Simulation::new(seed, 80, 50);
         for _ in 0..4_000 {
-            walk.tick(true);
+            simulation.tick(true);
         }
-        prop_assert!(walk.pairs >= 8 && walk.cas >= 2, "{} pairs, {} CAs", walk.pairs, walk.cas);
+        prop_assert!(simulation.pairs >= 8 && simulation.cas >= 2, "{} pairs, {} CAs", simulation.pairs, simulation.cas);
     }
 
-    /// Webhooks keep what they have, and so do bundles: only what API servers see within half a second is assumed.
+    /// Webhooks and bundles keep what they have: API servers see a bundle at most half a second late.
     #[test]
     fn no_call_fails_when_secrets_are_lost(seed: u64) {
-        let mut walk = Walk::new(seed, 5, 20);
+        let mut simulation = Simulation::new(seed, 5, 20);
         for round in 0..10 {
             for _ in 0..300 {
-                walk.tick(false);
+                simulation.tick(false);
             }
-            let (what, kind) = (&mut walk.cluster, round % 5);
+            let (what, kind) = (&mut simulation.cluster, round % 5);
             match kind {
                 0 => what.tls = None,
                 1 => what.ca = None,
                 2 => (what.tls, what.ca) = (None, None),
                 3 => what.tls = what.tls.as_ref().map(|tls| half(tls, "tls.key")),
-                // Brought back from somewhere: a good CA that signed nothing here.
+                // Restored from elsewhere: a good CA that signed nothing here.
                 _ => what.ca = Some(ca_content(what.now(), what.settings)),
             }
         }
@@ -521,9 +527,9 @@ proptest! {
     }
 }
 
-/// A bit that is another, anywhere in a CA's certificate: in its subject, or in an extension, the key still fits.
+/// A changed byte anywhere in a CA's certificate. In its subject, or in an extension, the key still fits.
 #[test]
-fn a_damaged_ca_is_made_anew() {
+fn a_damaged_ca_is_replaced() {
     let good = ca_content(START, &SHORT);
     for at in (30..good.get("ca.crt").len() - 30).step_by(3) {
         let mut text = good.get("ca.crt").to_vec();
@@ -535,10 +541,10 @@ fn a_damaged_ca_is_made_anew() {
 }
 
 #[test]
-fn nothing_that_is_secret_is_shown() {
+fn debug_output_contains_no_secret() {
     let ca = ca_content(START, &SHORT);
     let tls = tls_content(&ca, &SHORT.names, START, &SHORT);
-    let seen = Seen {
+    let observation = Observation {
         ca: Some(&ca),
         tls: Some(&tls),
         bundles: &[],
@@ -547,11 +553,11 @@ fn nothing_that_is_secret_is_shown() {
         trusted_for: Duration::ZERO,
         served_for: Duration::ZERO,
     };
-    let made = issue::authority(START, Duration::from_secs(60)).unwrap();
-    let plan = plan(&Seen { tls: None, ..seen }, &SHORT);
-    let shown = format!("{seen:?} {seen:#?} {made:?} {:?}", plan.steps);
+    let issued = issuer::issue_ca(START, Duration::from_secs(60)).unwrap();
+    let plan = plan(&Observation { tls: None, ..observation }, &SHORT);
+    let shown = format!("{observation:?} {observation:#?} {issued:?} {:?}", plan.steps);
     assert!(shown.contains("ca.key"), "{shown}");
-    for secret in [ca.get("ca.key"), tls.get("tls.key"), made.key.as_bytes()] {
+    for secret in [ca.get("ca.key"), tls.get("tls.key"), issued.key.as_bytes()] {
         let text = std::str::from_utf8(secret).unwrap();
         let line = text.lines().nth(1).unwrap();
         assert!(!shown.contains(line) && !shown.contains("PRIVATE"), "{shown}");

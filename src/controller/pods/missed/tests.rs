@@ -9,14 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::admission::review::review;
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::cluster::node_labels::NodeParts;
-use mullion_engine::model::cluster::nodes::{Node, Nodes};
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::review_request::{Operation, ReviewRequest};
-use mullion_engine::model::workload::WorkloadObject;
-use mullion_policy::policy_set::PolicySet;
+use mullion_engine::admission::review;
+use mullion_engine::model::cluster::{Namespace, Node, NodeParts, Nodes, Taint};
+use mullion_engine::model::{Operation, ReviewRequest, WorkloadObject};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -30,7 +26,7 @@ const LINUX: &str = "registry.example.com/app:1.0-linux";
 fn snapshot() -> ClusterSnapshot {
     let mut parts = NodeParts::default();
     let mut node = |name: &str, os: Os, build: Option<u32>| {
-        let build = build.map(mullion_engine::model::windows::build::Build::new);
+        let build = build.map(mullion_engine::model::windows::Build::new);
         let mut labels = BTreeMap::from([("kubernetes.io/os".to_owned(), os.name().to_owned())]);
         labels.extend(build.map(|build| (WINDOWS_BUILD_LABEL.to_owned(), build.to_string())));
         let taints = if os == Os::Windows { vec![Taint::parse("os=windows:NoSchedule").unwrap()] } else { Vec::new() };
@@ -70,7 +66,7 @@ fn policies(spec: &str) -> PolicySet {
     PolicySet::from_files(&[("p.yaml", text)]).unwrap()
 }
 
-fn reviewed_as(object: &Value, policies: &PolicySet) -> Review {
+fn review_of(object: &Value, policies: &PolicySet) -> Review {
     let namespace = object["metadata"]["namespace"].as_str().unwrap();
     let request = ReviewRequest {
         operation: Operation::Create,
@@ -90,7 +86,7 @@ fn pod(spec: Value) -> Value {
         "metadata": {"name": "p", "namespace": "shop", "uid": "u", "resourceVersion": "7"}, "spec": spec})
 }
 
-/// A Windows pod that says so, and lacks tolerations.
+/// A Windows pod with the OS node selector and without tolerations.
 fn windows() -> Value {
     pod(json!({"nodeSelector": {"kubernetes.io/os": "windows"},
         "containers": [{"name": "c", "image": WINDOWS, "resources": {"limits": {"memory": "1Gi"}}}]}))
@@ -111,47 +107,45 @@ fn ours() -> Value {
 }
 
 /// The tolerations to append.
-fn repaired(missed: &Missed) -> &[Value] {
-    let Missed::Repair { tolerations, .. } = missed else { panic!("{missed:?}") };
+fn repaired(missed: &MissedPod) -> &[Value] {
+    let MissedPod::Repair { tolerations, .. } = missed else { panic!("{missed:?}") };
     tolerations
 }
 
-/// It is helped, and what it lacks besides is told: it may land where it cannot run.
+/// The tolerations are appended, and everything else that it lacks is reported: its node may not be able to run it.
 #[test]
-fn a_repair_says_what_it_leaves_undone() {
+fn a_repair_contains_what_it_leaves_unrepaired() {
     let object = pod(json!({"containers": [{"name": "c", "image": WINDOWS}]}));
-    for (seen, undone) in [(false, true), (true, false)] {
-        let found = missed(&reviewed_as(&object, &PolicySet::built_in()), &object, &snapshot(), seen);
-        let Missed::Repair { undone: left, .. } = found else { panic!("{found:?}") };
-        assert_eq!(format!("{left:?}").contains("kubernetes.io/os: windows"), undone, "{left:?}");
+    for (reviewed, expected) in [(false, true), (true, false)] {
+        let missed = assess(&review_of(&object, &PolicySet::built_in()), &object, &snapshot(), reviewed);
+        let MissedPod::Repair { unrepaired, .. } = missed else { panic!("{missed:?}") };
+        assert_eq!(format!("{unrepaired:?}").contains("kubernetes.io/os: windows"), expected, "{unrepaired:?}");
     }
 }
 
 #[test]
 fn missing_tolerations_are_a_repair() {
-    let policies = PolicySet::built_in();
+    let built_in = PolicySet::built_in();
     for object in [
         windows(),
         with(windows(), owned("ReplicaSet", "apps/v1")),
         with(windows(), owned("Workflow", "argoproj.io/v1alpha1")),
         with(windows(), |pod| pod["spec"]["tolerations"] = json!([{"key": "team", "operator": "Exists"}])),
-        // What it lacks besides is no reason not to help.
+        // Other missing fields do not prevent the repair.
         pod(json!({"containers": [{"name": "c", "image": WINDOWS}]})),
     ] {
-        for seen in [false, true] {
-            let found = missed(&reviewed_as(&object, &policies), &object, &snapshot(), seen);
-            assert_eq!(repaired(&found), [ours()], "{object}");
+        for reviewed in [false, true] {
+            let missed = assess(&review_of(&object, &built_in), &object, &snapshot(), reviewed);
+            assert_eq!(repaired(&missed), [ours()], "{object}");
         }
     }
-    let added = crate::controller::pods::missed::tests::policies(
-        "place: {tolerations: {mode: Listed, add: [{key: team, operator: Exists}]}}",
-    );
-    let found = missed(&reviewed_as(&windows(), &added), &windows(), &snapshot(), false);
-    assert_eq!(repaired(&found), [json!({"key": "team", "operator": "Exists"})]);
+    let listed = policies("place: {tolerations: {mode: Listed, add: [{key: team, operator: Exists}]}}");
+    let missed = assess(&review_of(&windows(), &listed), &windows(), &snapshot(), false);
+    assert_eq!(repaired(&missed), [json!({"key": "team", "operator": "Exists"})]);
 }
 
 #[test]
-fn what_is_not_ours_or_not_due_is_nothing() {
+fn pods_out_of_scope_need_nothing() {
     let built_in = PolicySet::built_in();
     for object in [
         with(windows(), owned("DaemonSet", "apps/v1")),
@@ -165,20 +159,20 @@ fn what_is_not_ours_or_not_due_is_nothing() {
         pod(json!({"containers": [{"name": "c", "image": LINUX}]})),
         pod(json!(null)),
         pod(json!({"containers": "none"})),
-        // Its namespace lets in nothing that it lacks; nothing else is missing.
+        // Its namespace rejects the tolerations that it lacks; nothing else is missing.
         with(windows(), |pod| {
             pod["metadata"]["namespace"] = json!("listed");
             pod["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
                 {"nodeSelectorTerms": [{"matchExpressions": [{"key": WINDOWS_BUILD_LABEL, "operator": "Exists"}]}]}}});
         }),
     ] {
-        assert_eq!(missed(&reviewed_as(&object, &built_in), &object, &snapshot(), false), Missed::Nothing, "{object}");
+        assert_eq!(assess(&review_of(&object, &built_in), &object, &snapshot(), false), MissedPod::Nothing, "{object}");
     }
     for spec in ["mode: Audit", "mode: Disabled"] {
         let policies = policies(spec);
         assert_eq!(
-            missed(&reviewed_as(&windows(), &policies), &windows(), &snapshot(), false),
-            Missed::Nothing,
+            assess(&review_of(&windows(), &policies), &windows(), &snapshot(), false),
+            MissedPod::Nothing,
             "{spec}"
         );
     }
@@ -189,22 +183,23 @@ fn tolerant(object: Value) -> Value {
 }
 
 #[test]
-fn what_cannot_be_added_any_more_is_reported() {
+fn what_cannot_be_added_is_reported() {
     let built_in = PolicySet::built_in();
     let bare = tolerant(pod(json!({"containers": [{"name": "c", "image": WINDOWS}]})));
     let affinity = "the node affinity away from builds that cannot run its images";
     let os = "nodeSelector kubernetes.io/os: windows";
-    // A build that no node has is kept away from all the same, for those that may come; that alone is no news.
-    let elsewhere = ClusterSnapshot { nodes: Some(Nodes::new(Vec::new())), ..snapshot() };
-    let found = missed(&reviewed_as(&tolerant(windows()), &built_in), &tolerant(windows()), &elsewhere, false);
-    assert_eq!(found, Missed::Nothing);
-    let lacks = |words: &[&str]| Missed::Report(Report::Lacks(words.iter().map(|word| (*word).to_owned()).collect()));
+    // The affinity excludes builds that no node has, too, because nodes may join; that alone is not reported.
+    let without_nodes = ClusterSnapshot { nodes: Some(Nodes::new(Vec::new())), ..snapshot() };
+    let missed = assess(&review_of(&tolerant(windows()), &built_in), &tolerant(windows()), &without_nodes, false);
+    assert_eq!(missed, MissedPod::Nothing);
+    let lacks =
+        |words: &[&str]| MissedPod::Report(MissedReport::Lacks(words.iter().map(|word| (*word).to_owned()).collect()));
     for (object, spec, expected) in [
         (bare.clone(), "", lacks(&[os, affinity])),
         (tolerant(windows()), "", lacks(&[affinity])),
-        (bare.clone(), "place: {nodeSelector: {mode: Never}, build: {mode: Never}}", Missed::Nothing),
-        // The seal and the label alone are no reason to trouble anybody.
-        (tolerant(windows()), "place: {build: {mode: Never}}", Missed::Nothing),
+        (bare.clone(), "place: {nodeSelector: {mode: Never}, build: {mode: Never}}", MissedPod::Nothing),
+        // The OS field and the label alone are not reported.
+        (tolerant(windows()), "place: {build: {mode: Never}}", MissedPod::Nothing),
         (
             tolerant(windows()),
             "place: {build: {mode: Exact}}",
@@ -212,28 +207,28 @@ fn what_cannot_be_added_any_more_is_reported() {
         ),
     ] {
         let policies = if spec.is_empty() { built_in.clone() } else { policies(spec) };
-        let review = reviewed_as(&object, &policies);
-        assert_eq!(missed(&review, &object, &snapshot(), false), expected, "{object} {spec}");
-        // What Mullion saw it left as it is on purpose.
-        assert_eq!(missed(&review, &object, &snapshot(), true), Missed::Nothing, "{object} {spec}");
+        let review = review_of(&object, &policies);
+        assert_eq!(assess(&review, &object, &snapshot(), false), expected, "{object} {spec}");
+        // After a review, the pod lacks them on purpose.
+        assert_eq!(assess(&review, &object, &snapshot(), true), MissedPod::Nothing, "{object} {spec}");
     }
 }
 
 #[test]
-fn what_would_have_been_refused_is_not_helped_but_reported() {
+fn what_would_have_been_denied_is_reported_and_not_repaired() {
     let built_in = PolicySet::built_in();
     let object = with(windows(), |pod| pod["spec"]["hostNetwork"] = json!(true));
-    let review = reviewed_as(&object, &built_in);
-    let Missed::Report(Report::Refused(why)) = missed(&review, &object, &snapshot(), false) else {
+    let review = review_of(&object, &built_in);
+    let MissedPod::Report(MissedReport::Denied(why)) = assess(&review, &object, &snapshot(), false) else {
         panic!("{review:?}")
     };
     assert!(why.len() == 1 && why[0].contains("spec.hostNetwork"), "{why:?}");
-    // Mullion let it in, whatever has changed since.
-    assert_eq!(repaired(&missed(&review, &object, &snapshot(), true)), [ours()]);
+    // Mullion allowed it, whatever has changed since.
+    assert_eq!(repaired(&assess(&review, &object, &snapshot(), true)), [ours()]);
 }
 
 #[test]
-fn bound_pods_are_misplaced_by_intent_only() {
+fn only_intent_makes_a_bound_pod_misplaced() {
     let built_in = PolicySet::built_in();
     let image = |image: &str| pod(json!({"containers": [{"name": "c", "image": image}]}));
     for (object, node, expected) in [
@@ -252,15 +247,15 @@ fn bound_pods_are_misplaced_by_intent_only() {
         (with(image(LINUX), |pod| pod["metadata"]["namespace"] = json!("ignored")), Os::Windows, None),
         (with(image(LINUX), owned("DaemonSet", "apps/v1")), Os::Windows, Some(Os::Linux)),
     ] {
-        assert_eq!(misplaced(&reviewed_as(&object, &built_in), node), expected, "{object}");
+        assert_eq!(intended_os(&review_of(&object, &built_in), node), expected, "{object}");
     }
     for spec in ["mode: Audit", "mode: Disabled"] {
-        assert_eq!(misplaced(&reviewed_as(&image(LINUX), &policies(spec)), Os::Windows), None, "{spec}");
+        assert_eq!(intended_os(&review_of(&image(LINUX), &policies(spec)), Os::Windows), None, "{spec}");
     }
 }
 
 proptest! {
-    /// Once helped, a pod is not helped again.
+    /// A repaired pod needs no other repair.
     #[test]
     fn a_second_pass_repairs_nothing(
         selector in any::<bool>(),
@@ -269,22 +264,22 @@ proptest! {
             prop::sample::select(vec![
                 json!({"key": "os", "operator": "Exists"}), json!({"key": "OS", "value": "windows"}),
                 json!({"operator": "Exists", "effect": "NoExecute"}), json!({"key": "team", "operator": "Gt", "value": "1"}),
-                json!("strange"),
+                json!("malformed"),
             ]),
             0..4,
         ),
-        seen in any::<bool>(),
+        reviewed in any::<bool>(),
     ) {
         let mut object = pod(json!({"containers": [{"name": "c", "image": image}], "tolerations": tolerations}));
         if selector {
             object["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
         }
         let policies = PolicySet::built_in();
-        if let Missed::Repair { tolerations: missing, .. } = missed(&reviewed_as(&object, &policies), &object, &snapshot(), seen) {
-            let patch = repair::patch(&object, &missing).expect("something to append");
+        if let MissedPod::Repair { tolerations: missing, .. } = assess(&review_of(&object, &policies), &object, &snapshot(), reviewed) {
+            let patch = repair::toleration_patch(&object, &missing).expect("something to append");
             json_patch::merge(&mut object, &patch);
-            let again = missed(&reviewed_as(&object, &policies), &object, &snapshot(), seen);
-            prop_assert!(!matches!(again, Missed::Repair { .. }), "{:?}", again);
+            let again = assess(&review_of(&object, &policies), &object, &snapshot(), reviewed);
+            prop_assert!(!matches!(again, MissedPod::Repair { .. }), "{:?}", again);
         }
     }
 }

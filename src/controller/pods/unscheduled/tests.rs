@@ -7,16 +7,14 @@ use arc_swap::ArcSwap;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
-use mullion_engine::model::cluster::namespace::Namespace;
-use mullion_engine::model::cluster::nodes::{Node, Nodes};
-use mullion_engine::model::cluster::taint::Taint;
-use mullion_engine::model::operating_system::Os;
-use serde_json::{Value, json};
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::{Namespace, Node, Nodes, Taint};
+use serde_json::json;
 use tokio::sync::watch as channel;
 
 use super::*;
-use crate::controller::events::Events;
-use crate::controller::metrics::Metrics;
+use crate::controller::events::EventRecorder;
+use crate::controller::metrics::ControllerMetrics;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
@@ -32,25 +30,26 @@ fn snapshot() -> ClusterSnapshot {
     }
 }
 
-/// What is shared, before a server that answers by method and path; and what it was asked.
-fn shared(
-    answer: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static,
-) -> (Arc<Shared>, Arc<Mutex<Vec<String>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
+/// A context whose server responds by method and path; and its requests.
+fn context(
+    response: impl Fn(&str, &str) -> (u16, Value) + Send + Sync + 'static,
+) -> (Arc<PodContext>, Arc<Mutex<Vec<String>>>) {
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (log, response) = (Arc::clone(&requests), Arc::new(response));
     let service = tower::service_fn(move |request: Request<Body>| {
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         log.lock().unwrap().push(format!("{method} {path}"));
-        let (status, body) = answer(&method, &path);
+        let (status, body) = response(&method, &path);
         let body = Body::from(body.to_string().into_bytes());
         std::future::ready(Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap()))
     });
     let client = Client::new(service, "default");
     let (_, policies) = channel::channel(Arc::new(PolicySet::built_in()));
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot()));
-    let shared = Shared::with(client.clone(), "mullion", policies, snapshot, Events::new(client), Metrics::new());
-    shared.reach.send_replace(Some(Reach::default()));
-    (Arc::new(shared), asked)
+    let recorder = EventRecorder::new(client.clone());
+    let context = PodContext::with(client, "mullion", policies, snapshot, recorder, ControllerMetrics::new());
+    context.selectors.send_replace(Some(WebhookSelectors::default()));
+    (Arc::new(context), requests)
 }
 
 fn status(code: u16) -> Value {
@@ -67,13 +66,13 @@ fn pod(namespace: &str) -> Value {
     })
 }
 
-fn key() -> Key {
+fn key() -> PodKey {
     ("shop".to_owned(), "p".to_owned())
 }
 
 #[tokio::test]
-async fn every_answer_to_a_patch_ends_somehow() {
-    for (code, outcome, settled) in [
+async fn every_response_to_a_patch_has_a_result() {
+    for (code, outcome, finished) in [
         (200, "done", true),
         (409, "conflict", false),
         (404, "gone", true),
@@ -81,41 +80,42 @@ async fn every_answer_to_a_patch_ends_somehow() {
         (403, "failed", false),
         (500, "failed", false),
     ] {
-        let answer = move |method: &str, _: &str| match (method, code) {
+        let response = move |method: &str, _: &str| match (method, code) {
             ("GET", _) | ("PATCH", 200) => (200, pod("shop")),
             _ => (code, status(code)),
         };
-        let (shared, asked) = shared(answer);
-        let end = act(&shared, &key(), "u").await;
-        assert_eq!(matches!(end, End::Settled), settled, "{code}");
-        assert_eq!(asked.lock().unwrap().len(), 2, "{code}");
-        let text = shared.metrics.encode().unwrap();
+        let (context, requests) = context(response);
+        let result = act(&context, &key(), "u").await;
+        assert_eq!(matches!(result, PodResult::Finished), finished, "{code}");
+        assert_eq!(requests.lock().unwrap().len(), 2, "{code}");
+        let text = context.metrics.encode().unwrap();
         assert!(text.contains(&format!("mullion_pod_patches_total{{outcome=\"{outcome}\"}} 1")), "{code}: {text}");
     }
 }
 
 #[tokio::test]
-async fn a_pod_that_is_gone_or_another_is_not_written() {
+async fn a_deleted_or_replaced_pod_is_not_patched() {
     for (code, uid) in [(404, "u"), (200, "another")] {
-        let (shared, asked) = shared(move |_, _| if code == 200 { (200, pod("shop")) } else { (code, status(code)) });
-        assert!(matches!(act(&shared, &key(), uid).await, End::Settled));
-        assert_eq!(*asked.lock().unwrap(), ["GET /api/v1/namespaces/shop/pods/p"]);
+        let (context, requests) =
+            context(move |_, _| if code == 200 { (200, pod("shop")) } else { (code, status(code)) });
+        assert!(matches!(act(&context, &key(), uid).await, PodResult::Finished));
+        assert_eq!(*requests.lock().unwrap(), ["GET /api/v1/namespaces/shop/pods/p"]);
     }
-    let (shared, _) = shared(|_, _| (500, status(500)));
-    assert!(matches!(act(&shared, &key(), "u").await, End::Again));
+    let (context, _) = context(|_, _| (500, status(500)));
+    assert!(matches!(act(&context, &key(), "u").await, PodResult::Failed));
 }
 
 #[tokio::test]
 async fn the_clusters_own_namespaces_are_left_alone() {
-    let (shared, _) = shared(|_, _| (500, status(500)));
-    let said = |namespace: &str| say(&shared, serde_json::from_value(pod(namespace)).unwrap());
-    assert!(matches!(said("shop"), Said::Repair(..)));
-    assert!(matches!(said("kube-system"), Said::Nothing));
-    assert!(matches!(said("mullion"), Said::Nothing));
-    // Nothing is known of it: perhaps it is opted out.
-    assert!(matches!(said("new"), Said::TooEarly));
-    shared.reach.send_replace(None);
-    assert!(matches!(said("shop"), Said::TooEarly));
+    let (context, _) = context(|_, _| (500, status(500)));
+    let action = |namespace: &str| decide(&context, &serde_json::from_value(pod(namespace)).unwrap());
+    assert!(matches!(action("shop"), PodAction::Repair(..)));
+    assert!(matches!(action("kube-system"), PodAction::Nothing));
+    assert!(matches!(action("mullion"), PodAction::Nothing));
+    // It is not in the snapshot: it may be exempt.
+    assert!(matches!(action("new"), PodAction::TooEarly));
+    context.selectors.send_replace(None);
+    assert!(matches!(action("shop"), PodAction::TooEarly));
 }
 
 fn named(name: &str, change: impl FnOnce(&mut Value)) -> WholePod {
@@ -127,107 +127,108 @@ fn named(name: &str, change: impl FnOnce(&mut Value)) -> WholePod {
 }
 
 #[tokio::test]
-async fn only_pods_with_work_are_kept_and_a_list_replaces_them() {
-    let (shared, _) = shared(|_, _| (500, status(500)));
-    let mut work = Work::new(shared);
+async fn only_pods_that_need_something_are_kept_and_a_list_replaces_them() {
+    let (context, _) = context(|_, _| (500, status(500)));
+    let mut queue = PodQueue::new(context);
     let linux = |pod: &mut Value| pod["spec"] = json!({"containers": [{"name": "c", "image": "nginx"}]});
-    let names = |work: &Work| work.pods.keys().map(|(_, name)| name.clone()).collect::<Vec<_>>();
-    work.event(Event::Apply(named("a", |_| {})));
-    work.event(Event::Apply(named("linux", linux)));
-    assert_eq!(names(&work), ["a"]);
-    work.event(Event::Init);
-    work.event(Event::InitApply(named("b", |_| {})));
-    assert_eq!(names(&work), ["a"], "half a list is none");
-    work.event(Event::InitDone);
-    assert_eq!(names(&work), ["b"]);
-    assert_eq!(work.queue.len(), 1);
-    // It got what it lacked.
-    let helped = |pod: &mut Value| pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
-    work.event(Event::Apply(named("b", helped)));
-    assert!(work.pods.is_empty(), "{:?}", work.pods);
-    work.event(Event::Apply(named("c", |_| {})));
-    work.event(Event::Delete(named("c", |_| {})));
-    assert!(work.pods.is_empty());
+    let names = |queue: &PodQueue| queue.pods.keys().map(|(_, name)| name.clone()).collect::<Vec<_>>();
+    queue.apply(Event::Apply(named("a", |_| {})));
+    queue.apply(Event::Apply(named("linux", linux)));
+    assert_eq!(names(&queue), ["a"]);
+    queue.apply(Event::Init);
+    queue.apply(Event::InitApply(named("b", |_| {})));
+    assert_eq!(names(&queue), ["a"], "half a list changes nothing");
+    queue.apply(Event::InitDone);
+    assert_eq!(names(&queue), ["b"]);
+    assert_eq!(queue.queue.len(), 1);
+    // It has what it lacked.
+    let repaired = |pod: &mut Value| pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    queue.apply(Event::Apply(named("b", repaired)));
+    assert!(queue.pods.is_empty(), "{:?}", queue.pods);
+    queue.apply(Event::Apply(named("c", |_| {})));
+    queue.apply(Event::Delete(named("c", |_| {})));
+    assert!(queue.pods.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_while_its_pod_is_read_is_looked_at_again() {
+async fn a_pod_that_changes_while_it_is_read_is_reviewed_again() {
     for changed in [false, true] {
-        // As it was read: held back by a gate.
-        let (shared, asked) = shared(|_, _| {
+        // As it was read: with a scheduling gate.
+        let (context, requests) = context(|_, _| {
             let mut gated = pod("shop");
             gated["spec"]["schedulingGates"] = json!([{"name": "g"}]);
             (200, gated)
         });
-        let mut work = Work::new(shared);
+        let mut queue = PodQueue::new(context);
         let free = || Event::Apply(serde_json::from_value(pod("shop")).unwrap());
-        work.event(free());
-        tokio::time::advance(SETTLE).await;
-        work.start();
+        queue.apply(free());
+        tokio::time::advance(SCHEDULING_TIME).await;
+        queue.start();
         if changed {
-            work.event(free());
+            queue.apply(free());
         }
-        let (key, began, end) = work.running.next().await.unwrap();
-        assert!(matches!(end, End::Settled));
-        work.done(&key, began, end);
-        assert_eq!((work.pods.len(), asked.lock().unwrap().len()), (usize::from(changed), 1));
-        tokio::time::advance(SETTLE).await;
-        work.start();
-        assert_eq!(work.running.len(), usize::from(changed), "it is read again");
+        let (key, began, result) = queue.running.next().await.unwrap();
+        assert!(matches!(result, PodResult::Finished));
+        queue.finish(&key, began, result);
+        assert_eq!((queue.pods.len(), requests.lock().unwrap().len()), (usize::from(changed), 1));
+        tokio::time::advance(SCHEDULING_TIME).await;
+        queue.start();
+        assert_eq!(queue.running.len(), usize::from(changed), "it is read again");
     }
 }
 
 #[tokio::test]
-async fn there_are_never_more_than_can_be_kept() {
-    let (shared, _) = shared(|_, _| (500, status(500)));
-    let mut work = Work::new(shared);
-    let kept = Kept { uid: "u".to_owned(), what: What::Look, due: Instant::now(), began: None, failures: 0 };
-    work.pods = (1..MAX_KEPT).map(|n| (("shop".to_owned(), format!("p{n}")), kept.clone())).collect();
+async fn kept_pods_are_limited() {
+    let (context, _) = context(|_, _| (500, status(500)));
+    let mut queue = PodQueue::new(context);
+    let queued =
+        QueuedPod { uid: "u".to_owned(), task: PodTask::Review, due: Instant::now(), began: None, failures: 0 };
+    queue.pods = (1..MAX_PODS).map(|n| (("shop".to_owned(), format!("p{n}")), queued.clone())).collect();
     for name in ["a", "b", "c"] {
-        work.event(Event::Apply(named(name, |_| {})));
+        queue.apply(Event::Apply(named(name, |_| {})));
     }
-    assert!(work.pods.len() == MAX_KEPT && work.overflowed);
-    assert!(!work.tick(), "there is no room yet");
-    work.pods.clear();
-    work.not_before = Instant::now();
-    assert!(work.tick() && !work.overflowed, "all are looked at again");
+    assert!(queue.pods.len() == MAX_PODS && queue.overflowed);
+    assert!(!queue.tick(), "there is no room yet");
+    queue.pods.clear();
+    queue.not_before = Instant::now();
+    assert!(queue.tick() && !queue.overflowed, "all are listed again");
 }
 
 #[tokio::test]
-async fn news_of_one_owner_is_told_by_one_pod() {
-    let (shared, asked) = shared(|method, path| match method {
+async fn pods_of_one_owner_have_one_event() {
+    let (context, requests) = context(|method, path| match method {
         "GET" => (200, {
-            let mut pod = hopeless();
+            let mut pod = unrepairable();
             pod["metadata"]["name"] = json!(path.rsplit('/').next());
             pod["metadata"]["uid"] = pod["metadata"]["name"].clone();
             pod
         }),
         _ => (201, json!({"metadata": {"name": "e"}, "eventTime": null})),
     });
-    let mut work = Work::new(shared);
+    let mut queue = PodQueue::new(context);
     for name in ["a", "b"] {
-        work.event(Event::Apply(named(name, |pod| {
+        queue.apply(Event::Apply(named(name, |pod| {
             let name = pod["metadata"]["name"].clone();
-            *pod = hopeless();
+            *pod = unrepairable();
             pod["metadata"]["name"] = name.clone();
             pod["metadata"]["uid"] = name;
         })));
     }
     for _ in 0..2 {
-        work.start();
-        while let Some((key, began, end)) = work.running.next().await {
-            work.done(&key, began, end);
+        queue.start();
+        while let Some((key, began, result)) = queue.running.next().await {
+            queue.finish(&key, began, result);
         }
     }
-    work.tick();
-    assert!(work.pods.values().all(|kept| matches!(kept.what, What::Told(_))), "{:?}", work.pods);
-    let events = asked.lock().unwrap().iter().filter(|asked| asked.starts_with("POST")).count();
-    assert_eq!(events, 1, "{asked:?}");
-    assert!(work.shared.metrics.encode().unwrap().contains("mullion_missed_pods 2"));
+    queue.tick();
+    assert!(queue.pods.values().all(|queued| matches!(queued.task, PodTask::Reported(_))), "{:?}", queue.pods);
+    let events = requests.lock().unwrap().iter().filter(|request| request.starts_with("POST")).count();
+    assert_eq!(events, 1, "{requests:?}");
+    assert!(queue.context.metrics.encode().unwrap().contains("mullion_missed_pods 2"));
 }
 
-/// A pod of a StatefulSet that can only be told of.
-fn hopeless() -> Value {
+/// A pod of a StatefulSet that can only be reported.
+fn unrepairable() -> Value {
     let mut pod = pod("shop");
     pod["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "o", "controller": true}]);
@@ -236,7 +237,7 @@ fn hopeless() -> Value {
 }
 
 #[test]
-fn pods_have_a_few_seconds() {
+fn pods_wait_a_few_seconds() {
     let at = |text: &str| text.parse::<Timestamp>().unwrap();
     let now = at("2026-01-01T00:00:10Z");
     for (created, expected) in [
@@ -244,16 +245,16 @@ fn pods_have_a_few_seconds() {
         (Some("2026-01-01T00:00:07Z"), 2),
         (Some("2026-01-01T00:00:05Z"), 0),
         (Some("2025-01-01T00:00:00Z"), 0),
-        // A clock that is ahead.
+        // A clock that is fast.
         (Some("2026-01-01T01:00:00Z"), 5),
         (None, 5),
     ] {
-        assert_eq!(settle(created.map(at), now), Duration::from_secs(expected), "{created:?}");
+        assert_eq!(remaining_wait(created.map(at), now), Duration::from_secs(expected), "{created:?}");
     }
 }
 
 #[test]
-fn another_node_of_a_pool_is_no_other_snapshot() {
+fn another_node_of_a_pool_changes_nothing() {
     let node = |name: &str, pool: &str, taint: Option<&str>| Node {
         name: name.to_owned(),
         os: Some(Os::Windows),

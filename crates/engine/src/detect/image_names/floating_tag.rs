@@ -1,13 +1,12 @@
 //! Floating tags: tags of Windows images that name no release and whose release changes over time.
 
 use crate::detect::image_names::repository::At;
-use crate::model::image::reference::ImageRef;
-use crate::model::windows::build::Build;
-use crate::model::windows::release::release_name;
+use crate::model::image::ImageRef;
+use crate::model::windows::{Build, release_name};
 
 /// A tag whose release changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Floating {
+pub(crate) struct Floating {
     /// What changed, or will: a clause.
     pub moved: &'static str,
     /// Releases that have a tag of their own, ascending.
@@ -76,7 +75,7 @@ static ROWS: &[Row] = &[
 
 /// The entry for a floating tag; `None` for a digest, which never changes, and for tags that the table does not
 /// contain.
-pub fn floating(image: &ImageRef<'_>) -> Option<Floating> {
+pub(crate) fn floating(image: &ImageRef<'_>) -> Option<Floating> {
     if image.digest().is_some() {
         return None;
     }
@@ -96,7 +95,7 @@ impl Tags {
 
 impl Floating {
     /// The reference whose tag names the release of `build`, one of [`releases`](Self::releases).
-    pub fn pinned(&self, image: &ImageRef<'_>, build: Build) -> String {
+    pub(crate) fn pinned(&self, image: &ImageRef<'_>, build: Build) -> String {
         let written = image.to_string();
         let tag = image.tag().unwrap_or_default();
         let repository = written.strip_suffix(tag).and_then(|rest| rest.strip_suffix(':')).unwrap_or(&written);
@@ -116,7 +115,7 @@ mod tests {
 
     use super::*;
     use crate::detect::image_names::name::from_text;
-    use crate::model::image::platform::ImageOs;
+    use crate::model::image::ImageOs;
 
     #[test]
     fn tags_that_move() {

@@ -4,8 +4,13 @@
 //! makes a Linux pod unschedulable and a wrong "Linux" a Windows pod, so a name decides only if its vocabulary is
 //! explicit; the rest is unknown.
 
-pub mod floating_tag;
-pub mod name;
-pub mod release_tag;
-pub mod repository;
-pub mod tag;
+mod floating_tag;
+mod name;
+mod release_tag;
+mod repository;
+mod tag;
+
+pub(crate) use floating_tag::floating;
+pub use name::{ImageRow, from_text};
+pub(crate) use name::{ImageSource, from_name};
+pub(crate) use release_tag::for_build;

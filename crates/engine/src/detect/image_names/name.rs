@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::detect::image_names::repository::RepositoryOs;
 use crate::detect::image_names::tag::{Context, Reading, TagOs};
 use crate::detect::image_names::{repository, tag};
-use crate::model::image::platform::ImageOs;
-use crate::model::image::reference::ImageRef;
-use crate::model::windows::build::Build;
+use crate::model::image::{ImageOs, ImageRef};
+use crate::model::windows::Build;
 
 /// The part of a name that decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -97,7 +96,7 @@ pub struct ImageRow<'a> {
     pub source: ImageSource,
 }
 
-/// The facts in the text of a pod's `image`; a text that is no reference contains none.
+/// The facts in the text of a pod's `image`; a text that is not a reference contains none.
 pub fn from_text(text: &str) -> NameFacts {
     ImageRef::parse(text).map_or(NameFacts::UNKNOWN, |image| from_name(&image))
 }
@@ -106,7 +105,7 @@ pub fn from_text(text: &str) -> NameFacts {
 ///
 /// Linux is decided only by a word of the tag. A tag beside a digest counts as if there were no digest: the digest
 /// decides what is pulled, and people pin what the tag meant when they wrote it.
-pub fn from_name(image: &ImageRef<'_>) -> NameFacts {
+pub(crate) fn from_name(image: &ImageRef<'_>) -> NameFacts {
     let known = repository::find(image);
     let reading = read_tag(image, known);
     match reading.os {

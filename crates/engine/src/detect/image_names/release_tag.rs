@@ -4,9 +4,8 @@ use crate::detect::image_names::name::from_name;
 use crate::detect::image_names::tag::{
     LTSC_NAMES, SHORT_YEARS, VERSIONS, WINDOWS_WORDS, YEAR_LIKE, YEARS, look_up, strip_word,
 };
-use crate::model::image::platform::ImageOs;
-use crate::model::image::reference::ImageRef;
-use crate::model::windows::build::Build;
+use crate::model::image::{ImageOs, ImageRef};
+use crate::model::windows::Build;
 
 /// The reference with the release in its tag replaced by that of `build`, an LTSC:
 /// `shop/web:4.2-windowsservercore-ltsc2022` for `shop/web:4.2-windowsservercore-ltsc2025`. Only its registry knows
@@ -14,7 +13,7 @@ use crate::model::windows::build::Build;
 ///
 /// `None` if the tag names no release or several, if it is pinned to one image by digest, date, patch or revision, or
 /// if the release is written in a form that the other does not have.
-pub fn for_build(image: &ImageRef<'_>, build: Build) -> Option<String> {
+pub(crate) fn for_build(image: &ImageRef<'_>, build: Build) -> Option<String> {
     let tag = image.tag().filter(|_| image.digest().is_none())?;
     let answer = from_name(image);
     let [from] = answer.builds.as_slice() else { return None };

@@ -5,8 +5,8 @@
 //! `gmsa-webhook` run on Linux.
 
 use crate::detect::image_names::tag::{Context, is_toolchain_word, release_word};
-use crate::model::image::reference::ImageRef;
-use crate::model::windows::build::Build;
+use crate::model::image::ImageRef;
+use crate::model::windows::Build;
 
 /// The images of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 //! A tag is split at `-`, `_` and `.`; words compare ignoring case (`20H2` is upper case in practice). Linux words take
 //! precedence: `1.0-linux-amd64-1809` is a Linux image.
 
-use crate::model::windows::build::Build;
-use crate::model::windows::release::is_image_build;
+use crate::model::windows::{Build, is_image_build};
 
 /// The repository of the tag, which decides how much a number in it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub(crate) struct Reading {
     pub(crate) hint: bool,
     /// Windows by a word that a compiler for Windows would have in its tag too: `windows` and nothing stronger.
     pub(crate) bare: bool,
-    /// Several releases are no build: the tag does not tell which of them a host would get.
+    /// A tag of several releases gives no build, because it does not show which of them a host would get.
     pub(crate) build: Option<Build>,
 }
 

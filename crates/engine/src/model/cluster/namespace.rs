@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::names::{
-    IGNORE_ANNOTATION, OS_ANNOTATION, {self},
-};
+use crate::model::names::{self, IGNORE_ANNOTATION, OS_ANNOTATION};
 
 /// Whether labels or annotations opt out.
 pub(crate) fn opts_out(map: &BTreeMap<String, String>) -> bool {

@@ -20,7 +20,7 @@ use crate::model::names::{
 
 /// Annotation, key and value of every pair of the namespace's node selectors. Malformed pairs are skipped: the plugin
 /// rejects every pod because of them, whatever Mullion does.
-pub fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'static str, &str, &str)> {
+pub(crate) fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'static str, &str, &str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().flat_map(move |annotation| {
         let text = namespace.and_then(|namespace| namespace.annotations.get(annotation)).map_or("", String::as_str);
         text.split(',').filter_map(move |pair| {
@@ -32,7 +32,11 @@ pub fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'s
 
 /// Annotation and value, if the namespace requires another value of that node label: then a pod with this one in its
 /// nodeSelector is rejected.
-pub fn contradiction<'n>(namespace: Option<&'n Namespace>, key: &str, value: &str) -> Option<(&'static str, &'n str)> {
+pub(crate) fn contradiction<'n>(
+    namespace: Option<&'n Namespace>,
+    key: &str,
+    value: &str,
+) -> Option<(&'static str, &'n str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().find_map(|annotation| {
         // If a key occurs twice the last value counts: the plugin makes a map of them.
         let required = node_selector(namespace).filter(|(of, name, _)| *of == annotation && *name == key).last();
@@ -195,7 +199,7 @@ impl<'de> Visitor<'de> for Members {
 /// What the `PodSecurity` plugin enforces in a namespace, according to its labels; exemptions and a default for
 /// namespaces without the label are in the API server's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PodSecurity {
+pub(crate) struct PodSecurity {
     /// The level.
     pub level: PodSecurityLevel,
     /// The minor version whose rules count; `None`: the server's own.
@@ -205,7 +209,7 @@ pub struct PodSecurity {
 /// A Pod Security level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the Kubernetes levels of these names")]
-pub enum PodSecurityLevel {
+pub(crate) enum PodSecurityLevel {
     Privileged,
     Baseline,
     Restricted,
@@ -213,7 +217,7 @@ pub enum PodSecurityLevel {
 
 impl PodSecurityLevel {
     /// The label's value.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Privileged => "privileged",
             Self::Baseline => "baseline",
@@ -225,7 +229,7 @@ impl PodSecurityLevel {
 impl PodSecurity {
     /// From the namespace's labels; an invalid level is `restricted`, an invalid version the server's own, as in the plugin
     /// (pod-security-admission, api/helpers.go, `ParseLevel` and `ParseVersion`).
-    pub fn of(namespace: Option<&Namespace>) -> Self {
+    pub(crate) fn of(namespace: Option<&Namespace>) -> Self {
         let label = |key| namespace.and_then(|namespace| namespace.labels.get(key)).map(String::as_str);
         let level = match label(POD_SECURITY_ENFORCE_LABEL) {
             None | Some("privileged") => PodSecurityLevel::Privileged,
@@ -240,7 +244,7 @@ impl PodSecurity {
     /// Whether no pod with `spec.os.name: windows` can pass: rules of 1.8 to 1.24 require `allowPrivilegeEscalation: false`
     /// of every container (`policy/check_allowPrivilegeEscalation.go`), which the API server rejects beside it. From
     /// 1.25 on these pods are exempt.
-    pub fn rejects_windows_os(self) -> bool {
+    pub(crate) fn rejects_windows_os(self) -> bool {
         self.level == PodSecurityLevel::Restricted && self.minor.is_some_and(|minor| (8..25).contains(&minor))
     }
 }

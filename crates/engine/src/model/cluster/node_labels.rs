@@ -11,7 +11,7 @@ use crate::model::cluster::taint::Taint;
 /// The label with a different value on every node, usually the node's name.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
-/// Key and value; no value stands for the node's own host name.
+/// Key and value; `None` as value means the node's own host name.
 type Pair = (Box<str>, Option<Box<str>>);
 
 /// `metadata.labels` of a node, sorted by key.
@@ -31,7 +31,7 @@ pub struct NodeParts {
     texts: Once<str>,
 }
 
-/// Values of which each is kept once.
+/// Unique values.
 #[derive(Debug)]
 struct Once<T: ?Sized> {
     known: HashSet<Arc<T>>,

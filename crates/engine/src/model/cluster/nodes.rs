@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::cluster::node_labels::NodeLabels;
 use crate::model::cluster::taint::Taint;
 use crate::model::operating_system::Os;
-use crate::model::windows::build::Build;
+use crate::model::windows::Build;
 
 /// The cluster's nodes, indexed once. Build with [`Nodes::new`], or with [`Nodes::shared`] if the nodes outlive one
 /// snapshot.

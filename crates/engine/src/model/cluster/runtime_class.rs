@@ -30,7 +30,7 @@ const WINDOWS_HANDLERS: &str = "runhcs-";
 const LINUX_HANDLERS: [&str; 7] = ["runc", "crun", "youki", "runsc", "gvisor", "kata", "nvidia"];
 
 impl RuntimeClass {
-    /// The operating system whose nodes have that handler, if its name tells.
+    /// The operating system whose nodes have that handler, if its name shows it.
     pub fn handler_os(&self) -> Option<Os> {
         if self.handler.starts_with(WINDOWS_HANDLERS) {
             return Some(Os::Windows);

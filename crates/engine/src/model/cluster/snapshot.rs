@@ -6,8 +6,8 @@ use crate::model::cluster::namespace::Namespace;
 use crate::model::cluster::nodes::Nodes;
 use crate::model::cluster::runtime_class::RuntimeClass;
 use crate::model::cluster::taint::Taint;
-use crate::model::image::platform::KnownImages;
-use crate::model::windows::build::Build;
+use crate::model::image::KnownImages;
+use crate::model::windows::Build;
 
 /// What a review may know besides the workload and the policies.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,7 @@ pub struct ClusterSnapshot {
 }
 
 impl ClusterSnapshot {
-    /// The RuntimeClass of that name, where it is known.
+    /// The RuntimeClass of that name, if it is known.
     pub fn runtime_class(&self, name: &str) -> Option<&RuntimeClass> {
         self.runtime_classes.as_ref()?.get(name)
     }

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A node's taint.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
 pub struct Taint {
     pub key: String,
+    #[serde(default)]
     pub value: String,
     pub effect: String,
 }

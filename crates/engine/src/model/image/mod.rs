@@ -1,4 +1,8 @@
 //! Image references, and the platforms that an image exists for.
 
-pub mod platform;
-pub mod reference;
+mod platform;
+mod reference;
+
+pub(crate) use platform::OsVersion;
+pub use platform::{ImageOs, KnownImages, Platform, Platforms};
+pub use reference::{DOCKER_HUB, ImageRef};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::operating_system::Os;
-use crate::model::windows::build::Build;
+use crate::model::windows::Build;
 
 /// Operating systems that an image is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl Platform {
 }
 
 impl Platforms {
-    /// Operating systems. An image for neither Windows nor Linux, or an artifact that is no image, is unknown.
+    /// Operating systems. An image for neither Windows nor Linux, or an artifact that is not an image, is unknown.
     pub fn os(&self) -> ImageOs {
         let has = |os| self.entries.iter().any(|entry| entry.is_os(os));
         match (has("windows"), has("linux")) {

@@ -15,9 +15,9 @@ const OLD_DOCKER_HUB: &str = "index.docker.io";
 const LIBRARY: &str = "library";
 
 /// Longest accepted reference in bytes: registry name 255 with port, repository 255, tag 128 and digest 136 fit.
-pub const MAX_REFERENCE: usize = 1024;
+pub(crate) const MAX_REFERENCE: usize = 1024;
 /// Longest repository in bytes, without the registry.
-pub const MAX_REPOSITORY: usize = 255;
+pub(crate) const MAX_REPOSITORY: usize = 255;
 const MAX_TAG: usize = 128;
 
 /// Digest algorithms with the number of their hexadecimal digits (opencontainers/go-digest).
@@ -32,8 +32,8 @@ pub struct ImageRef<'a> {
     digest: Option<&'a str>,
 }
 
-/// Why a text is no image reference. Such an image is unknown, not an error of the pod: templates and variables occur
-/// here.
+/// Why a text is not an image reference. Such an image is unknown, not an error of the pod, because templates and variables
+/// occur as images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReferenceError {
     /// Nothing there.
@@ -51,12 +51,12 @@ pub enum ReferenceError {
     /// 64 hexadecimal digits: the runtimes read them as an image id.
     #[error("64 hexadecimal digits are an image id, not a reference; write `<repository>@sha256:<digits>`")]
     Identifier,
-    /// The registry is no host name, IPv4 address or bracketed IPv6 address with optional port.
+    /// The registry is not a host name, IPv4 address or bracketed IPv6 address with optional port.
     #[error(
         "the registry is not a host name or address with an optional port; do not write a scheme such as `https://`"
     )]
     Registry,
-    /// Upper case in the repository, which containerd refuses.
+    /// Upper case in the repository, which containerd rejects.
     #[error("the repository must be lower case")]
     UpperCase,
     /// A repository component that is not of the form `a-z0-9` with single separators.

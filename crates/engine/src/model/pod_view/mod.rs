@@ -1,10 +1,12 @@
 //! A narrow view of the pod inside a workload, read from raw JSON.
 //!
-//! Never a typed Pod: fields newer than the API crate must survive, and nobody pays for fields no rule reads.
+//! Never a typed Pod: fields newer than the API crate must survive, and fields that no rule reads cost nothing.
 
 mod container;
 mod pod;
-pub mod unread;
+mod unread;
 
 pub use container::Container;
 pub use pod::Pod;
+pub(crate) use unread::is_read;
+pub use unread::is_unread;

@@ -5,8 +5,11 @@ use serde_json::Value;
 use crate::model::json_pointer::member;
 use crate::model::names::CONTAINER_LISTS;
 use crate::model::pod_view::container::Container;
-use crate::model::settings::labels::Labels;
+use crate::model::settings::Labels;
 use crate::model::workload::WorkloadKind;
+
+const HOST_PROCESS_OF_POD: &str = "/spec/securityContext/windowsOptions/hostProcess";
+const HOST_PROCESS_OF_CONTAINER: &str = "/securityContext/windowsOptions/hostProcess";
 
 /// The object that has a pod's `metadata` and `spec`: a Pod itself, or the pod template of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -72,15 +75,29 @@ impl<'a> Pod<'a> {
 
     /// Whether this is a HostProcess pod: the pod or any container sets it (the API server rejects a mixture).
     pub fn host_process(&self) -> bool {
-        let says = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
-        says(self.get("/spec/securityContext/windowsOptions/hostProcess"))
-            || self.containers().any(|container| says(container.get("/securityContext/windowsOptions/hostProcess")))
+        is_true(self.get(HOST_PROCESS_OF_POD)) || self.host_process_container().is_some()
+    }
+
+    /// The pointer below the pod of the field that makes it a HostProcess pod.
+    pub fn host_process_field(&self) -> Option<String> {
+        if is_true(self.get(HOST_PROCESS_OF_POD)) {
+            return Some(HOST_PROCESS_OF_POD.to_owned());
+        }
+        Some(self.host_process_container()?.pointer() + HOST_PROCESS_OF_CONTAINER)
+    }
+
+    fn host_process_container(&self) -> Option<Container<'a>> {
+        self.containers().find(|container| is_true(container.get(HOST_PROCESS_OF_CONTAINER)))
     }
 
     /// Whether `spec.os.name` is `windows`.
     pub fn has_windows_os_field(&self) -> bool {
         self.text("/spec/os/name") == Some("windows")
     }
+}
+
+fn is_true(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_bool) == Some(true)
 }
 
 impl Labels for Pod<'_> {

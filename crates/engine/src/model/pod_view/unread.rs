@@ -1,36 +1,36 @@
-//! Members of a workload that no review reads. They are most of the bytes of a pod, and the webhook passes over them.
+//! Members of a workload that no review reads. They are most of the bytes of a pod, and the webhook skips them.
 //!
-//! The command line reads whole manifests. So that both see the same object, a read of such a member panics in builds with
-//! debug assertions, which all tests are.
+//! The command line reads whole manifests. If a review read these members, the two would differ: a read of one
+//! panics in builds with debug assertions, which all tests are.
 
 use crate::model::names::CONTAINER_LISTS;
 use crate::model::review_request::Operation;
 
 /// Members that no review reads.
 struct UnreadMembers {
-    /// The members that they stand in, or in an item of: empty for the object itself.
+    /// The members that contain them, directly or in an item; empty for the object itself.
     parents: &'static [&'static str],
     names: &'static [&'static str],
-    /// Whether an UPDATE needs them nevertheless: it compares whole templates.
+    /// Whether an UPDATE needs them, because it compares whole templates.
     compared: bool,
 }
 
 const UNREAD: [UnreadMembers; 3] = [
     UnreadMembers { parents: &[""], names: &["status"], compared: false },
-    // Who wrote what of a pod is longer than the pod; only annotations are asked for.
+    // The field owners of a pod take more bytes than the pod; Mullion reads only those of annotations.
     UnreadMembers { parents: &["fieldsV1"], names: &["f:spec", "f:status"], compared: false },
     UnreadMembers { parents: &CONTAINER_LISTS, names: &["env", "envFrom"], compared: true },
 ];
 
-/// Whether no review of that operation reads `member` of what stands in the member `parent`, or in an item of it; the object
-/// itself stands in the member "".
+/// Whether no review of that operation reads `member` in the member `parent`, or in an item of it; `parent` is "" for the
+/// object itself.
 pub fn is_unread(operation: Operation, parent: &str, member: &str) -> bool {
     let needed = |row: &UnreadMembers| row.compared && operation == Operation::Update;
     UNREAD.iter().any(|row| row.names.contains(&member) && row.parents.contains(&parent) && !needed(row))
 }
 
-/// Whether reviews may read the value at `pointer`, which starts at what stands in the member `parent`: it is no unread
-/// member, and holds none of its own.
+/// Whether reviews may read the value at `pointer`, which is relative to the member `parent`: the value is read, and so are
+/// all its members.
 pub(crate) fn is_read(parent: &str, pointer: &str) -> bool {
     let is_index = |token: &&str| token.bytes().all(|byte| byte.is_ascii_digit());
     let mut last = parent;

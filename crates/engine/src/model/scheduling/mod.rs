@@ -1,5 +1,14 @@
 //! Scheduling constraints of pods, and whether a node satisfies them, by the rules of the Kubernetes scheduler.
 
-pub mod node_constraints;
-pub mod node_fit;
-pub mod tolerations;
+pub(crate) mod node_constraints;
+mod node_fit;
+mod tolerations;
+
+pub(crate) use node_constraints::{
+    NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, is_empty_term,
+    requirement_holds, selector_os,
+};
+pub(crate) use node_fit::{Expression, Term};
+pub use node_fit::{SchedulingConstraints, TolerationTerm};
+pub(crate) use tolerations::{includes, tolerated, toleration_value};
+pub use tolerations::{marks, toleration_of, toleration_word};

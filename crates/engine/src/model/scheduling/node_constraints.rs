@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::cluster::nodes::Node;
+use crate::model::cluster::Node;
 use crate::model::json_pointer::escape;
 use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
 use crate::model::operating_system::Os;
 use crate::model::pod_view::Pod;
 
 /// Pointer of the required node affinity's terms, below the pod.
-pub const REQUIRED_TERMS: &str =
+pub(crate) const REQUIRED_TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
 /// Labels that only Windows nodes satisfy: with any value, or with a value that starts like this, ignoring case.
@@ -30,7 +30,7 @@ const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
 
 /// The operating system that a set of constraints requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OsWanted {
+pub(crate) enum OsWanted {
     /// Nothing.
     Silent,
     /// Only this one.
@@ -44,12 +44,12 @@ pub enum OsWanted {
 }
 
 /// The OS that `nodeSelector` requires, and the pointer of its key, below the pod.
-pub fn selector_os(pod: &Pod<'_>) -> (OsWanted, Option<String>) {
+pub(crate) fn selector_os(pod: &Pod<'_>) -> (OsWanted, Option<String>) {
     os_of_pairs(pod.strings("/spec/nodeSelector"))
 }
 
 /// The same without one label, for a selector in which Mullion wrote that one.
-pub fn selector_os_without(pod: &Pod<'_>, label: &str) -> (OsWanted, Option<String>) {
+pub(crate) fn selector_os_without(pod: &Pod<'_>, label: &str) -> (OsWanted, Option<String>) {
     os_of_pairs(pod.strings("/spec/nodeSelector").filter(|(key, _)| *key != label))
 }
 
@@ -65,7 +65,7 @@ fn os_of_pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> (OsWanted
 }
 
 /// The OS that the required node affinity requires: terms are alternatives, so each of them must require it.
-pub fn affinity_os(pod: &Pod<'_>) -> OsWanted {
+pub(crate) fn affinity_os(pod: &Pod<'_>) -> OsWanted {
     let mut wanted = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).map(term_os);
     let Some(first) = wanted.next() else { return OsWanted::Silent };
     wanted.fold(first, |all, term| match (all, term) {
@@ -78,13 +78,13 @@ pub fn affinity_os(pod: &Pod<'_>) -> OsWanted {
 }
 
 /// A term without requirements matches no node at all.
-pub fn is_empty_term(term: &Value) -> bool {
+pub(crate) fn is_empty_term(term: &Value) -> bool {
     let empty = |name| term.get(name).and_then(Value::as_array).is_none_or(Vec::is_empty);
     empty("matchExpressions") && empty("matchFields")
 }
 
 /// The one node name that every term's `matchFields` requires: the binding of a DaemonSet's pod.
-pub fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
+pub(crate) fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     let mut names = pod.items(REQUIRED_TERMS).iter().map(|term| {
         let fields = term.get("matchFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         fields.iter().find_map(|field| {
@@ -102,7 +102,7 @@ pub fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
 /// A pod's node constraints, read once and compared with many nodes. They exclude `matchFields`, which names a node
 /// instead of describing it, and excluded builds, which imply no operating system and may be Mullion's own.
 #[derive(Debug, Default)]
-pub struct NodeConstraints<'a> {
+pub(crate) struct NodeConstraints<'a> {
     equal: Vec<(&'a str, &'a str)>,
     /// Alternatives, each a conjunction; `None`: no required affinity.
     terms: Option<Vec<Vec<Requirement<'a>>>>,
@@ -113,7 +113,7 @@ type Requirement<'a> = (&'a str, &'a str, Vec<&'a str>);
 
 impl<'a> NodeConstraints<'a> {
     /// nodeSelector and required node affinity, and more labels that a node must have.
-    pub fn of(pod: &Pod<'a>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn of(pod: &Pod<'a>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let terms = pod.items(REQUIRED_TERMS);
         let all = terms.iter().filter(|term| !is_empty_term(term));
         let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
@@ -126,24 +126,24 @@ impl<'a> NodeConstraints<'a> {
 
     /// The same without what the nodeSelector requires of one label.
     #[must_use]
-    pub fn without(mut self, label: &str) -> Self {
+    pub(crate) fn without(mut self, label: &str) -> Self {
         self.equal.retain(|(key, _)| *key != label);
         self
     }
 
     /// Whether nothing is required of the node.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.equal.is_empty() && self.terms.iter().flatten().all(Vec::is_empty)
     }
 
     /// The labels that they constrain.
-    pub fn keys(&self) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
         let terms = self.terms.iter().flatten().flatten().map(|(key, ..)| *key);
         self.equal.iter().map(|(key, _)| *key).chain(terms)
     }
 
     /// Whether the node satisfies them.
-    pub fn fit(&self, node: &Node) -> bool {
+    pub(crate) fn fit(&self, node: &Node) -> bool {
         let label = |key: &str| node.labels.get(key);
         self.equal.iter().all(|(key, value)| label(key) == Some(*value))
             && self.terms.as_ref().is_none_or(|terms| {
@@ -155,7 +155,7 @@ impl<'a> NodeConstraints<'a> {
 }
 
 /// Whether the pod constrains `key` at all, by selector or by required affinity.
-pub fn constrains(pod: &Pod<'_>, key: &str) -> bool {
+pub(crate) fn constrains(pod: &Pod<'_>, key: &str) -> bool {
     pod.strings("/spec/nodeSelector").any(|(required, _)| required == key)
         || pod
             .items(REQUIRED_TERMS)
@@ -165,7 +165,7 @@ pub fn constrains(pod: &Pod<'_>, key: &str) -> bool {
 }
 
 /// Whether nodes with these labels can satisfy the pod's selector and affinity.
-pub fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
+pub(crate) fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
     let terms = pod.items(REQUIRED_TERMS);
     let holds = |expression| {
         let (key, operator, values) = requirement(expression);
@@ -177,7 +177,7 @@ pub fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
 
 /// Whether a label with that value (`None`: absent) satisfies a requirement, as in the scheduler. Nothing satisfies an
 /// unknown operator.
-pub fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Option<&str>) -> bool {
+pub(crate) fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Option<&str>) -> bool {
     let listed = |label: &str| values.iter().any(|value| value.as_ref() == label);
     let numbers = || {
         let bound = values.first().and_then(|value| value.as_ref().parse::<i64>().ok());
@@ -247,7 +247,7 @@ impl RequiredOs {
         let windows = match operator {
             "In" => !values.is_empty() && values.iter().all(|value| start.is_none_or(|start| starts(value, start))),
             "Exists" | "Gt" | "Lt" => start.is_none(),
-            // An exclusion does not tell what is required.
+            // An exclusion does not require a value.
             _ => false,
         };
         self.not_linux |= windows;

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::model::cluster::runtime_class::RuntimeClass;
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::{RuntimeClass, Taint};
 use crate::model::scheduling::node_constraints::requirement_holds;
 use crate::model::scheduling::tolerations;
 

@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::model::cluster::taint::Taint;
-use crate::model::settings::node_settings::TaintPattern;
-use crate::model::settings::workload_settings::Toleration;
+use crate::model::cluster::Taint;
+use crate::model::settings::{TaintPattern, Toleration};
 
 /// Whether one of `tolerations` (raw JSON, as in a pod spec) tolerates `taint`.
-pub fn tolerated(tolerations: &[Value], taint: &Taint) -> bool {
+pub(crate) fn tolerated(tolerations: &[Value], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| tolerates(toleration, taint))
 }
 
@@ -19,7 +18,7 @@ fn tolerates(toleration: &Value, taint: &Taint) -> bool {
 /// Kubernetes' `Toleration.ToleratesTaint`, of a toleration's `[key, operator, value, effect]`, absent ones empty: an
 /// empty effect matches every effect, an empty key with `Exists` every key, and an empty operator is `Equal`. Operators
 /// this Mullion does not know (`Lt`, `Gt`) tolerate nothing.
-pub fn covers([key, operator, value, effect]: [&str; 4], taint: &Taint) -> bool {
+pub(crate) fn covers([key, operator, value, effect]: [&str; 4], taint: &Taint) -> bool {
     (effect.is_empty() || effect == taint.effect)
         && match operator {
             "Exists" => key.is_empty() || key == taint.key,
@@ -30,7 +29,7 @@ pub fn covers([key, operator, value, effect]: [&str; 4], taint: &Taint) -> bool 
 }
 
 /// Whether `wide` (raw JSON) tolerates all that `narrow` does, for at least as long.
-pub fn includes(wide: &Value, narrow: &Value) -> bool {
+pub(crate) fn includes(wide: &Value, narrow: &Value) -> bool {
     let field = |of: &'_ Value, name| of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let same = |name| field(wide, name) == field(narrow, name);
     let exists = field(wide, "operator") == "Exists";
@@ -49,7 +48,7 @@ pub fn toleration_of(taint: &Taint) -> Value {
 }
 
 /// A toleration from a policy, in the form of a pod spec.
-pub fn toleration_value(toleration: &Toleration) -> Value {
+pub(crate) fn toleration_value(toleration: &Toleration) -> Value {
     serde_json::to_value(toleration).unwrap_or(Value::Null)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! [`match_image`] is the definition, a scan. [`ImagePatterns`] finds the same pattern through an index over what a
 //! pattern contains literally: a whole name, a name and a tag, or the text before its first and after its last star.
-//! An image is looked up once for each *length* of such ends that occurs, whatever the number of patterns, and only
-//! patterns whose ends fit are tried. Patterns with a star at both ends have no ends and are scanned.
+//! An image costs one look-up for each distinct length of such a text, whatever the number of patterns, and only patterns
+//! whose texts fit are tried. Patterns with a star at both ends have no such text and are scanned.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::model::image::reference::ImageRef;
+use crate::model::image::ImageRef;
 use crate::model::settings::origin::Origin;
 use crate::model::settings::wildcard::{RUN, RUN_ACROSS, wildcard};
-use crate::model::windows::build::Build;
+use crate::model::windows::Build;
 
 /// Image patterns in the order in which they are tried: a list of lists, so that the patterns of a policy are indexed
 /// once, when it is loaded, and shared by all settings it takes part in.
@@ -73,7 +73,7 @@ struct Hashed<'a> {
 /// `*` stands for any run of characters within a path segment, `**` for any run across segments (`**/` also for
 /// nothing: `a/**/b` covers `a/b`). A pattern without a tag covers every tag; a reference without tag and digest has
 /// the tag `latest`. A pattern covers a reference as it is written or in full: `docker.io/library/*` covers `nginx`,
-/// and `nginx` covers only what is written `nginx`. What is no reference is covered by none.
+/// and `nginx` covers only what is written `nginx`. No pattern covers a text that is not a reference.
 pub fn match_image<'p>(patterns: &'p [ImagePattern], reference: &str) -> Option<&'p ImagePattern> {
     let forms = Forms::of(reference)?;
     patterns.iter().find(|pattern| forms.each().any(|form| covers(&pattern.pattern, form)))
@@ -182,7 +182,7 @@ impl Indexed {
 
     /// A pattern before `at` that covers all that the pattern there covers.
     fn covering(&self, at: u32, pattern: &ImagePattern, looks: &mut usize) -> Option<&ImagePattern> {
-        let all = standing_for(&pattern.pattern)?;
+        let all = representatives(&pattern.pattern)?;
         let mut texts = all.iter().map(|text| Parts::of(text));
         let first = texts.next()?;
         let keys = [Key::Name(first.name), Key::Tagged(first.name, first.tag.unwrap_or_default())];
@@ -271,7 +271,7 @@ impl<'a> Hashed<'a> {
     }
 }
 
-/// FNV-1a. Only administrators write patterns, so nobody who chooses images can make two of them share a hash.
+/// FNV-1a. Only administrators write patterns, so the author of an image cannot make two of them share a hash.
 const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn step(hash: u64, byte: u8) -> u64 {
@@ -282,7 +282,7 @@ fn hashed(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(EMPTY, step)
 }
 
-/// The table takes its highest and its lowest bits: each must come of all of both hashes.
+/// The table uses the highest and the lowest bits, so each of them must depend on all bits of both hashes.
 fn mixed(kind: u64, one: u64, other: u64) -> u64 {
     let product = (one ^ other.rotate_left(32) ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ (product >> 32)
@@ -311,13 +311,13 @@ fn file_under(pattern: &str) -> Key<'_> {
         };
     };
     let end = rest.rsplit_once('*').map_or(rest, |(_, end)| end);
-    // `**/` may stand for nothing, so its slash is no part of the literal end.
+    // `**/` may match nothing, so its slash is not part of the literal end.
     Key::Ends(start, end.strip_prefix('/').unwrap_or(end))
 }
 
-/// Texts that stand together for all that a pattern covers: what a pattern covers of them, it covers of those. `None` where
+/// Texts that represent all texts that a pattern covers: another pattern that covers these covers all of them. `None` where
 /// that takes more than two.
-fn standing_for(pattern: &str) -> Option<Vec<String>> {
+fn representatives(pattern: &str) -> Option<Vec<String>> {
     let optional = |(at, _): &(usize, &str)| *at == 0 || pattern.as_bytes().get(at - 1) == Some(&b'/');
     let optional: Vec<usize> = pattern.match_indices("**/").filter(optional).map(|(at, _)| at).collect();
     let symbols = |text: &str| {
@@ -352,7 +352,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> Forms<'a> {
-    /// `None` for what is no reference: nothing is known of that.
+    /// `None` for a text that is not a reference: nothing is known about it.
     fn of(reference: &'a str) -> Option<Self> {
         let image = ImageRef::parse(reference).ok()?;
         let mut written = Parts::of(reference);
@@ -458,7 +458,7 @@ mod tests {
             ("*", "nginx", true),
             ("*", "team/nginx", false),
             ("**", "example.com/a/b/c:1", true),
-            // `**/` may stand for nothing.
+            // `**/` may match nothing.
             ("**/nginx", "nginx", true),
             ("**/nginx", "example.com/a/nginx", true),
             ("**/nginx", "example.com/a/xnginx", false),

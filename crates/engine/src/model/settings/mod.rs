@@ -1,12 +1,27 @@
 //! Settings that policies set, as plain values: the engine knows no policy files.
 //!
-//! Each value has its default here. The policy crate fills them in.
+//! Each value has its default in this folder. The policy crate sets them.
 
-pub mod image_patterns;
-pub mod labels;
+mod image_patterns;
+mod labels;
 pub mod node_settings;
-pub mod origin;
-pub mod review_settings;
-pub mod rule_actions;
-pub mod wildcard;
-pub mod workload_settings;
+mod origin;
+mod review_settings;
+mod rule_actions;
+mod wildcard;
+mod workload_settings;
+
+pub use image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
+pub use labels::Labels;
+pub use node_settings::{
+    ApplyTaint, ExpectedPool, NodeLabel, NodeSettings, NodeTaint, RuntimeClassSettings, RuntimeClassesMode,
+    TaintPattern, marks_windows, policy_taint, possible_taint,
+};
+pub use origin::Origin;
+pub use review_settings::ReviewSettings;
+pub use rule_actions::{Action, Denials, RuleAction, match_length};
+pub use wildcard::{MAX_PATTERN, covers};
+pub(crate) use workload_settings::{BuildMode, LinuxDefault, NodeSelectorMode, TolerationsMode};
+pub use workload_settings::{
+    HonourIgnore, Lookup, Mode, OsFieldMode, RuntimeClassMode, Settings, TemplateDenials, Toleration,
+};

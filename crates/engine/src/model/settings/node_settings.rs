@@ -3,11 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::cluster::taint::Taint;
+use crate::model::cluster::Taint;
 use crate::model::settings::wildcard::{covers, find_ignoring_case};
 use crate::model::settings::workload_settings::Mode;
-use crate::model::windows::build::Build;
-use crate::model::windows::release::ExtraRelease;
+use crate::model::windows::{Build, ExtraRelease};
 
 /// Whether the taint marks a Windows node under `policy`, by pattern or because it is the policy's own.
 pub fn marks_windows(taint: &Taint, policy: &NodeSettings) -> bool {
@@ -18,6 +17,11 @@ pub fn marks_windows(taint: &Taint, policy: &NodeSettings) -> bool {
 pub fn policy_taint(policy: &NodeSettings) -> Taint {
     let taint = &policy.taint;
     Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone() }
+}
+
+/// The policy's taint, if nodes get one at all.
+pub fn possible_taint(policy: &NodeSettings) -> Option<Taint> {
+    (policy.mode == Mode::Enforce && policy.taint.apply != ApplyTaint::Never).then(|| policy_taint(policy))
 }
 
 impl TaintPattern {

@@ -10,7 +10,7 @@ use crate::model::settings::workload_settings::Settings;
 pub struct ReviewSettings<'a> {
     /// For the workload after the operation.
     pub new: Arc<Settings>,
-    /// For the workload before an UPDATE, whose labels may match other policies. `None`: the request is no such UPDATE.
+    /// For the workload before an UPDATE, whose labels may match other policies. `None`: the request is not such an UPDATE.
     pub old: Option<Arc<Settings>>,
     /// What the NodePolicy sets.
     pub nodes: &'a NodeSettings,

@@ -35,10 +35,10 @@ pub(crate) fn find_ignoring_case(rest: &str, piece: &str) -> Option<usize> {
 /// Longest pattern the loader accepts, in bytes; bounds the time of one match.
 pub const MAX_PATTERN: usize = 512;
 
-/// In a text that stands for many: any run of characters within a segment. No reference and no pattern has this byte.
+/// In a text that represents many: any run of characters within a segment. No reference and no pattern has this byte.
 pub(crate) const RUN: u8 = 1;
 
-/// In a text that stands for many: any run of characters across segments.
+/// In a text that represents many: any run of characters across segments.
 pub(crate) const RUN_ACROSS: u8 = 2;
 
 /// Follows all readings of the pattern at once, one bit for each byte of it: at most `pattern × text / 64` steps.
@@ -78,7 +78,7 @@ pub(crate) fn wildcard(pattern: &[u8], text: &[u8]) -> bool {
     here.has(pattern.len())
 }
 
-/// How many stars stand at `at`.
+/// The number of stars at `at`.
 fn star(pattern: &[u8], at: usize) -> Option<usize> {
     let width = pattern.get(at..)?.iter().take_while(|b| **b == b'*').count();
     (width > 0).then_some(width)
@@ -95,7 +95,7 @@ impl Positions {
         }
     }
 
-    /// Adds `at`, come to for the first time, and what follows stars there that stand for nothing.
+    /// Adds `at`, unless it was added before, and the positions after stars there, which may match nothing.
     fn enter(&mut self, pattern: &[u8], mut at: usize, after_slash: bool) {
         loop {
             self.add(at);

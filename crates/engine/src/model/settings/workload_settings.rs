@@ -29,8 +29,8 @@ impl Settings {
         best.map(|(_, entry)| entry)
     }
 
-    /// [`action`](Self::action), with every Deny a Warn under `denials: Warn`: the only place that reads `denials`.
-    pub fn effective_action(&self, code: &str, name: &str, default: Action) -> Action {
+    /// [`action`](Self::action), with every Deny a Warn under `denials: Warn`.
+    pub fn action_under_denials(&self, code: &str, name: &str, default: Action) -> Action {
         match self.action(code, name, default) {
             Action::Deny if self.denials == Denials::Warn => Action::Warn,
             action => action,
@@ -201,7 +201,7 @@ pub enum TemplateDenials {
 }
 
 /// What holds for one workload once every matching policy is laid over the others. The default is what holds where no
-/// policy says anything: the shipped defaults of the policy language.
+/// policy sets anything: the shipped defaults of the policy language.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Settings {
     /// Of the highest matching policy that sets it.

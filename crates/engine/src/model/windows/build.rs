@@ -13,7 +13,7 @@ use crate::model::text::shown;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Build(u32);
 
-/// Why a text is no build.
+/// Why a text is not a build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// The text has a fourth part. It is an error and not dropped: the writer may believe that it is compared.

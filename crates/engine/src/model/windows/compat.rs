@@ -12,7 +12,7 @@ use crate::model::windows::build::Build;
 use crate::model::windows::release::{ExtraRelease, is_image_build, known_host_builds, release_name};
 
 /// LTSC builds with a stable ABI, ascending: the steps of the floor.
-pub const LTSC: &[Build] = &[Build::new(20348), Build::new(26100)];
+pub(crate) const LTSC: &[Build] = &[Build::new(20348), Build::new(26100)];
 
 /// The first host build that runs images of other builds. Microsoft's promise starts with Windows Server 2022
 /// (MicrosoftDocs/Virtualization-Documentation `deploy-containers/portability.md`).
@@ -21,7 +21,7 @@ pub const STABLE_ABI_FROM: Build = Build::new(20348);
 /// The rule a container runtime enforces when it picks an image for its host, by the version of containerd/platforms in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Generation {
-    /// platforms v0.2.1 to v1.0.0-rc.1: the floor is 20348 for ever.
+    /// platforms v0.2.1 to v1.0.0-rc.1: the floor is always 20348.
     R1,
     /// platforms v1.0.0-rc.2 to rc.4: the floor is the largest LTSC below the host. Hosts 26200 and newer reject
     /// ltsc2022.
@@ -89,20 +89,8 @@ pub fn runs(host: Build, image: Build, generation: Generation, extra: &[ExtraRel
 }
 
 /// Whether `host` runs an image that exists for `images`; true if that is empty, because an unknown build does not constrain.
-pub fn runs_any(host: Build, images: &[Build], generation: Generation, extra: &[ExtraRelease]) -> bool {
+pub(crate) fn runs_any(host: Build, images: &[Build], generation: Generation, extra: &[ExtraRelease]) -> bool {
     images.is_empty() || images.iter().any(|&image| runs(host, image, generation, extra))
-}
-
-/// Those of `hosts` that run an image that exists for `image_builds`, in the order given.
-///
-/// An index has one image and several builds. The hosts of a pod are those that every one of its containers has.
-pub fn compatible_hosts<'a>(
-    image_builds: &'a [Build],
-    hosts: impl Iterator<Item = Build> + 'a,
-    generation: Generation,
-    extra: &'a [ExtraRelease],
-) -> impl Iterator<Item = Build> + 'a {
-    hosts.filter(move |&host| runs_any(host, image_builds, generation, extra))
 }
 
 /// The compatibility table of one generation, for `mullion compat`.
@@ -226,7 +214,7 @@ mod tests {
     #[test]
     fn accepting_hosts() {
         let hosts = |image: u32, generation| -> Vec<u32> {
-            compatible_hosts(&[b(image)], known_host_builds(), generation, &[]).map(Build::number).collect()
+            known_host_builds().filter(|&host| runs(host, b(image), generation, &[])).map(Build::number).collect()
         };
         assert_eq!(hosts(17763, Generation::R3), [17763]);
         assert_eq!(hosts(19042, Generation::R3), [19042]);
@@ -234,11 +222,10 @@ mod tests {
         assert_eq!(hosts(20348, Generation::R2), [20348, 22000, 22621, 22631, 25398, 26100]);
         assert_eq!(hosts(26100, Generation::R2), [26100, 26200, 26300, 28000]);
         let several = [b(17763), b(20348)];
-        let found: Vec<_> =
-            compatible_hosts(&several, [b(14393), b(17763), b(20348)].into_iter(), Generation::R3, &[]).collect();
-        assert_eq!(found, several, "an index runs where one of its entries does");
-        let found = compatible_hosts(&[], [b(14393), b(5)].into_iter(), Generation::R3, &[]).count();
-        assert_eq!(found, 2, "an unknown build does not constrain");
+        let hosts = [b(14393), b(17763), b(20348)];
+        let found = hosts.map(|host| runs_any(host, &several, Generation::R3, &[]));
+        assert_eq!(found, [false, true, true], "an index runs where one of its entries does");
+        assert!(runs_any(b(5), &[], Generation::R3, &[]), "an unknown build does not constrain");
     }
 
     #[test]

@@ -1,9 +1,19 @@
 //! Windows releases, builds and which host runs which image.
 //!
-//! A build is the third number of `10.0.B`. Everything here compares builds as integers: as text, `10.0.9200` is greater than `10.0.20348`.
+//! A build is the third number of `10.0.B`. All code compares builds as integers, because as text, `10.0.9200` is greater than `10.0.20348`.
 
-pub mod build;
-pub mod compat;
-pub mod release;
-pub mod runtime;
-pub mod support;
+mod build;
+mod compat;
+mod release;
+mod runtime;
+mod support;
+
+pub use build::Build;
+pub use compat::{Generation, STABLE_ABI_FROM, floor, runs, table};
+pub(crate) use compat::{LTSC, runs_any};
+pub use release::{ExtraRelease, RELEASES, known_host_builds, release_name};
+pub(crate) use release::{is_image_build, server_releases};
+pub(crate) use runtime::SINGLE_RULE_UP_TO;
+pub use runtime::generation_for;
+pub(crate) use support::out_of_support;
+pub use support::support_of;

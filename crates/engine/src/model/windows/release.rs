@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::windows::build::{Build, decimal};
+use crate::model::windows::build::Build;
 
 /// How Microsoft services a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub static RELEASES: &[Release] = &[
 ];
 
 /// The most likely release of a host with this build: the server where server and client share the build.
-pub fn release(build: Build) -> Option<&'static Release> {
+pub(crate) fn release(build: Build) -> Option<&'static Release> {
     RELEASES.iter().find(|release| release.build == build)
 }
 
@@ -125,20 +125,8 @@ pub fn release_name(build: Build, extra: &[ExtraRelease]) -> Cow<'static, str> {
     }
 }
 
-/// The build of a name that [`release_name`] gives, upper or lower case; also `ltsc2016`, which images use.
-pub fn release_build(name: &str, extra: &[ExtraRelease]) -> Option<Build> {
-    if name.eq_ignore_ascii_case("ltsc2016") {
-        return Some(Build::new(14393));
-    }
-    let known = RELEASES.iter().find(|release| release.name.is_some_and(|known| known.eq_ignore_ascii_case(name)));
-    known
-        .map(|release| release.build)
-        .or_else(|| extra.iter().find(|release| release.name.eq_ignore_ascii_case(name)).map(|release| release.build))
-        .or_else(|| decimal(name.strip_prefix("build-")?).map(Build::new))
-}
-
 /// Windows Server releases, by build.
-pub fn server_releases() -> impl Iterator<Item = &'static Release> {
+pub(crate) fn server_releases() -> impl Iterator<Item = &'static Release> {
     RELEASES.iter().filter(|release| release.is_server())
 }
 
@@ -149,7 +137,7 @@ pub fn known_host_builds() -> impl Iterator<Item = Build> {
 }
 
 /// Whether Microsoft published base images of this build.
-pub fn is_image_build(build: Build) -> bool {
+pub(crate) fn is_image_build(build: Build) -> bool {
     RELEASES.iter().any(|release| release.build == build && release.base_image)
 }
 
@@ -203,7 +191,6 @@ mod tests {
         ];
         for (build, name) in cases {
             assert_eq!(release_name(Build::new(build), &[]), name);
-            assert_eq!(release_build(name, &[]), Some(Build::new(build)));
         }
     }
 
@@ -212,10 +199,6 @@ mod tests {
         let extra = [ExtraRelease { build: Build::new(29000), name: "ltsc2028".into(), runs_from: Build::new(26100) }];
         assert_eq!(release_name(Build::new(29000), &extra), "ltsc2028");
         assert_eq!(release_name(Build::new(29001), &extra), "build-29001");
-        assert_eq!(release_build("LTSC2028", &extra), Some(Build::new(29000)));
-        for bad in ["", "ltsc", "build-", "build-x", "build-+1", "2022"] {
-            assert_eq!(release_build(bad, &extra), None, "{bad}");
-        }
     }
 
     #[test]

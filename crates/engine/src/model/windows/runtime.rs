@@ -4,7 +4,7 @@ use crate::model::windows::build::{Build, decimal};
 use crate::model::windows::compat::Generation;
 
 /// Up to this build every generation has the same rule, so a node's runtime does not matter.
-pub const SINGLE_RULE_UP_TO: Build = Build::new(26100);
+pub(crate) const SINGLE_RULE_UP_TO: Build = Build::new(26100);
 
 /// One containerd minor line and the generation of its patch releases.
 struct Line {
@@ -17,7 +17,7 @@ struct Line {
 /// By the version of containerd/platforms (before 2.0: microsoft/hcsshim) in each release's `go.mod`: rc.1 up to 2.1.5,
 /// rc.2 from 2.1.6, rc.5 from 2.3.5 (containerd/containerd#14001). 1.6.0 to 1.6.22 and 1.7.0 to 1.7.5 require the
 /// host's own build (containerd/containerd#8854, #9069; the former is in the notes of 1.6.23); they are listed as R1,
-/// because nobody runs them on hosts new enough for this table.
+/// because they do not run on hosts new enough for this table.
 const CONTAINERD: &[Line] = &[
     Line { major: 1, minor: 6, steps: &[(0, Generation::R1)] },
     Line { major: 1, minor: 7, steps: &[(0, Generation::R1)] },
@@ -29,7 +29,7 @@ const CONTAINERD: &[Line] = &[
 
 /// The generation of a node's `status.nodeInfo.containerRuntimeVersion`, such as `containerd://2.0.4+azure` or
 /// `containerd://1.7.11-k3s2`. Anything unknown, including other runtimes, is the default, R3.
-pub fn generation_of(container_runtime_version: &str) -> Generation {
+pub(crate) fn generation_of(container_runtime_version: &str) -> Generation {
     containerd_version(container_runtime_version)
         .and_then(|(major, minor, patch)| {
             let line = CONTAINERD.iter().find(|line| line.major == major && line.minor == minor)?;

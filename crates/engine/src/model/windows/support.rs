@@ -5,7 +5,7 @@ use crate::model::windows::build::Build;
 /// When the dates of [`SUPPORT`] were last compared with their sources. Only what ended by then counts as ended: the
 /// engine has no clock, and the same pod must get the same result from the same Mullion, in CI next year as in the
 /// cluster today.
-pub const CHECKED: &str = "2026-11-20";
+pub(crate) const CHECKED: &str = "2026-11-20";
 
 /// One server release, with dates as `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +26,11 @@ const fn support(build: u32, name: &'static str, mainstream: &'static str, end: 
 
 /// By build. Microsoft's own dates for base images: MicrosoftDocs/Virtualization-Documentation
 /// `deploy-containers/base-image-lifecycle.md` (its Semi-Annual rows until 2025-06-12); endoflife-date/endoflife.date
-/// `products/windows-server-core.md` has the same. 23H2 has no base image: `products/windows-server.md`. The page of the server product says 2029-11-13 and
+/// `products/windows-server-core.md` has the same. 23H2 has no base image: `products/windows-server.md`. The page of the server product has 2029-11-13 and
 /// 2034-11-14 for 2025.
 ///
-/// Left out are the dates of clouds, which only tell which nodes they still offer: the rule's page has them.
-pub static SUPPORT: &[Support] = &[
+/// The dates of clouds are not here, because they only concern which nodes a cloud still offers: the rule's page has them.
+pub(crate) static SUPPORT: &[Support] = &[
     support(14393, "ltsc2016", "2022-01-11", "2027-01-11"),
     support(16299, "1709", "2019-04-09", "2019-04-09"),
     support(17134, "1803", "2019-11-12", "2019-11-12"),
@@ -51,7 +51,7 @@ pub fn support_of(build: Build) -> Option<&'static Support> {
 }
 
 /// The release of that build, if it had its last security update.
-pub fn out_of_support(build: Build) -> Option<&'static Support> {
+pub(crate) fn out_of_support(build: Build) -> Option<&'static Support> {
     support_of(build).filter(|support| support.end < CHECKED)
 }
 

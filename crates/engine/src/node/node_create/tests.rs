@@ -7,8 +7,9 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::node::taint_blockers::{Claim, claim};
-use crate::patch::compile::compile;
+use crate::model::settings::{Mode, policy_taint};
+use crate::node::taint_blockers::{DaemonSetClaim, claim};
+use crate::patch::compile;
 
 fn daemon_set(spec: &Value) -> DaemonSetFacts {
     // With Ready pods somewhere, so that every claim is at least doubtful.
@@ -31,10 +32,14 @@ fn with(change: impl FnOnce(&mut NodeSettings)) -> NodeSettings {
     policy
 }
 
-fn allowed(policy: &NodeSettings, spec: &Value, waited_for: &[&str]) -> bool {
-    let waited_for = waited_for.iter().map(|name| (*name).to_owned()).collect();
+fn allowed(policy: &NodeSettings, spec: &Value, waited_for: &[TaintBlocker]) -> bool {
+    let waited_for = waited_for.iter().cloned().collect();
     let claimants = Claimants { policies: String::new(), daemons: Arc::new(vec![daemon_set(spec)]), waited_for };
     taint_on_create(policy, &claimants).is_some()
+}
+
+fn waited(name: &str) -> TaintBlocker {
+    TaintBlocker::DaemonSet(format!("kube-system/{name}"))
 }
 
 #[test]
@@ -87,10 +92,12 @@ fn only_daemonsets_that_new_windows_nodes_might_want_hold_it_back() {
     let policy = NodeSettings::default();
     for (spec, free, waiting) in cases {
         assert_eq!(allowed(&policy, &spec, &[]), free, "{spec}");
-        assert_eq!(allowed(&policy, &spec, &["DaemonSet kube-system/d"]), waiting, "{spec}, waited for");
-        // Who is waited for cannot be read: the same.
-        assert_eq!(allowed(&policy, &spec, &["the list of the node's pods"]), waiting, "{spec}, unknown");
-        assert_eq!(allowed(&policy, &spec, &["DaemonSet kube-system/e", "Pod a/b"]), free, "{spec}, others waited for");
+        assert_eq!(allowed(&policy, &spec, &[waited("d")]), waiting, "{spec}, waited for");
+        // The blockers cannot be read: the same.
+        let unknown = TaintBlocker::Unknown("the list of the node's pods");
+        assert_eq!(allowed(&policy, &spec, &[unknown]), waiting, "{spec}, unknown");
+        let others = [waited("e"), TaintBlocker::Pod("a/b".to_owned())];
+        assert_eq!(allowed(&policy, &spec, &others), free, "{spec}, others waited for");
     }
 }
 
@@ -196,7 +203,7 @@ fn requirement() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whoever would hold the taint back on a node once it is there holds it back at CREATE.
+    /// A DaemonSet or pod that blocks the taint on an existing node also blocks it at CREATE.
     #[test]
     fn at_create_the_taint_waits_for_what_the_controller_waits_for(
         requirements in prop::collection::vec(prop::collection::vec(requirement(), 1..3), 1..3),
@@ -215,9 +222,9 @@ proptest! {
         labels.extend(old.then_some((OLD_OS_LABEL, "windows")));
         let policy = NodeSettings::default();
         let claim = claim(&daemon_set(&spec), &node(&labels, &json!([])), &policy_taint(&policy));
-        let waited: &[&str] = if claim == Claim::Doubtful { &["DaemonSet kube-system/d"] } else { &[] };
-        if claim != Claim::None {
-            prop_assert!(!allowed(&policy, &spec, waited), "{claim:?} {spec}");
+        let waited = if claim == DaemonSetClaim::Doubtful { vec![waited("d")] } else { Vec::new() };
+        if claim != DaemonSetClaim::None {
+            prop_assert!(!allowed(&policy, &spec, &waited), "{claim:?} {spec}");
         }
     }
 
@@ -246,6 +253,6 @@ proptest! {
         for taint in &taints {
             prop_assert!(expected.taints.contains(taint));
         }
-        prop_assert_eq!(plan_node(&expected, &policy, &Trust::default(), &[], 0).patch, None);
+        prop_assert_eq!(plan_node(&expected, &policy, &TrustedTaints::default(), &[], 0).patch, None);
     }
 }

@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::names::WINDOWS_BUILD_LABEL;
-use crate::model::settings::node_settings::{ApplyTaint, NodeLabel, TaintPattern};
-use crate::model::windows::build::Build;
-use crate::node::facts::is_read;
-use crate::node::node_patch::Hold;
+use crate::model::settings::{ApplyTaint, NodeLabel, TaintPattern};
+use crate::model::windows::Build;
+use crate::node::facts::plan_reads_label;
+use crate::node::node_patch::TaintHold;
 mod removals;
 
 const NOW: u64 = 1_800_000_000;
 
 /// As a controller that saw `mine=windows` and the like set by policies before.
-fn trust() -> Trust {
+fn trust() -> TrustedTaints {
     let texts = ["mine=windows", "example.com/platform=windows"];
     let effects = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
     let taints = texts.iter().flat_map(|text| effects.map(|effect| format!("{text}:{effect}")));
-    Trust { seen: taints.map(|text| Taint::parse(&text).unwrap()).collect(), ..Trust::default() }
+    TrustedTaints { seen: taints.map(|text| Taint::parse(&text).unwrap()).collect(), ..TrustedTaints::default() }
 }
 
-fn plan_node(node: &NodeFacts, policy: &NodeSettings, blockers: &[String], now: u64) -> NodePlan {
+fn plan_node(node: &NodeFacts, policy: &NodeSettings, blockers: &[TaintBlocker], now: u64) -> NodePlan {
     crate::node::plan::plan_node(node, policy, &trust(), blockers, now)
 }
 
@@ -60,7 +60,7 @@ fn taints(node: &NodeFacts) -> Vec<String> {
     node.taints.iter().map(|raw| Taint::from_json(raw).unwrap().to_string()).collect()
 }
 
-fn after(node: &NodeFacts, policy: &NodeSettings, blockers: &[String]) -> NodeFacts {
+fn after(node: &NodeFacts, policy: &NodeSettings, blockers: &[TaintBlocker]) -> NodeFacts {
     plan_node(node, policy, blockers, NOW).patch.map_or_else(|| node.clone(), |patch| patch.apply(node))
 }
 
@@ -168,7 +168,7 @@ fn other_nodes_are_left_alone() {
     ];
     for mut case in cases {
         assert_eq!(plan_node(&case, &NodeSettings::default(), &[], NOW), NodePlan::default(), "{case:?}");
-        // Not even what looks like ours is taken off.
+        // Not even a taint that looks like Mullion's is removed.
         case.annotations = enforced(&node(BARE, "10.0.20348.1", &[])).annotations;
         assert_eq!(plan_node(&case, &NodeSettings::default(), &[], NOW), NodePlan::default(), "{case:?}");
         assert_eq!(withdraw_node(&case), None);
@@ -274,18 +274,18 @@ fn the_taint_follows_the_policy_in_its_place() {
     assert_eq!(taints(&enforced(&moved)), taints(&middle));
     let never = with(|policy| policy.taint.apply = ApplyTaint::Never);
     assert_eq!(taints(&after(&middle, &never, &[])), ["a=b:NoSchedule", "z:NoExecute"]);
-    // While the new one waits, the old one stays: the node is no worse off.
-    let blocked = plan_node(&middle, &key, &["DaemonSet a/b".to_owned()], NOW);
-    assert!(blocked.hold == Hold::Waiting && blocked.patch.is_none(), "{blocked:?}");
+    // While the new one waits, the old one stays, so that the node is always tainted.
+    let blocked = plan_node(&middle, &key, &[TaintBlocker::DaemonSet("a/b".to_owned())], NOW);
+    assert!(blocked.hold == TaintHold::Waiting && blocked.patch.is_none(), "{blocked:?}");
 }
 
 #[test]
 fn a_taint_waits_for_what_does_not_tolerate_it() {
     let facts = node(BARE, "10.0.20348.2655", &[]);
-    let blockers = ["DaemonSet kube-system/csi-proxy".to_owned()];
+    let blockers = [TaintBlocker::DaemonSet("kube-system/csi-proxy".to_owned())];
     let plan = plan_node(&facts, &NodeSettings::default(), &blockers, NOW);
     assert!(
-        plan.hold == Hold::Waiting && plan.reasons.iter().any(|reason| reason.contains("kube-system/csi-proxy")),
+        plan.hold == TaintHold::Waiting && plan.reasons.iter().any(|reason| reason.contains("kube-system/csi-proxy")),
         "{plan:?}"
     );
     let labelled = plan.patch.unwrap().apply(&facts);
@@ -320,7 +320,7 @@ fn audit_only_reports_and_disabled_cleans_up() {
     let audit = plan_node(&facts, &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert_eq!(audit.patch, None);
     assert!(!audit.reasons.is_empty() && audit.reasons.iter().all(|reason| reason.starts_with("would: ")));
-    assert!(audit.withheld && audit.hold == Hold::None);
+    assert!(audit.withheld && audit.hold == TaintHold::None);
     // Nothing is left to do on a node that has everything, and nothing waits for a taint that is not Mullion's.
     let done = plan_node(&enforced(&facts), &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert!(!done.withheld, "{done:?}");
@@ -342,7 +342,7 @@ fn labels_follow_the_node() {
     let upgraded = enforced(&upgraded);
     assert_eq!(upgraded.labels[WINDOWS_BUILD_LABEL], "10.0.26100");
     assert_eq!(upgraded.labels[WINDOWS_RELEASE_LABEL], "ltsc2025");
-    // The kubelet takes its label over: then it is no longer ours.
+    // The kubelet sets the label itself: then it is no longer Mullion's.
     let mut taken = facts.clone();
     taken.labels.insert(WINDOWS_BUILD_LABEL.to_owned(), "10.0.26100".to_owned());
     let taken = enforced(&taken);
@@ -383,7 +383,7 @@ fn a_forged_record_gives_away_no_foreign_taint() {
         facts.annotations.insert(OWNED_ANNOTATION.to_owned(), json!({"taint": raw(taint)}).to_string());
         facts
     };
-    let plan = |facts: &NodeFacts, policy: &NodeSettings, trust: &Trust| {
+    let plan = |facts: &NodeFacts, policy: &NodeSettings, trust: &TrustedTaints| {
         let plan = crate::node::plan::plan_node(facts, policy, trust, &[], NOW);
         (plan.patch.map_or_else(|| facts.clone(), |patch| patch.apply(facts)), plan.reasons)
     };
@@ -400,11 +400,11 @@ fn a_forged_record_gives_away_no_foreign_taint() {
         assert!(reasons.iter().any(|reason| reason.contains(vault) && reason.contains("stays")), "{reasons:?}");
         assert_eq!(plan(&after, policy, &trust()).0, after);
         // The taint of an earlier policy goes where something but the node knows it.
-        for (trust, known) in [(trust(), true), (Trust::default(), false)] {
+        for (trust, known) in [(trust(), true), (TrustedTaints::default(), false)] {
             assert_eq!(!taints(&plan(&forged(mine), policy, &trust).0).contains(&mine.to_owned()), known, "{policy:?}");
         }
         let earlier = with(|policy| policy.taint.key = "mine".to_owned());
-        let trust = Trust { policies: vec![earlier], ..Trust::default() };
+        let trust = TrustedTaints { policies: vec![earlier], ..TrustedTaints::default() };
         assert!(!taints(&plan(&forged(mine), policy, &trust).0).contains(&mine.to_owned()), "{policy:?}");
     }
     let after = crate::node::plan::withdraw_node(&forged(vault), &trust()).unwrap().apply(&forged(vault));
@@ -483,13 +483,13 @@ proptest! {
     #[test]
     fn other_labels_change_no_plan(facts in any_node(), policy in any_policy()) {
         let mut few = facts.clone();
-        few.labels.retain(|key, _| is_read(key));
+        few.labels.retain(|key, _| plan_reads_label(key));
         prop_assert_eq!(plan_node(&few, &policy, &[], NOW), plan_node(&facts, &policy, &[], NOW));
     }
 
     #[test]
     fn doing_it_twice_does_nothing_more(facts in any_node(), policies in prop::collection::vec(any_policy(), 1..4), blocked in any::<bool>()) {
-        let blockers: Vec<String> = if blocked { vec!["DaemonSet a/b".to_owned()] } else { Vec::new() };
+        let blockers = if blocked { vec![TaintBlocker::DaemonSet("a/b".to_owned())] } else { Vec::new() };
         let mut now = facts;
         for policy in &policies {
             let plan = plan_node(&now, policy, &blockers, NOW);
@@ -534,7 +534,7 @@ proptest! {
         now.taints.retain(|raw| pair(raw) != pair(&added));
         now.taints.insert(0, added.clone());
         // Written byte for byte like Mullion's, its owner is unknown.
-        prop_assume!(!Owned::read(&now).taint.is_some_and(|owned| owned.is(&added)));
+        prop_assume!(Owned::read(&now).taint.is_none_or(|owned| Taint::from_json(&added) != Some(owned)));
         let end = after(&now, &second, &[]);
         prop_assert_eq!(end.taints.first(), Some(&added));
     }

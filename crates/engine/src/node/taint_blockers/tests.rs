@@ -40,47 +40,47 @@ fn claims() {
     let preferring = windows_node(json!([{"key": "spot", "effect": "PreferNoSchedule"}]));
     let windows = json!({"nodeSelector": {"kubernetes.io/os": "windows"}});
     let cases = [
-        (&plain, windows.clone(), Claim::Certain),
-        (&plain, json!({"nodeSelector": {names::WINDOWS_BUILD_LABEL: "10.0.20348"}}), Claim::Certain),
+        (&plain, windows.clone(), DaemonSetClaim::Certain),
+        (&plain, json!({"nodeSelector": {names::WINDOWS_BUILD_LABEL: "10.0.20348"}}), DaemonSetClaim::Certain),
         (
             &plain,
             affinity(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}])),
-            Claim::Certain,
+            DaemonSetClaim::Certain,
         ),
         (
             &plain,
             affinity(&json!([{"key": "kubernetes.io/os", "operator": "NotIn", "values": ["linux"]}])),
-            Claim::Certain,
+            DaemonSetClaim::Certain,
         ),
-        (&plain, json!({}), Claim::Doubtful),
-        (&plain, json!({"nodeSelector": {"agentpool": "npwin"}, "tolerations": null}), Claim::Doubtful),
+        (&plain, json!({}), DaemonSetClaim::Doubtful),
+        (&plain, json!({"nodeSelector": {"agentpool": "npwin"}, "tolerations": null}), DaemonSetClaim::Doubtful),
         (
             &plain,
             affinity(&json!([{"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]}])),
-            Claim::Doubtful,
+            DaemonSetClaim::Doubtful,
         ),
-        (&plain, json!({"nodeSelector": {"kubernetes.io/os": "linux"}}), Claim::None),
-        (&plain, json!({"nodeSelector": {"agentpool": "other"}}), Claim::None),
-        (&plain, json!({"nodeName": "other"}), Claim::None),
-        (&plain, affinity(&json!([])), Claim::None),
+        (&plain, json!({"nodeSelector": {"kubernetes.io/os": "linux"}}), DaemonSetClaim::None),
+        (&plain, json!({"nodeSelector": {"agentpool": "other"}}), DaemonSetClaim::None),
+        (&plain, json!({"nodeName": "other"}), DaemonSetClaim::None),
+        (&plain, affinity(&json!([])), DaemonSetClaim::None),
         (
             &plain,
             json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"operator": "Exists"}]}),
-            Claim::None,
+            DaemonSetClaim::None,
         ),
         (
             &plain,
             json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "operator": "Exists"}]}),
-            Claim::None,
+            DaemonSetClaim::None,
         ),
         (
             &plain,
             json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "value": "Windows"}]}),
-            Claim::Certain,
+            DaemonSetClaim::Certain,
         ),
-        (&spot, windows.clone(), Claim::None),
-        (&starting, windows.clone(), Claim::Certain),
-        (&preferring, windows, Claim::Certain),
+        (&spot, windows.clone(), DaemonSetClaim::None),
+        (&starting, windows.clone(), DaemonSetClaim::Certain),
+        (&preferring, windows, DaemonSetClaim::Certain),
     ];
     for (node, spec, expected) in cases {
         assert_eq!(claim(&daemon_set(&spec), node, &os), expected, "{spec} {:?}", node.taints);
@@ -116,7 +116,8 @@ fn a_ready_pod_decides_in_doubt() {
     };
     assert!(blockers(&node, &os, &doubtful, &[]).is_empty());
     assert!(blockers(&node, &os, &doubtful, &[pod(false)]).is_empty());
-    assert_eq!(blockers(&node, &os, &doubtful, &[pod(true)]), ["DaemonSet kube-system/d"]);
+    let found = blockers(&node, &os, &doubtful, &[pod(true)]);
+    assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["DaemonSet kube-system/d"]);
 }
 
 #[test]
@@ -144,13 +145,13 @@ fn running_pods_count_where_nothing_helps_their_successors() {
 fn what_belongs_claims_and_what_is_ready_nowhere_is_no_doubt() {
     let (node, os) = (windows_node(json!([])), taint("os=windows:NoSchedule"));
     let known = DaemonSetFacts { belongs: true, any_ready: false, ..daemon_set(&json!({})) };
-    assert_eq!(claim(&known, &node, &os), Claim::Certain);
+    assert_eq!(claim(&known, &node, &os), DaemonSetClaim::Certain);
     let elsewhere = DaemonSetFacts { belongs: true, ..daemon_set(&json!({"nodeSelector": {"agentpool": "other"}})) };
-    assert_eq!(claim(&elsewhere, &node, &os), Claim::None);
+    assert_eq!(claim(&elsewhere, &node, &os), DaemonSetClaim::None);
     let tolerant = DaemonSetFacts { belongs: true, ..daemon_set(&json!({"tolerations": [{"operator": "Exists"}]})) };
-    assert_eq!(claim(&tolerant, &node, &os), Claim::None);
+    assert_eq!(claim(&tolerant, &node, &os), DaemonSetClaim::None);
     let broken = DaemonSetFacts { any_ready: false, ..daemon_set(&json!({})) };
-    assert_eq!(claim(&broken, &node, &os), Claim::None);
+    assert_eq!(claim(&broken, &node, &os), DaemonSetClaim::None);
     for (daemons, effect, covered, needed) in [
         (vec![], "NoSchedule", true, false),
         (vec![], "NoSchedule", false, true),

@@ -1,7 +1,7 @@
 //! 7xx: RuntimeClasses, and what a namespace restricts.
 
-pub mod check;
-pub mod namespace;
-pub mod pod_security;
-pub mod rules;
-pub mod runtime_class;
+pub(crate) mod check;
+mod namespace;
+mod pod_security;
+pub(crate) mod rules;
+mod runtime_class;

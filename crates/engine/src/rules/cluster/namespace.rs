@@ -5,17 +5,13 @@
 
 use serde_json::Value;
 
-use crate::model::cluster::namespace_restrictions;
-use crate::model::cluster::namespace_restrictions::TolerationsWhitelist;
+use crate::model::cluster::{TolerationsWhitelist, namespace_restrictions};
 use crate::model::json_pointer::escape;
-use crate::model::names;
 use crate::model::names::{OS_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
-use crate::model::operating_system::Os;
-use crate::model::os_decision::{Basis, DetectedOs};
-use crate::model::settings::workload_settings::BuildMode;
+use crate::model::settings::BuildMode;
 use crate::model::text::list;
-use crate::place::builds::build_matters;
-use crate::place::context::WorkloadContext;
+use crate::model::{Basis, DetectedOs, Os, names};
+use crate::place::{WorkloadContext, build_matters};
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 

@@ -1,12 +1,10 @@
 //! Pod Security: what the labels of a namespace reject in Windows pods.
 
-use crate::model::cluster::namespace_restrictions::{PodSecurity, PodSecurityLevel};
+use crate::model::cluster::{PodSecurity, PodSecurityLevel};
 use crate::model::names::{POD_SECURITY_ENFORCE_LABEL, POD_SECURITY_ENFORCE_VERSION_LABEL};
-use crate::model::operating_system::Os;
-use crate::model::os_decision::Basis;
-use crate::model::pod_view::Pod;
-use crate::model::settings::workload_settings::OsFieldMode;
-use crate::place::context::WorkloadContext;
+use crate::model::settings::OsFieldMode;
+use crate::model::{Basis, Os};
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
@@ -19,7 +17,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if security.level == PodSecurityLevel::Privileged || !cx.is_windows() {
         return;
     }
-    if let Some(pointer) = host_process(&cx.input.pod) {
+    if let Some(pointer) = cx.input.pod.host_process_field() {
         let level = security.level.name();
         let message = format!("the namespace enforces Pod Security {level}, which rejects it");
         let mut found = cx.finding(rule, cx.input.pod.at(&pointer), message);
@@ -50,15 +48,4 @@ fn would_set_os_field(cx: &WorkloadContext<'_>) -> bool {
         && cx.decision.basis != Basis::Place
         && cx.input.settings.spec_os == OsFieldMode::WhenClean
         && cx.input.pod.get("/spec/os").is_none()
-}
-
-/// The field that makes the pod a HostProcess pod, below the pod.
-fn host_process(pod: &Pod<'_>) -> Option<String> {
-    const OPTION: &str = "/securityContext/windowsOptions/hostProcess";
-    let is_set = |value: Option<&serde_json::Value>| value.and_then(serde_json::Value::as_bool).unwrap_or(false);
-    if is_set(pod.get(&format!("/spec{OPTION}"))) {
-        return Some(format!("/spec{OPTION}"));
-    }
-    let container = pod.containers().find(|container| is_set(container.get(OPTION)))?;
-    Some(container.pointer() + OPTION)
 }

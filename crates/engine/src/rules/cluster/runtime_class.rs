@@ -7,14 +7,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::cluster::runtime_class::RuntimeClass;
+use crate::model::cluster::RuntimeClass;
 use crate::model::json_pointer::escape;
 use crate::model::names::OS_LABELS;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::DetectedOs;
 use crate::model::quantity::Quantity;
 use crate::model::scheduling::node_constraints;
-use crate::place::context::WorkloadContext;
+use crate::model::{DetectedOs, Os};
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 
@@ -127,7 +126,7 @@ fn overhead_finding(cx: &WorkloadContext<'_>, rule: &'static Rule, message: Stri
     found
 }
 
-/// `1` and `1000m` are equal; text that is no quantity equals only itself.
+/// `1` and `1000m` are equal; text that is not a quantity equals only itself.
 fn same_amount(a: &Value, b: &str) -> bool {
     a.as_str() == Some(b) || Quantity::of(a).is_some_and(|a| Quantity::parse(b) == Some(a))
 }

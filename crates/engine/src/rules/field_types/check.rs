@@ -1,25 +1,24 @@
 //! 8xx: what the API server could not decode in a file.
 //!
 //! For files only. A request that reaches the webhook was decoded by the API server, which rejected wrong types and
-//! dropped unknown fields; a file still contains all of that, and the other [`rules`](crate::rules::catalogue) read
+//! dropped unknown fields; a file still contains all of that, and the other [`rules`](mod@crate::rules::catalogue) read
 //! what they know and skip the rest.
 //!
 //! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from an API server. It accepts what
 //! Go's decoder accepts: null for anything, a number for a quantity, no other letter case for a field's name
 //! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer has no point and fits into its 32 or 64 bits.
 //! It does not check what the server decodes and then rejects by validation, the text of a time (`creationTimestamp`),
-//! or a status, because nobody writes these.
+//! or a status, because authors do not write these.
 
 use serde_json::Value;
 
+use crate::model::WorkloadKind;
 use crate::model::json_pointer::{escape, field_path};
 use crate::model::names::ALLOW_ANNOTATION;
 use crate::model::pod_view::Pod;
 use crate::model::quantity::is_quantity;
-use crate::model::settings::rule_actions::Action;
-use crate::model::settings::workload_settings::Settings;
+use crate::model::settings::{Action, Settings};
 use crate::model::text::shown;
-use crate::model::workload::WorkloadKind;
 use crate::rules::field_types::messages;
 use crate::rules::field_types::rules::RULES;
 use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
@@ -39,13 +38,13 @@ const MOST: usize = 100;
 /// rejects.
 pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
     let [wrong_type, unknown_field] = &RULES;
-    let waved = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
+    let exemptions = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
     let mut walk = Walk {
         table: &TABLE,
         pointer: String::new(),
         above: Vec::new(),
-        wrong: Found::new(wrong_type, RejectedBy::ApiServer, waved, settings),
-        unknown: Found::new(unknown_field, RejectedBy::None, waved, settings),
+        wrong: Found::new(wrong_type, RejectedBy::ApiServer, exemptions, settings),
+        unknown: Found::new(unknown_field, RejectedBy::None, exemptions, settings),
     };
     walk.value(&TABLE.kind(kind), object);
     let Walk { wrong, unknown, .. } = walk;
@@ -123,7 +122,7 @@ fn takes(shape: &FieldType, value: &Value) -> bool {
         | (FieldType::Quantity, Value::Number(_)) => true,
         (FieldType::Quantity, Value::String(text)) => is_quantity(text),
         (FieldType::Int64, Value::Number(number)) => number.as_i64().is_some(),
-        // A number with a point is no integer even if it is whole; kubectl sends 8080 for 8080.0 in a file, and
+        // A number with a point is not an integer even if it is whole; kubectl sends 8080 for 8080.0 in a file, and
         // `manifest` reads it so.
         (FieldType::Int32 | FieldType::IntOrText, Value::Number(number)) => {
             number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
@@ -149,12 +148,12 @@ struct Found {
 }
 
 impl Found {
-    fn new(rule: &'static Rule, rejected_by: RejectedBy, waved: &str, settings: &Settings) -> Self {
-        let action = if settings.exempts(waved, rule.code, rule.name) {
+    fn new(rule: &'static Rule, rejected_by: RejectedBy, exemptions: &str, settings: &Settings) -> Self {
+        let action = if settings.exempts(exemptions, rule.code, rule.name) {
             Action::Allow
         } else {
             match settings.action(rule.code, rule.name, rule.default) {
-                // Set by a prefix: there is no repair.
+                // Set by a prefix, which has no repair.
                 Action::Repair => rule.default,
                 action => action,
             }
@@ -171,7 +170,10 @@ impl Found {
             *count += 1;
             return;
         }
-        let finding = self.finding(pointer.to_owned(), texts());
+        let (message, help) = texts();
+        let (path, rejected_by) = (printable_path(pointer), self.rejected_by);
+        let finding = Finding::new(self.rule, self.action, pointer.to_owned(), message);
+        let finding = Finding { path, help, rejected_by, ..finding };
         if self.findings.len() < MOST {
             self.findings.push(finding);
         } else {
@@ -188,25 +190,6 @@ impl Found {
             finding
         });
         self.findings.into_iter().chain(last)
-    }
-
-    fn finding(&self, pointer: String, (message, help): (String, String)) -> Finding {
-        Finding {
-            code: self.rule.code,
-            rule: self.rule.name,
-            action: self.action,
-            quiet: false,
-            hint: false,
-            path: printable_path(&pointer),
-            pointer,
-            message,
-            help,
-            replacement: None,
-            rejected_by: self.rejected_by,
-            forbidden_by_os: false,
-            rejected_beside_os: false,
-            pre_existing: false,
-        }
     }
 }
 

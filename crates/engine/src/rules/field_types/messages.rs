@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::model::WorkloadKind;
 use crate::model::json_pointer::field_path;
 use crate::model::text::{nearest, shown};
-use crate::model::workload::WorkloadKind;
 use crate::rules::field_types::nearest_quantity::nearest_quantity;
 use crate::rules::field_types::table::{FieldTable, FieldType, ObjectType};
 
@@ -69,7 +69,7 @@ fn found(value: &Value) -> &'static str {
 /// What to write, as a clause.
 fn instead(table: &FieldTable, shape: &FieldType, value: &Value, field: &str) -> String {
     let fixed = match (shape, value) {
-        // Without the text: 0644 and yes are parsed before they get here.
+        // Without the text, because 0644 and yes are parsed before.
         (FieldType::Text | FieldType::Time, Value::Bool(_) | Value::Number(_)) => "put it in quotes",
         (FieldType::Text | FieldType::Time, _) => "write one text",
         (FieldType::Boolean, Value::String(text)) if text == "true" || text == "false" => {

@@ -2,7 +2,7 @@
 
 use crate::model::quantity::{is_quantity, suffix_like};
 
-/// The quantity that a malformed one probably stands for: `512M` for `512MB`, `1Gi` for `1 GiB`.
+/// The quantity that a malformed one probably means: `512M` for `512MB`, `1Gi` for `1 GiB`.
 pub(crate) fn nearest_quantity(text: &str) -> Option<String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|at| *at > 0)?;

@@ -1,10 +1,10 @@
 //! The rules of this family.
 
-use crate::model::settings::rule_actions::Action;
+use crate::model::settings::Action;
 use crate::rules::rule::{Rule, rule};
 
 /// The rules of this module, in order of code.
-pub static RULES: [Rule; 2] = [
+pub(crate) static RULES: [Rule; 2] = [
     rule!(
         "MUL801",
         "wrong-type",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::model::workload::WorkloadKind;
+use crate::model::WorkloadKind;
 
 /// One line for each field, as `Container.args []string`, sorted; one line contains the Kubernetes version.
 const FIELDS: &str = include_str!("fields.txt");
@@ -34,7 +34,7 @@ pub(crate) enum FieldType {
     List(Box<FieldType>),
     /// `map[string]…`: keys are free.
     Map(Box<FieldType>),
-    /// A type with fields, by its place in [`Table::types`].
+    /// A type with fields, by its place in [`FieldTable::types`].
     Object(usize),
 }
 

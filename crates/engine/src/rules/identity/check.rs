@@ -5,13 +5,13 @@
 //! `validateWindowsHostProcessPod`): no more, no less, and at the same field paths. `--allow-privileged=false` is a
 //! setting of the cluster and no finding. The others are what the server accepts and a Windows node cannot do.
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::identity::security_context::{SecurityContext, places};
 use crate::rules::identity::{gmsa, host_process, non_root, user_name};
 
 /// Findings about user names, gMSA and HostProcess.
-pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let pod = SecurityContext::of_pod(&cx.input.pod);
     let mut containers = cx.input.pod.containers().map(SecurityContext::of_container);
     // Every rule is about one of the options, and most pods have none.

@@ -1,6 +1,6 @@
 //! Group managed service accounts.
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::{GMSA_CREDENTIAL_SPEC, GMSA_WITHOUT_NAME};
 use crate::rules::identity::security_context::SecurityContext;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HOST_PROCESS_USER};
 use crate::rules::identity::security_context::SecurityContext;

@@ -1,9 +1,11 @@
 //! 4xx: user names, group managed service accounts, HostProcess containers.
 
-pub mod check;
-pub mod gmsa;
-pub mod host_process;
-pub mod non_root;
-pub mod rules;
-pub mod security_context;
-pub mod user_name;
+pub(crate) mod check;
+mod gmsa;
+mod host_process;
+mod non_root;
+pub(crate) mod rules;
+mod security_context;
+mod user_name;
+
+pub(crate) use rules::HOST_PROCESS_VOLUME;

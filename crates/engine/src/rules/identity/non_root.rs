@@ -1,12 +1,12 @@
 //! `runAsNonRoot` on pods for which Windows cannot enforce it.
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::{HOST_PROCESS_NON_ROOT, RUN_AS_NON_ROOT};
 use crate::rules::identity::security_context::SecurityContext;
 
 /// `windowsRootUserName` of `pkg/kubelet/kuberuntime/security_context_windows.go`. `verifyRunAsNonRoot` compares
-/// ignoring case and leaves the container in `CreateContainerConfigError`. The user of an image is not known here.
+/// ignoring case and leaves the container in `CreateContainerConfigError`. The user of an image is unknown.
 const ROOT: &str = "ContainerAdministrator";
 
 /// Findings for each container that `runAsNonRoot` is effective for: its own value counts before its pod's.

@@ -1,10 +1,10 @@
 //! The rules of this family.
 
-use crate::model::settings::rule_actions::Action;
+use crate::model::settings::Action;
 use crate::rules::rule::{Rule, rule};
 
 /// The rules of this file.
-pub static RULES: [Rule; 9] = [
+pub(crate) static RULES: [Rule; 9] = [
     RUN_AS_USER_NAME,
     GMSA_CREDENTIAL_SPEC,
     HOST_PROCESS_MIXED,

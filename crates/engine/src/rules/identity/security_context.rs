@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::pod_view::{Container, Pod};
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 
 /// A `securityContext`: the pod's own, or that of one container.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::RUN_AS_USER_NAME;
 use crate::rules::identity::security_context::SecurityContext;
@@ -29,7 +29,7 @@ const NOT_IN_USER: &str = r#""/\:;|=,+*?<>@[]"#;
 
 /// One rule of the syntax that a name breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum UserNameFault {
     /// It is empty.
     Empty,
     /// It contains a line break, a tab or another control character.
@@ -52,7 +52,7 @@ pub(crate) enum Fault {
     Characters(String),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for UserNameFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("a user name cannot be empty"),
@@ -84,7 +84,7 @@ pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &
     found.rejected_by = RejectedBy::ApiServer;
     if let Some(meant) = meant(name) {
         found.help = format!("write {meant}");
-        if broken == [Fault::ControlCharacter] && meant != name.trim() {
+        if broken == [UserNameFault::ControlCharacter] && meant != name.trim() {
             found.help.push_str(r" without double quotes: in them YAML reads \n as a line break, \t as a tab");
         }
     }
@@ -92,40 +92,40 @@ pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &
 }
 
 /// What is wrong with a name, in the server's order; empty if it is valid.
-pub(crate) fn faults(name: &str) -> Vec<Fault> {
+pub(crate) fn faults(name: &str) -> Vec<UserNameFault> {
     if name.is_empty() {
-        return vec![Fault::Empty];
+        return vec![UserNameFault::Empty];
     }
     // Go's [[:cntrl:]] is ASCII.
     if name.contains(|c: char| c.is_ascii_control()) {
-        return vec![Fault::ControlCharacter];
+        return vec![UserNameFault::ControlCharacter];
     }
     let (domain, user) = match name.split_once('\\') {
-        Some((_, rest)) if rest.contains('\\') => return vec![Fault::Backslashes],
+        Some((_, rest)) if rest.contains('\\') => return vec![UserNameFault::Backslashes],
         Some((domain, user)) => (Some(domain), user),
         None => (None, name),
     };
     let mut found = Vec::new();
     if let Some(domain) = domain {
         if domain.is_empty() {
-            found.push(Fault::NoDomain);
+            found.push(UserNameFault::NoDomain);
         } else if domain.len() >= DOMAIN_LIMIT {
-            found.push(Fault::LongDomain(domain.len()));
+            found.push(UserNameFault::LongDomain(domain.len()));
         } else if !is_net_bios(domain) && !is_dns(domain) {
-            found.push(Fault::Domain);
+            found.push(UserNameFault::Domain);
         }
     }
     if user.is_empty() {
-        found.push(Fault::NoUser);
+        found.push(UserNameFault::NoUser);
     } else if user.len() > USER_LIMIT {
-        found.push(Fault::LongUser(user.len()));
+        found.push(UserNameFault::LongUser(user.len()));
     }
     if !user.is_empty() && user.chars().all(|c| matches!(c, '.' | ' ')) {
-        found.push(Fault::DotsAndSpaces);
+        found.push(UserNameFault::DotsAndSpaces);
     }
     let bad: String = NOT_IN_USER.chars().filter(|c| user.contains(*c)).collect();
     if !bad.is_empty() {
-        found.push(Fault::Characters(bad));
+        found.push(UserNameFault::Characters(bad));
     }
     found
 }
@@ -146,7 +146,7 @@ fn is_dns(domain: &str) -> bool {
     domain.split('.').all(is_label)
 }
 
-/// The valid name that an invalid one probably stands for.
+/// The valid name that an invalid one probably means.
 fn meant(name: &str) -> Option<String> {
     let guesses: [fn(&str) -> Option<String>; 6] = [
         // The line break at the end of a YAML block.
@@ -194,20 +194,20 @@ mod tests {
         let dns = |labels: usize| vec!["a".repeat(50); labels].join(".");
         let table = [
             ("a".repeat(104), vec![]),
-            ("a".repeat(105), vec![Fault::LongUser(105)]),
+            ("a".repeat(105), vec![UserNameFault::LongUser(105)]),
             // Bytes, not characters.
             ("é".repeat(52), vec![]),
-            ("é".repeat(53), vec![Fault::LongUser(106)]),
+            ("é".repeat(53), vec![UserNameFault::LongUser(106)]),
             (format!(r"{}\u", "d".repeat(15)), vec![]),
-            (format!(r"{} \u", "d".repeat(15)), vec![Fault::Domain]),
+            (format!(r"{} \u", "d".repeat(15)), vec![UserNameFault::Domain]),
             // Characters, not bytes.
             (format!(r"{}\u", "é".repeat(15)), vec![]),
-            (format!(r"{}\u", "é".repeat(16)), vec![Fault::Domain]),
+            (format!(r"{}\u", "é".repeat(16)), vec![UserNameFault::Domain]),
             (format!(r"{}\u", "d".repeat(63)), vec![]),
-            (format!(r"{}\u", "d".repeat(64)), vec![Fault::Domain]),
+            (format!(r"{}\u", "d".repeat(64)), vec![UserNameFault::Domain]),
             (format!(r"{}\u", dns(5)), vec![]),
-            (format!(r"{}{}\u", dns(5), ".abc"), vec![Fault::LongDomain(258)]),
-            (format!(r"{}\u", &(dns(5) + ".")[..255]), vec![Fault::Domain]),
+            (format!(r"{}{}\u", dns(5), ".abc"), vec![UserNameFault::LongDomain(258)]),
+            (format!(r"{}\u", &(dns(5) + ".")[..255]), vec![UserNameFault::Domain]),
         ];
         for (name, expected) in table {
             assert_eq!(faults(&name), expected, "{name}");

@@ -2,19 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::detect::container_images::ContainerImage;
-use crate::detect::image_names::release_tag::for_build;
-use crate::model::cluster::nodes::Nodes;
-use crate::model::image::reference::ImageRef;
+use crate::detect::ContainerImage;
+use crate::detect::image_names::for_build;
+use crate::model::Os;
+use crate::model::cluster::Nodes;
+use crate::model::image::ImageRef;
 use crate::model::names::WINDOWS_BUILD_LABEL;
-use crate::model::operating_system::Os;
-use crate::model::scheduling::node_constraints::{NodeConstraints, admits};
-use crate::model::settings::workload_settings::BuildMode;
+use crate::model::scheduling::{NodeConstraints, admits};
+use crate::model::settings::BuildMode;
 use crate::model::text::list;
-use crate::model::windows::build::Build;
-use crate::model::windows::release::{is_image_build, known_host_builds, release_name};
-use crate::place::builds::runs_on;
-use crate::place::context::WorkloadContext;
+use crate::model::windows::{Build, is_image_build, known_host_builds, release_name};
+use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
@@ -142,7 +140,7 @@ fn open_to(cx: &WorkloadContext<'_>, all: &BTreeSet<Build>) -> BTreeSet<Build> {
     let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|_| !required.is_empty()) else { return all.clone() };
     let windows =
         || nodes.samples(required.keys().chain([WINDOWS_BUILD_LABEL])).filter(|node| node.os == Some(Os::Windows));
-    // Samples stand for nodes with the same labels: a build known only from the kernel version may be one of several.
+    // Samples represent nodes with the same labels: a build known only from the kernel version may be one of several.
     if windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
         return all.clone();
     }

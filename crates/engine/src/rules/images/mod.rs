@@ -1,7 +1,7 @@
 //! 5xx: Windows builds of images, floating tags, platforms that a registry reports.
 
-pub mod check;
-pub mod hosts;
-pub mod platforms;
-pub mod rules;
-pub mod tags;
+pub(crate) mod check;
+mod hosts;
+pub(crate) mod platforms;
+pub(crate) mod rules;
+mod tags;

@@ -2,22 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use crate::detect::container_images::ContainerImage;
-use crate::model::cluster::nodes::Nodes;
-use crate::model::image::platform::{OsVersion, Platform, Platforms};
+use crate::detect::ContainerImage;
+use crate::model::cluster::Nodes;
+use crate::model::image::{OsVersion, Platform, Platforms};
 use crate::model::names::WINDOWS_BUILD_LABEL;
-use crate::model::scheduling::node_constraints::{affinity_node_name, constrains};
-use crate::model::settings::rule_actions::Action;
+use crate::model::scheduling::{affinity_node_name, constrains};
+use crate::model::settings::Action;
 use crate::model::text::{list, shorten};
-use crate::model::windows::build::Build;
-use crate::model::windows::release::release_name;
-use crate::place::builds::{build_matters, runs_on};
-use crate::place::context::WorkloadContext;
+use crate::model::windows::{Build, release_name};
+use crate::place::{WorkloadContext, build_matters, runs_on};
 use crate::rules::finding::Finding;
 use crate::rules::rule::{Rule, rule};
 
 /// The rules of this file.
-pub static RULES: [Rule; 2] = [
+pub(crate) static RULES: [Rule; 2] = [
     rule!(
         "MUL505",
         "missing-os-version",
@@ -37,7 +35,7 @@ pub static RULES: [Rule; 2] = [
 ];
 
 /// Findings about Windows images that a registry has reported on.
-pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [missing_os_version, host_process_entry] = &RULES;
     let reported = cx.input.images.iter().filter_map(|image| Some((image, image.facts.platforms.as_deref()?)));
     let counts = build_matters(&cx.input.pod, cx.input.snapshot);

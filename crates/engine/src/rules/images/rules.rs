@@ -1,10 +1,10 @@
 //! The rules of this family.
 
-use crate::model::settings::rule_actions::Action;
+use crate::model::settings::Action;
 use crate::rules::rule::{Rule, rule};
 
 /// The rules of this folder.
-pub static RULES: [Rule; 4] = [
+pub(crate) static RULES: [Rule; 4] = [
     rule!(
         "MUL501",
         "no-common-build",

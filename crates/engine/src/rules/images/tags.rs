@@ -1,17 +1,11 @@
 //! Tags of releases without support, and floating tags.
 
-use crate::detect::image_names::floating_tag::floating;
-use crate::detect::image_names::name::ImageSource;
-use crate::detect::image_names::release_tag::for_build;
-use crate::model::cluster::nodes::Nodes;
-use crate::model::image::platform::ImageOs;
-use crate::model::image::reference::ImageRef;
+use crate::detect::image_names::{ImageSource, floating, for_build};
+use crate::model::cluster::Nodes;
+use crate::model::image::{ImageOs, ImageRef};
 use crate::model::text::list;
-use crate::model::windows::build::Build;
-use crate::model::windows::compat::{LTSC, STABLE_ABI_FROM};
-use crate::model::windows::support::out_of_support;
-use crate::place::builds::runs_on;
-use crate::place::context::WorkloadContext;
+use crate::model::windows::{Build, LTSC, STABLE_ABI_FROM, out_of_support};
+use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 

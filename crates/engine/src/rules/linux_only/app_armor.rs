@@ -7,29 +7,27 @@
 //! name.
 
 use crate::model::json_pointer::escape;
-use crate::model::settings::rule_actions::Action;
-use crate::place::context::WorkloadContext;
+use crate::model::settings::Action;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::{Rule, rule};
 
 /// The rule of this file.
-pub static RULE: Rule = Rule {
+pub(crate) static RULE: Rule = rule!(
+    "MUL225",
+    "app-armor-annotation",
+    Action::Repair,
+    "the AppArmor annotation on a Windows pod",
+    "Windows has no AppArmor",
+    "leave it out",
     repair: true,
-    ..rule!(
-        "MUL225",
-        "app-armor-annotation",
-        Action::Repair,
-        "the AppArmor annotation on a Windows pod",
-        "Windows has no AppArmor",
-        "leave it out",
-    )
-};
+);
 
 /// The annotation's key, up to the container's name.
 const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Findings about the annotation on a Windows pod without the author's OS field: beside that field it has no effect.
-pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     if cx.input.pod.has_windows_os_field() {
         return;
     }

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::model::change::Edit;
-use crate::model::settings::rule_actions::Action;
-use crate::place::context::WorkloadContext;
+use crate::model::Edit;
+use crate::model::settings::Action;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::linux_only::openshift;
-use crate::rules::linux_only::table::{FIELDS, Grade, HostProcess, LinuxOnlyField};
+use crate::rules::linux_only::table::{FIELDS, HostProcess, LinuxOnlyField, ValueGrade};
 use crate::rules::rule::{OTHERS, Rule};
 
 /// Findings about Linux-only fields of a Windows pod.
-pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let host_process = cx.input.pod.host_process();
     for field in &FIELDS {
         let grade = |value| field.grade(value, host_process);
@@ -32,7 +32,7 @@ pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 
 fn found(
     field: &'static LinuxOnlyField,
-    grade: Grade,
+    grade: ValueGrade,
     value: &Value,
     pointer: String,
     cx: &WorkloadContext<'_>,
@@ -40,18 +40,21 @@ fn found(
     let pod = &cx.input.pod;
     let rule = &field.rule;
     let stamped = openshift::stamped(rule.name, value, pod, cx.input.namespace);
-    let grade = if stamped { Grade::Soft } else { grade };
+    let grade = if stamped { ValueGrade::Soft } else { grade };
     let by_grade = match grade {
-        Grade::Fine | Grade::Harmless | Grade::Soft => Action::Repair,
-        Grade::Hard => rule.default,
+        ValueGrade::Fine | ValueGrade::Harmless | ValueGrade::Soft => Action::Repair,
+        ValueGrade::Hard => rule.default,
     };
     let mut finding = cx.finding(rule, pointer, rule.why);
     let by_policy = cx.action(rule, by_grade);
     // A policy's action is about values with an effect; a value that is harmless or stamped by the cluster is repaired
     // unless the policy exempts from the whole rule.
-    finding.action =
-        if (grade == Grade::Harmless || stamped) && by_policy != Action::Allow { Action::Repair } else { by_policy };
-    finding.quiet = grade == Grade::Harmless || stamped;
+    finding.action = if (grade == ValueGrade::Harmless || stamped) && by_policy != Action::Allow {
+        Action::Repair
+    } else {
+        by_policy
+    };
+    finding.quiet = grade == ValueGrade::Harmless || stamped;
     if let HostProcess::Soft(anyway) = field.host_process
         && pod.host_process()
     {
@@ -124,8 +127,8 @@ fn mark_added_after_os_field(finding: &mut Finding) {
     "keep that off Windows pods, or set place.specOS to Never".clone_into(&mut finding.help);
 }
 
-/// The Windows user that stands for a numeric one, and the pointer where its name goes: 0 is ContainerAdministrator,
-/// and any other that must not be root is ContainerUser. Only the author knows who the others are. `None` if a user is
+/// The Windows user that replaces a numeric one, and the pointer of its name: 0 is ContainerAdministrator,
+/// and any other that must not be root is ContainerUser. Only the author knows the other users. `None` if a user is
 /// named already, or for HostProcess pods, which run as users of the host.
 fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(String, &'static str)> {
     const NAME: &str = "/windowsOptions/runAsUserName";

@@ -1,6 +1,8 @@
 //! 2xx: fields that work on Linux only.
 
-pub mod app_armor;
-pub mod check;
-pub mod openshift;
-pub mod table;
+pub(crate) mod app_armor;
+pub(crate) mod check;
+mod openshift;
+pub(crate) mod table;
+
+pub use table::{FIELDS, FieldValues, HostProcess, LinuxOnlyField, ValueGrade};

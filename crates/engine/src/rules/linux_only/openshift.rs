@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::model::cluster::namespace::Namespace;
+use crate::model::cluster::Namespace;
 use crate::model::names::{OPENSHIFT_GROUPS_ANNOTATION, OPENSHIFT_LEVEL_ANNOTATION, OPENSHIFT_UID_RANGE_ANNOTATION};
 use crate::model::pod_view::Pod;
 
@@ -55,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::workload::WorkloadKind;
+    use crate::model::WorkloadKind;
 
     #[test]
     fn only_values_of_the_namespace_are_stamped() {

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use crate::model::settings::rule_actions::Action;
+use crate::model::settings::Action;
 use crate::rules::rule::{Rule, rule};
 
 /// One row: a field, and the effect of its values.
@@ -21,19 +21,19 @@ pub struct LinuxOnlyField {
     pub container: Option<&'static str>,
     /// Whether `spec.os.name: windows` forbids it.
     pub forbidden_by_os: bool,
-    /// The grades of its values; the first match counts, and a value without a match is [`Grade::Hard`].
-    pub grades: &'static [(Values, Grade)],
+    /// The grades of its values; the first match counts, and a value without a match is [`ValueGrade::Hard`].
+    pub grades: &'static [(FieldValues, ValueGrade)],
     /// Its grade on HostProcess pods, if that differs.
     pub host_process: HostProcess,
     /// Values for which the API server rejects a pod with `spec.os.name: windows`, if it accepts others.
-    pub server_rejects: Option<Values>,
+    pub server_rejects: Option<FieldValues>,
     /// Values for which the kubelet of a Windows node rejects the pod.
-    pub kubelet_rejects: Option<Values>,
+    pub kubelet_rejects: Option<FieldValues>,
 }
 
 /// The effect of a value of a Linux-only field on Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grade {
+pub enum ValueGrade {
     /// Nothing is wrong with it: it stays, also beside the OS field.
     Fine,
     /// It sets what is the case on Windows anyway: removed without a warning.
@@ -46,12 +46,12 @@ pub enum Grade {
 
 /// A set of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Values {
+pub enum FieldValues {
     /// This boolean.
     Bool(bool),
     /// One of these strings.
     Text(&'static [&'static str]),
-    /// A string that is none of these.
+    /// A string other than these.
     TextBeyond(&'static [&'static str]),
     /// An empty list or object.
     Empty,
@@ -61,7 +61,7 @@ pub enum Values {
     AddsOnly(&'static [&'static str]),
     /// A list of objects whose `name` is one of these.
     NamesOnly(&'static [&'static str]),
-    /// A list of objects of which one is not named so.
+    /// A list of objects of which one has another name.
     NamesBeyond(&'static [&'static str]),
     /// Any.
     Any,
@@ -98,432 +98,358 @@ const SAFE_SYSCTLS: &[&str] = &[
 /// Signals that can stop Windows containers (`supportedStopSignalsWindows`).
 const WINDOWS_SIGNALS: &[&str] = &["SIGTERM", "SIGKILL"];
 
-const RUNTIME_PROFILES: Values = Values::Type(&["RuntimeDefault", "Unconfined"]);
+const RUNTIME_PROFILES: FieldValues = FieldValues::Type(&["RuntimeDefault", "Unconfined"]);
 
 /// The usual grades.
-const HARD: &[(Values, Grade)] = &[(Values::Any, Grade::Hard)];
-const SOFT: &[(Values, Grade)] = &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Soft)];
-const HARMLESS: &[(Values, Grade)] = &[(Values::Any, Grade::Harmless)];
-const FALSE_OR_SOFT: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Harmless), (Values::Any, Grade::Soft)];
-const FALSE_OR_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Harmless), (Values::Any, Grade::Hard)];
+const HARD: &[(FieldValues, ValueGrade)] = &[(FieldValues::Any, ValueGrade::Hard)];
+const SOFT: &[(FieldValues, ValueGrade)] =
+    &[(FieldValues::Empty, ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)];
+const HARMLESS: &[(FieldValues, ValueGrade)] = &[(FieldValues::Any, ValueGrade::Harmless)];
+const FALSE_OR_SOFT: &[(FieldValues, ValueGrade)] =
+    &[(FieldValues::Bool(false), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)];
+const FALSE_OR_HARD: &[(FieldValues, ValueGrade)] =
+    &[(FieldValues::Bool(false), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Hard)];
 /// For plain booleans: the API server stores `false` as no value at all (`omitempty`).
-const TRUE_IS_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Fine), (Values::Any, Grade::Hard)];
-const PROFILE: &[(Values, Grade)] = &[(RUNTIME_PROFILES, Grade::Harmless), (Values::Any, Grade::Soft)];
+const TRUE_IS_HARD: &[(FieldValues, ValueGrade)] =
+    &[(FieldValues::Bool(false), ValueGrade::Fine), (FieldValues::Any, ValueGrade::Hard)];
+const PROFILE: &[(FieldValues, ValueGrade)] =
+    &[(RUNTIME_PROFILES, ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)];
 
-/// A row with the usual grades; the table below overrides what differs.
-const fn field(rule: Rule, pod: Option<&'static str>, container: Option<&'static str>) -> LinuxOnlyField {
-    LinuxOnlyField {
-        rule: Rule { repair: true, ..rule },
-        pod,
-        container,
-        forbidden_by_os: true,
-        grades: SOFT,
-        host_process: HostProcess::Same,
-        server_rejects: None,
-        kubelet_rejects: None,
-    }
-}
-
-const fn without_repair(field: &LinuxOnlyField) -> LinuxOnlyField {
-    LinuxOnlyField { rule: Rule { repair: false, ..field.rule }, ..*field }
+/// A row: code, name, default action, summary, why, instead, pointers below the pod and below each container; then what
+/// differs from the usual in the row, and after `;` in its rule.
+macro_rules! field {
+    (
+        $code:literal, $name:literal, $default:expr, $summary:literal, $why:literal, $instead:literal,
+        $pod:expr, $container:expr $(, $key:ident: $value:expr)* $(; $rule_key:ident: $rule_value:expr)* $(,)?
+    ) => {
+        LinuxOnlyField {
+            $($key: $value,)*
+            ..LinuxOnlyField {
+                rule: Rule {
+                    $($rule_key: $rule_value,)*
+                    ..rule!($code, $name, $default, $summary, $why, $instead, repair: true)
+                },
+                pod: $pod,
+                container: $container,
+                forbidden_by_os: true,
+                grades: SOFT,
+                host_process: HostProcess::Same,
+                server_rejects: None,
+                kubelet_rejects: None,
+            }
+        }
+    };
 }
 
 /// The table, in order of code.
 pub static FIELDS: [LinuxOnlyField; 24] = [
-    LinuxOnlyField {
-        grades: HARD,
-        ..field(
-            Rule {
-                translation: Some(
-                    "0 becomes windowsOptions.runAsUserName ContainerAdministrator, any other beside runAsNonRoot: true \
-                     becomes ContainerUser",
-                ),
-                ..rule!(
-                    "MUL201",
-                    "run-as-user",
-                    Action::Deny,
-                    "runAsUser on a Windows pod",
-                    "Windows has no numeric user ids",
-                    "use windowsOptions.runAsUserName",
-                )
-            },
-            Some("/spec/securityContext/runAsUser"),
-            Some("/securityContext/runAsUser"),
-        )
-    },
-    field(
-        rule!(
-            "MUL202",
-            "run-as-group",
-            Action::Repair,
-            "runAsGroup on a Windows pod",
-            "Windows has no numeric group ids",
-            "use windowsOptions.runAsUserName",
+    field!(
+        "MUL201",
+        "run-as-user",
+        Action::Deny,
+        "runAsUser on a Windows pod",
+        "Windows has no numeric user ids",
+        "use windowsOptions.runAsUserName",
+        Some("/spec/securityContext/runAsUser"),
+        Some("/securityContext/runAsUser"),
+        grades: HARD;
+        translation: Some(
+            "0 becomes windowsOptions.runAsUserName ContainerAdministrator, any other beside runAsNonRoot: true \
+             becomes ContainerUser",
         ),
+    ),
+    field!(
+        "MUL202",
+        "run-as-group",
+        Action::Repair,
+        "runAsGroup on a Windows pod",
+        "Windows has no numeric group ids",
+        "use windowsOptions.runAsUserName",
         Some("/spec/securityContext/runAsGroup"),
         Some("/securityContext/runAsGroup"),
     ),
-    LinuxOnlyField {
+    field!(
+        "MUL203",
+        "privileged",
+        Action::Deny,
+        "privileged on a Windows pod",
+        "Windows has no privileged containers",
+        "use a HostProcess pod (windowsOptions.hostProcess: true with hostNetwork: true)",
+        None,
+        Some("/securityContext/privileged"),
         grades: FALSE_OR_HARD,
         host_process: HostProcess::Soft("a HostProcess container has its user's rights on the host anyway"),
-        ..field(
-            rule!(
-                "MUL203",
-                "privileged",
-                Action::Deny,
-                "privileged on a Windows pod",
-                "Windows has no privileged containers",
-                "use a HostProcess pod (windowsOptions.hostProcess: true with hostNetwork: true)",
-            ),
-            None,
-            Some("/securityContext/privileged"),
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL204",
+        "host-network",
+        Action::Deny,
+        "hostNetwork on a Windows pod that is not a HostProcess pod",
+        "a Windows pod always gets a network of its own",
+        "use ports with hostPort, or a HostProcess pod",
+        Some("/spec/hostNetwork"),
+        None,
         forbidden_by_os: false,
         grades: TRUE_IS_HARD,
-        host_process: HostProcess::Needed,
-        ..without_repair(&field(
-            rule!(
-                "MUL204",
-                "host-network",
-                Action::Deny,
-                "hostNetwork on a Windows pod that is not a HostProcess pod",
-                "a Windows pod always gets a network of its own",
-                "use ports with hostPort, or a HostProcess pod",
-            ),
-            Some("/spec/hostNetwork"),
-            None,
-        ))
-    },
-    LinuxOnlyField {
+        host_process: HostProcess::Needed;
+        repair: false,
+    ),
+    field!(
+        "MUL205",
+        "host-pid",
+        Action::Deny,
+        "hostPID on a Windows pod",
+        "Windows containers cannot share the host's processes",
+        "use a HostProcess pod",
+        Some("/spec/hostPID"),
+        None,
         grades: TRUE_IS_HARD,
         host_process: HostProcess::Soft("a HostProcess container sees the host's processes anyway"),
-        ..field(
-            rule!(
-                "MUL205",
-                "host-pid",
-                Action::Deny,
-                "hostPID on a Windows pod",
-                "Windows containers cannot share the host's processes",
-                "use a HostProcess pod",
-            ),
-            Some("/spec/hostPID"),
-            None,
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL206",
+        "host-ipc",
+        Action::Deny,
+        "hostIPC on a Windows pod",
+        "Windows containers cannot share the host's IPC",
+        "use a named pipe mounted by hostPath",
+        Some("/spec/hostIPC"),
+        None,
         grades: TRUE_IS_HARD,
         host_process: HostProcess::Soft("a HostProcess container shares the host's IPC anyway"),
-        ..field(
-            rule!(
-                "MUL206",
-                "host-ipc",
-                Action::Deny,
-                "hostIPC on a Windows pod",
-                "Windows containers cannot share the host's IPC",
-                "use a named pipe mounted by hostPath",
-            ),
-            Some("/spec/hostIPC"),
-            None,
-        )
-    },
-    LinuxOnlyField {
-        grades: &[(Values::Bool(true), Grade::Harmless), (Values::Any, Grade::Soft)],
-        ..field(
-            rule!(
-                "MUL207",
-                "host-users",
-                Action::Repair,
-                "hostUsers on a Windows pod",
-                "Windows has no user namespaces",
-                "leave it out",
-            ),
-            Some("/spec/hostUsers"),
-            None,
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL207",
+        "host-users",
+        Action::Repair,
+        "hostUsers on a Windows pod",
+        "Windows has no user namespaces",
+        "leave it out",
+        Some("/spec/hostUsers"),
+        None,
+        grades: &[(FieldValues::Bool(true), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)],
+    ),
+    field!(
+        "MUL208",
+        "share-process-namespace",
+        Action::Repair,
+        "shareProcessNamespace on a Windows pod",
+        "containers of a Windows pod cannot see each other's processes",
+        "leave it out",
+        Some("/spec/shareProcessNamespace"),
+        None,
         grades: FALSE_OR_SOFT,
-        ..field(
-            rule!(
-                "MUL208",
-                "share-process-namespace",
-                Action::Repair,
-                "shareProcessNamespace on a Windows pod",
-                "containers of a Windows pod cannot see each other's processes",
-                "leave it out",
-            ),
-            Some("/spec/shareProcessNamespace"),
-            None,
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL209",
+        "capabilities",
+        Action::Deny,
+        "capabilities on a Windows container",
+        "Windows has no Linux capabilities",
+        "choose a user with the right that is needed: windowsOptions.runAsUserName",
+        None,
+        Some("/securityContext/capabilities"),
         grades: &[
-            (Values::Empty, Grade::Harmless),
-            (Values::AddsOnly(&[]), Grade::Harmless),
-            (Values::AddsOnly(&["NET_BIND_SERVICE"]), Grade::Soft),
-            (Values::Any, Grade::Hard),
+            (FieldValues::Empty, ValueGrade::Harmless),
+            (FieldValues::AddsOnly(&[]), ValueGrade::Harmless),
+            (FieldValues::AddsOnly(&["NET_BIND_SERVICE"]), ValueGrade::Soft),
+            (FieldValues::Any, ValueGrade::Hard),
         ],
-        ..field(
-            rule!(
-                "MUL209",
-                "capabilities",
-                Action::Deny,
-                "capabilities on a Windows container",
-                "Windows has no Linux capabilities",
-                "choose a user with the right that is needed: windowsOptions.runAsUserName",
-            ),
-            None,
-            Some("/securityContext/capabilities"),
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL210",
+        "read-only-root-filesystem",
+        Action::Repair,
+        "readOnlyRootFilesystem on a Windows container",
+        "Windows needs to write to its registry and system files",
+        "mount read-only volumes where it matters",
+        None,
+        Some("/securityContext/readOnlyRootFilesystem"),
         grades: FALSE_OR_SOFT,
-        ..field(
-            rule!(
-                "MUL210",
-                "read-only-root-filesystem",
-                Action::Repair,
-                "readOnlyRootFilesystem on a Windows container",
-                "Windows needs to write to its registry and system files",
-                "mount read-only volumes where it matters",
-            ),
-            None,
-            Some("/securityContext/readOnlyRootFilesystem"),
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL211",
+        "allow-privilege-escalation",
+        Action::Repair,
+        "allowPrivilegeEscalation on a Windows container",
+        "Windows has no setuid programs to escalate by",
+        "leave it out",
+        None,
+        Some("/securityContext/allowPrivilegeEscalation"),
         grades: FALSE_OR_SOFT,
-        ..field(
-            rule!(
-                "MUL211",
-                "allow-privilege-escalation",
-                Action::Repair,
-                "allowPrivilegeEscalation on a Windows container",
-                "Windows has no setuid programs to escalate by",
-                "leave it out",
-            ),
-            None,
-            Some("/securityContext/allowPrivilegeEscalation"),
-        )
-    },
-    LinuxOnlyField {
-        grades: &[(Values::Text(&["Default"]), Grade::Harmless), (Values::Any, Grade::Hard)],
-        ..field(
-            rule!(
-                "MUL212",
-                "proc-mount",
-                Action::Deny,
-                "procMount on a Windows container",
-                "Windows has no /proc",
-                "leave it out",
-            ),
-            None,
-            Some("/securityContext/procMount"),
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL212",
+        "proc-mount",
+        Action::Deny,
+        "procMount on a Windows container",
+        "Windows has no /proc",
+        "leave it out",
+        None,
+        Some("/securityContext/procMount"),
+        grades: &[(FieldValues::Text(&["Default"]), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Hard)],
+    ),
+    field!(
+        "MUL213",
+        "seccomp-profile",
+        Action::Repair,
+        "seccompProfile on a Windows pod",
+        "Windows has no seccomp",
+        "leave it out",
+        Some("/spec/securityContext/seccompProfile"),
+        Some("/securityContext/seccompProfile"),
         grades: PROFILE,
-        ..field(
-            rule!(
-                "MUL213",
-                "seccomp-profile",
-                Action::Repair,
-                "seccompProfile on a Windows pod",
-                "Windows has no seccomp",
-                "leave it out",
-            ),
-            Some("/spec/securityContext/seccompProfile"),
-            Some("/securityContext/seccompProfile"),
-        )
-    },
-    LinuxOnlyField {
+    ),
+    field!(
+        "MUL214",
+        "app-armor-profile",
+        Action::Repair,
+        "appArmorProfile on a Windows pod",
+        "Windows has no AppArmor",
+        "leave it out",
+        Some("/spec/securityContext/appArmorProfile"),
+        Some("/securityContext/appArmorProfile"),
         grades: PROFILE,
-        kubelet_rejects: Some(Values::Type(&["RuntimeDefault", "Localhost"])),
-        ..field(
-            rule!(
-                "MUL214",
-                "app-armor-profile",
-                Action::Repair,
-                "appArmorProfile on a Windows pod",
-                "Windows has no AppArmor",
-                "leave it out",
-            ),
-            Some("/spec/securityContext/appArmorProfile"),
-            Some("/securityContext/appArmorProfile"),
-        )
-    },
-    field(
-        rule!(
-            "MUL215",
-            "se-linux-options",
-            Action::Repair,
-            "seLinuxOptions on a Windows pod",
-            "Windows has no SELinux",
-            "leave it out",
-        ),
+        kubelet_rejects: Some(FieldValues::Type(&["RuntimeDefault", "Localhost"])),
+    ),
+    field!(
+        "MUL215",
+        "se-linux-options",
+        Action::Repair,
+        "seLinuxOptions on a Windows pod",
+        "Windows has no SELinux",
+        "leave it out",
         Some("/spec/securityContext/seLinuxOptions"),
         Some("/securityContext/seLinuxOptions"),
     ),
-    LinuxOnlyField {
+    field!(
+        "MUL216",
+        "se-linux-change-policy",
+        Action::Repair,
+        "seLinuxChangePolicy on a Windows pod",
+        "Windows has no SELinux",
+        "leave it out",
+        Some("/spec/securityContext/seLinuxChangePolicy"),
+        None,
         grades: HARMLESS,
-        ..field(
-            rule!(
-                "MUL216",
-                "se-linux-change-policy",
-                Action::Repair,
-                "seLinuxChangePolicy on a Windows pod",
-                "Windows has no SELinux",
-                "leave it out",
-            ),
-            Some("/spec/securityContext/seLinuxChangePolicy"),
-            None,
-        )
-    },
-    field(
-        rule!(
-            "MUL217",
-            "fs-group",
-            Action::Repair,
-            "fsGroup on a Windows pod",
-            "Windows volumes have no group owner",
-            "grant rights by access control lists",
-        ),
+    ),
+    field!(
+        "MUL217",
+        "fs-group",
+        Action::Repair,
+        "fsGroup on a Windows pod",
+        "Windows volumes have no group owner",
+        "grant rights by access control lists",
         Some("/spec/securityContext/fsGroup"),
         None,
     ),
-    LinuxOnlyField {
+    field!(
+        "MUL218",
+        "fs-group-change-policy",
+        Action::Repair,
+        "fsGroupChangePolicy on a Windows pod",
+        "Windows volumes have no group owner",
+        "leave it out",
+        Some("/spec/securityContext/fsGroupChangePolicy"),
+        None,
         grades: HARMLESS,
-        ..field(
-            rule!(
-                "MUL218",
-                "fs-group-change-policy",
-                Action::Repair,
-                "fsGroupChangePolicy on a Windows pod",
-                "Windows volumes have no group owner",
-                "leave it out",
-            ),
-            Some("/spec/securityContext/fsGroupChangePolicy"),
-            None,
-        )
-    },
-    field(
-        rule!(
-            "MUL219",
-            "supplemental-groups",
-            Action::Repair,
-            "supplementalGroups on a Windows pod",
-            "Windows has no numeric group ids",
-            "use a gMSA account for rights on shares",
-        ),
+    ),
+    field!(
+        "MUL219",
+        "supplemental-groups",
+        Action::Repair,
+        "supplementalGroups on a Windows pod",
+        "Windows has no numeric group ids",
+        "use a gMSA account for rights on shares",
         Some("/spec/securityContext/supplementalGroups"),
         None,
     ),
-    LinuxOnlyField {
-        grades: &[(Values::Text(&["Merge"]), Grade::Harmless), (Values::Any, Grade::Soft)],
-        kubelet_rejects: Some(Values::Text(&["Strict"])),
-        ..field(
-            rule!(
-                "MUL220",
-                "supplemental-groups-policy",
-                Action::Repair,
-                "supplementalGroupsPolicy on a Windows pod",
-                "Windows has no numeric group ids",
-                "leave it out",
-            ),
-            Some("/spec/securityContext/supplementalGroupsPolicy"),
-            None,
-        )
-    },
-    LinuxOnlyField {
+    field!(
+        "MUL220",
+        "supplemental-groups-policy",
+        Action::Repair,
+        "supplementalGroupsPolicy on a Windows pod",
+        "Windows has no numeric group ids",
+        "leave it out",
+        Some("/spec/securityContext/supplementalGroupsPolicy"),
+        None,
+        grades: &[(FieldValues::Text(&["Merge"]), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)],
+        kubelet_rejects: Some(FieldValues::Text(&["Strict"])),
+    ),
+    field!(
+        "MUL221",
+        "sysctls",
+        Action::Deny,
+        "sysctls on a Windows pod",
+        "Windows has no sysctls",
+        "leave them out, or set the registry value in the image",
+        Some("/spec/securityContext/sysctls"),
+        None,
         grades: &[
-            (Values::Empty, Grade::Fine),
-            (Values::NamesOnly(SAFE_SYSCTLS), Grade::Soft),
-            (Values::Any, Grade::Hard),
+            (FieldValues::Empty, ValueGrade::Fine),
+            (FieldValues::NamesOnly(SAFE_SYSCTLS), ValueGrade::Soft),
+            (FieldValues::Any, ValueGrade::Hard),
         ],
-        kubelet_rejects: Some(Values::NamesBeyond(SAFE_SYSCTLS)),
-        ..field(
-            rule!(
-                "MUL221",
-                "sysctls",
-                Action::Deny,
-                "sysctls on a Windows pod",
-                "Windows has no sysctls",
-                "leave them out, or set the registry value in the image",
-            ),
-            Some("/spec/securityContext/sysctls"),
-            None,
-        )
-    },
-    LinuxOnlyField {
-        grades: &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Hard)],
-        kubelet_rejects: Some(Values::Any),
-        ..without_repair(&field(
-            rule!(
-                "MUL222",
-                "pod-resources",
-                Action::Deny,
-                "pod-level resources on a Windows pod",
-                "Windows has limits per container only",
-                "set resources on the containers",
-            ),
-            Some("/spec/resources"),
-            None,
-        ))
-    },
+        kubelet_rejects: Some(FieldValues::NamesBeyond(SAFE_SYSCTLS)),
+    ),
+    field!(
+        "MUL222",
+        "pod-resources",
+        Action::Deny,
+        "pod-level resources on a Windows pod",
+        "Windows has limits per container only",
+        "set resources on the containers",
+        Some("/spec/resources"),
+        None,
+        grades: &[(FieldValues::Empty, ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Hard)],
+        kubelet_rejects: Some(FieldValues::Any);
+        repair: false,
+    ),
     // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): if it is off the server drops the field, and
     // if it is on the server accepts SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
-    LinuxOnlyField {
+    field!(
+        "MUL223",
+        "stop-signal",
+        Action::Repair,
+        "a stop signal that Windows does not have",
+        "Windows stops containers by SIGTERM or SIGKILL only",
+        "use SIGTERM, or a preStop hook",
+        None,
+        Some("/lifecycle/stopSignal"),
         forbidden_by_os: false,
-        grades: &[(Values::Text(WINDOWS_SIGNALS), Grade::Fine), (Values::Any, Grade::Soft)],
-        server_rejects: Some(Values::TextBeyond(WINDOWS_SIGNALS)),
-        ..field(
-            rule!(
-                "MUL223",
-                "stop-signal",
-                Action::Repair,
-                "a stop signal that Windows does not have",
-                "Windows stops containers by SIGTERM or SIGKILL only",
-                "use SIGTERM, or a preStop hook",
-            ),
-            None,
-            Some("/lifecycle/stopSignal"),
-        )
-    },
-    LinuxOnlyField {
+        grades: &[(FieldValues::Text(WINDOWS_SIGNALS), ValueGrade::Fine), (FieldValues::Any, ValueGrade::Soft)],
+        server_rejects: Some(FieldValues::TextBeyond(WINDOWS_SIGNALS)),
+    ),
+    field!(
+        "MUL224",
+        "dns-policy",
+        Action::Warn,
+        "dnsPolicy ClusterFirstWithHostNet on a pod that is not a HostProcess pod",
+        "a Windows pod has no host network, so this is ClusterFirst",
+        "use ClusterFirst",
+        Some("/spec/dnsPolicy"),
+        None,
         forbidden_by_os: false,
-        grades: &[(Values::Text(&["ClusterFirstWithHostNet"]), Grade::Hard), (Values::Any, Grade::Fine)],
-        host_process: HostProcess::Needed,
-        ..without_repair(&field(
-            rule!(
-                "MUL224",
-                "dns-policy",
-                Action::Warn,
-                "dnsPolicy ClusterFirstWithHostNet on a pod that is not a HostProcess pod",
-                "a Windows pod has no host network, so this is ClusterFirst",
-                "use ClusterFirst",
-            ),
-            Some("/spec/dnsPolicy"),
-            None,
-        ))
-    },
+        grades: &[(FieldValues::Text(&["ClusterFirstWithHostNet"]), ValueGrade::Hard), (FieldValues::Any, ValueGrade::Fine)],
+        host_process: HostProcess::Needed;
+        repair: false,
+    ),
 ];
 
 impl LinuxOnlyField {
     /// The grade of a value; `None`: it is as it should be.
-    pub(crate) fn grade(&self, value: &Value, host_process: bool) -> Option<Grade> {
-        let grade = self.grades.iter().find(|(values, _)| values.holds(value)).map_or(Grade::Hard, |(_, g)| *g);
+    pub(crate) fn grade(&self, value: &Value, host_process: bool) -> Option<ValueGrade> {
+        let grade = self.grades.iter().find(|(values, _)| values.holds(value)).map_or(ValueGrade::Hard, |(_, g)| *g);
         match self.host_process {
-            _ if grade == Grade::Fine => None,
+            _ if grade == ValueGrade::Fine => None,
             HostProcess::Needed if host_process => None,
-            HostProcess::Soft(_) if host_process && grade == Grade::Hard => Some(Grade::Soft),
+            HostProcess::Soft(_) if host_process && grade == ValueGrade::Hard => Some(ValueGrade::Soft),
             HostProcess::Same | HostProcess::Soft(_) | HostProcess::Needed => Some(grade),
         }
     }
 }
 
-impl Values {
+impl FieldValues {
     /// Whether `value` is one of them.
     pub fn holds(self, value: &Value) -> bool {
         let is_one_of = |names: &[&str], item: &Value| {

@@ -1,12 +1,12 @@
 //! 1xx: the workload's operating system, where its fields contradict each other or decide too little.
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::os_intent::rules::RULES;
 use crate::rules::os_intent::{conflict, images, names, undecided, undone};
 
 /// Findings about the workload's operating system.
-pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [conflicting, mixed, options, image, label, deprecated, tolerates, no_default, unknown, undone] = &RULES;
     conflict::placements(cx, conflicting, out);
     images::mixed(cx, mixed, out);
@@ -21,7 +21,7 @@ pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 }
 
 /// Findings about the images of new ephemeral containers.
-pub fn check_ephemeral(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check_ephemeral(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, _, _, image, ..] = &RULES;
     images::ephemeral(cx, image, out);
 }

@@ -2,9 +2,9 @@
 
 use crate::model::json_pointer::{escape, field_path};
 use crate::model::names::{OS_ANNOTATION, OS_LABEL};
-use crate::model::os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision};
-use crate::model::settings::rule_actions::Action;
-use crate::place::context::WorkloadContext;
+use crate::model::settings::Action;
+use crate::model::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision};
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::os_intent::undone::{REMEDY, selector_became};
 use crate::rules::rule::{OTHERS, Rule};

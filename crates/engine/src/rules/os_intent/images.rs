@@ -1,11 +1,9 @@
 //! Images that contradict each other, or the pod's operating system.
 
-use crate::detect::container_images::ContainerImage;
-use crate::detect::node_evidence::place_of;
-use crate::model::image::platform::ImageOs;
-use crate::model::operating_system::Os;
-use crate::model::os_decision::EvidenceSource;
-use crate::place::context::WorkloadContext;
+use crate::detect::{ContainerImage, place_of};
+use crate::model::image::ImageOs;
+use crate::model::{EvidenceSource, Os};
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::{OTHERS, Rule};
 use crate::rules::sidecar_injectors::{Injector, Systems, injector_of};
@@ -52,7 +50,7 @@ fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &Contai
     found
 }
 
-/// Attributes findings to injectors: nobody can edit a container that an injector added. What other rules report about
+/// Attributes findings to injectors, because authors cannot edit a container that an injector added. What other rules report about
 /// it ends with the sidecar, and hints are dropped.
 pub(crate) fn attribute_to_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>) {
     for image in cx.input.images {

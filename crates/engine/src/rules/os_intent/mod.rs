@@ -1,9 +1,11 @@
 //! 1xx: the intended operating system: contradictions, meaningless names and labels, mixed images.
 
-pub mod check;
-pub mod conflict;
-pub mod images;
-pub mod names;
-pub mod rules;
-pub mod undecided;
-pub mod undone;
+pub(crate) mod check;
+mod conflict;
+pub(crate) mod images;
+mod names;
+pub(crate) mod rules;
+mod undecided;
+mod undone;
+
+pub(crate) use rules::UNDONE;

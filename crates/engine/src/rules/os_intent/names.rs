@@ -4,11 +4,10 @@ use serde_json::Value;
 
 use crate::model::json_pointer::{escape, member};
 use crate::model::names::{OLD_OS_LABEL, OS_ANNOTATION, OS_LABEL, OS_LABELS};
-use crate::model::operating_system::{Os, ScopeOs};
-use crate::model::scheduling::node_constraints;
-use crate::model::scheduling::node_constraints::OsWanted;
-use crate::model::settings::rule_actions::Action;
-use crate::place::context::WorkloadContext;
+use crate::model::scheduling::{OsWanted, node_constraints};
+use crate::model::settings::Action;
+use crate::model::{Os, ScopeOs};
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 

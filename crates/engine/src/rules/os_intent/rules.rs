@@ -1,10 +1,10 @@
 //! The rules of this family.
 
-use crate::model::settings::rule_actions::Action;
+use crate::model::settings::Action;
 use crate::rules::rule::{Rule, rule};
 
 /// The rules of this family.
-pub static RULES: [Rule; 10] = [
+pub(crate) static RULES: [Rule; 10] = [
     rule!(
         "MUL101",
         "conflicting-os",
@@ -45,17 +45,15 @@ pub static RULES: [Rule; 10] = [
         "the kubelet rejects a pod whose label names another operating system than its node's",
         "remove the label: a nodeSelector places pods",
     ),
-    Rule {
+    rule!(
+        "MUL106",
+        "deprecated-os-key",
+        Action::Warn,
+        "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
+        "the label is deprecated since Kubernetes 1.14",
+        "use the label that replaced it",
         hint: true,
-        ..rule!(
-            "MUL106",
-            "deprecated-os-key",
-            Action::Warn,
-            "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
-            "the label is deprecated since Kubernetes 1.14",
-            "use the label that replaced it",
-        )
-    },
+    ),
     rule!(
         "MUL107",
         "tolerates-everything",
@@ -91,4 +89,4 @@ pub static RULES: [Rule; 10] = [
 ];
 
 /// The code of the rule about what others removed.
-pub const UNDONE: &str = "MUL110";
+pub(crate) const UNDONE: &str = "MUL110";

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::detect::linux_default::NoDefault;
-use crate::model::os_decision::{DetectedOs, EvidenceOs, EvidenceSource};
-use crate::model::scheduling::node_constraints::affinity_node_name;
-use crate::place::context::WorkloadContext;
+use crate::detect::NoDefault;
+use crate::model::scheduling::affinity_node_name;
+use crate::model::{DetectedOs, EvidenceOs, EvidenceSource};
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 

@@ -1,14 +1,11 @@
 //! What Mullion had added to a pod or a DaemonSet's template, and others removed in the same request.
 
-use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::escape;
 use crate::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
-use crate::model::operating_system::Os;
 use crate::model::scheduling::node_constraints;
-use crate::model::settings::rule_actions::Action;
-use crate::model::settings::workload_settings::{Mode, OsFieldMode};
-use crate::place::context::WorkloadContext;
-use crate::place::tolerations::MissingToleration;
+use crate::model::settings::{Action, Mode, OsFieldMode};
+use crate::model::{DecisionAnnotation, Os};
+use crate::place::{MissingToleration, WorkloadContext};
 use crate::rules::finding::Finding;
 use crate::rules::rule::{OTHERS, Rule};
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::model::json_pointer::{escape, field_path};
 use crate::model::pod_view::Container;
 use crate::model::quantity::Quantity;
-use crate::model::settings::rule_actions::Action;
-use crate::place::context::WorkloadContext;
+use crate::model::settings::Action;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::storage::rules::RULES;
 use crate::rules::storage::volume::{Volume, by_kubelet, items};
@@ -22,7 +22,7 @@ use crate::rules::storage::{file_mode, host_path};
 const DEFAULT_TERMINATION_MESSAGE_PATH: &str = "/dev/termination-log";
 
 /// Findings about volumes of a Windows pod.
-pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     if cx.is_whole_pod() {
         volumes(cx, out);
     }
@@ -105,7 +105,7 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
             let privileged = container.get("/securityContext/privileged").and_then(Value::as_bool) == Some(true);
             if !privileged || cx.input.pod.has_windows_os_field() {
                 found.rejected_by = RejectedBy::ApiServer;
-                // The server's field path has no index here.
+                // The server's field path has no index for it.
                 found.path = field_path(&cx.at(container, "/volumeMounts/mountPropagation"));
             }
             found.quiet = found.action == Action::Allow;

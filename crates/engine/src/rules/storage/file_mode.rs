@@ -1,9 +1,9 @@
 //! Modes of files in volumes. On Windows a file's mode sets its read-only attribute at most (Go's `os.Chmod`), so it
-//! prevents nobody from reading.
+//! does not prevent reading.
 
 use serde_json::Value;
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::storage::rules::RULES;
 use crate::rules::storage::volume::Volume;

@@ -2,9 +2,9 @@
 //! (`pkg/volume/util/util.go`, `MakeAbsolutePath`), and containerd creates a directory if it is missing
 //! (`internal/cri/opts/spec_windows_opts.go`, `parseMount`).
 
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::identity::rules::HOST_PROCESS_VOLUME;
+use crate::rules::identity::HOST_PROCESS_VOLUME;
 use crate::rules::storage::rules::RULES;
 use crate::rules::storage::volume::{Volume, by_kubelet};
 

@@ -1,7 +1,7 @@
 //! 3xx: volumes, host paths, file modes, devices.
 
-pub mod check;
-pub mod file_mode;
-pub mod host_path;
-pub mod rules;
-pub mod volume;
+pub(crate) mod check;
+mod file_mode;
+mod host_path;
+pub(crate) mod rules;
+mod volume;

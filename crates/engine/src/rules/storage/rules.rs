@@ -1,10 +1,10 @@
 //! The rules of this family.
 
-use crate::model::settings::rule_actions::Action;
+use crate::model::settings::Action;
 use crate::rules::rule::{Rule, rule};
 
 /// The rules of this file.
-pub static RULES: [Rule; 9] = [
+pub(crate) static RULES: [Rule; 9] = [
     rule!(
         "MUL301",
         "nfs-volume",
@@ -29,17 +29,15 @@ pub static RULES: [Rule; 9] = [
         "Windows nodes offer no huge pages: the pod never starts",
         "leave them out",
     ),
-    Rule {
+    rule!(
+        "MUL304",
+        "mount-propagation",
+        Action::Warn,
+        "mountPropagation on a Windows container",
+        "Windows mounts are private: nothing propagates",
+        "leave it out",
         repair: true,
-        ..rule!(
-            "MUL304",
-            "mount-propagation",
-            Action::Warn,
-            "mountPropagation on a Windows container",
-            "Windows mounts are private: nothing propagates",
-            "leave it out",
-        )
-    },
+    ),
     rule!(
         "MUL305",
         "memory-volume",
@@ -64,17 +62,15 @@ pub static RULES: [Rule; 9] = [
         "Windows services listen on named pipes, not on this socket",
         "mount the named pipe of the service (\\\\.\\pipe\\…)",
     ),
-    Rule {
+    rule!(
+        "MUL308",
+        "termination-message-path",
+        Action::Allow,
+        "a terminationMessagePath of its own on a Windows container",
+        "Kubernetes promises only the default path on Windows",
+        "leave it out: /dev/termination-log works",
         hint: true,
-        ..rule!(
-            "MUL308",
-            "termination-message-path",
-            Action::Allow,
-            "a terminationMessagePath of its own on a Windows container",
-            "Kubernetes promises only the default path on Windows",
-            "leave it out: /dev/termination-log works",
-        )
-    },
+    ),
     rule!(
         "MUL309",
         "file-mode",

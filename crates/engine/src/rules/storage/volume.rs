@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::pod_view::Container;
-use crate::place::context::WorkloadContext;
+use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 
 /// One of the pod's volumes.

@@ -21,7 +21,7 @@ fn operations(patch: Value) -> Vec<PatchOperation> {
     serde_json::from_value::<Patch>(patch).unwrap().0
 }
 
-fn only_document(text: &str) -> Document {
+fn only_document(text: &str) -> ManifestDocument {
     let mut found = documents("test.yaml", text);
     assert_eq!(found.len(), 1, "{text}");
     found.remove(0).unwrap_or_else(|problem| panic!("{problem}\n{text}"))
@@ -535,7 +535,7 @@ fn items_are_read_back_one_by_one_where_they_stand_alone() {
 
 #[test]
 fn a_value_holds_only_if_every_key_is_there_once() {
-    let holds = |text: &str, expected: Value| read_as(text, Format::Yaml, &expected).is_some();
+    let holds = |text: &str, expected: Value| read_as(text, ManifestFormat::Yaml, &expected).is_some();
     assert!(holds("a: 1\nb: [x, {c: ~}]\n", json!({"a": 1.0, "b": ["x", {"c": null}]})));
     assert!(holds("a: &a {x: 1}\nb: {<<: *a, z: 2}\n", json!({"a": {"x": 1}, "b": {"x": 1, "z": 2}})));
     assert!(!holds("a: 1\na: 1\n", json!({"a": 1, "b": 2})));

@@ -1,10 +1,10 @@
-//! What admins are told about bad files: each row a text, and every problem of it as `line:column: message (hint)`.
+//! The problems of bad files: each row is a text, and every problem of it as `line:column: message (hint)`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::schema::types::Shape;
+use crate::schema::ValueShape;
 
 type Rows = &'static [(&'static str, &'static [&'static str])];
 
@@ -23,16 +23,16 @@ const POD_SPECS: Rows = &[
         "6:3: `spec` has no key `Mode` (did you mean `mode`?)",
     ]),
     ("m\u{43e}de: Audit", &[
-        "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is no Latin letter, but U+043E)",
+        "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is not a Latin letter, but U+043E)",
     ]),
     ("mode:Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space behind the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode:\u{a0}Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space behind the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode: false", &[
-        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that YAML 1.1 takes for booleans, such as off and no; write `Disabled`)",
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that are booleans in YAML 1.1, such as off and no; write `Disabled`)",
     ]),
     ("priority: 0100", &[
         "5:13: `spec.priority` is 64: YAML 1.1 reads `0100` in base 8 (write 100)",
@@ -41,15 +41,15 @@ const POD_SPECS: Rows = &[
         "5:13: `spec.priority` takes a whole number, not the number `99999999999999999999999` (it must lie between -9223372036854775808 and 9223372036854775807)",
     ]),
     ("match: {kinds: [DaemonSet], matchLabels: {a: b}, podSelector: {matchFields: []}}", &[
-        "5:11: `spec.match` has no key `kinds` (policies do not tell kinds apart: match labels of their pods, under podSelector)",
+        "5:11: `spec.match` has no key `kinds` (policies do not distinguish kinds: match labels of their pods, under podSelector)",
         "5:31: `spec.match` has no key `matchLabels` (labels of pods belong under podSelector, labels of namespaces under namespaceSelector)",
-        "5:66: `spec.match.podSelector` has no key `matchFields` (only labels of pods are looked at)",
+        "5:66: `spec.match.podSelector` has no key `matchFields` (only labels of pods are compared)",
     ]),
     ("match: {namespaces: {include: [*-dev]}}", &[
         "5:34: `*-dev` refers to an anchor that is not defined before it (put text that begins with `*` in quotes; for an alias, write `&-dev` before it in the same document)",
     ]),
     ("match: {namespaces: {exclude: [!shop]}}", &[
-        "5:39: `spec.match.namespaces.exclude[0]` is empty; it takes a namespace name, in which `*` stands for anything (YAML takes `!shop` for a tag: put text that begins with `!` in quotes)",
+        "5:39: `spec.match.namespaces.exclude[0]` is empty; it takes a namespace name, in which `*` matches anything (YAML reads `!shop` as a tag: put text that begins with `!` in quotes)",
     ]),
     ("match: {podSelector: {matchLabels: {on: x, \"true\": x}}}", &[
         "5:46: the key `true` occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
@@ -61,24 +61,24 @@ const POD_SPECS: Rows = &[
         "5:39: `spec.match.podSelector.matchLabels` has the key `on`, which YAML 1.1 reads as `true` (write it in quotes: \"on\")",
     ]),
     ("rules: {version: \u{201c}0.1\u{201d}}", &[
-        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `\u{201c}0.1\u{201d}`: it is no version (`\u{201c}` (U+201C) is typesetting; write `\"`)",
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `\u{201c}0.1\u{201d}`: it is not a version (`\u{201c}` (U+201C) is typesetting; write `\"`)",
     ]),
     ("match: {namespaces: {include: [a\u{2013}b]}}", &[
-        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` stands for anything, not `a\u{2013}b`: no namespace name holds `\u{2013}` (`\u{2013}` (U+2013) is typesetting; write `-`)",
+        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` matches anything, not `a\u{2013}b`: namespace names do not contain `\u{2013}` (`\u{2013}` (U+2013) is typesetting; write `-`)",
     ]),
     ("mode: Audit # \u{202e}ecrofnE", &[
-        "5:17: this is U+202E, which shows the text behind it in another order than it is read (remove it, or write it as an escape in double quotes)",
+        "5:17: this is U+202E, which shows the text after it in another order than the one in the file (remove it, or write it as an escape in double quotes)",
     ]),
     ("mode: Audit # a\u{2028}  priority: 5", &[
-        "5:18: this is U+2028, which looks like the end of the line and is none (remove it, or write it as an escape in double quotes)",
+        "5:18: this is U+2028, which looks like a line end and is not one (remove it, or write it as an escape in double quotes)",
     ]),
     ("rules: {actions: [{rule: MUL1xx, action: Warn}, {rule: MUL3*, action: Warn}, {rule: mul2, action: Warn}]}", &[
-        "5:28: `spec.rules.actions[0].rule`: there is no rule `MUL1xx` (write `MUL1` for all rules whose codes begin so)",
-        "5:58: `spec.rules.actions[1].rule`: there is no rule `MUL3*` (write `MUL3` for all rules whose codes begin so)",
-        "5:87: `spec.rules.actions[2].rule`: there is no rule `mul2` (write `MUL2` for all rules whose codes begin so)",
+        "5:28: `spec.rules.actions[0].rule`: there is no rule `MUL1xx` (write `MUL1` for all rules whose codes start with it)",
+        "5:58: `spec.rules.actions[1].rule`: there is no rule `MUL3*` (write `MUL3` for all rules whose codes start with it)",
+        "5:87: `spec.rules.actions[2].rule`: there is no rule `mul2` (write `MUL2` for all rules whose codes start with it)",
     ]),
     ("place: {build: {mode: Exact, version: 10.0.20348}}", &[
-        "5:32: `spec.place.build` has no key `version` (the build is that of the pod's images: `spec.detect.images` says it where their names do not)",
+        "5:32: `spec.place.build` has no key `version` (the build is that of the pod's images: set it in `spec.detect.images` if their names do not contain it)",
     ]),
     ("build: {}", &[
         "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
@@ -123,28 +123,28 @@ const POD_SPECS: Rows = &[
         "5:33: `spec.match.namespaces.include` takes a list, not the text `dev-*` (put `- ` before each entry, or brackets around them)",
     ]),
     ("match: {namespaces: {include: [\"dev-?\", Dev, \"\", a.b]}}", &[
-        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` stands for anything, not `dev-?`: `?` has no meaning here and no namespace name holds it (`*` is the only wildcard; write several entries for alternatives)",
-        "5:43: `spec.match.namespaces.include[1]` takes a namespace name, in which `*` stands for anything, not `Dev`: namespace names have no upper-case letters (write `dev`)",
-        "5:48: `spec.match.namespaces.include[2]` is empty; it takes a namespace name, in which `*` stands for anything",
-        "5:52: `spec.match.namespaces.include[3]` takes a namespace name, in which `*` stands for anything, not `a.b`: no namespace name holds `.`",
+        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` matches anything, not `dev-?`: `?` has no meaning here, and namespace names do not contain it (`*` is the only wildcard; write several entries for alternatives)",
+        "5:43: `spec.match.namespaces.include[1]` takes a namespace name, in which `*` matches anything, not `Dev`: namespace names have no upper-case letters (write `dev`)",
+        "5:48: `spec.match.namespaces.include[2]` is empty; it takes a namespace name, in which `*` matches anything",
+        "5:52: `spec.match.namespaces.include[3]` takes a namespace name, in which `*` matches anything, not `a.b`: namespace names do not contain `.`",
     ]),
     ("match: {namespaces: [a]}", &[
         "5:23: `spec.match.namespaces` takes a map with include and exclude, not a list (put the list under a key: `include: […]`)",
     ]),
     ("match: {namespaces: {include: [on, 1]}}", &[
-        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` stands for anything, not the boolean `on` (write it in quotes: \"on\")",
-        "5:38: `spec.match.namespaces.include[1]` takes a namespace name, in which `*` stands for anything, not the number `1` (write it in quotes: \"1\")",
+        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` matches anything, not the boolean `on` (write it in quotes: \"on\")",
+        "5:38: `spec.match.namespaces.include[1]` takes a namespace name, in which `*` matches anything, not the number `1` (write it in quotes: \"1\")",
     ]),
     ("match:\n  podSelector:\n    matchLabels: {a: true, \"a b\": c, x: \"b c\"}", &[
         "7:24: `spec.match.podSelector.matchLabels[a]` takes a label or taint value, not the boolean `true` (write it in quotes: \"true\")",
-        "7:30: `spec.match.podSelector.matchLabels` cannot have the key `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
-        "7:43: `spec.match.podSelector.matchLabels[x]` takes a label or taint value, not `b c`: values have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
+        "7:30: `spec.match.podSelector.matchLabels` cannot have the key `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, begin and end with a letter or digit, and may have a domain and `/` before that",
+        "7:43: `spec.match.podSelector.matchLabels[x]` takes a label or taint value, not `b c`: values have at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit",
     ]),
     ("match:\n  podSelector:\n    matchExpressions:\n    - {key: a, operator: In}\n    - {key: a, operator: Exists, values: [b]}\n    - {key: a, operator: in, values: [b]}\n    - {key: a, operator: NotIn, values: []}\n    - {operator: Exists}", &[
-        "8:18: `spec.match.podSelector.matchExpressions[0]` lacks values: operator In compares with them (list at least one value, or use Exists or DoesNotExist)",
+        "8:18: `spec.match.podSelector.matchExpressions[0]` has no values: operator In needs them (list at least one value, or use Exists or DoesNotExist)",
         "9:36: `spec.match.podSelector.matchExpressions[1].values` must be absent: operator Exists takes none (remove the values, or use In or NotIn)",
         "10:28: `spec.match.podSelector.matchExpressions[2].operator` takes In, NotIn, Exists or DoesNotExist, not `in` (did you mean `In`?)",
-        "11:43: `spec.match.podSelector.matchExpressions[3]` lacks values: operator NotIn compares with them (list at least one value, or use Exists or DoesNotExist)",
+        "11:43: `spec.match.podSelector.matchExpressions[3]` has no values: operator NotIn needs them (list at least one value, or use Exists or DoesNotExist)",
         "12:10: `spec.match.podSelector.matchExpressions[4].key` is missing: a label or taint key such as example.com/team",
     ]),
     ("detect: {os: Windows}", &[
@@ -158,12 +158,12 @@ const POD_SPECS: Rows = &[
     ]),
     ("detect:\n  images:\n  - {pattern: \"a.io/**\", os: windos}\n  - {pattern: \"https://a.io/x\", os: linux}\n  - {pattern: a.io/, os: linux}\n  - {pattern: \"a.io/{x,y}\", os: linux}\n  - {os: linux}\n  - {pattern: \"\", os: linux}\n  - {pattern: \"a/***\", os: linux}", &[
         "7:32: `spec.detect.images[0].os` takes windows, linux or multi, not `windos` (did you mean `windows`?)",
-        "8:17: `spec.detect.images[1].pattern` takes an image reference, in which `*` and `**` stand for anything, not `https://a.io/x`: image references have no scheme (write `a.io/x`)",
-        "9:17: `spec.detect.images[2].pattern` takes an image reference, in which `*` and `**` stand for anything, not `a.io/`: it has an empty path segment, and would match no image (write `a.io/**` for everything below)",
-        "10:17: `spec.detect.images[3].pattern` takes an image reference, in which `*` and `**` stand for anything, not `a.io/{x,y}`: no image reference holds `{` (`*` and `**` are the only wildcards; write several entries for alternatives)",
-        "11:8: `spec.detect.images[4].pattern` is missing: an image reference, in which `*` and `**` stand for anything",
-        "12:17: `spec.detect.images[5].pattern` is empty; it takes an image reference, in which `*` and `**` stand for anything",
-        "13:17: `spec.detect.images[6].pattern` takes an image reference, in which `*` and `**` stand for anything, not `a/***`: `***` means nothing more than `**` (write `**`)",
+        "8:17: `spec.detect.images[1].pattern` takes an image reference, in which `*` and `**` match anything, not `https://a.io/x`: image references have no scheme (write `a.io/x`)",
+        "9:17: `spec.detect.images[2].pattern` takes an image reference, in which `*` and `**` match anything, not `a.io/`: it has an empty path segment, and matches no image (write `a.io/**` for everything below)",
+        "10:17: `spec.detect.images[3].pattern` takes an image reference, in which `*` and `**` match anything, not `a.io/{x,y}`: image references do not contain `{` (`*` and `**` are the only wildcards; write several entries for alternatives)",
+        "11:8: `spec.detect.images[4].pattern` is missing: an image reference, in which `*` and `**` match anything",
+        "12:17: `spec.detect.images[5].pattern` is empty; it takes an image reference, in which `*` and `**` match anything",
+        "13:17: `spec.detect.images[6].pattern` takes an image reference, in which `*` and `**` match anything, not `a/***`: `***` means the same as `**` (write `**`)",
     ]),
     ("detect:\n  images:\n  - {pattern: a, os: windows, builds: [20348, 10.0, 10.0.20348.1, ltsc2022, true]}", &[
         "7:42: `spec.detect.images[0].builds[0]` takes a Windows build such as 10.0.20348, not the number `20348` (did you mean 10.0.20348?)",
@@ -173,11 +173,11 @@ const POD_SPECS: Rows = &[
         "7:79: `spec.detect.images[0].builds[4]` takes a Windows build such as 10.0.20348, not the boolean `true` (write all three parts, such as 10.0.20348; `mullion compat` lists the builds)",
     ]),
     ("place: {tolerations: {add: [{operator: Equal, value: x}, {key: a, operator: Exists, value: x}, {key: a, tolerationSeconds: 1}, {key: a, effect: NoScheduel}, {key: a b, Effect: x}, os=windows]}}", &[
-        "5:31: `spec.place.tolerations.add[0]` has no key, which only operator Exists allows (name the taint's key, or write `operator: Exists` to tolerate every taint)",
+        "5:31: `spec.place.tolerations.add[0]` has no key; only operator Exists allows that (write the taint's key, or write `operator: Exists` to tolerate every taint)",
         "5:87: `spec.place.tolerations.add[1].value` must be absent: operator Exists takes any value (remove the value, or write `operator: Equal`)",
         "5:107: `spec.place.tolerations.add[2].tolerationSeconds` needs `effect: NoExecute` (only NoExecute taints evict; remove it, or add that effect)",
         "5:147: `spec.place.tolerations.add[3].effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `NoScheduel` (did you mean `NoSchedule`?)",
-        "5:166: `spec.place.tolerations.add[4].key` takes a label or taint key such as example.com/team, not `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        "5:166: `spec.place.tolerations.add[4].key` takes a label or taint key such as example.com/team, not `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, begin and end with a letter or digit, and may have a domain and `/` before that",
         "5:171: `spec.place.tolerations.add[4]` has no key `Effect` (did you mean `effect`?)",
         "5:179: `spec.place.tolerations.add[4].effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `x`",
         "5:183: `spec.place.tolerations.add[5]` takes a map with key, operator, value, effect and tolerationSeconds, not the text `os=windows`",
@@ -201,10 +201,10 @@ const POD_SPECS: Rows = &[
         "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not the number `0.1` (write it in quotes: \"0.1\")",
     ]),
     ("rules: {version: v0.1}", &[
-        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `v0.1`: it is no version (write \"0.1\")",
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `v0.1`: it is not a version (write \"0.1\")",
     ]),
     ("rules: {version: \"1\"}", &[
-        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `1`: it is no version (write major and minor number: \"0.1\")",
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `1`: it is not a version (write major and minor number: \"0.1\")",
     ]),
     ("rules: {actions: [{rule: run-as-usr, action: Deny}, {rule: conflicting-os, action: Repair}, {rule: MUL2, action: Repair}, {rule: MUL9, action: Deny}, {rule: MUL1, action: Repair}, {rule: mul201, action: Warn}, {rule: x, action: refuse}, run-as-user]}", &[
         "5:28: `spec.rules.actions[0].rule`: there is no rule `run-as-usr` (did you mean `run-as-user`?)",
@@ -232,24 +232,24 @@ const NODE_SPECS: Rows = &[
         "5:12: `spec.labels[0]` takes release or revision, not `Release` (did you mean `release`?)",
     ]),
     ("taint: {key: \"a b\", effect: NoScheduled, apply: Off}", &[
-        "5:16: `spec.taint.key` takes a label or taint key such as example.com/team, not `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        "5:16: `spec.taint.key` takes a label or taint key such as example.com/team, not `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, begin and end with a letter or digit, and may have a domain and `/` before that",
         "5:31: `spec.taint.effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `NoScheduled` (did you mean `NoSchedule`?)",
         "5:51: `spec.taint.apply` takes Always, WhenTolerated or Never, not a boolean (YAML 1.1 reads `Off` as false; write `Never`)",
     ]),
     ("windowsTaints: [windows, \"os=win*:NoSchedule\", \"=x\", \"os=a b\"]", &[
-        "5:19: `spec.windowsTaints[0]` takes a taint as key=value, in which `*` stands for anything, not `windows`: it has no `=` (write `windows=*` for any value)",
-        "5:28: `spec.windowsTaints[1]` takes a taint as key=value, in which `*` stands for anything, not `os=win*:NoSchedule`: the effect `NoSchedule` has no place here: taints are known by key and value (write `os=win*`)",
-        "5:50: `spec.windowsTaints[2]` takes a taint as key=value, in which `*` stands for anything, not `=x`: no taint has the key ``",
-        "5:56: `spec.windowsTaints[3]` takes a taint as key=value, in which `*` stands for anything, not `os=a b`: no taint has the value `a b`",
+        "5:19: `spec.windowsTaints[0]` takes a taint as key=value, in which `*` matches anything, not `windows`: it has no `=` (write `windows=*` for any value)",
+        "5:28: `spec.windowsTaints[1]` takes a taint as key=value, in which `*` matches anything, not `os=win*:NoSchedule`: an effect such as `NoSchedule` is not allowed here: taints match by key and value (write `os=win*`)",
+        "5:50: `spec.windowsTaints[2]` takes a taint as key=value, in which `*` matches anything, not `=x`: `` is not a valid taint key",
+        "5:56: `spec.windowsTaints[3]` takes a taint as key=value, in which `*` matches anything, not `os=a b`: `a b` is not a valid taint value",
     ]),
     ("expectedPools: [{build: 10.0.1, taints: [\"os=windows\", \"a b=c:NoSchedule\"]}, {}]", &[
-        "5:44: `spec.expectedPools[0].taints[0]` takes a taint as key=value:Effect, not `os=windows`: it does not end in `:NoSchedule`, `:PreferNoSchedule` or `:NoExecute` (write it as kubectl taint does: `os=windows:NoSchedule`)",
-        "5:58: `spec.expectedPools[0].taints[1]` takes a taint as key=value:Effect, not `a b=c:NoSchedule`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        "5:44: `spec.expectedPools[0].taints[0]` takes a taint as key=value:Effect, not `os=windows`: it does not end in `:NoSchedule`, `:PreferNoSchedule` or `:NoExecute` (write it as in `kubectl taint`: `os=windows:NoSchedule`)",
+        "5:58: `spec.expectedPools[0].taints[1]` takes a taint as key=value:Effect, not `a b=c:NoSchedule`: keys have at most 63 letters, digits, `-`, `_` and `.`, begin and end with a letter or digit, and may have a domain and `/` before that",
         "5:80: `spec.expectedPools[1].build` is missing: a Windows build such as 10.0.20348",
     ]),
     ("releases: [{build: 10.0.20348, name: ltsc2028, runsFrom: 10.0.26100}, {build: 10.0.29000, name: X Y, runsFrom: 10.0.1}]", &[
         "5:50: `spec.releases[0].runsFrom` 10.0.26100 is newer than the release itself, 10.0.20348 (hosts run images of their own build and of older ones)",
-        "5:99: `spec.releases[1].name` takes a name of at most 63 lower-case letters, digits and `-`, not `X Y`: it becomes a part of names and labels, which have no other characters, and a letter or digit at both ends",
+        "5:99: `spec.releases[1].name` takes a name of at most 63 lower-case letters, digits and `-`, not `X Y`: it becomes a part of names and labels, which have no other characters, and begin and end with a letter or digit",
     ]),
     ("runtimeClasses: {handler: 1}", &[
         "5:29: `spec.runtimeClasses.handler` takes a name of at most 63 lower-case letters, digits and `-`, not the number `1` (write it in quotes: \"1\")",
@@ -260,22 +260,22 @@ const NODE_SPECS: Rows = &[
 #[rustfmt::skip]
 const FILES: Rows = &[
     ("", &[
-        "1:1: the file holds no policy (write one, or remove the file)",
+        "1:1: the file contains no policy (write one, or remove the file)",
     ]),
     ("# only\n", &[
-        "1:1: the file holds no policy (write one, or remove the file)",
+        "1:1: the file contains no policy (write one, or remove the file)",
     ]),
     ("---\n---\n", &[
-        "1:1: the file holds no policy (write one, or remove the file)",
+        "1:1: the file contains no policy (write one, or remove the file)",
     ]),
     ("null", &[
         "1:1: the document is empty (a policy is a map with apiVersion, kind, metadata and spec)",
     ]),
     ("[]", &[
-        "1:1: this is no policy but a list (a policy is a map with apiVersion, kind, metadata and spec)",
+        "1:1: the document is not a policy but a list (a policy is a map with apiVersion, kind, metadata and spec)",
     ]),
     ("x", &[
-        "1:1: this is no policy but the text `x` (a policy is a map with apiVersion, kind, metadata and spec)",
+        "1:1: the document is not a policy but the text `x` (a policy is a map with apiVersion, kind, metadata and spec)",
     ]),
     ("a: b", &[
         "1:1: `kind` is missing: PodPolicy, NodePolicy or RegistryPolicy (write `kind: PodPolicy`, `kind: NodePolicy` or `kind: RegistryPolicy`)",
@@ -284,16 +284,16 @@ const FILES: Rows = &[
         "1:1: `kind` is missing: PodPolicy, NodePolicy or RegistryPolicy (`Kind` should be `kind`)",
     ]),
     ("apiVersion: v1\nkind: Pod\n", &[
-        "2:7: this is a Pod of v1, and not a policy (move it elsewhere; a directory of policies holds nothing else)",
+        "2:7: this is a Pod of v1, not a policy (move it elsewhere; a directory of policies must not contain anything else)",
     ]),
     ("apiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Service\n---\napiVersion: apps/v1\nkind: Deployment\n", &[
-        "2:7: this is a Pod of v1, and not a policy; nor are 2 more documents (of other manifests only ConfigMaps with policies count; look why there is none, or move them elsewhere)",
+        "2:7: this is a Pod of v1, not a policy; nor are 2 more documents (among other manifests only ConfigMaps with policies count; check why there is none, or move them elsewhere)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\ncases: []\n", &[
-        "2:7: test cases are no policy (tests live in files that end in .test.yaml, which are not loaded; `mullion policy test` runs them)",
+        "2:7: test cases are not a policy (put tests into files that end in .test.yaml, which are not loaded; `mullion policy test` runs them)",
     ]),
     ("apiVersion: mullion.dev/v1\nkind: PodPolicy\nmetadata: {}\nspec: {}", &[
-        "1:13: `apiVersion` takes mullion.dev/v1alpha1, not `mullion.dev/v1` (write `apiVersion: mullion.dev/v1alpha1`, the only one that this Mullion knows)",
+        "1:13: `apiVersion` takes mullion.dev/v1alpha1, not `mullion.dev/v1` (write `apiVersion: mullion.dev/v1alpha1`, the only version that this Mullion supports)",
         "3:11: `metadata.name` is missing: a name of lower-case letters, digits, `-` and `.`",
     ]),
     ("kind: PodPolicy", &[
@@ -302,7 +302,7 @@ const FILES: Rows = &[
         "1:1: `spec` is missing: a map with priority, mode, match, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: A B, namespace: x}\nspec:\n", &[
-        "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and a letter or digit at both ends",
+        "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
         "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations)",
         "4:6: `spec` has no value; it takes a map with priority, mode, match, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
     ]),
@@ -335,56 +335,56 @@ fn node(name: &str, spec: &str) -> String {
     pod(name, spec).replace("PodPolicy", "NodePolicy")
 }
 
-fn assert_told(rows: Rows, text: impl Fn(&str) -> String) {
+fn assert_problems(rows: Rows, text: impl Fn(&str) -> String) {
     let mut wrong = Vec::new();
     for (written, expected) in rows {
-        let expected: Vec<_> = expected.iter().map(|told| format!("a.yaml:{told}")).collect();
+        let expected: Vec<_> = expected.iter().map(|problem| format!("a.yaml:{problem}")).collect();
         assert!(!expected.is_empty(), "{written}");
-        let told = problems(&text(written));
-        if told != expected {
-            wrong.push(format!("{written}\n{}", told.join("\n")));
+        let found = problems(&text(written));
+        if found != expected {
+            wrong.push(format!("{written}\n{}", found.join("\n")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 #[test]
-fn every_problem_is_told_with_its_place() {
-    assert_told(POD_SPECS, |spec| pod("a", spec));
-    assert_told(NODE_SPECS, |spec| node("a", spec));
-    assert_told(FILES, str::to_owned);
+fn every_problem_is_reported_with_its_place() {
+    assert_problems(POD_SPECS, |spec| pod("a", spec));
+    assert_problems(NODE_SPECS, |spec| node("a", spec));
+    assert_problems(FILES, str::to_owned);
 }
 
 #[test]
-fn line_breaks_and_byte_order_marks_move_no_place() {
+fn line_breaks_and_byte_order_marks_do_not_change_places() {
     for (spec, expected) in POD_SPECS {
-        let expected: Vec<_> = expected.iter().map(|told| format!("a.yaml:{told}")).collect();
+        let expected: Vec<_> = expected.iter().map(|problem| format!("a.yaml:{problem}")).collect();
         let text = format!("\u{feff}{}", pod("a", spec).replace('\n', "\r\n"));
         assert_eq!(problems(&text), expected, "{spec}");
     }
 }
 
 #[test]
-fn all_problems_of_all_documents_and_files_are_told_at_once() {
+fn all_problems_of_all_documents_and_files_are_reported_at_once() {
     let one = format!(
         "{}---\n{}---\nbroken: [\n---\n{}",
         pod("a", "mod: x"),
         pod("b", "mode: Audit"),
         pod("c", "priority: x")
     );
-    let told = load(&[("b.yaml", &one), ("a.yaml", "")]).unwrap_err();
-    let places: Vec<_> = told.iter().map(|told| told.split(": ").next().unwrap()).collect();
-    assert_eq!(places, ["a.yaml:1:1", "b.yaml:5:3", "b.yaml:5:8", "b.yaml:13:9", "b.yaml:19:13"], "{told:#?}");
+    let found = load(&[("b.yaml", &one), ("a.yaml", "")]).unwrap_err();
+    let places: Vec<_> = found.iter().map(|problem| problem.split(": ").next().unwrap()).collect();
+    assert_eq!(places, ["a.yaml:1:1", "b.yaml:5:3", "b.yaml:5:8", "b.yaml:13:9", "b.yaml:19:13"], "{found:#?}");
 }
 
 #[test]
-fn nothing_at_all_is_no_policy() {
-    let told = load(&[]).unwrap_err();
-    assert_eq!(told, ["policies: there is no policy file (policies/default.yaml is a good start)"]);
+fn no_file_is_a_problem() {
+    let found = load(&[]).unwrap_err();
+    assert_eq!(found, ["policies: there is no policy file (policies/default.yaml is a good start)"]);
 }
 
 #[test]
-fn names_are_given_once_for_each_kind() {
+fn names_are_unique_for_each_kind() {
     let (first, second) = (pod("a", "priority: 1"), format!("# again\n{}", pod("a", "priority: 2")));
     assert_eq!(
         load(&[("b.yaml", &second), ("a.yaml", &first)]).unwrap_err(),
@@ -396,7 +396,7 @@ fn names_are_given_once_for_each_kind() {
     assert_eq!(
         load(&[("a.yaml", &node("a", "mode: Audit")), ("b.yaml", &node("b", "mode: Audit"))]).unwrap_err(),
         [
-            "b.yaml:3:18: there is a second NodePolicy, and there may be only one; the first is at a.yaml:3 (put what both say into one document, and remove the other)"
+            "b.yaml:3:18: there is a second NodePolicy, and only one is allowed; the first is at a.yaml:3 (merge both into one document, and remove the other)"
         ]
     );
 }
@@ -406,17 +406,17 @@ fn equal_priorities_may_not_contradict_each_other_in_lists() {
     let a = pod("a", "rules: {actions: [{rule: run-as-user, action: Warn}, {rule: MUL3, action: Warn}]}");
     let b = pod("b", "rules:\n  actions:\n    - {rule: MUL3, action: Warn}\n    - {rule: run-as-user, action: Deny}");
     let images = |name: &str, rest: &str| pod(name, &format!("detect: {{images: [{{pattern: a.io/**, {rest}}}]}}"));
-    let hint = "(give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`)";
+    let hint = "(give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both)";
     assert_eq!(
         load(&[("a.yaml", &a), ("b.yaml", &b)]).unwrap_err(),
         [format!(
-            "b.yaml:8:7: PodPolicies `b` and `a` say different things of `run-as-user` in `spec.rules.actions`, and both have priority 0: neither could decide; `a` says it at a.yaml:5 {hint}"
+            "b.yaml:8:7: PodPolicies `b` and `a` set different values for `run-as-user` in `spec.rules.actions`, and both have priority 0: neither takes precedence; `a` sets it at a.yaml:5 {hint}"
         )]
     );
     let cases = [
         (&*a, &*a.replace("name: a", "name: b"), true),
         (&*a, &*b.replace("rules:", "priority: 1\n  rules:"), true),
-        // The longer decides, whatever the policy.
+        // The longer one decides, regardless of the policy.
         (&*a, &pod("b", "rules: {actions: [{rule: MUL201, action: Deny}, {rule: MUL, action: Deny}]}"), true),
         // The first of a list counts.
         (&*a, &pod("b", "rules: {actions: [{rule: MUL3, action: Warn}, {rule: MUL3, action: Deny}]}"), true),
@@ -447,15 +447,15 @@ fn equal_priorities_may_not_set_the_same_key() {
         "b",
         "priority: 0\nplace:\n  specOS: {mode: Never}\nrules: {actions: [{rule: MUL1, action: Warn}]}\nmode: Enforce",
     );
-    let hint = "(give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`)";
+    let hint = "(give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both)";
     assert_eq!(
         load(&[("a.yaml", &a), ("b.yaml", &collide)]).unwrap_err(),
         [
             format!(
-                "b.yaml:7:14: PodPolicies `b` and `a` both set `spec.place.specOS.mode`, and both have priority 0: neither could decide; `a` sets it at a.yaml:8 {hint}"
+                "b.yaml:7:14: PodPolicies `b` and `a` both set `spec.place.specOS.mode`, and both have priority 0: neither takes precedence; `a` sets it at a.yaml:8 {hint}"
             ),
             format!(
-                "b.yaml:9:3: PodPolicies `b` and `a` both set `spec.mode`, and both have priority 0: neither could decide; `a` sets it at a.yaml:5 {hint}"
+                "b.yaml:9:3: PodPolicies `b` and `a` both set `spec.mode`, and both have priority 0: neither takes precedence; `a` sets it at a.yaml:5 {hint}"
             ),
         ]
     );
@@ -480,7 +480,7 @@ fn equal_priorities_may_not_set_the_same_key() {
 }
 
 #[test]
-fn origins_say_where_keys_are_written() {
+fn origins_are_the_places_of_keys() {
     let text = format!(
         "# head\n{}",
         pod(
@@ -504,7 +504,7 @@ fn origins_say_where_keys_are_written() {
 }
 
 #[test]
-fn aliases_are_taken_and_bombs_are_not() {
+fn aliases_are_allowed_and_alias_bombs_are_not() {
     let text = pod("a", "match: {namespaceSelector: &s {matchLabels: {a: b}}, podSelector: *s}\nmode: Audit");
     let again = format!("{text}---\n{}", pod("b", "match: {namespaceSelector: {}}\noptOut: {allow: []}"));
     assert!(problems(&again).is_empty(), "{:?}", problems(&again));
@@ -513,28 +513,28 @@ fn aliases_are_taken_and_bombs_are_not() {
         let below = format!("*a{}, ", level - 1).repeat(10);
         bomb.extend([format!("a{level}: &a{level} [{below}]\n")]);
     }
-    let told = problems(&bomb);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("aliases"), "{told:?}");
+    let found = problems(&bomb);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("aliases"), "{found:?}");
 }
 
 #[test]
-fn huge_and_hostile_files_are_refused_in_few_words() {
+fn huge_and_hostile_files_are_rejected_with_few_problems() {
     let huge = "x".repeat(50 << 20);
     assert_eq!(
         problems(&huge),
         [
-            "a.yaml: the file has more than 4 MiB, the most that a policy file may have (check that it is a policy file, and spread its policies over several files)"
+            "a.yaml: the file is larger than 4 MiB, the limit for a policy file (check that it is a policy file, and split it into several files)"
         ]
     );
     let keys = (0..20_000).map(|at| format!("k{at}: 1")).collect::<Vec<_>>().join("\n");
-    let told = problems(&pod("a", &keys));
-    assert_eq!(told.len(), 101);
-    let more = "a.yaml: it has more than 100 problems, and the others are not listed (correct these and look again)";
-    assert_eq!(told[100], more);
-    // Documents that are no YAML count like any other problem.
-    let told = problems(&"[\n---\n".repeat(200_000));
-    assert_eq!((told.len(), told[100].as_str()), (101, more));
+    let found = problems(&pod("a", &keys));
+    assert_eq!(found.len(), 101);
+    let more = "a.yaml: the file has more than 100 problems; the others are not listed (fix these and check again)";
+    assert_eq!(found[100], more);
+    // Documents that are not YAML count like any other problem.
+    let found = problems(&"[\n---\n".repeat(200_000));
+    assert_eq!((found.len(), found[100].as_str()), (101, more));
     let deep = problems(&pod("a", &format!("mode: {}", "[".repeat(100_000))));
     assert_eq!(deep.len(), 1);
     assert!(deep[0].len() < 300, "{deep:?}");
@@ -553,12 +553,12 @@ fn many_policies_and_long_lines_cost_little() {
     assert_eq!(
         problems(&many(MAX_POLICIES + 1, "0")),
         [
-            "a.yaml:7003:18: there are 1001 PodPolicies, and at most 1000 are taken: this is one too many (merge policies that differ only in their namespaces)"
+            "a.yaml:7003:18: there are 1001 PodPolicies, and at most 1000 are allowed: this is one too many (merge policies that differ only in their namespaces)"
         ]
     );
-    let told = problems(&many(MAX_POLICIES, "0"));
-    assert_eq!(told.len(), 101);
-    assert!(told[100].starts_with("a.yaml: more policies of equal priority set the same keys"), "{}", told[100]);
+    let found = problems(&many(MAX_POLICIES, "0"));
+    assert_eq!(found.len(), 101);
+    assert!(found[100].starts_with("a.yaml: more policies of equal priority set the same keys"), "{}", found[100]);
     // Ten thousand patterns in one line: quadratic, this takes minutes.
     let images: Vec<_> =
         (0..10_000).map(|at| serde_json::json!({"pattern": format!("example.com/{at}/**"), "os": "linux"})).collect();
@@ -572,18 +572,18 @@ fn many_policies_and_long_lines_cost_little() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_said_with_its_place() {
-    let told = PolicySet::from_files(&[("a.yaml", b"kind: x\nname: \xff".as_slice())]).unwrap_err();
-    assert_eq!(told[0].to_string(), "a.yaml:2:7: not UTF-8 at byte 14 (save the file as UTF-8)");
+fn invalid_utf_8_is_reported_with_its_place() {
+    let found = PolicySet::from_files(&[("a.yaml", b"kind: x\nname: \xff".as_slice())]).unwrap_err();
+    assert_eq!(found[0].to_string(), "a.yaml:2:7: not UTF-8 at byte 14 (save the file as UTF-8)");
 }
 
 #[test]
-fn every_document_the_schema_lets_through_can_be_read() {
-    // Every key with each of its words: a word or key of the schema that the types lack would fail here.
-    for (kind, object) in crate::schema::kinds::KINDS {
+fn every_document_that_the_schema_allows_can_be_read() {
+    // Every key with each of its words: a word or key of the schema that is missing in the types fails here.
+    for (kind, object) in crate::schema::KINDS {
         let spec = object.key("spec").unwrap();
-        let Shape::Object(spec) = spec.shape else { panic!("spec of {kind} is no map") };
-        for value in values(&Shape::Object(spec)) {
+        let ValueShape::Object(spec) = spec.shape else { panic!("spec of {kind} is no map") };
+        for value in values(&ValueShape::Object(spec)) {
             let document = serde_json::json!({
                 "apiVersion": "mullion.dev/v1alpha1", "kind": kind, "metadata": {"name": "a"}, "spec": value,
             });
@@ -593,22 +593,22 @@ fn every_document_the_schema_lets_through_can_be_read() {
 }
 
 /// Good values of a shape, together naming each key and word once.
-fn values(shape: &Shape) -> Vec<serde_json::Value> {
+fn values(shape: &ValueShape) -> Vec<serde_json::Value> {
     use serde_json::json;
 
-    use crate::schema::types::Text;
+    use crate::schema::TextFormat;
     match shape {
-        Shape::Object(object) => {
+        ValueShape::Object(object) => {
             let required: serde_json::Map<_, _> = object
                 .keys
                 .iter()
                 .filter(|key| key.required)
                 .map(|key| (key.name.to_owned(), values(&key.shape)[0].clone()))
                 .collect();
-            let with = |key: &crate::schema::types::Key, value: serde_json::Value| {
+            let with = |key: &crate::schema::SchemaKey, value: serde_json::Value| {
                 let mut object = required.clone();
                 object.insert(key.name.to_owned(), value);
-                // What the rules between keys ask for besides.
+                // What the constraints on several keys require.
                 let word = |key: &str| object.get(key).and_then(|word| word.as_str()).map(str::to_owned);
                 let toleration = ["effect", "value"].iter().any(|key| object.contains_key(*key));
                 match (word("operator").as_deref(), word("mode").as_deref()) {
@@ -633,28 +633,28 @@ fn values(shape: &Shape) -> Vec<serde_json::Value> {
                 .map(|(key, value)| with(key, value))
                 .collect()
         }
-        Shape::Texts(..) => vec![json!({"a": "b"})],
-        Shape::List(item) => values(item).into_iter().map(|value| json!([value])).collect(),
-        Shape::Map => vec![json!({"a": 1})],
-        Shape::Short(short, object) => [values(short), values(&Shape::Object(object))].concat(),
-        Shape::Integer => vec![json!(7)],
-        Shape::Word(words) => words.iter().map(|word| json!(word.word)).collect(),
-        Shape::Text(text) => vec![json!(match text {
-            Text::Build => "10.0.20348",
-            Text::TaintPattern => "os=win*",
-            Text::Taint => "os=windows:NoSchedule",
-            Text::Rule | Text::TranslatedRule => "run-as-user",
-            Text::Version => "0.1",
-            Text::Registry => "registry.local:5000",
-            Text::Path => "/etc/mullion/ca.pem",
-            Text::Span => "5m",
+        ValueShape::Texts(..) => vec![json!({"a": "b"})],
+        ValueShape::List(item) => values(item).into_iter().map(|value| json!([value])).collect(),
+        ValueShape::Map => vec![json!({"a": 1})],
+        ValueShape::Short(short, object) => [values(short), values(&ValueShape::Object(object))].concat(),
+        ValueShape::Integer => vec![json!(7)],
+        ValueShape::Word(words) => words.iter().map(|word| json!(word.word)).collect(),
+        ValueShape::Text(text) => vec![json!(match text {
+            TextFormat::Build => "10.0.20348",
+            TextFormat::TaintPattern => "os=win*",
+            TextFormat::Taint => "os=windows:NoSchedule",
+            TextFormat::Rule | TextFormat::TranslatedRule => "run-as-user",
+            TextFormat::Version => "0.1",
+            TextFormat::Registry => "registry.local:5000",
+            TextFormat::Path => "/etc/mullion/ca.pem",
+            TextFormat::Span => "5m",
             _ => "x",
         })],
     }
 }
 
 #[test]
-fn a_registry_policy_is_one_and_says_what_is_wrong() {
+fn a_registry_policy_is_unique_and_its_problems_are_reported() {
     let text = |spec: &str| pod("r", spec).replace("PodPolicy", "RegistryPolicy");
     let set = load(&[("a.yaml", &text("plainHTTP: [registry.local:5000]\nlifetimes: {tag: 1h}\n"))]).unwrap();
     assert_eq!(set.registries.plain_http, ["registry.local:5000"]);
@@ -663,25 +663,25 @@ fn a_registry_policy_is_one_and_says_what_is_wrong() {
     let table = [
         ("plainHttp: []", "`spec` has no key `plainHttp` (did you mean `plainHTTP`?)"),
         ("plainHTTP: registry.local", "`spec.plainHTTP` takes a list, not the text `registry.local`"),
-        ("plainHTTP: ['http://registry.local/']", "registries are named without a scheme (write `registry.local`)"),
-        ("plainHTTP: [registry.local/team]", "whatever the repository (write `registry.local`)"),
-        ("plainHTTP: ['*.local']", "there are no wildcards here"),
+        ("plainHTTP: ['http://registry.local/']", "registries have no scheme here (write `registry.local`)"),
+        ("plainHTTP: [registry.local/team]", "not on the repository (write `registry.local`)"),
+        ("plainHTTP: ['*.local']", "wildcards are not allowed here"),
         ("plainHTTP: [registry]", "a domain that has a dot, with host:port, or with localhost"),
         ("caFiles: [ca.pem]", "`spec.caFiles[0]` takes an absolute path such as /etc/mullion/ca.pem, not `ca.pem`"),
-        ("timeout: 10", "`spec.timeout` takes a span of time such as 90s, 5m, 24h or 7d, not the number `10`"),
-        ("timeout: 10ms", "before the unit stands one whole number"),
-        ("lifetimes: {error: 0s}", "it must be longer than nothing"),
+        ("timeout: 10", "`spec.timeout` takes a duration such as 90s, 5m, 24h or 7d, not the number `10`"),
+        ("timeout: 10ms", "the part before the unit is not one whole number"),
+        ("lifetimes: {error: 0s}", "it must be longer than zero"),
         ("lifetimes: {tags: 5m}", "did you mean `tag`?"),
     ];
     for (spec, expected) in table {
-        let told = problems(&text(spec));
-        assert!(told.len() == 1 && told[0].contains(expected), "{spec}: {told:?}");
+        let found = problems(&text(spec));
+        assert!(found.len() == 1 && found[0].contains(expected), "{spec}: {found:?}");
     }
     let two = format!("{}---\n{}", text("timeout: 1s\n"), text("timeout: 2s\n").replace("name: r", "name: s"));
-    let told = problems(&two);
+    let found = problems(&two);
     assert!(
-        told[0].contains("there is a second RegistryPolicy, and there may be only one; the first is on line 3 "),
-        "{told:?}"
+        found[0].contains("there is a second RegistryPolicy, and only one is allowed; the first is on line 3 "),
+        "{found:?}"
     );
 }
 
@@ -733,7 +733,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_anywhere_is_judged(
+    fn any_value_anywhere_is_checked(
         key in "(mode|match|detect|place|rules|priority|workloads|optOut|x)",
         below in "(mode|images|actions|namespaces|tolerations|add|allow|version|<<)",
         value in "(\\*a|&a x|\\[\\]|\\{\\}|on|~|0x1F|1e9|!!binary aa|'x'|\\[\\{\\}\\]|\\{x: y\\}|- )",

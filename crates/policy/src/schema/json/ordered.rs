@@ -1,12 +1,13 @@
-//! JSON values whose members stay in the order in which they were put: people read the schema, and it must come out the
-//! same whatever `serde_json` was built with.
+//! JSON values whose members keep the order of insertion: people read the schema, and it must not depend on the features
+//! that `serde_json` was built with.
 
-use mullion_manifest::node::{Node, NodeValue};
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use mullion_manifest::{ManifestNode, NodeValue};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// A JSON value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Ordered {
     /// A scalar.
     Scalar(Value),
@@ -57,25 +58,9 @@ impl Members {
     }
 }
 
-impl Serialize for Ordered {
+impl Serialize for Members {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Scalar(value) => value.serialize(serializer),
-            Self::List(items) => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    list.serialize_element(item)?;
-                }
-                list.end()
-            }
-            Self::Map(Members(members)) => {
-                let mut map = serializer.serialize_map(Some(members.len()))?;
-                for (key, value) in members {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
-        }
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
 }
 
@@ -91,32 +76,19 @@ impl<T: Into<Ordered>> From<Vec<T>> for Ordered {
     }
 }
 
-impl From<&str> for Ordered {
-    fn from(text: &str) -> Self {
-        Self::Scalar(text.into())
-    }
+macro_rules! from_scalars {
+    ($($scalar:ty),*) => {
+        $(impl From<$scalar> for Ordered {
+            fn from(value: $scalar) -> Self {
+                Self::Scalar(value.into())
+            }
+        })*
+    };
 }
+from_scalars!(&str, String, bool, usize);
 
-impl From<String> for Ordered {
-    fn from(text: String) -> Self {
-        Self::Scalar(text.into())
-    }
-}
-
-impl From<bool> for Ordered {
-    fn from(value: bool) -> Self {
-        Self::Scalar(value.into())
-    }
-}
-
-impl From<usize> for Ordered {
-    fn from(value: usize) -> Self {
-        Self::Scalar(value.into())
-    }
-}
-
-impl From<&Node> for Ordered {
-    fn from(node: &Node) -> Self {
+impl From<&ManifestNode> for Ordered {
+    fn from(node: &ManifestNode) -> Self {
         match &node.value {
             NodeValue::Null => Self::Scalar(Value::Null),
             NodeValue::Bool(value) => (*value).into(),

@@ -1,50 +1,49 @@
-//! Rules in the JSON Schema: what may be written for them, from the catalogue.
+//! Rules in the JSON Schema: the names, codes and code prefixes of the catalogue.
 
 use std::collections::BTreeSet;
 
-use mullion_engine::rules::catalogue::catalogue;
-use mullion_engine::rules::rule::Rule;
+use mullion_engine::rules::{Rule, catalogue};
 
 use crate::schema::json::ordered::{Members, Ordered};
-use crate::schema::types::Text;
+use crate::schema::types::TextFormat;
 
-/// A choice of rules that a text may mean.
+/// The rules that a text may name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choice {
-    /// Under `$defs`.
+    /// Its name under `$defs`.
     pub(crate) name: &'static str,
-    /// Whether a rule belongs to it; of a beginning of codes one such rule is enough.
+    /// Whether a rule belongs to it; one such rule is enough for a code prefix.
     has: fn(&Rule) -> bool,
-    /// What is wrong with any other text.
-    refusal: &'static str,
+    /// The error for any other text.
+    error: &'static str,
 }
 
 const ANY: Choice = Choice {
     name: "rule",
     has: |_| true,
-    refusal: "There is no such rule: write its name, its code or the beginning of codes; `mullion rules` lists them.",
+    error: "There is no such rule: write its name, its code or a code prefix; `mullion rules` lists them.",
 };
 const TRANSLATED: Choice = Choice {
     name: "translatedRule",
     has: |rule| rule.translation.is_some(),
-    refusal: "There is no translation for this rule.",
+    error: "There is no translation for this rule.",
 };
-/// Those that `action: Repair` may be said of.
+/// Rules that may have `action: Repair`.
 pub(crate) const REPAIRED: Choice = Choice {
     name: "repairedRule",
     has: |rule| rule.repair,
-    refusal: "There is no repair for this rule: write action Deny, Warn or Allow.",
+    error: "There is no repair for this rule: write action Deny, Warn or Allow.",
 };
 
-/// All of them, as they stand under `$defs`.
+/// All choices under `$defs`.
 pub(crate) const CHOICES: [Choice; 3] = [ANY, TRANSLATED, REPAIRED];
 
 impl Choice {
-    /// The choice that a form of text takes.
-    pub(crate) fn of(text: Text) -> Option<Self> {
+    /// The choice for a form of text.
+    pub(crate) fn of(text: TextFormat) -> Option<Self> {
         match text {
-            Text::Rule => Some(ANY),
-            Text::TranslatedRule => Some(TRANSLATED),
+            TextFormat::Rule => Some(ANY),
+            TextFormat::TranslatedRule => Some(TRANSLATED),
             _ => None,
         }
     }
@@ -54,8 +53,8 @@ impl Choice {
         Members::default().with("$ref", format!("#/$defs/{}", self.name))
     }
 
-    /// What it takes. A pattern and not an `enum`: editors would show all 250 words wherever one of them stands. They
-    /// offer the names all the same, by `defaultSnippets`.
+    /// Its schema. A pattern and not an `enum`: editors would show all 250 words for each value. They still offer the
+    /// names, by `defaultSnippets`.
     pub(crate) fn schema(self) -> Members {
         let rules = || catalogue().filter(|rule| (self.has)(rule));
         let codes: BTreeSet<&str> =
@@ -70,7 +69,7 @@ impl Choice {
         Members::default()
             .with("type", "string")
             .with("pattern", format!("^({})$", written.join("|")))
-            .with("patternErrorMessage", self.refusal)
+            .with("patternErrorMessage", self.error)
             .with("defaultSnippets", Ordered::from(snippets.collect::<Vec<_>>()))
     }
 }

@@ -1,100 +1,100 @@
-//! `spec.detect` of a PodPolicy.
+//! The tables of `spec.detect` of a PodPolicy.
 
-use mullion_engine::model::settings::image_patterns::ImagePattern;
+use mullion_engine::model::settings::ImagePattern;
 use serde_json::json;
 
 use crate::schema::field::{field, list};
-use crate::schema::types::{Key, Object, Shape, Text, word};
+use crate::schema::types::{SchemaKey, SchemaObject, TextFormat, ValueShape, word};
 
-pub(crate) static DETECT: Object = Object::of(&[
-    Key::new(
+pub(crate) static DETECT: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
         "os",
-        Shape::Word(&[
+        ValueShape::Word(&[
             word("windows", "Windows."),
             word("linux", "Linux."),
-            word("any", "Either: nothing is placed by operating system, whatever the images are."),
+            word("any", "Either: Mullion does not place pods by operating system, whatever their images are."),
         ]),
-        "The operating system of pods that say none themselves and whose namespace has no annotation `mullion.dev/os`. It \
-         goes before what their images are. For namespaces or pools of one operating system.",
+        "The operating system of pods that do not specify one and whose namespace has no annotation `mullion.dev/os`. It \
+         takes precedence over their images. For namespaces or pools of one operating system.",
     )
     .settings(field!(os))
     .example("windows"),
-    Key::new(
+    SchemaKey::new(
         "default",
-        Shape::Word(&[
+        ValueShape::Word(&[
             word(
                 "LinuxWhenMixed",
-                "Linux, if the cluster has or had Windows nodes, or nothing is known of it (`mullion check` without \
-                 `--snapshot`); else nothing.",
+                "Linux, if the cluster has or had Windows nodes, or its nodes are unknown (`mullion check` without \
+                 `--snapshot`); otherwise nothing.",
             ),
-            word("Linux", "Linux, whatever nodes the cluster has."),
-            word("Nothing", "Nothing: such pods are left as they are."),
+            word("Linux", "Linux, regardless of the nodes in the cluster."),
+            word("Nothing", "Nothing: Mullion does not change such pods."),
         ]),
-        "What pods get of which nothing says an operating system: pod, namespace, policy or image. Linux is given only \
-         where nothing in the pod looks like Windows and, if it asks for certain nodes, some Linux node is one of them; never to \
-         pods of a DaemonSet or to pods that are bound to a node, and not while every Linux node carries a taint of the \
-         NodePolicy's `linuxTaints`.",
+        "The operating system of pods for which nothing specifies one: neither pod, namespace, policy nor image. Such a pod \
+         gets Linux only if nothing in it looks like Windows and, if it selects certain nodes, at least one of them is a \
+         Linux node; never if it belongs to a DaemonSet or is bound to a node, and not while every Linux node has a taint \
+         of the NodePolicy's `linuxTaints`.",
     )
     .settings(field!(default)),
-    Key::new(
+    SchemaKey::new(
         "images",
-        Shape::List(&Shape::Object(&IMAGE_PATTERN)),
-        "What your own images are, by name. The first entry that matches decides. Where none does, the registry says it, \
-         if it is asked, or else the image's name.",
+        ValueShape::List(&ValueShape::Object(&IMAGE_PATTERN)),
+        "The operating system of your own images, by name. The first entry that matches decides. If none matches, Mullion \
+         uses the result of the registry, if `registry.lookup` is on, or else the image's name.",
     )
     .settings(list!(images, ImagePattern, all_patterns, |settings| {
         settings.images.iter().map(|ImagePattern { pattern, os, builds, .. }| json!([pattern, os, builds])).collect()
     }))
     .example("[{pattern: registry.example.com/win/**, os: windows, builds: [10.0.20348]}]"),
-    Key::new(
+    SchemaKey::new(
         "registry",
-        Shape::Object(&Object::of(&[Key::new(
+        ValueShape::Object(&SchemaObject::of(&[SchemaKey::new(
             "lookup",
-            Shape::Word(&[
-                word("Never", "Registries are not asked: images are known by `detect.images` and by their names."),
+            ValueShape::Word(&[
+                word("Never", "Mullion does not query registries: it uses `detect.images` and the names of images."),
                 word(
                     "Background",
-                    "The answer is given at once, the registry is asked afterwards, and the next pod with that image is \
-                     judged by what it said.",
+                    "Mullion responds at once and queries the registry afterwards. The result counts for the next pod with \
+                     that image.",
                 ),
                 word(
                     "Inline",
-                    "The pod waits for the registry, for 800 ms or half of the webhook's timeout at most, whichever is \
-                     less. What comes later counts for the next pod.",
+                    "The pod waits for the registry, for at most 800 ms or half of the webhook's timeout, whichever is less. \
+                     A later result counts for the next pod.",
                 ),
             ]),
-            "When registries are asked what an image is, where no entry of `detect.images` matches it or the entry leaves \
-             its builds open. How they are asked is in the RegistryPolicy.",
+            "When Mullion queries the registry about an image that no entry of `detect.images` matches, or whose entry does \
+             not set `builds`. The RegistryPolicy sets how Mullion queries registries.",
         )
         .settings(field!(lookup))
         .example("Background")])),
-        "Whether registries are asked about images.",
+        "Whether Mullion queries registries about images.",
     ),
 ]);
 
-static IMAGE_PATTERN: Object = Object::of(&[
-    Key::required(
+static IMAGE_PATTERN: SchemaObject = SchemaObject::of(&[
+    SchemaKey::required(
         "pattern",
-        Shape::Text(Text::Image),
-        "Image reference, in which `*` stands for anything within a path segment and `**` for anything across segments. \
-         Without a tag any tag or digest matches. It is compared with the image as it is written and with its full name: \
-         `docker.io/library/nginx` covers `nginx`.",
+        ValueShape::Text(TextFormat::Image),
+        "Image reference, in which `*` matches anything within a path segment and `**` anything across segments. Without a \
+         tag, any tag or digest matches. Mullion compares it with the image as the pod names it and with the full name: \
+         `docker.io/library/nginx` matches `nginx`.",
     )
     .example("registry.example.com/win/**"),
-    Key::required(
+    SchemaKey::required(
         "os",
-        Shape::Word(&[
+        ValueShape::Word(&[
             word("windows", "Windows images."),
             word("linux", "Linux images."),
-            word("multi", "Images that exist for both: they decide nothing."),
+            word("multi", "Images that exist for both: they do not decide the operating system."),
         ]),
-        "What the images are.",
+        "The operating system of the images.",
     ),
-    Key::new(
+    SchemaKey::new(
         "builds",
-        Shape::List(&Shape::Text(Text::Build)),
-        "Windows builds of the images, if they all have the same, as `10.0.` and the build number. Absent: as their \
-         registry says, if it is asked, or else their tag (`app:1.4-ltsc2022`); else unknown.",
+        ValueShape::List(&ValueShape::Text(TextFormat::Build)),
+        "Windows builds of the images, if they all have the same, as `10.0.` and the build number. Absent: from the \
+         registry, if `registry.lookup` is on, or else from the tag (`app:1.4-ltsc2022`), or else unknown.",
     )
     .example("[10.0.20348]"),
 ]);

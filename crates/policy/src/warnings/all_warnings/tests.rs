@@ -18,24 +18,24 @@ pub(super) fn set(policies: &[(&str, &str)]) -> PolicySet {
     PolicySet::from_files(&files).unwrap_or_else(|all| panic!("{}: {policies:?}", all[0]))
 }
 
-/// What is warned about, as people read it.
-fn told(policies: &[(&str, &str)]) -> Vec<String> {
+/// The texts of all warnings.
+fn print_all(policies: &[(&str, &str)]) -> Vec<String> {
     warnings(&set(policies)).iter().map(ToString::to_string).collect()
 }
 
 /// Name and spec of each policy of a set.
 type Policies<'a> = &'a [(&'a str, &'a str)];
 
-/// Each with what its warnings say, in order; nothing: there is none.
+/// Each set with parts of its warnings, in order.
 fn expect(cases: &[(Policies<'_>, &[&str])]) {
     for (policies, expected) in cases {
-        let told = told(policies);
-        let fits = told.len() == expected.len() && told.iter().zip(*expected).all(|(told, part)| told.contains(part));
-        assert!(fits, "{policies:?}:\n{}", told.join("\n"));
+        let found = print_all(policies);
+        let fits = found.len() == expected.len() && found.iter().zip(*expected).all(|(text, part)| text.contains(part));
+        assert!(fits, "{policies:?}:\n{}", found.join("\n"));
     }
 }
 
-const EVERY: &str = "every pod that does not say otherwise becomes";
+const EVERY: &str = "every pod that does not specify an operating system becomes";
 
 #[test]
 fn the_shipped_files_give_no_warning() {
@@ -67,24 +67,24 @@ fn control_plane_pods_must_run() {
         (
             &[("a", k8s)],
             &[
-                "a.yaml:5: `detect.images: {pattern: registry.k8s.io/**, os: windows}` makes Windows pods of kube-apiserver, etcd, \
-               kube-scheduler and kube-controller-manager in kube-system and refuses them (host-network) (write \
-               `match: {namespaces: {exclude: [kube-system]}}` in PodPolicy `a`)",
+                "a.yaml:5: `detect.images: {pattern: registry.k8s.io/**, os: windows}` turns kube-apiserver, etcd, kube-scheduler and \
+               kube-controller-manager in kube-system into Windows pods and denies them (host-network) (add \
+               `match: {namespaces: {exclude: [kube-system]}}` to PodPolicy `a`)",
             ],
         ),
-        // The shipped policy for kube-system refuses nothing, and does not keep them where they are.
+        // The shipped policy for kube-system denies nothing, and does not keep the pods on Linux nodes.
         (
             &[("a", k8s), ("k", only)],
             &[
-                "makes Windows pods of kube-apiserver, etcd, kube-scheduler and kube-controller-manager in kube-system, and no \
-               Linux node gets them then",
+                "turns kube-apiserver, etcd, kube-scheduler and kube-controller-manager in kube-system into Windows pods, so \
+               that no Linux node can run them",
             ],
         ),
         (&[("a", &format!("{exclude}{k8s}"))], &[]),
         (&[("a", &format!("{team}{k8s}"))], &[]),
         (&[("a", &format!("{team}  detect: {{os: windows}}"))], &[]),
         (&[("a", &format!("{k8s}\n  mode: Audit"))], &[]),
-        // Without a selector nothing moves, and without a refusal nothing is lost.
+        // Without a selector pods do not move, and without a denial they run.
         (
             &[
                 ("a", &format!("{k8s}\n  place: {{nodeSelector: {{mode: Never}}, specOS: {{mode: Never}}}}")),
@@ -94,31 +94,31 @@ fn control_plane_pods_must_run() {
         ),
         (
             &[("a", "  match: {namespaces: {include: [kube-system]}}\n  detect: {os: windows}")],
-            &["(take kube-system out of match.namespaces.include of PodPolicy `a`)"],
+            &["(remove kube-system from match.namespaces.include of PodPolicy `a`)"],
         ),
         (
             &[(
                 "a",
                 "  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}}\n  detect: {os: windows}",
             )],
-            &["a.yaml:6: `detect.os: windows` makes Windows pods"],
+            &["a.yaml:6: `detect.os: windows` turns "],
         ),
         (
             &[("a", "  match: {podSelector: {matchLabels: {tier: control-plane}}}\n  detect: {os: windows}")],
-            &["a.yaml:6: `detect.os: windows` makes Windows pods"],
+            &["a.yaml:6: `detect.os: windows` turns "],
         ),
     ]);
 }
 
 #[test]
-fn what_refuses_pods_of_kube_system_is_named() {
+fn keys_that_deny_pods_of_kube_system_are_reported() {
     let deny = "  rules: {actions: [{rule: privileged, action: Deny}]}";
-    let refuses =
-        "a.yaml:5: `rules.actions: {rule: privileged, action: Deny}` refuses azure-cns-win in kube-system (privileged)";
+    let denies =
+        "a.yaml:5: `rules.actions: {rule: privileged, action: Deny}` denies azure-cns-win in kube-system (privileged)";
     expect(&[
-        (&[("a", deny)], &[refuses]),
-        (&[("a", deny)], &["or give kube-system a PodPolicy of priority 1000 with `rules: {denials: Warn}`"]),
-        (&[("a", &format!("  priority: 2000\n{deny}"))], &["a PodPolicy of priority 2001 with"]),
+        (&[("a", deny)], &[denies]),
+        (&[("a", deny)], &["or create a PodPolicy for kube-system with priority 1000 and `rules: {denials: Warn}`"]),
+        (&[("a", &format!("  priority: 2000\n{deny}"))], &["a PodPolicy for kube-system with priority 2001 and"]),
         (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], templates: Warn}")], &[]),
         (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], denials: Warn}")], &[]),
         (
@@ -135,7 +135,7 @@ fn what_refuses_pods_of_kube_system_is_named() {
                 ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-system]}}\n  rules: {denials: Warn}"),
                 ("z", "  priority: 1001\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Deny}"),
             ],
-            &[refuses],
+            &[denies],
         ),
         (
             &[
@@ -145,7 +145,7 @@ fn what_refuses_pods_of_kube_system_is_named() {
                     "  priority: 1\n  match: {namespaceSelector: {matchLabels: {exempt: 'yes'}}}\n  rules: {denials: Warn}",
                 ),
             ],
-            &["labels of kube-system that are not known here may change it, see PodPolicy `k`"],
+            &["labels of kube-system that are unknown here may change this, see PodPolicy `k`"],
         ),
     ]);
 }
@@ -157,8 +157,8 @@ fn mullions_own_pods_must_run() {
         (
             &[("a", &format!("{ours}  detect: {{os: windows}}"))],
             &[
-                "`detect.os: windows` would make Windows pods of mullion-webhook and mullion-controller in mullion-system and \
-               refuse them (run-as-user), were it not that admission never asks about Mullion's own namespace",
+                "`detect.os: windows` would turn mullion-webhook and mullion-controller in mullion-system into Windows pods and \
+               deny them (run-as-user), but the webhook registration excludes Mullion's own namespace",
             ],
         ),
         (&[("a", &format!("{ours}  detect: {{os: linux}}"))], &[]),
@@ -166,19 +166,22 @@ fn mullions_own_pods_must_run() {
 }
 
 #[test]
-fn everything_windows_is_said_in_words() {
+fn catch_all_windows_policies_are_reported() {
     let only = "  match: {namespaces: {exclude: [kube-*, mullion-system]}}\n";
     let with = |rest: &str| format!("{only}{rest}");
     let all = |os: &str| with(&format!("  detect: {{images: [{{pattern: '**', os: {os}}}]}}"));
     let hub = with("  detect: {images: [{pattern: 'docker.io/**', os: windows}]}");
     let os = with("  detect: {os: windows}");
     let some = "  priority: 5\n  match: {namespaces: {include: [x]}}\n  detect: {os: linux}";
-    let windows = format!("{EVERY} a Windows pod, in every namespace but kube-* and mullion-system: ");
+    let windows = format!("{EVERY} a Windows pod, in every namespace except kube-* and mullion-system: ");
     expect(&[
         (&[("a", &os)], &[&format!("a.yaml:6: {windows}`detect.os: windows`")]),
         (&[("a", &all("windows"))], &[&format!("{windows}`detect.images: {{pattern: **, os: windows}}`")]),
-        (&[("a", &hub)], &["every pod with images of Docker Hub that does not say otherwise becomes a Windows pod"]),
-        (&[("a", &os), ("b", some)], &["mullion-system where no higher policy decides (PodPolicy `b`): "]),
+        (
+            &[("a", &hub)],
+            &["every pod with images of Docker Hub that does not specify an operating system becomes a Windows pod"],
+        ),
+        (&[("a", &os), ("b", some)], &["mullion-system unless a higher policy decides (PodPolicy `b`): "]),
         (&[("a", "  match: {namespaces: {include: [win-*]}}\n  detect: {os: windows}")], &[]),
         (&[("a", "  match: {namespaces: {include: [default, some-*]}}\n  detect: {os: windows}")], &[]),
         (&[("a", "  match: {podSelector: {matchLabels: {os: windows}}}\n  detect: {os: windows}")], &[]),
@@ -190,8 +193,8 @@ fn everything_windows_is_said_in_words() {
 }
 
 #[test]
-fn everything_linux_is_said_in_words() {
-    let linux = "a Linux pod, in every namespace, even with images that are Windows by their names \
+fn catch_all_linux_policies_are_reported() {
+    let linux = "a Linux pod, in every namespace, even if its images are Windows by name \
                  (mcr.microsoft.com/windows/nanoserver:ltsc2022): ";
     let images = |entries: &str| format!("  detect: {{images: [{entries}]}}");
     expect(&[
@@ -200,11 +203,11 @@ fn everything_linux_is_said_in_words() {
             &[("a", &images("{pattern: '**', os: linux}"))],
             &[&format!("{linux}`detect.images: {{pattern: **, os: linux}}`")],
         ),
-        // Both decides nothing, and then the default does.
+        // `multi` decides nothing, and then the default decides.
         (&[("a", &images("{pattern: '**', os: multi}"))], &["`detect.images: {pattern: **, os: multi}`"]),
         (&[("a", &images("{pattern: 'mcr.microsoft.com/windows/**', os: windows}, {pattern: '**', os: linux}"))], &[]),
         (&[("a", &images("{pattern: 'docker.io/**', os: linux}"))], &[]),
-        (&[("a", "  detect: {default: Linux}")], &["in a cluster without Windows nodes too: `detect.default: Linux`"]),
+        (&[("a", "  detect: {default: Linux}")], &["also in a cluster without Windows nodes: `detect.default: Linux`"]),
         (&[("a", "  detect: {default: LinuxWhenMixed}")], &[]),
         (&[("a", "  detect: {default: Nothing}")], &[]),
         (&[("a", "  match: {namespaces: {include: [x]}}\n  detect: {os: linux}")], &[]),
@@ -212,12 +215,12 @@ fn everything_linux_is_said_in_words() {
 }
 
 #[test]
-fn mullion_switched_off_is_said() {
+fn turning_mullion_off_is_reported() {
     let off = "a.yaml:5: Mullion neither places nor checks any pod: `mode: Disabled`";
     expect(&[
         (&[("a", "  mode: Disabled")], &[off]),
         (&[("a", "  mode: Audit")], &[]),
-        // Team by team is how it is taken up.
+        // Mullion is turned on team by team.
         (
             &[("a", "  mode: Disabled"), ("b", "  priority: 1\n  match: {namespaces: {include: [x]}}\n  mode: Audit")],
             &[],
@@ -229,7 +232,7 @@ fn mullion_switched_off_is_said() {
 }
 
 #[test]
-fn what_matches_nothing_is_said() {
+fn policies_that_match_nothing_are_reported() {
     let with = |matches: &str| format!("  match: {{{matches}}}\n  mode: Audit");
     let nothing = "a.yaml:5: PodPolicy `a` matches nothing: ";
     let selector = |which: &str| {
@@ -240,22 +243,25 @@ fn what_matches_nothing_is_said() {
         (&[("a", &with("namespaces: {exclude: ['*']}"))], &[nothing]),
         (&[("a", &with("namespaces: {include: [dev-x, test], exclude: ['dev*']}"))], &[]),
         (&[("a", &with("namespaces: {include: ['dev*'], exclude: [dev-x, 'dev-*']}"))], &[]),
-        (&[("a", &selector("namespaceSelector"))], &["no value of label t is all that namespaceSelector asks for"]),
-        (&[("a", &selector("podSelector"))], &["no value of label t is all that podSelector asks for"]),
+        (
+            &[("a", &selector("namespaceSelector"))],
+            &["no value of label t meets all requirements of namespaceSelector"],
+        ),
+        (&[("a", &selector("podSelector"))], &["no value of label t meets all requirements of podSelector"]),
     ]);
 }
 
 #[test]
-fn what_a_policy_for_everything_overrules_is_said() {
+fn keys_that_a_policy_for_everything_overrides_are_reported() {
     let team = "  priority: 5\n  match: {namespaces: {include: [team]}}\n  mode: Audit\n  rules: {denials: Warn}";
     let over = |rest: &str| format!("  priority: 9\n{rest}");
-    let refuse = over("  rules: {denials: Deny}");
+    let deny_all = over("  rules: {denials: Deny}");
     expect(&[
         (
-            &[("a", team), ("all", &refuse)],
+            &[("a", team), ("all", &deny_all)],
             &[
                 "a.yaml:8: PodPolicy `all` (all.yaml:1) matches everything with a higher priority, so that `rules.denials: Warn` \
-               (`Deny` there) of PodPolicy `a` never counts (give PodPolicy `a` a priority above 9)",
+               (`Deny` there) of PodPolicy `a` has no effect (give PodPolicy `a` a priority above 9)",
             ],
         ),
         (
@@ -264,28 +270,28 @@ fn what_a_policy_for_everything_overrules_is_said() {
         ),
         (&[("a", team), ("all", &over("  rules: {denials: Warn}"))], &[]),
         (&[("a", team), ("all", "  rules: {denials: Deny}")], &[]),
-        (&[("a", team), ("some", &format!("{refuse}\n  match: {{namespaces: {{exclude: [x]}}}}"))], &[]),
-        // Defaults and what is laid over them.
-        (&[("a", "  rules: {denials: Warn}"), ("all", &refuse)], &[]),
+        (&[("a", team), ("some", &format!("{deny_all}\n  match: {{namespaces: {{exclude: [x]}}}}"))], &[]),
+        // Defaults, and a policy that changes them.
+        (&[("a", "  rules: {denials: Warn}"), ("all", &deny_all)], &[]),
     ]);
 }
 
 #[test]
-fn covered_image_patterns_are_said_and_counted() {
+fn covered_image_patterns_are_reported_and_counted() {
     let images = |entries: &str| format!("  detect:\n    images:\n{entries}");
     let one = "    - {pattern: r.io/**, os: windows}\n    - {pattern: r.io/linux/**, os: linux}";
     let good = "    - {pattern: r.io/linux/**, os: linux}\n    - {pattern: r.io/**, os: windows}";
     let many: Vec<_> = (0..30).map(|n| format!("    - {{pattern: r.io/{n}, os: linux}}\n")).collect();
     let many = many.concat();
-    let told = told(&[("a", &images(&format!("    - {{pattern: r.io/**, os: windows}}\n{many}")))]);
-    assert_eq!(told.len(), 10);
-    assert!(told[9].ends_with("; the same holds for 20 more)"), "{}", told[9]);
+    let found = print_all(&[("a", &images(&format!("    - {{pattern: r.io/**, os: windows}}\n{many}")))]);
+    assert_eq!(found.len(), 10);
+    assert!(found[9].ends_with("; 20 more patterns have no effect either)"), "{}", found[9]);
     expect(&[
         (
             &[("a", &images(one))],
             &[
-                "a.yaml:8: image pattern `r.io/linux/**` never counts: `r.io/**` in line 7 comes first, covers all of it and says \
-               something else (the first match wins; put it before that one)",
+                "a.yaml:8: image pattern `r.io/linux/**` has no effect: `r.io/**` on line 7 comes first, covers all of it and sets \
+               another value (the first match decides; move it before that one)",
             ],
         ),
         (&[("a", &images(good))], &[]),
@@ -293,7 +299,7 @@ fn covered_image_patterns_are_said_and_counted() {
 }
 
 #[test]
-fn actions_behind_another_for_the_same_rule_are_said() {
+fn actions_after_another_for_the_same_rule_are_reported() {
     let actions = |entries: &str| format!("  rules:\n    actions:\n{entries}");
     let twice = "    - {rule: run-as-user, action: Warn}\n    - {rule: run-as-user, action: Deny}";
     let same = "    - {rule: run-as-user, action: Warn}\n    - {rule: run-as-user, action: Warn}";
@@ -302,7 +308,7 @@ fn actions_behind_another_for_the_same_rule_are_said() {
         (
             &[("a", &actions(twice))],
             &[
-                "a.yaml:8: action `Deny` of `run-as-user` never counts: line 7 says `Warn` first (remove one of the two)",
+                "a.yaml:8: action `Deny` of `run-as-user` has no effect: line 7 sets `Warn` first (remove one of the two)",
             ],
         ),
         (&[("a", &actions(same))], &[]),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::names::OWNED_ANNOTATION;
-use crate::model::settings::node_settings::NodeSettings;
+use crate::model::settings::NodeSettings;
 use crate::node::facts::NodeFacts;
 use crate::node::node_patch::NodePlan;
 
@@ -44,7 +44,7 @@ fn a_removed_taint_is_set_again_but_not_for_ever() {
         assert_eq!(!facts.taints.is_empty(), set, "{times:?}");
         let last = *times.last().unwrap();
         let plan = at(&facts, last);
-        assert_eq!((plan.patch.clone(), plan.hold == Hold::Contested), (None, !set), "{times:?} {plan:?}");
+        assert_eq!((plan.patch.clone(), plan.hold == TaintHold::Contested), (None, !set), "{times:?} {plan:?}");
         assert_eq!(wanted_taint(&facts, &NodeSettings::default()), None);
         // A day later nothing has changed by itself.
         assert_eq!(at(&facts, last + 24 * hour).patch, None);
@@ -66,15 +66,15 @@ fn a_contest_ends_three_ways() {
     let other = with(|policy| policy.taint.value = "Windows".to_owned());
     let plan = plan_node(&contested, &other, &[], NOW + 3);
     assert_eq!(taints(&applied(&contested, &plan)), ["os=Windows:NoSchedule"]);
-    // The record is taken away.
+    // The record is removed.
     let mut forgotten = contested.clone();
     forgotten.annotations.clear();
     assert_eq!(taints(&applied(&forgotten, &at(&forgotten, NOW + 3))), ["os=windows:NoSchedule"]);
-    // Somebody puts it back: then it is theirs, and the removals are forgotten.
+    // Another tool adds it again: then it is that tool's, and the removals are forgotten.
     let mut back = contested.clone();
     back.taints.push(raw("os=windows:NoSchedule"));
     let back = applied(&back, &at(&back, NOW + 3));
-    assert_eq!(at(&back, NOW + 4).hold, Hold::None);
+    assert_eq!(at(&back, NOW + 4).hold, TaintHold::None);
     let bare = removed(&back);
     assert_eq!(taints(&applied(&bare, &at(&bare, NOW + 5))), ["os=windows:NoSchedule"]);
 }
@@ -86,13 +86,13 @@ fn only_removals_of_the_wanted_taint_count() {
     let other = with(|policy| policy.taint.key = "mine".to_owned());
     let plan = plan_node(&facts, &other, &[], NOW);
     assert!(!applied(&facts, &plan).annotations[OWNED_ANNOTATION].contains("removed"), "{plan:?}");
-    // A taint that became someone else's marker is no removal.
+    // A taint that another tool uses as its marker does not count as removed.
     let mut replaced = facts.clone();
     replaced.taints.push(raw("os=Windows:NoSchedule"));
     let replaced = applied(&replaced, &at(&replaced, NOW));
     assert!(replaced.annotations.is_empty(), "{replaced:?}");
     // It is counted while the taint waits, once.
-    let blocked = ["DaemonSet a/b".to_owned()];
+    let blocked = [TaintBlocker::DaemonSet("a/b".to_owned())];
     let waiting = applied(&facts, &plan_node(&facts, &NodeSettings::default(), &blocked, NOW));
     assert_eq!(plan_node(&waiting, &NodeSettings::default(), &blocked, NOW + 1).patch, None);
     assert_eq!(waiting.annotations[OWNED_ANNOTATION].matches(&NOW.to_string()).count(), 1, "{waiting:?}");

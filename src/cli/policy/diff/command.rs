@@ -1,0 +1,164 @@
+//! Arguments of `mullion policy diff`, and the command.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use mullion_engine::model::text::counted;
+use mullion_engine::model::{ReviewRequest, WorkloadObject};
+use mullion_engine::patch::restore_authored;
+use mullion_policy::PolicySet;
+
+use crate::cli::documents::report_skipped;
+use crate::cli::input::{Inputs, ReadLimits, namespace_name};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::output_format::OutputFormat;
+use crate::cli::policy::diff::compare::PolicySides;
+use crate::cli::policy::diff::dump::DumpObject;
+use crate::cli::policy::diff::input::DiffInput;
+use crate::cli::policy::diff::report::{ComparedWorkload, DiffReport};
+use crate::cli::policy::diff::{compare, nodes, report, sets};
+use crate::cli::progress::Progress;
+use crate::report::{ObjectName, PolicySources, Severity};
+
+/// Arguments of `policy diff`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Without FILE: which keys of the policies differ. With manifests or a dump of a cluster: which pods and pod templates \
+would be decided differently if each were created now, and which nodes would be labelled or tainted differently. One \
+dump is enough:
+
+  kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json |
+    mullion policy diff built-in policies/ -
+
+Exit code: 0; 1 for differences at --fail-on; 2 for policies or input that cannot be read. The highest that applies.")]
+pub struct PolicyDiffArgs {
+    /// Current policies: a directory, a file, or the word built-in for the policies that hold without files
+    pub old: PathBuf,
+    /// New policies, in the same form
+    pub new: PathBuf,
+    /// Manifests or dumps: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input
+    #[arg(value_name = "FILE|DIR|-")]
+    pub paths: Vec<PathBuf>,
+    /// Namespace of objects that do not set one
+    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
+    pub namespace: String,
+    /// Cluster snapshot, which takes precedence over the input: kubectl get nodes,runtimeclasses,namespaces -o json
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
+    /// Show all differences, even if there are many
+    #[arg(long)]
+    pub all: bool,
+    /// Differences that cause exit code 1
+    #[arg(long, value_enum, default_value_t = FailOnDifference::Any, value_name = "WHAT")]
+    pub fail_on: FailOnDifference,
+}
+
+/// Differences that cause exit code 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOnDifference {
+    /// Any difference
+    Any,
+    /// Workloads that are denied and were not
+    Denied,
+}
+
+/// Compares the keys of both sets, or what they decide for the input.
+pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let (old_files, new_files) = (sets::read(&args.old), sets::read(&args.new));
+    let (old, new) = match (PolicySet::load(&old_files), PolicySet::load(&new_files)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (old, new) => {
+            let sides = [("OLD", &args.old, &old_files, old), ("NEW", &args.new, &new_files, new)];
+            for (side, path, files, loaded) in sides {
+                let Err(problems) = loaded else { continue };
+                let sources = PolicySources::new(&files.texts);
+                for problem in &problems {
+                    io.stderr.write_all(sources.message(problem, Severity::Error).render(false).as_bytes())?;
+                }
+                io.eprintln(format_args!("{side}, {}: {}", path.display(), counted(problems.len(), "problem")))?;
+            }
+            return Ok(Outcome::Unreadable);
+        }
+    };
+    if args.paths.is_empty() {
+        let differences = sets::compare_settings(&old_files, &new_files);
+        report::write_settings(&differences, args.output, io)?;
+        return Ok(if differences.is_empty() { Outcome::Clean } else { Outcome::Findings });
+    }
+    let inputs = Inputs { paths: args.paths.clone(), namespace: args.namespace.clone() };
+    let texts = inputs.read_within(ReadLimits::DUMPS, "policy diff", io.stdin)?;
+    texts.report(io)?;
+    let input = DiffInput::read(&texts, &args.namespace, args.snapshot.as_deref(), io)?;
+    let mut report = DiffReport::new(args.output, args.all);
+    report.totals.unreadable = texts.unreadable.len();
+    judge(&input, &old, &new, args, &mut report, io)?;
+    for facts in &input.nodes {
+        report.totals.nodes_compared += 1;
+        if let Some(difference) = nodes::compare(facts, &old.nodes, &new.nodes) {
+            report.node(difference, io)?;
+        }
+    }
+    report.totals.unreadable += input.unreadable;
+    report.totals.judged_with_owner = input.judged_with_owner;
+    let totals = report.end(&compare::node_causes(&old, &new), io)?;
+    report_skipped(input.skipped, io)?;
+    if totals.workloads == 0 {
+        io.eprintln("nothing to judge: no pod and no object with a pod template")?;
+    }
+    if input.snapshot.nodes.is_none() {
+        io.eprintln("nothing is known of nodes: dump them too, or name a --snapshot file")?;
+    }
+    Ok(match args.fail_on {
+        _ if totals.unreadable > 0 => Outcome::Unreadable,
+        FailOnDifference::Any if totals.different > 0 || totals.nodes > 0 => Outcome::Findings,
+        FailOnDifference::Denied if totals.denied > 0 => Outcome::Findings,
+        FailOnDifference::Any | FailOnDifference::Denied => Outcome::Clean,
+    })
+}
+
+/// The number of workloads between two updates of the progress line.
+const STEP: usize = 200;
+
+/// A second pass: compares the results of each workload under both sets.
+fn judge(
+    input: &DiffInput<'_>,
+    old: &PolicySet,
+    new: &PolicySet,
+    args: &PolicyDiffArgs,
+    report: &mut DiffReport,
+    io: &mut Io<'_>,
+) -> anyhow::Result<()> {
+    let mut sides = PolicySides::new(old, new);
+    let mut progress = Progress::new("workloads judged");
+    for source in &input.sources {
+        let mut visit = |object: DumpObject<'_>| {
+            let Some(kind) = object.head.workload_kind() else { return Ok(()) };
+            if input.has_owner(&object.head, &args.namespace) {
+                return Ok(());
+            }
+            if report.totals.workloads.is_multiple_of(STEP) {
+                progress.at(io, report.totals.workloads, input.judged)?;
+            }
+            report.totals.workloads += 1;
+            let (head, start) = (object.head.clone(), object.start);
+            let mut value = object.value();
+            restore_authored(kind, &mut value, &input.snapshot);
+            let namespace = head.namespace.as_deref().unwrap_or(&args.namespace);
+            let request = ReviewRequest::creation(WorkloadObject { kind, namespace, object: &value });
+            if let Some(difference) = sides.compare(&request, &input.snapshot) {
+                progress.end(io)?;
+                let name = ObjectName { kind: kind.name(), namespace: namespace.to_owned(), name: head.name };
+                let (file, line) = (source.file.source.name.clone(), source.file.line_column(start).line);
+                report.workload(ComparedWorkload { name, owner: head.owner, file, line }, kind, &difference, io)?;
+            }
+            Ok(())
+        };
+        // The first pass reported what cannot be read.
+        source.each(&mut visit, &mut |_| Ok(()))?;
+    }
+    Ok(progress.end(io)?)
+}

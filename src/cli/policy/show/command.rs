@@ -1,0 +1,86 @@
+//! Arguments of `mullion policy show`, and the command.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+
+use crate::cli::documents::{ManifestFile, each_workload};
+use crate::cli::input::{Inputs, namespace_name};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::policy::show::effective_policy::EffectivePolicy;
+use crate::cli::policy::show::{text, yaml};
+use crate::cli::review_sources::ReviewSourceArgs;
+use crate::report::write_line;
+
+/// Arguments of `policy show`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code: 0; 2 for policies or input that cannot be read.")]
+pub struct PolicyShowArgs {
+    /// Policies, and a cluster snapshot.
+    #[command(flatten)]
+    pub sources: ReviewSourceArgs,
+    /// The namespace; with --pod, that of objects that do not set one
+    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
+    pub namespace: String,
+    /// Pods, or objects with a pod template, in a file or a directory, or - for standard input. Without: a pod without labels
+    #[arg(long, value_name = "FILE|DIR|-")]
+    pub pod: Vec<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = ShowFormat::Text)]
+    pub output: ShowFormat,
+}
+
+/// The output formats of `policy show`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShowFormat {
+    /// For people
+    Text,
+    /// JSON Lines: a record of type effective for each workload
+    Json,
+    /// Policy files that have the same effect on the workload if they are alone in a directory
+    Yaml,
+}
+
+/// Prints the effective policy of a namespace, or of each workload of the input.
+pub(crate) fn run(args: &PolicyShowArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let namespace = args.namespace.as_str();
+    if args.pod.is_empty() {
+        write(&[EffectivePolicy::new(None, namespace, &args.sources.load(&[])?)], args, io)?;
+        return Ok(Outcome::Clean);
+    }
+    let inputs = Inputs { paths: args.pod.clone(), namespace: args.namespace.clone() };
+    let texts = inputs.read("policy show", io.stdin)?;
+    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let sources = args.sources.load(&files)?;
+    texts.report(io)?;
+    let mut all = Vec::new();
+    let broken = each_workload(&files, io, |workload, file, _| {
+        all.push(EffectivePolicy::new(Some((workload, file)), namespace, &sources));
+        Ok(())
+    })?;
+    if all.is_empty() {
+        io.eprintln(
+            "nothing to show: no pod and no object with a pod template; without --pod it is the namespace alone",
+        )?;
+    }
+    write(&all, args, io)?;
+    Ok(if texts.unreadable.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
+}
+
+fn write(all: &[EffectivePolicy<'_>], args: &PolicyShowArgs, io: &mut Io<'_>) -> anyhow::Result<()> {
+    match args.output {
+        ShowFormat::Text => text::write(all, io.stdout)?,
+        ShowFormat::Json => all.iter().try_for_each(|policy| write_line(io.stdout, policy))?,
+        ShowFormat::Yaml => match all {
+            [] => {}
+            [only] => yaml::write(only, io.stdout)?,
+            _ => bail!(
+                "policy show: -o yaml prints the policy of one workload, and there are {}; name one of them",
+                all.len()
+            ),
+        },
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Policies and a cluster snapshot from files: what a review needs besides the workload.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
+use mullion_snapshot::{dump, objects};
+
+use crate::cli::documents::{ClassifiedObject, ManifestFile, ParsedDocument};
+use crate::cli::input::read_file;
+use crate::cli::policy_files;
+
+/// Arguments that name policies and a cluster snapshot.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ReviewSourceArgs {
+    /// Directory of policy files, or one file; may be given more than once. Default: the built-in policies
+    #[arg(long, value_name = "DIR")]
+    pub policies: Vec<PathBuf>,
+    /// Cluster snapshot: `kubectl get nodes,runtimeclasses,namespaces -o json`
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+}
+
+/// Policies and a cluster snapshot.
+#[derive(Debug, Clone)]
+pub struct ReviewSources {
+    /// The policies.
+    pub policies: PolicySet,
+    /// The snapshot of the file, with the namespaces of the input.
+    pub snapshot: ClusterSnapshot,
+}
+
+impl ReviewSourceArgs {
+    /// Reads policies and snapshot, and adds the Namespace objects of the input, which exist when its pods are created.
+    pub fn load(&self, files: &[ManifestFile<'_>]) -> anyhow::Result<ReviewSources> {
+        let mut snapshot = match &self.snapshot {
+            None => ClusterSnapshot::default(),
+            Some(path) => {
+                let (name, bytes) = read_snapshot_file(path)?;
+                dump::from_text(&name, &bytes)?
+            }
+        };
+        let policies = policy_files::load(&self.policies)?;
+        // In a pass of its own, because the order of files is not the order of creation.
+        for document in files.iter().flat_map(|file| file.documents().mentioning("Namespace")).flatten() {
+            for object in ParsedDocument::new(document).objects() {
+                if let ClassifiedObject::Namespace(object) = object {
+                    snapshot.namespaces.extend(objects::namespace_from_json(&object.value));
+                }
+            }
+        }
+        Ok(ReviewSources { policies, snapshot })
+    }
+}
+
+/// The name and the bytes of a snapshot file.
+pub(crate) fn read_snapshot_file(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    let name = path.display().to_string();
+    let bytes = read_file(path).with_context(|| format!("{name}: the cluster snapshot file cannot be read"))?;
+    Ok((name, bytes))
+}

@@ -1,0 +1,315 @@
+//! The control loop of certificates: reads, plans and writes until nothing is left to do, then waits for a change or for
+//! the clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::{Debug, Display};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{BoxStream, select_all};
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::Config;
+use kube::{Api, Error, Resource, Result};
+use mullion_engine::admission::Endpoint;
+use tokio::time::{Instant, sleep};
+
+use crate::cluster::{Backoff, changes, warn_not_adopted};
+use crate::controller::certificates::objects::{
+    CA_SECRET, CertificateStore, StoredConfiguration, StoredObjects, TLS_SECRET,
+};
+use crate::controller::certificates::plan::{CertificatePlan, CertificateStep, Observation, plan};
+use crate::controller::certificates::settings::CertificateSettings;
+use crate::controller::certificates::x509::CaCertificate;
+use crate::controller::certificates::{issuer, x509};
+use crate::controller::leader_context::LeaderContext;
+use crate::controller::metrics::{CertificateObject, ControllerMetrics, WriteOutcome};
+use crate::controller::webhook_configuration::CONFIGURATION;
+use crate::telemetry::in_words;
+
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+/// The number of rounds of writes within [`WINDOW`] after which each waits for [`DELAY`]: another writer undoes them, or
+/// the clock is beyond the last year of certificates.
+const MAX_WRITES: usize = 40;
+const WINDOW: Duration = Duration::from_secs(60);
+const DELAY: Duration = Duration::from_secs(10);
+
+/// Keeps certificates as the settings of `leading` require, until `leading.stop`; without settings, it only waits.
+pub(crate) async fn run(leading: LeaderContext) {
+    let Some(settings) = leading.certificates.clone() else { return leading.stop.cancelled().await };
+    leading.stop.run_until_cancelled(work(&leading, settings)).await;
+}
+
+async fn work(leading: &LeaderContext, settings: Arc<CertificateSettings>) {
+    let mut changes = all_changes(leading);
+    let mut reconciler = Reconciler {
+        store: CertificateStore::new(leading.client.clone(), &leading.namespace, leading.owner.clone()),
+        settings,
+        metrics: leading.metrics.clone(),
+        trust: None,
+        pair: None,
+        writes: VecDeque::new(),
+        reported_injectors: Vec::new(),
+        not_adopted: Vec::new(),
+    };
+    let mut failures = 0;
+    loop {
+        let check_after = match reconciler.reconcile().await {
+            Reconciled::Unchanged { check_after } => check_after,
+            Reconciled::Wrote => {
+                failures = 0;
+                if reconciler.has_too_many_writes() {
+                    tracing::warn!(
+                        "another writer undoes the writes of certificates; see managedFields of the webhook \
+                         configurations {CONFIGURATION} and of the Secrets {CA_SECRET} and {TLS_SECRET} for its name"
+                    );
+                    sleep(DELAY).await;
+                }
+                continue;
+            }
+            Reconciled::Failed => {
+                sleep(BACKOFF.delay(failures)).await;
+                failures += 1;
+                continue;
+            }
+        };
+        failures = 0;
+        tokio::select! {
+            _ = changes.next() => {}
+            () = sleep(check_after) => {}
+        }
+        // The next round reads the objects, which contain all changes that arrived meanwhile.
+        while changes.next().now_or_never().flatten().is_some() {}
+    }
+}
+
+/// An item whenever one of the four objects may have changed.
+fn all_changes(leading: &LeaderContext) -> impl Stream<Item = ()> + Unpin + use<> {
+    let LeaderContext { client, namespace, streaming, .. } = leading;
+    let secrets = Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), namespace);
+    let mutating = Api::<PartialObjectMeta<MutatingWebhookConfiguration>>::all(client.clone());
+    let validating = Api::<PartialObjectMeta<ValidatingWebhookConfiguration>>::all(client.clone());
+    select_all([
+        changes_of(secrets.clone(), CA_SECRET, *streaming),
+        changes_of(secrets, TLS_SECRET, *streaming),
+        changes_of(mutating, CONFIGURATION, *streaming),
+        changes_of(validating, CONFIGURATION, *streaming),
+    ])
+}
+
+/// Watches metadata only: the content of the objects is read when it is needed.
+fn changes_of<K>(api: Api<PartialObjectMeta<K>>, name: &str, streaming: bool) -> BoxStream<'static, ()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+{
+    changes(api, Config::default().fields(&format!("metadata.name={name}")), streaming).map(drop).boxed()
+}
+
+/// The result of one round.
+enum Reconciled {
+    /// Everything is as it should be for now.
+    Unchanged { check_after: Duration },
+    /// Something was written, or another writer was faster: the next round is due.
+    Wrote,
+    /// Nothing more can be done for now.
+    Failed,
+}
+
+struct Reconciler {
+    store: CertificateStore,
+    settings: Arc<CertificateSettings>,
+    metrics: ControllerMetrics,
+    /// The hash of CA and bundles, and since when it is unchanged.
+    trust: Option<(u64, Instant)>,
+    /// The same of the pair.
+    pair: Option<(u64, Instant)>,
+    writes: VecDeque<Instant>,
+    /// Configurations that another tool fills in, each logged once.
+    reported_injectors: Vec<Endpoint>,
+    /// Secrets whose owner could not be set, each logged once.
+    not_adopted: Vec<&'static str>,
+}
+
+impl Reconciler {
+    async fn reconcile(&mut self) -> Reconciled {
+        let stored = match self.store.read().await {
+            Ok(stored) => stored,
+            Err(problem) => {
+                tracing::error!(problem, "cannot maintain the certificates; trying again");
+                return Reconciled::Failed;
+            }
+        };
+        if let Some(problem) = &stored.problem {
+            tracing::error!(problem, "cannot replace a CA until all webhook configurations can be read; trying again");
+        }
+        self.report_injectors(&stored);
+        if self.adopt(&stored).await {
+            self.writes.push_back(Instant::now());
+            return Reconciled::Wrote;
+        }
+        let now = Timestamp::now().as_second();
+        let observation = Observation {
+            ca: stored.ca.as_ref().map(|ca| &ca.content),
+            tls: stored.tls.as_ref().map(|tls| &tls.content),
+            bundles: &stored.bundles,
+            all_bundles: stored.problem.is_none(),
+            now,
+            trusted_for: unchanged_for(&mut self.trust, stored.trust_hash()),
+            served_for: unchanged_for(&mut self.pair, stored.pair_hash()),
+        };
+        let plan = plan(&observation, &self.settings);
+        self.metrics.certificates_valid(plan.ca_valid.as_ref(), plan.pair_valid.as_ref());
+        if plan.steps.is_empty() && stored.problem.is_none() {
+            return Reconciled::Unchanged { check_after: plan.check_after };
+        }
+        let (mut wrote, mut failed) = (false, stored.problem.is_some());
+        for step in &plan.steps {
+            match self.carry_out(step, &plan, &stored, now).await {
+                Ok(()) => wrote = true,
+                // Another writer was faster: the next plan may differ.
+                Err(Error::Api(status)) if matches!(status.code, 404 | 409) => failed = true,
+                Err(error) => {
+                    failed = true;
+                    let error = in_words(&error);
+                    tracing::error!(object = self.object_name(step, &stored), error, "not written; trying again");
+                }
+            }
+        }
+        if wrote {
+            self.writes.push_back(Instant::now());
+        }
+        if failed && !wrote { Reconciled::Failed } else { Reconciled::Wrote }
+    }
+
+    /// Sets the owner of Secrets that have none, or that of an earlier release, which would be deleted with it. Returns
+    /// whether anything changed.
+    async fn adopt(&mut self, stored: &StoredObjects) -> bool {
+        let mut changed = false;
+        for (name, secret) in [(CA_SECRET, &stored.ca), (TLS_SECRET, &stored.tls)] {
+            let Some(secret) = secret else { continue };
+            match self.store.adopt(name, secret).await {
+                Ok(adopted) => changed |= adopted,
+                Err(Error::Api(status)) if matches!(status.code, 404 | 409) => changed = true,
+                Err(Error::Api(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
+                    self.not_adopted.push(name);
+                    warn_not_adopted(&self.store.full_name(name), &status.message);
+                }
+                // The next round tries again.
+                Err(_) => {}
+            }
+        }
+        changed
+    }
+
+    async fn carry_out(
+        &self,
+        step: &CertificateStep,
+        plan: &CertificatePlan,
+        stored: &StoredObjects,
+        now: i64,
+    ) -> Result<()> {
+        let write_ca = |data| self.store.write_secret(CA_SECRET, stored.ca.as_ref(), data);
+        let (kind, why, written) = match step {
+            CertificateStep::NewCa { previous, why } => {
+                let issued = issuer::issue_ca(now, self.settings.ca_lifetime).map_err(issuing_error)?;
+                let data = BTreeMap::from([
+                    ("ca.crt", Some(issued.certificate)),
+                    ("ca.key", Some(issued.key)),
+                    ("previous.crt", previous_text(previous)),
+                ]);
+                (CertificateObject::Ca, *why, write_ca(data).await)
+            }
+            CertificateStep::PreviousCas { previous } => {
+                let mut data = BTreeMap::from([("previous.crt", previous_text(previous))]);
+                // If the Secret cannot be changed, it is created again and needs all keys.
+                for key in ["ca.crt", "ca.key"] {
+                    let text = stored.ca.as_ref().and_then(|ca| String::from_utf8(ca.content.get(key).to_vec()).ok());
+                    data.insert(key, text);
+                }
+                let why = "its previous CAs are not those that are needed";
+                (CertificateObject::Ca, why, write_ca(data).await)
+            }
+            CertificateStep::Bundle { configuration, bundle } => {
+                let Some(configuration) = stored.configurations.get(*configuration) else { return Ok(()) };
+                let written = self.store.write_bundle(configuration, bundle).await;
+                (CertificateObject::Bundle, "its caBundle does not contain exactly the CAs in use", written)
+            }
+            CertificateStep::NewPair { why } => {
+                let Some(ca) = &plan.signing_ca else { return Ok(()) };
+                let issued = issuer::issue_pair(ca, &self.settings.names, now, self.settings.lifetime);
+                let issued = issued.map_err(issuing_error)?;
+                let data = BTreeMap::from([
+                    ("tls.crt", Some(issued.certificate)),
+                    ("tls.key", Some(issued.key)),
+                    ("ca.crt", Some(x509::pem([&ca.certificate]))),
+                ]);
+                let written = self.store.write_secret(TLS_SECRET, stored.tls.as_ref(), data).await;
+                (CertificateObject::Serving, why.as_str(), written)
+            }
+        };
+        self.metrics.certificate_written(kind, WriteOutcome::of(&written));
+        if written.is_ok() {
+            tracing::info!(object = self.object_name(step, stored), why, "certificates written");
+        }
+        written
+    }
+
+    fn object_name(&self, step: &CertificateStep, stored: &StoredObjects) -> String {
+        match step {
+            CertificateStep::NewCa { .. } | CertificateStep::PreviousCas { .. } => self.store.full_name(CA_SECRET),
+            CertificateStep::NewPair { .. } => self.store.full_name(TLS_SECRET),
+            CertificateStep::Bundle { configuration, .. } => {
+                stored.configurations.get(*configuration).map(StoredConfiguration::full_name).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Whether another writer probably undoes the writes.
+    fn has_too_many_writes(&mut self) -> bool {
+        while self.writes.front().is_some_and(|written| written.elapsed() > WINDOW) {
+            self.writes.pop_front();
+        }
+        self.writes.len() > MAX_WRITES
+    }
+
+    fn report_injectors(&mut self, stored: &StoredObjects) {
+        for configuration in &stored.configurations {
+            let reported = self.reported_injectors.contains(&configuration.endpoint);
+            match configuration.injector {
+                Some(annotation) if !reported => {
+                    self.reported_injectors.push(configuration.endpoint);
+                    tracing::warn!(
+                        object = configuration.full_name(),
+                        annotation,
+                        "another tool fills in its caBundle; remove the annotation, or run the controller without \
+                         --webhook-service and the webhook with that tool's certificate"
+                    );
+                }
+                None if reported => self.reported_injectors.retain(|endpoint| *endpoint != configuration.endpoint),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// How long the hash is unchanged, as far as this process observed it.
+fn unchanged_for(last: &mut Option<(u64, Instant)>, hash: u64) -> Duration {
+    match last {
+        Some((same, since)) if *same == hash => since.elapsed(),
+        _ => {
+            *last = Some((hash, Instant::now()));
+            Duration::ZERO
+        }
+    }
+}
+
+fn previous_text(previous: &[CaCertificate]) -> Option<String> {
+    (!previous.is_empty()).then(|| x509::pem(previous))
+}
+
+fn issuing_error(error: impl Display) -> Error {
+    Error::Service(format!("cannot issue a certificate: {error}").into())
+}

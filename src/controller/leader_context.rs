@@ -1,0 +1,89 @@
+//! What the control loops of the leader share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use mullion_engine::node::Claimants;
+use mullion_policy::PolicySet;
+use tokio::sync::watch as channel;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::state::{StateFollower, StateStore, follow};
+use crate::cluster::{LiveSnapshot, Owner, streams_lists};
+use crate::controller::certificates::CertificateSettings;
+use crate::controller::events::EventRecorder;
+use crate::controller::metrics::ControllerMetrics;
+use crate::policy_files::PolicyReport;
+
+/// What every control loop of the leader gets. Clones share.
+#[derive(Clone)]
+pub struct LeaderContext {
+    /// Writes only while the lease is held.
+    pub(crate) client: Client,
+    /// Whether the API server streams lists.
+    pub(crate) streaming: bool,
+    /// Mullion's namespace: of the lease, the ConfigMap and the Secrets.
+    pub(crate) namespace: String,
+    /// The policies in force.
+    pub(crate) policies: channel::Receiver<Arc<PolicySet>>,
+    /// The status of the policy files, as it changes; `None`: it is not reported.
+    pub(crate) policy_reports: Option<channel::Receiver<Arc<PolicyReport>>>,
+    /// The live cluster snapshot.
+    pub(crate) snapshot: Arc<LiveSnapshot>,
+    /// ConfigMap `mullion-state`, as it changes.
+    pub(crate) state: Arc<StateFollower>,
+    /// Writes ConfigMap `mullion-state`.
+    pub(crate) store: StateStore,
+    /// The owner of that ConfigMap and of the Secrets.
+    pub(crate) owner: Owner,
+    /// Which certificates to keep, if any.
+    pub(crate) certificates: Option<Arc<CertificateSettings>>,
+    pub(crate) events: EventRecorder,
+    /// The DaemonSets that may be for Windows nodes: set by the control loop of nodes; `None` until it has planned every
+    /// node.
+    pub(crate) claimants: Arc<channel::Sender<Option<Claimants>>>,
+    pub(crate) metrics: ControllerMetrics,
+    /// Becomes true once every watch of the control loop of nodes has been read once.
+    pub(crate) ready: channel::Sender<bool>,
+    /// The namespace of probes: one that the webhook configurations cover.
+    pub(crate) probe_namespace: String,
+    pub(crate) probe_interval: Duration,
+    /// Ends every control loop.
+    pub(crate) stop: CancellationToken,
+}
+
+impl LeaderContext {
+    /// For Mullion in `namespace`; starts the watches that several control loops read.
+    pub async fn new(
+        client: Client,
+        namespace: &str,
+        policies: channel::Receiver<Arc<PolicySet>>,
+        metrics: ControllerMetrics,
+        ready: channel::Sender<bool>,
+        stop: CancellationToken,
+    ) -> Self {
+        let streaming = streams_lists(&client).await;
+        let state = Arc::new(follow(client.clone(), namespace, streaming));
+        let owner = Owner::of_client(client.clone(), namespace);
+        Self {
+            streaming,
+            namespace: namespace.to_owned(),
+            policies,
+            policy_reports: None,
+            snapshot: Arc::new(LiveSnapshot::start(client.clone(), state.state.clone())),
+            state,
+            store: StateStore::new(client.clone(), namespace).owned_by(owner.clone()),
+            owner,
+            certificates: None,
+            events: EventRecorder::new(client.clone()),
+            claimants: Arc::new(channel::Sender::new(None)),
+            client,
+            metrics,
+            ready,
+            probe_namespace: "default".to_owned(),
+            probe_interval: Duration::from_secs(60),
+            stop,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Keeps nodes and RuntimeClasses while this controller leads.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::node::v1 as node_api;
+use kube::Api;
+use kube::runtime::watcher::Config;
+use mullion_engine::model::cluster::Taint;
+use tokio::time::{MissedTickBehavior, timeout};
+
+use crate::cluster::state::StateReceiver;
+use crate::cluster::{SlimNode, watch};
+use crate::controller::leader_context::LeaderContext;
+use crate::controller::nodes::daemon_sets::SlimDaemonSet;
+use crate::controller::nodes::queue::NodeQueue;
+use crate::controller::nodes::requests::NodeRequests;
+use crate::controller::runtime_classes::class_entry;
+
+/// How often due work is looked for.
+const TICK: Duration = Duration::from_millis(500);
+/// How long requests under way may take at the end.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Works until it must stop.
+pub async fn run(leading: LeaderContext) {
+    let LeaderContext {
+        client, streaming, mut policies, snapshot, state, events, claimants, metrics, ready, stop, ..
+    } = leading;
+    claimants.send_replace(None);
+    let mut state = state.state.clone();
+    // Only the ConfigMap contains the taints that earlier policies set.
+    tokio::select! {
+        Ok(()) = async { state.wait_for(Option::is_some).await.map(drop) } => {}
+        () = stop.cancelled() => return,
+    }
+    // `!=` also selects nodes without the label: those that have only the older one.
+    let not_linux = Config::default().labels("kubernetes.io/os!=linux");
+    let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), not_linux, streaming);
+    // Never from the API server's cache, which may be behind: no taint would wait for a DaemonSet that it lacks.
+    let mut daemon_sets = watch::paged_changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
+    let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), Config::default(), streaming);
+    let mut snapshots = snapshot.changes();
+
+    let first = policies.borrow_and_update().clone();
+    let requests = NodeRequests::new(client, events, metrics);
+    let mut queue = NodeQueue::new(requests, snapshot, first, seen_taints(&mut state));
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        queue.start();
+        tokio::select! {
+            () = stop.cancelled() => break,
+            Some(event) = nodes.next() => queue.apply(event),
+            Some(event) = daemon_sets.next() => {
+                if queue.daemon_sets.apply(event, SlimDaemonSet::entry) {
+                    queue.context_changed();
+                }
+            }
+            Ok(()) = snapshots.changed() => queue.context_changed(),
+            Some(event) = classes.next() => queue.classes_due |= queue.classes.apply(event, class_entry),
+            Some(completed) = queue.running.next(), if !queue.running.is_empty() => queue.finish(completed),
+            Ok(()) = state.changed() => queue.add_seen_taints(&seen_taints(&mut state)),
+            Ok(()) = policies.changed() => {
+                let set = policies.borrow_and_update().clone();
+                queue.set_policies(set);
+            }
+            _ = ticks.tick() => {
+                queue.tick();
+                if let Some(newest) = queue.claimants() {
+                    claimants.send_if_modified(|known| known.replace(newest.clone()) != Some(newest));
+                }
+                ready.send_if_modified(|ready| !*ready && { *ready = queue.has_synced(); *ready });
+            }
+        }
+    }
+    if timeout(DRAIN, queue.running.collect::<Vec<_>>()).await.is_err() {
+        tracing::warn!("some requests did not end in time");
+    }
+}
+
+/// Taints that ever marked Windows nodes.
+fn seen_taints(state: &mut StateReceiver) -> BTreeSet<Taint> {
+    state.borrow_and_update().as_ref().map(|state| state.seen.taints.clone()).unwrap_or_default()
+}

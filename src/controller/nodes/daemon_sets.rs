@@ -1,0 +1,118 @@
+//! DaemonSets as they are kept: where their pods may go, and what decides their operating system.
+
+use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::names::OS_ANNOTATION;
+use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::node::{DaemonSetFacts, belongs, selects_linux};
+use mullion_policy::PolicySet;
+use mullion_snapshot::or_default;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::cluster::slim_metadata;
+
+/// The largest template, as slim JSON, that is kept for a decision; a template is 1 KB, the API server takes 1.5 MB.
+/// Of larger ones only the selectors count.
+const MAX_TEMPLATE: usize = 64 << 10;
+
+/// Members of a pod spec that decide nothing about its operating system and can be long.
+const LONG_POD_FIELDS: [&str; 3] = ["volumes", "imagePullSecrets", "topologySpreadConstraints"];
+/// The same of a container.
+const LONG_CONTAINER_FIELDS: [&str; 5] = ["env", "envFrom", "volumeMounts", "volumeDevices", "resources"];
+
+/// A DaemonSet as it is read.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = apps::DaemonSet)]
+pub(crate) struct SlimDaemonSet {
+    #[serde(deserialize_with = "slim_metadata")]
+    metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "or_default")]
+    spec: Spec,
+    #[serde(default, deserialize_with = "or_default")]
+    status: Status,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(default)]
+struct Spec {
+    template: Value,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    number_ready: i64,
+}
+
+/// A DaemonSet as it is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StoredDaemonSet {
+    namespace: String,
+    placement: SchedulingConstraints,
+    any_ready: bool,
+    /// The object as JSON, without what no decision reads. Text takes a fifth of the parsed size. Empty if too large.
+    object: Box<str>,
+}
+
+impl SlimDaemonSet {
+    /// What is kept, under its name (`namespace/name`); `None` for a DaemonSet that selects Linux nodes.
+    pub(crate) fn entry(self) -> (String, Option<StoredDaemonSet>) {
+        let Self { metadata, spec, status } = self;
+        let namespace = metadata.namespace.unwrap_or_default();
+        let name = format!("{namespace}/{}", metadata.name.unwrap_or_default());
+        let mut template = spec.template;
+        slim(&mut template);
+        let os = metadata.annotations.unwrap_or_default().remove(OS_ANNOTATION);
+        let annotations: Map<String, Value> = os.into_iter().map(|os| (OS_ANNOTATION.to_owned(), os.into())).collect();
+        let object = json!({"metadata": {"annotations": annotations}, "spec": {"template": template}});
+        if selects_linux(&object) {
+            return (name, None);
+        }
+        let placement = object.pointer("/spec/template/spec").map(SchedulingConstraints::deserialize);
+        let text = object.to_string();
+        let stored = StoredDaemonSet {
+            namespace,
+            placement: placement.and_then(Result::ok).unwrap_or_default(),
+            any_ready: status.number_ready > 0,
+            object: if text.len() > MAX_TEMPLATE { Box::default() } else { text.into() },
+        };
+        (name, Some(stored))
+    }
+}
+
+impl StoredDaemonSet {
+    /// The input of taint decisions, for this snapshot.
+    pub(crate) fn facts(&self, name: &str, snapshot: &ClusterSnapshot, policies: &PolicySet) -> DaemonSetFacts {
+        let object = serde_json::from_str(&self.object).unwrap_or(Value::Null);
+        let daemon_set = WorkloadObject { kind: WorkloadKind::DaemonSet, namespace: &self.namespace, object: &object };
+        let settings = policies.resolve(&ReviewRequest::creation(daemon_set), snapshot).new;
+        DaemonSetFacts {
+            name: name.to_owned(),
+            placement: self.placement.clone(),
+            belongs: belongs(daemon_set, snapshot, &settings),
+            any_ready: self.any_ready,
+        }
+    }
+}
+
+fn slim(template: &mut Value) {
+    if let Some(Value::Object(metadata)) = template.get_mut("metadata") {
+        metadata.retain(|key, _| ["labels", "annotations"].contains(&key.as_str()));
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.retain(|key, _| key.starts_with("mullion.dev/"));
+        }
+    }
+    let Some(Value::Object(spec)) = template.get_mut("spec") else { return };
+    spec.retain(|key, _| !LONG_POD_FIELDS.contains(&key.as_str()));
+    for list in ["initContainers", "containers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(container) = container {
+                container.retain(|key, _| !LONG_CONTAINER_FIELDS.contains(&key.as_str()));
+            }
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The queue of nodes: what is due, under way and waiting. It makes no request itself.
+//!
+//! A node is planned when it, the policies, or the DaemonSets it waits for change, never twice at the same time, and
+//! always from its newest object. What fails is tried again with growing delays.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use kube::runtime::watcher::Event;
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::settings::{ApplyTaint, NodeSettings, policy_taint};
+use mullion_engine::node::{Claimants, NodeFacts, TaintBlocker, TaintHold, TrustedTaints, plan_node, wanted_taint};
+use mullion_policy::PolicySet;
+use tokio::time::Instant;
+
+use crate::cluster::{Backoff, Collection, LiveSnapshot, SlimNode};
+use crate::controller::nodes::daemon_sets::StoredDaemonSet;
+use crate::controller::nodes::requests::{Completed, NodeReport, NodeRequests, NodeResult, now};
+use crate::controller::nodes::stored_node::{StoredNode, observe};
+use crate::controller::nodes::taint_context::TaintContext;
+use crate::controller::runtime_classes;
+use crate::controller::runtime_classes::ExistingClass;
+use crate::value_hash::hash_of;
+
+/// Nodes worked on at the same time. Against a server that takes 5 ms, 8 gave 880 patches a second and 32 about 2,500.
+const CONCURRENCY: usize = 16;
+/// Jittered by the node's name: if a whole fleet fails at once, it is not tried again at once.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(300));
+/// How often a node whose taint waits is planned again: no watch brings changes of pods.
+const RECHECK: Duration = Duration::from_secs(30);
+/// How long a node's labels wait, at the start or when it is new, for what only its taint needs: a node that is patched
+/// without it is patched twice. Lists of a busy API server take seconds, and up to a minute (`--request-timeout`).
+const CONTEXT_WAIT: Duration = Duration::from_secs(30);
+
+/// A node, and the state of the work on it: 120 bytes, 0.6 MB for 5,000 nodes.
+struct QueuedNode {
+    node: StoredNode,
+    /// Until when a new node waits for the snapshot to contain it: for which operating system a DaemonSet is may depend on
+    /// the nodes in the snapshot. `None` once it contains the node.
+    new_until: Option<Instant>,
+    /// When to try again, and how often it has failed.
+    retry: Option<(Instant, u32)>,
+    /// What its taint waits for.
+    waits_for: Vec<TaintBlocker>,
+    /// The API server rejected a patch of an older object: planned again as soon as a newer one is read.
+    conflicted: bool,
+    /// A change is not made because someone undoes it repeatedly.
+    contested: bool,
+    /// `mode: Audit` withholds a change.
+    withheld: bool,
+}
+
+impl QueuedNode {
+    fn new(node: StoredNode) -> Self {
+        Self {
+            node,
+            new_until: Some(Instant::now() + CONTEXT_WAIT),
+            retry: None,
+            waits_for: Vec::new(),
+            conflicted: false,
+            contested: false,
+            withheld: false,
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.waits_for.is_empty()
+    }
+
+    fn retry_later(&mut self, name: &str) {
+        let failures = self.retry.map_or(0, |(_, failures)| failures);
+        let delay = BACKOFF.jittered(failures, hash_of(&(name, failures)));
+        self.retry = Some((Instant::now() + delay, failures.saturating_add(1)));
+    }
+}
+
+#[allow(clippy::struct_excessive_bools, reason = "each states what is due or complete of one kind")]
+pub(crate) struct NodeQueue {
+    requests: Arc<NodeRequests>,
+    policies: Arc<PolicySet>,
+    /// The taint of every policy so far, and every taint that ever marked Windows nodes.
+    trust: Arc<TrustedTaints>,
+    snapshot: Arc<LiveSnapshot>,
+    nodes: BTreeMap<String, QueuedNode>,
+    /// Nodes of a list that is still coming.
+    arriving: BTreeMap<String, StoredNode>,
+    nodes_complete: bool,
+    pub(crate) daemon_sets: Collection<StoredDaemonSet>,
+    /// `None` until DaemonSets and the snapshot have been read: no taint is set on a guess.
+    context: Option<Arc<TaintContext>>,
+    context_due: bool,
+    pub(crate) classes: Collection<ExistingClass>,
+    pub(crate) classes_due: bool,
+    classes_busy: bool,
+    /// The last warnings about classes, which every changed node would repeat.
+    class_warnings: Vec<String>,
+    classes_not_before: Instant,
+    /// To be planned.
+    due: BTreeSet<String>,
+    /// Being planned or patched. A node that is deleted meanwhile stays here until its work ends.
+    busy: BTreeSet<String>,
+    next_recheck: Instant,
+    /// Until when nodes wait for the context.
+    context_deadline: Instant,
+    pub(crate) running: FuturesUnordered<BoxFuture<'static, Completed>>,
+}
+
+impl NodeQueue {
+    pub(crate) fn new(
+        requests: NodeRequests,
+        snapshot: Arc<LiveSnapshot>,
+        policies: Arc<PolicySet>,
+        seen: BTreeSet<Taint>,
+    ) -> Self {
+        Self {
+            requests: Arc::new(requests),
+            policies,
+            trust: Arc::new(TrustedTaints { seen, ..TrustedTaints::default() }),
+            snapshot,
+            nodes: BTreeMap::new(),
+            arriving: BTreeMap::new(),
+            nodes_complete: false,
+            daemon_sets: Collection::default(),
+            context: None,
+            context_due: true,
+            classes: Collection::default(),
+            classes_due: true,
+            classes_busy: false,
+            class_warnings: Vec::new(),
+            classes_not_before: Instant::now(),
+            due: BTreeSet::new(),
+            busy: BTreeSet::new(),
+            next_recheck: Instant::now() + RECHECK,
+            context_deadline: Instant::now() + CONTEXT_WAIT,
+            running: FuturesUnordered::new(),
+        }
+    }
+
+    pub(crate) fn has_synced(&self) -> bool {
+        self.nodes_complete && self.daemon_sets.complete && self.snapshot.ready() && self.classes.complete
+    }
+
+    /// The DaemonSets that may be for Windows nodes, once every node has been planned.
+    pub(crate) fn claimants(&self) -> Option<Claimants> {
+        let planned = self.has_synced() && self.due.is_empty() && self.busy.is_empty();
+        let daemons = Arc::clone(&self.context.as_ref().filter(|_| planned)?.daemon_sets);
+        let waited_for = self.nodes.values().flat_map(|queued| &queued.waits_for).cloned().collect();
+        Some(Claimants { policies: self.policies.hash.clone(), daemons, waited_for })
+    }
+
+    pub(crate) fn apply(&mut self, event: Event<SlimNode>) {
+        match event {
+            Event::Init => self.arriving.clear(),
+            Event::InitApply(node) => {
+                let (name, node) = observe(node);
+                self.arriving.insert(name, node.into());
+            }
+            Event::InitDone => {
+                let arrived = std::mem::take(&mut self.arriving);
+                let gone: Vec<String> =
+                    self.nodes.keys().filter(|name| !arrived.contains_key(*name)).cloned().collect();
+                for name in gone {
+                    self.forget(&name);
+                }
+                for (name, node) in arrived {
+                    // Whatever its version: after a restore from a backup, versions start lower.
+                    self.update(name, node);
+                }
+                self.nodes_complete = true;
+                self.classes_due = true;
+            }
+            Event::Apply(node) => {
+                let (name, node) = observe(node);
+                self.update_if_newer(name, node.into());
+            }
+            Event::Delete(node) => self.forget(&observe(node).0),
+        }
+    }
+
+    fn update_if_newer(&mut self, name: String, newest: StoredNode) {
+        // The watch may bring an older object after the response to our own patch.
+        if !self.nodes.get(&name).is_some_and(|queued| newest.is_before(&queued.node)) {
+            self.update(name, newest);
+        }
+    }
+
+    /// Kubelets write their status every few minutes: an object with the same facts is only a newer version to patch.
+    fn update(&mut self, name: String, newest: StoredNode) {
+        if let Some(queued) = self.nodes.get_mut(&name).filter(|queued| queued.node.is_same(&newest)) {
+            let changed = !queued.node.is_alike(&newest);
+            let conflicted = std::mem::take(&mut queued.conflicted);
+            queued.node = newest;
+            self.classes_due |= changed;
+            if !changed && !conflicted {
+                return;
+            }
+        } else {
+            // It may have been deleted and created again unseen: nothing about the other one holds.
+            self.forget(&name);
+            self.nodes.insert(name.clone(), QueuedNode::new(newest));
+            self.classes_due = true;
+        }
+        self.due.insert(name);
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.nodes.remove(name);
+        self.due.remove(name);
+        self.requests.events.forget(name);
+    }
+
+    /// The first time, and while a new node waits for it, at once; later a burst (a chart with many DaemonSets) is
+    /// processed as a whole, at the next tick.
+    pub(crate) fn context_changed(&mut self) {
+        self.context_due = true;
+        if self.context.is_none() || self.nodes.values().any(|queued| queued.new_until.is_some()) {
+            self.update_context();
+        }
+    }
+
+    fn update_context(&mut self) {
+        if !(self.context_due && self.daemon_sets.complete && self.snapshot.ready()) {
+            return;
+        }
+        self.context_due = false;
+        let context = TaintContext::new(&self.daemon_sets.entries, self.snapshot.snapshot(), &self.policies);
+        let changed = self.context.as_ref().is_none_or(|earlier| !earlier.is_alike(&context));
+        let now = Instant::now();
+        for (name, queued) in &mut self.nodes {
+            queued.new_until = queued.new_until.filter(|until| now < *until && !context.contains(name, &queued.node));
+            if changed && queued.is_waiting() {
+                self.due.insert(name.clone());
+            }
+        }
+        self.context = Some(Arc::new(context));
+    }
+
+    /// Whether the node is too new for a decision about its taint.
+    fn is_too_new(&self, name: &str, now: Instant) -> bool {
+        let until = || self.nodes.get(name).and_then(|queued| queued.new_until);
+        self.policies.nodes.taint.apply == ApplyTaint::WhenTolerated && until().is_some_and(|until| now < until)
+    }
+
+    /// A taint stays trusted when the state no longer contains it: nodes may still have it.
+    pub(crate) fn add_seen_taints(&mut self, seen: &BTreeSet<Taint>) {
+        if !seen.is_subset(&self.trust.seen) {
+            Arc::make_mut(&mut self.trust).seen.extend(seen.iter().cloned());
+        }
+    }
+
+    pub(crate) fn set_policies(&mut self, policies: Arc<PolicySet>) {
+        // Nodes may have had the taint for too short a time for the state to contain it.
+        self.add_seen_taints(&BTreeSet::from([policy_taint(&self.policies.nodes)]));
+        self.policies = policies;
+        // No plan is made from two sets: the context follows from the old one, and what is under way is planned again.
+        self.context = None;
+        self.due.extend(self.nodes.keys().cloned());
+        self.classes_due = true;
+        self.classes_not_before = Instant::now();
+        self.requests.limits().clear();
+        self.context_due = true;
+        self.update_context();
+    }
+
+    pub(crate) fn tick(&mut self) {
+        let now = Instant::now();
+        self.update_context();
+        let recheck = now >= self.next_recheck;
+        if recheck {
+            self.next_recheck = now + RECHECK;
+            self.requests.limits().sweep(now);
+        }
+        let (mut waiting, mut contested, mut withheld) = (0, 0, 0);
+        for (name, queued) in &self.nodes {
+            let is_late = queued.retry.is_some_and(|(at, _)| at <= now) && !self.busy.contains(name);
+            if is_late || (recheck && (queued.is_waiting() || queued.contested)) {
+                self.due.insert(name.clone());
+            }
+            waiting += usize::from(queued.is_waiting());
+            contested += usize::from(queued.contested);
+            withheld += usize::from(queued.withheld);
+        }
+        self.requests.metrics.set_nodes(self.nodes.len(), waiting, contested, withheld);
+        let classes_read = self.nodes_complete && self.classes.complete;
+        if self.classes_due && classes_read && !self.classes_busy && now >= self.classes_not_before {
+            self.classes_due = false;
+            self.start_classes();
+        }
+    }
+
+    /// Starts work on due nodes, up to [`CONCURRENCY`].
+    pub(crate) fn start(&mut self) {
+        let now = Instant::now();
+        // Label and taint in one patch, if everything is read soon.
+        if self.context.is_none() && now < self.context_deadline {
+            return;
+        }
+        while self.busy.len() < CONCURRENCY {
+            let ready = |name: &&String| !self.busy.contains(*name) && !self.is_too_new(name, now);
+            let Some(name) = self.due.iter().find(ready).cloned() else { return };
+            self.due.remove(&name);
+            let Some(queued) = self.nodes.get_mut(&name) else { continue };
+            let node = queued.node.observed();
+            if !queued.is_waiting() && is_in_order(&node.facts, &self.policies.nodes, &self.trust) {
+                queued.retry = None;
+                queued.contested = false;
+                queued.withheld = false;
+                continue;
+            }
+            self.busy.insert(name);
+            let (requests, policies) = (Arc::clone(&self.requests), Arc::clone(&self.policies));
+            let (trust, context) = (Arc::clone(&self.trust), self.context.clone());
+            self.running.push(requests.reconcile(node, policies, trust, context).map(Completed::Node).boxed());
+        }
+    }
+
+    fn start_classes(&mut self) {
+        let facts = self.nodes.values().map(|queued| queued.node.facts());
+        let (writes, warnings) = runtime_classes::plan(facts, &self.policies.nodes, &self.classes.entries);
+        for warning in warnings.iter().filter(|warning| !self.class_warnings.contains(warning)) {
+            tracing::warn!("{warning}");
+        }
+        self.class_warnings = warnings;
+        if !writes.is_empty() {
+            self.classes_busy = true;
+            self.running.push(Arc::clone(&self.requests).write_classes(writes).boxed());
+        }
+    }
+
+    pub(crate) fn finish(&mut self, completed: Completed) {
+        let report = match completed {
+            Completed::Classes { again } => {
+                self.classes_busy = false;
+                if again {
+                    // Not at once: what failed will most likely fail again.
+                    self.classes_not_before = Instant::now() + RECHECK;
+                    self.classes_due = true;
+                }
+                return;
+            }
+            Completed::Node(report) => report,
+        };
+        let NodeReport { name, version, result, waits_for, contested, withheld } = report;
+        self.busy.remove(&name);
+        let Some(queued) = self.nodes.get_mut(&name) else {
+            // The work may have written an Event after the node was deleted.
+            self.requests.events.forget(&name);
+            return;
+        };
+        let is_newer = *queued.node.version != *version;
+        if waits_for.is_empty() && !contested && !withheld {
+            self.requests.events.forget(&name);
+        }
+        queued.waits_for = waits_for;
+        queued.contested = contested;
+        queued.withheld = withheld;
+        match result {
+            NodeResult::Unchanged => queued.retry = None,
+            NodeResult::Patched(node) => {
+                queued.retry = None;
+                // The response is newer than the watch's object, unless the watch has brought another one meanwhile.
+                if !is_newer {
+                    let (name, node) = observe(*node);
+                    self.update_if_newer(name, node.into());
+                }
+            }
+            // The result is about an older object, or about a deleted node of the same name.
+            NodeResult::Conflict | NodeResult::Gone if is_newer => {
+                self.due.insert(name);
+            }
+            NodeResult::Conflict => {
+                queued.conflicted = true;
+                queued.retry_later(&name);
+            }
+            NodeResult::Gone => self.forget(&name),
+            NodeResult::Failed => queued.retry_later(&name),
+            NodeResult::LimitReached(until) => queued.retry = Some((until, 0)),
+        }
+    }
+}
+
+/// Whether there is nothing to read, write or report. Most changes of nodes are of that kind.
+fn is_in_order(facts: &NodeFacts, policy: &NodeSettings, trust: &TrustedTaints) -> bool {
+    wanted_taint(facts, policy, trust).is_none() && {
+        let plan = plan_node(facts, policy, trust, &[], now());
+        plan.patch.is_none() && plan.hold == TaintHold::None && !plan.withheld
+    }
+}
+
+#[cfg(test)]
+impl NodeQueue {
+    /// Sets a context without DaemonSets, in an empty snapshot.
+    pub(crate) fn set_empty_context(&mut self) {
+        self.context = Some(Arc::new(TaintContext::new(&BTreeMap::new(), Arc::default(), &self.policies)));
+    }
+
+    pub(crate) fn mark_busy(&mut self, name: &str) {
+        self.due.remove(name);
+        self.busy.insert(name.to_owned());
+    }
+
+    pub(crate) fn is_due(&self, name: &str) -> bool {
+        self.due.contains(name)
+    }
+
+    pub(crate) fn mark_known(&mut self, name: &str) {
+        if let Some(queued) = self.nodes.get_mut(name) {
+            queued.new_until = None;
+        }
+    }
+
+    pub(crate) fn is_new(&self, name: &str) -> bool {
+        self.is_too_new(name, Instant::now())
+    }
+
+    pub(crate) fn version_of(&self, name: &str) -> Option<String> {
+        self.nodes.get(name).map(|queued| queued.node.version.to_string())
+    }
+}

@@ -1,0 +1,59 @@
+//! DaemonSets and the cluster snapshot, from which follows what a taint waits for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mullion_engine::model::cluster::{ClusterSnapshot, Node};
+use mullion_engine::node::{DaemonSetFacts, NodeFacts};
+use mullion_policy::{PolicySet, all_covered};
+
+use crate::controller::nodes::daemon_sets::StoredDaemonSet;
+use crate::controller::nodes::stored_node::{ObservedNode, StoredNode};
+
+/// What the taints of all nodes depend on beside the node and its pods; replaced as a whole.
+#[derive(Debug)]
+pub(crate) struct TaintContext {
+    /// Those that may be for a Windows node.
+    pub(crate) daemon_sets: Arc<Vec<DaemonSetFacts>>,
+    pub(crate) snapshot: Arc<ClusterSnapshot>,
+    /// Whether the successor of every pod would have the toleration: see [`all_covered`].
+    pub(crate) covered: bool,
+}
+
+impl TaintContext {
+    pub(crate) fn new(
+        daemon_sets: &BTreeMap<String, StoredDaemonSet>,
+        snapshot: Arc<ClusterSnapshot>,
+        policies: &PolicySet,
+    ) -> Self {
+        let facts = daemon_sets.iter().map(|(name, stored)| stored.facts(name, &snapshot, policies));
+        Self { daemon_sets: Arc::new(facts.collect()), covered: all_covered(&snapshot.namespaces, policies), snapshot }
+    }
+
+    /// Whether taints that wait would wait for the same.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        self.daemon_sets == other.daemon_sets
+            && (Arc::ptr_eq(&self.snapshot, &other.snapshot) || self.snapshot.namespaces == other.snapshot.namespaces)
+    }
+
+    /// The node with all its labels, which selectors read; `None` if the snapshot does not contain it.
+    pub(crate) fn with_all_labels(&self, node: &ObservedNode) -> Option<NodeFacts> {
+        let facts = &node.facts;
+        let in_snapshot = self.node(&facts.name, node.uid.as_deref())?;
+        let mut labels: BTreeMap<String, String> =
+            in_snapshot.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        // The observed labels are newer.
+        labels.extend(facts.labels.clone());
+        Some(NodeFacts { labels, ..facts.clone() })
+    }
+
+    /// Whether the snapshot contains the node.
+    pub(crate) fn contains(&self, name: &str, node: &StoredNode) -> bool {
+        self.node(name, node.uid.as_deref()).is_some()
+    }
+
+    /// The node itself: another one that had the name before had other labels.
+    fn node(&self, name: &str, uid: Option<&str>) -> Option<&Node> {
+        self.snapshot.nodes.as_ref()?.get(name).filter(|node| node.uid.as_deref() == uid)
+    }
+}

@@ -1,0 +1,178 @@
+//! What the three loops share: reviews of pods as they would be created now, and Events on their owners.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, Client};
+use mullion_engine::admission::{Review, review};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_policy::PolicySet;
+use serde_json::Value;
+use tokio::sync::watch as channel;
+use tokio::time::Instant;
+
+use crate::cluster::{Backoff, await_answer};
+use crate::controller::events::{EventRecorder, NewEvent};
+use crate::controller::leader_context::LeaderContext;
+use crate::controller::metrics::ControllerMetrics;
+use crate::controller::pods::object::WholePod;
+use crate::controller::pods::owner::Owners;
+use crate::controller::pods::webhook_selectors::WebhookSelectors;
+use crate::telemetry::in_words;
+use crate::value_hash::hash_of;
+
+/// How often an Event that still holds is written again, which increases its count: the API server forgets events after an
+/// hour (kube-apiserver `--event-ttl`).
+pub(crate) const REPEAT: Duration = Duration::from_secs(45 * 60);
+/// Most Events remembered, of 24 bytes each.
+const MAX_REPORTED: usize = 16_384;
+/// Delays after an Event or a patch that could not be written.
+pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(300));
+
+/// Shared by the loops.
+pub(crate) struct PodContext {
+    pub(crate) client: Client,
+    pub(crate) policies: channel::Receiver<Arc<PolicySet>>,
+    pub(crate) snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+    pub(crate) metrics: ControllerMetrics,
+    /// `None` while it is not known.
+    pub(crate) selectors: channel::Sender<Option<WebhookSelectors>>,
+    namespace: String,
+    events: EventRecorder,
+    owners: Owners,
+    reported: Mutex<HashMap<u64, Instant>>,
+    missed: [AtomicUsize; 2],
+}
+
+/// The two kinds of missed pods.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum MissedKind {
+    /// Without a node.
+    Unscheduled,
+    /// On the wrong node.
+    Bound,
+}
+
+impl PodContext {
+    pub(crate) fn new(leading: &LeaderContext) -> Self {
+        let LeaderContext { client, namespace, policies, snapshot, events, metrics, .. } = leading.clone();
+        Self::with(client, &namespace, policies, Arc::clone(&snapshot.snapshot), events, metrics)
+    }
+
+    /// `namespace` is Mullion's own.
+    pub(crate) fn with(
+        client: Client,
+        namespace: &str,
+        policies: channel::Receiver<Arc<PolicySet>>,
+        snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+        events: EventRecorder,
+        metrics: ControllerMetrics,
+    ) -> Self {
+        Self {
+            owners: Owners::new(client.clone()),
+            client,
+            policies,
+            snapshot,
+            metrics,
+            selectors: channel::Sender::new(None),
+            namespace: namespace.to_owned(),
+            events,
+            reported: Mutex::default(),
+            missed: [AtomicUsize::new(0), AtomicUsize::new(0)],
+        }
+    }
+
+    /// The policies in force.
+    pub(crate) fn policies(&self) -> Arc<PolicySet> {
+        self.policies.borrow().clone()
+    }
+
+    /// Whether pods of the namespace can be reviewed.
+    pub(crate) fn is_ready_for(&self, namespace: &str) -> bool {
+        self.selectors.borrow().is_some() && self.snapshot.load().namespaces.contains_key(namespace)
+    }
+
+    /// The review of a pod as if it were created now. `None` in the cluster's own namespace and Mullion's, for pods for which
+    /// the API server does not call Mullion, and while the namespace or the webhook's selectors are not known.
+    pub(crate) fn review(&self, metadata: &ObjectMeta, object: &Value) -> Option<Review> {
+        let (snapshot, policies) = (self.snapshot.load_full(), self.policies());
+        let selectors = self.selectors.borrow();
+        let namespace = metadata.namespace.as_deref()?;
+        if namespace == "kube-system" || namespace == self.namespace {
+            return None;
+        }
+        let labels = &snapshot.namespaces.get(namespace)?.labels;
+        let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace, object });
+        let covered = selectors.as_ref()?.covers(labels, &metadata.labels);
+        covered.then(|| review(&request, &snapshot, &policies.resolve(&request, &snapshot)))
+    }
+
+    /// The newest version of a pod; `None` if it is deleted, or another pod has its name now.
+    pub(crate) async fn read(&self, namespace: &str, name: &str, uid: Option<&str>) -> kube::Result<Option<WholePod>> {
+        let api: Api<WholePod> = Api::namespaced(self.client.clone(), namespace);
+        let pod = await_answer(api.get_opt(name)).await?;
+        Ok(pod.filter(|pod| pod.metadata.uid.as_deref() == uid))
+    }
+
+    /// Writes an Event on the owner of the pod, unless the same was written recently. Returns whether it is written; a failure
+    /// is logged.
+    pub(crate) async fn report(
+        &self,
+        pod: &ObjectMeta,
+        event: impl FnOnce(&ObjectReference) -> Option<NewEvent>,
+    ) -> bool {
+        let owner = match self.owners.of(pod).await {
+            Ok(owner) => owner,
+            Err(error) => {
+                tracing::warn!(
+                    namespace = pod.namespace,
+                    pod = pod.name,
+                    error = in_words(error.as_ref()),
+                    "cannot write an event, because the owner of the pod is unknown"
+                );
+                return false;
+            }
+        };
+        let Some(event) = event(&owner) else { return true };
+        let key = hash_of(&(&owner.uid, &event));
+        if self.reported().get(&key).is_some_and(|at| at.elapsed() < REPEAT) {
+            return true;
+        }
+        // Recorded first: two pods of one owner may come here together.
+        self.record(key);
+        let written = self.events.publish(&owner, &event).await;
+        if !written {
+            self.reported().remove(&key);
+        }
+        written
+    }
+
+    fn record(&self, key: u64) {
+        let mut reported = self.reported();
+        if reported.len() >= MAX_REPORTED {
+            reported.retain(|_, at| at.elapsed() < REPEAT);
+        }
+        if reported.len() >= MAX_REPORTED {
+            reported.clear();
+        }
+        reported.insert(key, Instant::now());
+    }
+
+    fn reported(&self) -> MutexGuard<'_, HashMap<u64, Instant>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets how many missed pods of one kind there are now.
+    pub(crate) fn count(&self, kind: MissedKind, pods: usize) {
+        let [unscheduled, bound] = &self.missed;
+        let counted = if matches!(kind, MissedKind::Unscheduled) { unscheduled } else { bound };
+        counted.store(pods, Ordering::Relaxed);
+        self.metrics.set_missed_pods(unscheduled.load(Ordering::Relaxed) + bound.load(Ordering::Relaxed));
+    }
+}

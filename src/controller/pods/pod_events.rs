@@ -1,0 +1,181 @@
+//! Events about pods, on their owners. They contain no name of one pod of many and no number, because equal content is one
+//! Event.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use mullion_engine::model::text::{list_within, one_line};
+use mullion_engine::model::{Os, WorkloadKind};
+
+use crate::controller::events::{EventType, MAX_NOTE, NewEvent};
+use crate::controller::pods::missed::MissedReport;
+
+/// Pods that wait for a node, and cannot get everything that they lack.
+pub(crate) fn unscheduled(owner: &ObjectReference, report: &MissedReport) -> NewEvent {
+    let were = were(owner);
+    let note = match report {
+        MissedReport::Lacks(lacks) => joined(
+            &format!("{were} created without Mullion. No existing pod can get what is missing: "),
+            lacks,
+            ", ",
+            &format!(". Without it a pod may find no node, or one that cannot run it. Next: {}", recreate_hint(owner)),
+        ),
+        MissedReport::Denied(findings) => joined(
+            &format!("{were} created without Mullion, which denies such pods, and cannot be scheduled: "),
+            findings,
+            "; ",
+            &format!(". Next: fix these findings{}", explain_hint(owner)),
+        ),
+    };
+    warning("PodsMissed", note)
+}
+
+/// Pods that are bound to a node of the wrong operating system. `reason`: what decides the `intended` one, as a clause.
+pub(crate) fn misplaced(owner: &ObjectReference, intended: Os, reason: &str) -> NewEvent {
+    let actual = if intended == Os::Windows { Os::Linux } else { Os::Windows };
+    let (were, intended, actual) = (were(owner), intended.title(), actual.title());
+    let note = joined(
+        &format!("{were} created without Mullion and bound to a {actual} node, but intended for {intended} ("),
+        &[reason.to_owned()],
+        "",
+        &format!("). Next: {}", recreate_hint(owner)),
+    );
+    warning("PodsMisplaced", note)
+}
+
+/// Findings in pods that no user has seen: codes and sentences, most important first.
+pub(crate) fn findings(owner: &ObjectReference, findings: &[(&str, String)]) -> Option<NewEvent> {
+    let (first, _) = findings.first()?;
+    let sentences: Vec<String> = findings.iter().map(|(_, sentence)| sentence.clone()).collect();
+    let note = joined(
+        "Rules of Mullion report problems in these pods: ",
+        &sentences,
+        "; ",
+        &format!(". Next: mullion rules {first}{}", explain_hint(owner)),
+    );
+    Some(warning("WindowsFindings", note))
+}
+
+fn warning(reason: &'static str, note: String) -> NewEvent {
+    NewEvent { r#type: EventType::Warning, reason, action: "Review", note }
+}
+
+/// `head`, as many of `items` as there is room for, and `tail`, which is never cut. One line, because `kubectl get events`
+/// prints a table.
+fn joined(head: &str, items: &[String], separator: &str, tail: &str) -> String {
+    let items: Vec<String> = items.iter().map(|item| one_line(item)).collect();
+    let room = MAX_NOTE.saturating_sub(head.len() + tail.len());
+    format!("{head}{}{tail}", list_within(&items, separator, room))
+}
+
+fn were(owner: &ObjectReference) -> &'static str {
+    if kind(owner) == "Pod" { "This pod was" } else { "Pods were" }
+}
+
+fn kind(owner: &ObjectReference) -> &str {
+    owner.kind.as_deref().unwrap_or("Pod")
+}
+
+/// `deployment/web -n shop`, for `kubectl`.
+fn kubectl_object(owner: &ObjectReference) -> String {
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!("{}/{} -n {}", kind(owner).to_lowercase(), part(&owner.name), part(&owner.namespace))
+}
+
+/// How Mullion reviews its pods. Pods of a StatefulSet are deleted: its rollouts wait for pods that never become Ready
+/// (kubernetes.io/docs/concepts/workloads/controllers/statefulset, Forced rollback). Pods of a DaemonSet need a new
+/// template, because its controller uses the template to choose their nodes.
+fn recreate_hint(owner: &ObjectReference) -> String {
+    let namespace = owner.namespace.as_deref().unwrap_or_default();
+    match kind(owner) {
+        "Deployment" | "DaemonSet" => format!("kubectl rollout restart {}", kubectl_object(owner)),
+        "Pod" | "Job" => format!("kubectl delete {}, and create it again", kubectl_object(owner)),
+        "CronJob" => format!("delete the Job that waits (kubectl get jobs -n {namespace}); its next run is placed"),
+        _ => format!("kubectl delete pod NAME -n {namespace} for each of them; their successors are placed"),
+    }
+}
+
+/// How to see all findings of its template; only for kinds that `mullion explain` reads.
+fn explain_hint(owner: &ObjectReference) -> String {
+    match WorkloadKind::from_name(kind(owner)) {
+        Some(_) => format!("; see kubectl get {} -o yaml | mullion explain -", kubectl_object(owner)),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn owner(kind: &str, name: &str) -> ObjectReference {
+        let text = |text: &str| Some(text.to_owned());
+        ObjectReference { kind: text(kind), name: text(name), namespace: text("shop"), ..ObjectReference::default() }
+    }
+
+    #[test]
+    fn every_kind_has_a_hint() {
+        let report = MissedReport::Lacks(vec!["nodeSelector kubernetes.io/os: windows".to_owned()]);
+        for (kind, expected) in [
+            ("Deployment", "Next: kubectl rollout restart deployment/web -n shop"),
+            ("DaemonSet", "Next: kubectl rollout restart daemonset/web -n shop"),
+            ("StatefulSet", "Next: kubectl delete pod NAME -n shop for each of them; their successors are placed"),
+            ("Rollout", "Next: kubectl delete pod NAME -n shop for each of them; their successors are placed"),
+            ("Job", "Next: kubectl delete job/web -n shop, and create it again"),
+            ("Pod", "Next: kubectl delete pod/web -n shop, and create it again"),
+            ("CronJob", "Next: delete the Job that waits (kubectl get jobs -n shop); its next run is placed"),
+        ] {
+            let note = unscheduled(&owner(kind, "web"), &report).note;
+            assert!(note.ends_with(expected), "{note}");
+            assert!(
+                note.starts_with(if kind == "Pod" { "This pod was created" } else { "Pods were created" }),
+                "{note}"
+            );
+        }
+        let note = misplaced(&owner("Deployment", "web"), Os::Linux, "image a:1-linux, by tag").note;
+        assert_eq!(
+            note,
+            "Pods were created without Mullion and bound to a Windows node, but intended for Linux (image a:1-linux, by \
+             tag). Next: kubectl rollout restart deployment/web -n shop"
+        );
+    }
+
+    #[test]
+    fn only_kinds_that_explain_reads_are_piped_to_it() {
+        let found = [("MUL201", "MUL201 run-as-user: spec.a: no; b".to_owned())];
+        let note = |kind| findings(&owner(kind, "web"), &found).unwrap().note;
+        assert!(
+            note("CronJob").ends_with(
+                "Next: mullion rules MUL201; see kubectl get cronjob/web -n shop -o yaml | mullion explain -"
+            )
+        );
+        assert!(note("Rollout").ends_with("Next: mullion rules MUL201"));
+        assert_eq!(findings(&owner("Deployment", "web"), &[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn notes_fit_keep_their_end_and_are_one_line(
+            items in prop::collection::vec("[a-z\\n\u{e9}\u{1F600}]{0,400}", 1..12),
+            name in "[a-z]{1,253}",
+            namespace in "[a-z]{1,63}",
+        ) {
+            let mut owner = owner("Deployment", &name);
+            owner.namespace = Some(namespace);
+            let found: Vec<(&str, String)> = items.iter().map(|item| ("MUL201", item.clone())).collect();
+            let all = [
+                (findings(&owner, &found).unwrap().note, explain_hint(&owner)),
+                (unscheduled(&owner, &MissedReport::Lacks(items.clone())).note, recreate_hint(&owner)),
+                (unscheduled(&owner, &MissedReport::Denied(items.clone())).note, explain_hint(&owner)),
+                (misplaced(&owner, Os::Linux, &items[0]).note, recreate_hint(&owner)),
+            ];
+            for (note, end) in all {
+                prop_assert!(note.len() <= MAX_NOTE, "{} bytes", note.len());
+                prop_assert!(note.ends_with(&end), "{}", note);
+                prop_assert!(!note.contains('\n'));
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Follows the webhook configuration: for which pods the API server calls the webhook.
+
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::Api;
+
+use crate::cluster::await_answer;
+use crate::controller::pods::pod_context::PodContext;
+use crate::controller::pods::webhook_selectors::WebhookSelectors;
+use crate::controller::webhook_configuration::CONFIGURATION;
+use crate::telemetry::in_words;
+
+/// How often the configuration is read.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Reads the configuration repeatedly (`get` on mutatingwebhookconfigurations). What was read once holds until it is read
+/// again.
+pub(crate) async fn follow(context: &PodContext) {
+    let api: Api<MutatingWebhookConfiguration> = Api::all(context.client.clone());
+    loop {
+        match await_answer(api.get_opt(CONFIGURATION)).await {
+            Ok(configuration) => {
+                let newest = WebhookSelectors::of(configuration);
+                context.selectors.send_if_modified(|known| std::mem::replace(known, newest.clone()) != newest);
+            }
+            Err(error) => {
+                tracing::warn!(error = in_words(&error), "cannot read MutatingWebhookConfiguration {CONFIGURATION}");
+            }
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}

@@ -1,0 +1,98 @@
+//! The pods for which the API server calls Mullion: Mullion leaves all others alone later, too.
+
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use mullion_engine::model::settings::Labels;
+use mullion_policy::matching::{LabelOperator, LabelRequirement, LabelSelector};
+
+use crate::controller::webhook_configuration::PODS_WEBHOOK;
+
+/// The selectors of the webhook.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct WebhookSelectors {
+    namespaces: LabelSelector,
+    objects: LabelSelector,
+}
+
+impl WebhookSelectors {
+    /// Whether the API server calls the webhook for a pod with these labels in a namespace with those.
+    pub(crate) fn covers(&self, namespace: &dyn Labels, object: &dyn Labels) -> bool {
+        self.namespaces.matches(namespace) && self.objects.matches(object)
+    }
+
+    /// All pods, if there is no configuration: it comes back when Mullion is repaired, and the pods wait until then. `None` if
+    /// a selector is not understood.
+    pub(crate) fn of(configuration: Option<MutatingWebhookConfiguration>) -> Option<Self> {
+        let webhooks = configuration.and_then(|configuration| configuration.webhooks).unwrap_or_default();
+        let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == PODS_WEBHOOK) else {
+            return Some(Self::default());
+        };
+        Some(Self { namespaces: selector(webhook.namespace_selector)?, objects: selector(webhook.object_selector)? })
+    }
+}
+
+fn selector(selector: Option<meta::LabelSelector>) -> Option<LabelSelector> {
+    let selector = selector.unwrap_or_default();
+    let requirement = |one: meta::LabelSelectorRequirement| {
+        let operator = match one.operator.as_str() {
+            "In" => LabelOperator::In,
+            "NotIn" => LabelOperator::NotIn,
+            "Exists" => LabelOperator::Exists,
+            "DoesNotExist" => LabelOperator::DoesNotExist,
+            _ => return None,
+        };
+        Some(LabelRequirement { key: one.key, operator, values: one.values.unwrap_or_default() })
+    };
+    let requirements = selector.match_expressions.unwrap_or_default().into_iter().map(requirement);
+    Some(LabelSelector {
+        match_labels: selector.match_labels.unwrap_or_default(),
+        match_expressions: requirements.collect::<Option<_>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::needless_pass_by_value, reason = "tests")]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn selectors(webhooks: Value) -> Option<WebhookSelectors> {
+        WebhookSelectors::of(Some(
+            serde_json::from_value(json!({"metadata": {"name": "mullion"}, "webhooks": webhooks})).unwrap(),
+        ))
+    }
+
+    fn webhook(name: &str, namespaces: Value, objects: Value) -> Value {
+        json!([{"name": name, "clientConfig": {}, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "namespaceSelector": namespaces, "objectSelector": objects}])
+    }
+
+    #[test]
+    fn the_selectors_of_the_webhook_for_pods_count() {
+        let not_system = json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]});
+        let selectors = selectors(webhook(PODS_WEBHOOK, not_system, json!({"matchLabels": {"os": "any"}}))).unwrap();
+        let labels = |key: &str, value: &str| json!({key: value});
+        for (namespace, os, expected) in [("shop", "any", true), ("shop", "none", false), ("kube-system", "any", false)]
+        {
+            let namespace = labels("kubernetes.io/metadata.name", namespace);
+            assert_eq!(selectors.covers(&namespace, &labels("os", os)), expected, "{namespace} {os}");
+        }
+    }
+
+    #[test]
+    fn no_selectors_cover_everything_and_unknown_ones_nothing() {
+        for everything in [
+            WebhookSelectors::of(None),
+            selectors(json!([])),
+            selectors(webhook("templates.mullion.dev", json!({"matchLabels": {"a": "b"}}), json!(null))),
+            selectors(webhook(PODS_WEBHOOK, json!(null), json!({}))),
+        ] {
+            assert!(everything.unwrap().covers(&(), &()));
+        }
+        let unknown = json!({"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]});
+        assert_eq!(selectors(webhook(PODS_WEBHOOK, unknown, json!({}))), None);
+    }
+}

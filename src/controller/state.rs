@@ -1,0 +1,350 @@
+//! Keeps ConfigMap `mullion-state`: the last good policy files, the taints and builds of Windows nodes, and whether new
+//! nodes may get their taint at once.
+//!
+//! Taints and builds are those in the ConfigMap and those that nodes have now, and nothing from this process: if you remove
+//! a line from the ConfigMap, Mullion forgets it, unless a node still has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
+use mullion_engine::model::settings::{marks_windows, policy_taint, possible_taint};
+use mullion_engine::node::{Claimants, taint_on_create};
+use mullion_policy::PolicySet;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::cluster::Backoff;
+use crate::cluster::state::{MAX_POLICIES, MAX_SEEN, MullionState, NodeHistory, StateCondition};
+use crate::controller::leader_context::LeaderContext;
+use crate::controller::metrics::WriteOutcome;
+use crate::telemetry::in_words;
+
+/// How often changes are looked for: all within this time are one write, even if 5,000 nodes join at once.
+const GATHER: Duration = Duration::from_secs(1);
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+/// The condition that reports whether the policies are kept.
+const POLICIES_KEPT: &str = "PoliciesKept";
+
+/// Works until it must stop.
+pub(crate) async fn run(leading: LeaderContext) {
+    let LeaderContext { mut policies, snapshot, state, store, claimants, metrics, stop, .. } = leading;
+    let (mut state, mut claimants) = (state.state.clone(), claimants.subscribe());
+    let synced = async {
+        snapshot.synced().await;
+        // An error means that the watch has ended, and this process ends with it.
+        state.wait_for(Option::is_some).await.is_ok()
+    };
+    tokio::select! {
+        synced = synced => if !synced { return stop.cancelled().await },
+        () = stop.cancelled() => return,
+    }
+    let mut last: Option<Arc<ClusterSnapshot>> = None;
+    let mut failures = 0;
+    // Set while a write is to be tried again.
+    let mut again: Option<Instant> = None;
+    let mut ticks = tokio::time::interval(GATHER);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = stop.cancelled() => return,
+        }
+        let newest = snapshot.snapshot();
+        let changed = [policies.has_changed(), state.has_changed(), claimants.has_changed()];
+        let changed = changed.into_iter().any(|changed| changed.unwrap_or(false))
+            || last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &newest));
+        if again.map_or(!changed, |again| Instant::now() < again) {
+            continue;
+        }
+        let set = policies.borrow_and_update().clone();
+        let claimants = claimants.borrow_and_update().clone();
+        let current = state.borrow_and_update().clone().unwrap_or_default();
+        let input = StateInput { policies: &set, nodes: newest.nodes.as_ref(), claimants: claimants.as_ref() };
+        let mut wanted = MullionState::clone(&current);
+        input.update(&mut wanted);
+        if !current.found || wanted != *current {
+            let written = tokio::select! {
+                written = store.update(|state| input.update(state)) => written,
+                () = stop.cancelled() => return,
+            };
+            if let Err(error) = written {
+                let wait = BACKOFF.delay(failures);
+                tracing::warn!(
+                    error = in_words(error.as_ref()),
+                    ?wait,
+                    "cannot write ConfigMap mullion-state; trying again"
+                );
+                metrics.state_written(WriteOutcome::Failed);
+                again = Some(Instant::now() + wait);
+                failures += 1;
+                continue;
+            }
+            metrics.state_written(WriteOutcome::Done);
+            log(&current, &wanted);
+        }
+        (again, failures) = (None, 0);
+        last = Some(newest);
+    }
+}
+
+fn log(before: &MullionState, after: &MullionState) {
+    tracing::info!(
+        taints = after.seen.taints.len(),
+        builds = after.seen.builds.len(),
+        policy_files = after.policies.len(),
+        taint_on_create = after.taint_on_create.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string),
+        "ConfigMap mullion-state written"
+    );
+    let too_large =
+        |state: &MullionState| state.condition(POLICIES_KEPT).filter(|condition| condition.status == "False").cloned();
+    if let (None, Some(condition)) = (too_large(before), too_large(after)) {
+        tracing::warn!(reason = condition.message, "the policies are not kept");
+    }
+}
+
+/// What the state follows from, beside the state itself.
+struct StateInput<'a> {
+    policies: &'a PolicySet,
+    nodes: Option<&'a Nodes>,
+    /// The DaemonSets that may be for Windows nodes, once they are known.
+    claimants: Option<&'a Claimants>,
+}
+
+impl StateInput<'_> {
+    /// Brings the state up to date.
+    fn update(&self, state: &mut MullionState) {
+        if state.withdrawn.is_some() {
+            state.taint_on_create = None;
+            return;
+        }
+        self.update_seen(&mut state.seen);
+        self.update_policies(state);
+        let policy = &self.policies.nodes;
+        let no_more = state.taint_on_create.clone().filter(|taint| possible_taint(policy).as_ref() != Some(taint));
+        // New nodes may have it from the webhook, and are not in the snapshot yet.
+        state.seen.taints.extend(no_more);
+        state.taint_on_create = match self.claimants {
+            Some(claimants) if claimants.policies == self.policies.hash => taint_on_create(policy, claimants),
+            // Not known yet, as after a restart: the earlier result holds, if it is still about this taint.
+            _ => state.taint_on_create.take().filter(|taint| possible_taint(policy).as_ref() == Some(taint)),
+        };
+    }
+
+    fn update_seen(&self, seen: &mut NodeHistory) {
+        let Some(nodes) = self.nodes else { return };
+        let policy = &self.policies.nodes;
+        for taint in nodes.windows_taints() {
+            // The policy's own in any case: once the policy sets another, only this shows that it is Mullion's.
+            let room = seen.taints.len() < MAX_SEEN || *taint == policy_taint(policy);
+            if room && marks_windows(taint, policy) {
+                seen.taints.insert(taint.clone());
+            }
+        }
+        for build in nodes.windows_builds() {
+            if seen.builds.len() < MAX_SEEN {
+                seen.builds.insert(*build);
+            }
+        }
+    }
+
+    fn update_policies(&self, state: &mut MullionState) {
+        let files = &self.policies.files;
+        let fits = state.keep_policies(files);
+        if files.is_empty() {
+            state.remove_condition(POLICIES_KEPT);
+            return;
+        }
+        let (status, reason, message) = if fits {
+            let message =
+                "a webhook or controller that starts with a bad policy file uses the files that are kept here";
+            ("True", "Kept", message.to_owned())
+        } else {
+            let bytes: usize = files.iter().map(|file| file.bytes.len()).sum();
+            let message = format!(
+                "the {} policy files in force have {} KiB, and only {} KiB can be kept here: a webhook or controller \
+                 that starts with a bad policy file stops; make the files smaller, in most cases by shorter lists of \
+                 images",
+                files.len(),
+                bytes.div_ceil(1 << 10),
+                MAX_POLICIES >> 10
+            );
+            ("False", "TooLarge", message)
+        };
+        state.set_condition(StateCondition::new(POLICIES_KEPT, status, reason, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use mullion_engine::model::Os;
+    use mullion_engine::model::cluster::{Node, Taint};
+    use mullion_engine::model::settings::ApplyTaint;
+    use mullion_engine::model::windows::Build;
+    use mullion_policy::PolicyFile;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: &str = "2026-01-01T00:00:00Z";
+
+    fn taint(text: &str) -> Taint {
+        Taint::parse(text).unwrap()
+    }
+
+    fn nodes(all: &[(Os, &str, u32)]) -> Nodes {
+        let node = |(at, (os, text, build)): (usize, &(Os, &str, u32))| Node {
+            name: format!("n{at}"),
+            os: Some(*os),
+            taints: text.split(' ').filter_map(Taint::parse).collect(),
+            build: Some(Build::new(*build)).filter(|_| *os == Os::Windows),
+            ..Node::default()
+        };
+        Nodes::new(all.iter().enumerate().map(node).collect())
+    }
+
+    fn policies(text: &str) -> PolicySet {
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec: {{priority: 1}}\n{text}"
+        );
+        PolicySet::from_files(&[("a.yaml", text)]).unwrap()
+    }
+
+    fn updated(
+        policies: &PolicySet,
+        nodes: &Nodes,
+        claimants: Option<&Claimants>,
+        state: &MullionState,
+    ) -> MullionState {
+        let mut state = state.clone();
+        StateInput { policies, nodes: Some(nodes), claimants }.update(&mut state);
+        state
+    }
+
+    fn taints(state: &MullionState) -> Vec<String> {
+        state.seen.taints.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn taints_and_builds_of_windows_nodes_are_kept() {
+        let fleet = nodes(&[
+            (Os::Windows, "os=Windows:NoSchedule spot=true:NoSchedule node.kubernetes.io/not-ready:NoSchedule", 20348),
+            (Os::Windows, "sku=windows:NoSchedule", 17763),
+            (Os::Linux, "cattle.io/os=linux:NoSchedule os=windows:NoExecute", 1),
+        ]);
+        let set = policies("");
+        let first = updated(&set, &fleet, None, &MullionState::default());
+        assert_eq!(taints(&first), ["os=Windows:NoSchedule", "sku=windows:NoSchedule"]);
+        assert_eq!(first.seen.builds, [Build::new(17763), Build::new(20348)].into());
+        // At zero: nothing is forgotten.
+        assert_eq!(updated(&set, &nodes(&[]), None, &first), first);
+        // An admin removes all: only what an existing node has comes back.
+        let edited = MullionState { seen: NodeHistory::default(), ..first.clone() };
+        assert_eq!(taints(&updated(&set, &nodes(&[]), None, &edited)), [""; 0]);
+        let one = nodes(&[(Os::Windows, "os=Windows:NoSchedule", 20348)]);
+        assert_eq!(taints(&updated(&set, &one, None, &edited)), ["os=Windows:NoSchedule"]);
+        // Nodes are not known: nothing about them changes.
+        let mut blind = first.clone();
+        StateInput { policies: &set, nodes: None, claimants: None }.update(&mut blind);
+        assert_eq!(blind, first);
+    }
+
+    #[test]
+    fn kept_taints_and_builds_are_limited() {
+        let many: Vec<(Os, String, u32)> =
+            (0..400).map(|n| (Os::Windows, format!("windows=v{n}:NoSchedule"), n)).collect();
+        let many: Vec<_> = many.iter().map(|(os, text, build)| (*os, text.as_str(), *build)).collect();
+        let state = updated(&policies(""), &nodes(&many), None, &MullionState::default());
+        assert_eq!((state.seen.taints.len(), state.seen.builds.len()), (MAX_SEEN, MAX_SEEN));
+        // If someone fills the list, Mullion still keeps the taint that it sets.
+        let ours = updated(&policies(""), &nodes(&[(Os::Windows, "os=windows:NoSchedule", 1)]), None, &state);
+        assert_eq!(ours.seen.taints.len(), MAX_SEEN + 1);
+        assert!(ours.seen.taints.contains(&taint("os=windows:NoSchedule")));
+    }
+
+    #[test]
+    fn the_files_in_force_are_kept_with_a_condition() {
+        let none = nodes(&[]);
+        let small = updated(&policies(""), &none, None, &MullionState::default());
+        assert_eq!(&small.policies[..], &policies("").files[..]);
+        let condition =
+            |state: &MullionState| state.conditions.iter().map(|one| one.status.clone()).collect::<Vec<_>>();
+        assert_eq!(condition(&small), ["True"]);
+        let large = updated(&policies(&format!("# {}", "x".repeat(MAX_POLICIES))), &none, None, &small);
+        assert_eq!((large.policies.len(), condition(&large)), (0, vec!["False".to_owned()]));
+        let message = &large.conditions[0].message;
+        assert!(message.contains("901 KiB") && message.contains("make the files smaller"), "{message}");
+        // The built-in policies are not kept.
+        let built_in = updated(&PolicySet::built_in(), &none, None, &large);
+        assert_eq!((built_in.policies.len(), built_in.conditions.len()), (0, 0));
+        // Other conditions stay.
+        let other = StateCondition { r#type: "Reachable".to_owned(), ..small.conditions[0].clone() };
+        let state = MullionState { conditions: vec![other.clone()], ..MullionState::default() };
+        assert_eq!(updated(&PolicySet::built_in(), &none, None, &state).conditions, [other]);
+    }
+
+    #[test]
+    fn the_taint_on_create_follows_the_claimants() {
+        let set = policies("");
+        let none = nodes(&[]);
+        let claimants = |hash: &str| Claimants { policies: hash.to_owned(), ..Claimants::default() };
+        let yes = MullionState { taint_on_create: Some(taint("os=windows:NoSchedule")), ..MullionState::default() };
+        let after = |set: &PolicySet, claimants: Option<&Claimants>, state: &MullionState| {
+            updated(set, &none, claimants, state).taint_on_create.map(|taint| taint.to_string())
+        };
+        let ours = Some("os=windows:NoSchedule".to_owned());
+        assert_eq!(after(&set, Some(&claimants(&set.hash)), &MullionState::default()), ours);
+        // Determined under other policies, or not at all: it stays.
+        for unknown in [None, Some(&claimants("other"))] {
+            assert_eq!(after(&set, unknown, &MullionState::default()), None);
+            assert_eq!(after(&set, unknown, &yes), ours);
+        }
+        // Nothing is known about another taint, even if the old one could be set on CREATE.
+        let mut other = policies("");
+        other.nodes.taint.value = "win".to_owned();
+        assert_eq!(after(&other, None, &yes), None);
+        // But new nodes may have it, and the next controller must know that it is Mullion's.
+        assert_eq!(taints(&updated(&other, &none, None, &yes)), ["os=windows:NoSchedule"]);
+        assert_eq!(taints(&updated(&set, &none, None, &yes)), [""; 0]);
+        other.nodes.taint.apply = ApplyTaint::Never;
+        assert_eq!(after(&other, Some(&claimants(&other.hash)), &yes), None);
+        let withdrawn = MullionState { withdrawn: Some(NOW.to_owned()), ..yes };
+        assert_eq!(after(&set, Some(&claimants(&set.hash)), &withdrawn), None);
+    }
+
+    proptest! {
+        /// A second update changes nothing, nothing is forgotten, and everything else stays.
+        #[test]
+        fn updates_are_idempotent(
+            fleet in prop::collection::vec((any::<bool>(), prop::sample::select(vec![
+                "os=windows:NoSchedule", "OS=Windows:NoExecute", "spot:NoSchedule", ""]), 1u32..5), 0..6),
+            before in prop::collection::btree_set(prop::sample::select(vec!["a:NoSchedule", "os=win:NoSchedule"]), 0..3),
+            builds in prop::collection::btree_set(1u32..9, 0..3),
+            withdrawn in any::<bool>(),
+            known in any::<bool>(),
+        ) {
+            let fleet: Vec<_> = fleet.iter()
+                .map(|(windows, text, build)| (if *windows { Os::Windows } else { Os::Linux }, *text, *build)).collect();
+            let state = MullionState {
+                found: true,
+                policies: vec![PolicyFile { name: "old".to_owned(), bytes: b"old".to_vec() }],
+                seen: NodeHistory {
+                    taints: before.iter().map(|text| taint(text)).collect(),
+                    builds: builds.iter().map(|build| Build::new(*build)).collect(),
+                },
+                withdrawn: withdrawn.then(|| NOW.to_owned()),
+                ..MullionState::default()
+            };
+            let set = policies("");
+            let claimants = known.then(|| Claimants { policies: set.hash.clone(), ..Claimants::default() });
+            let once = updated(&set, &nodes(&fleet), claimants.as_ref(), &state);
+            prop_assert_eq!(&updated(&set, &nodes(&fleet), claimants.as_ref(), &once), &once);
+            prop_assert!(once.seen.taints.is_superset(&state.seen.taints));
+            prop_assert!(once.seen.builds.is_superset(&state.seen.builds));
+            prop_assert_eq!(&once.withdrawn, &state.withdrawn);
+            prop_assert_eq!(MullionState::read(&once.data()), (once.clone(), vec![]));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The counts of a run of `mullion check`.
+
+use std::fmt;
+
+use mullion_engine::model::settings::Action;
+use mullion_engine::model::text::counted;
+use serde::Serialize;
+
+/// The counts of a whole run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CheckTotals {
+    /// Pods and objects with a pod template.
+    pub workloads: usize,
+    /// All findings: the next three together.
+    pub findings: usize,
+    /// Findings that deny.
+    pub denied: usize,
+    /// Findings that warn.
+    pub warned: usize,
+    /// Findings that Mullion repairs.
+    pub repaired: usize,
+    /// Kubernetes objects that are not a pod and have no pod template.
+    pub other_objects: usize,
+    /// Documents without `apiVersion` or `kind`.
+    pub skipped_documents: usize,
+    /// Documents that are not YAML or JSON.
+    pub broken_documents: usize,
+    /// Files that cannot be read.
+    pub unreadable_files: usize,
+}
+
+impl CheckTotals {
+    /// Counts one finding; an allowed one is not counted.
+    pub(crate) fn count(&mut self, action: Action) {
+        let counter = match action {
+            Action::Allow => return,
+            Action::Warn => &mut self.warned,
+            Action::Repair => &mut self.repaired,
+            Action::Deny => &mut self.denied,
+        };
+        *counter += 1;
+        self.findings += 1;
+    }
+}
+
+impl fmt::Display for CheckTotals {
+    /// `3 workloads, 2 findings (1 denied, 1 warned), 1 skipped document`: without zero counts, except the first two.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", counted(self.workloads, "workload"), counted(self.findings, "finding"))?;
+        let by_action = [(self.denied, "denied"), (self.warned, "warned"), (self.repaired, "repaired")];
+        let by_action: Vec<String> =
+            by_action.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if !by_action.is_empty() {
+            write!(f, " ({})", by_action.join(", "))?;
+        }
+        for (count, what) in [
+            (self.other_objects, "other object"),
+            (self.skipped_documents, "skipped document"),
+            (self.broken_documents, "broken document"),
+            (self.unreadable_files, "unreadable file"),
+        ] {
+            if count > 0 {
+                write!(f, ", {}", counted(count, what))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn totals_are_one_line() {
+        let table = [
+            (CheckTotals::default(), "0 workloads, 0 findings"),
+            (
+                CheckTotals {
+                    workloads: 3,
+                    findings: 2,
+                    denied: 1,
+                    warned: 1,
+                    skipped_documents: 1,
+                    ..CheckTotals::default()
+                },
+                "3 workloads, 2 findings (1 denied, 1 warned), 1 skipped document",
+            ),
+            (
+                CheckTotals {
+                    workloads: 1,
+                    findings: 1,
+                    repaired: 1,
+                    other_objects: 2,
+                    broken_documents: 1,
+                    ..CheckTotals::default()
+                },
+                "1 workload, 1 finding (1 repaired), 2 other objects, 1 broken document",
+            ),
+        ];
+        for (totals, expected) in table {
+            assert_eq!(totals.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn an_allowed_finding_is_not_counted() {
+        let mut totals = CheckTotals::default();
+        for action in [Action::Allow, Action::Warn, Action::Repair, Action::Deny, Action::Deny] {
+            totals.count(action);
+        }
+        assert_eq!((totals.findings, totals.denied, totals.warned, totals.repaired), (4, 2, 1, 1));
+    }
+}

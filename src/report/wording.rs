@@ -1,0 +1,33 @@
+//! Short texts that several reports share: origins, values, sentences, file names.
+
+use std::borrow::Cow;
+
+use mullion_engine::model::settings::Origin;
+use serde_json::Value;
+
+/// The origin of a setting: `policies/a.yaml:7`, or `built-in default`.
+pub(crate) fn set_by(origin: Option<&Origin>) -> String {
+    origin.map_or_else(|| "built-in default".to_owned(), ToString::to_string)
+}
+
+/// A value of a policy or an object for people: text without quotes, all else as JSON.
+pub(crate) fn unquoted(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A path with slashes instead of the backslashes of Windows. On other systems a backslash is part of a name.
+pub(crate) fn slashed(file: &str) -> Cow<'_, str> {
+    if cfg!(windows) { Cow::Owned(file.replace('\\', "/")) } else { Cow::Borrowed(file) }
+}
+
+/// `message; help (remark)`, without empty parts.
+pub(crate) fn sentence(message: &str, help: &str, remark: &str) -> String {
+    let mut sentence = message.to_owned();
+    if !help.is_empty() {
+        sentence = format!("{sentence}; {help}");
+    }
+    if !remark.is_empty() {
+        sentence = format!("{sentence} ({remark})");
+    }
+    sentence
+}

@@ -1,0 +1,206 @@
+//! ConfigMaps with policies: a broken one is denied when it is applied, instead of being skipped at the next reload.
+//!
+//! | the ConfigMap | the response |
+//! |---|---|
+//! | loads | allowed, with warnings about probable mistakes |
+//! | does not load | 422 with every fault |
+//! | does not load, and had the same faults before | allowed, with warnings about them, because an edit of an annotation, or a correction of one key of two, makes nothing worse |
+//! | loses its label | allowed, with a warning that it is no longer reviewed |
+//! | has and had no label | allowed |
+//! | was not reviewed in time, or the review panicked | allowed, with a warning: the next reload reports the faults |
+//!
+//! Any user who may write a ConfigMap anywhere can cause this review. So one is reviewed at a time, beside the threads that
+//! review pods; and only those of Mullion's own namespace, which alone can be mounted, are compared with the policies in force.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mullion_engine::admission::{AUDIT_LIMIT, Denial, DenialCause};
+use mullion_engine::model::text::{list_within, shorten};
+use mullion_policy::{ConfigMapFault, ConfigMapReview, PolicyMap, holds_policies, render_warnings};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::telemetry::{PolicyOutcome, RequestDecision};
+use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
+use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, DenialStatus};
+use crate::webhook::state::WebhookState;
+
+/// Audit annotation: the places of the faults, as `default.yaml:12:5`.
+const FAULTS: &str = "policy-faults";
+
+/// `reason` of each cause: Kubernetes' own word for a field whose value has no meaning (`metav1.CauseTypeFieldValueInvalid`).
+const CAUSE: &str = "FieldValueInvalid";
+/// Most faults that are listed one by one; one file can have a hundred.
+const MOST_FAULTS: usize = 50;
+/// The longest text of one fault, in characters.
+const LONGEST_FAULT: usize = 500;
+/// The longest that all warnings may be together, in characters. Beyond it the API server cuts each to [`LONGEST_WARNING`],
+/// and drops those that are still too many (`recorder.AddWarning` in apiserver pkg/endpoints/filters/warning.go).
+const ALL_WARNINGS: usize = 4096;
+/// See [`ALL_WARNINGS`].
+const LONGEST_WARNING: usize = 256;
+/// Most warnings: cut to [`LONGEST_WARNING`], they stay below [`ALL_WARNINGS`].
+const MOST_WARNINGS: usize = 12;
+
+/// The warning beside a denial: `kubectl` prints neither message nor webhook of a 422.
+const DENIED: &str = "Mullion denied these policies (policies.mullion.dev); those in force stay. `mullion policy check` \
+    reports the same before you apply them";
+
+/// The warning about a valid one if the time ended before the rest of the review.
+const NOT_COMPARED: &str = "these policies load; they were not compared with those in force";
+
+/// Why there is no review.
+enum Unreviewed {
+    Late,
+    Panicked,
+}
+
+/// Reviews a ConfigMap of a CREATE or UPDATE, well within `budget`.
+pub(crate) async fn review(
+    state: &WebhookState,
+    request: &AdmissionRequest<'_>,
+    budget: Duration,
+) -> (RequestDecision, AdmissionResponse) {
+    // A quarter is left for the response.
+    let deadline = Instant::now() + budget.mul_f64(0.75);
+    let (object, old) = (&request.object, &request.old_object);
+    let mut response = AdmissionResponse::default();
+    if !object.is_object() {
+        response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(object)));
+        return (RequestDecision::Unreadable, response);
+    }
+    let name = display_name(object);
+    let old = holds_policies(old).then(|| PolicyMap::of(old));
+    if !holds_policies(object) {
+        if old.is_none() {
+            return (RequestDecision::Skipped, response);
+        }
+        response.warnings.push(format!(
+            "Mullion no longer reviews ConfigMap {name}: it lost its label mullion.dev/policy: \"true\". If it is still \
+             mounted, a fault in it shows only in the log"
+        ));
+        state.metrics.policies_reviewed(&request.uid, PolicyOutcome::Unlabelled, "");
+        return (RequestDecision::Allowed, response);
+    }
+    let new = PolicyMap::of(object);
+    for key in new.ignored() {
+        response.warnings.push(format!(
+            "Mullion does not read {key}: the names of policy files end in .yaml, .yml or .json and do not start with a dot"
+        ));
+    }
+    let own = state.namespace.as_deref() == Some(&*request.namespace);
+    let reviewed = run(state, request, deadline, move || (new.review(old.as_ref()), new, old)).await;
+    let (outcome, decision, faults) = match reviewed {
+        Ok((ConfigMapReview::Good(set), new, old)) => {
+            let in_force = state.policies.load_full();
+            let look =
+                move || if own { new.warnings_with(old.as_ref(), &set, &in_force) } else { render_warnings(&set) };
+            // The set is valid, and allowed whatever this returns.
+            let warnings = run(state, request, deadline, look).await.unwrap_or_else(|_| vec![NOT_COMPARED.to_owned()]);
+            response.warnings.extend(warnings.into_iter().map(|text| format!("Mullion: {text}")));
+            let outcome = if response.warnings.is_empty() { PolicyOutcome::Good } else { PolicyOutcome::Warned };
+            (outcome, RequestDecision::Allowed, Vec::new())
+        }
+        Ok((ConfigMapReview::Broken(faults), ..)) => {
+            (response.denial, response.denial_status) = (Some(denial(&name, &faults)), DenialStatus::Invalid);
+            response.warnings.insert(0, DENIED.to_owned());
+            (PolicyOutcome::Broken, RequestDecision::Denied, faults)
+        }
+        Ok((ConfigMapReview::StillBroken(faults), ..)) => {
+            response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
+            let text = format!(
+                "Mullion: ConfigMap {name} is as broken as before; until it is corrected, the last good policies stay in force:"
+            );
+            response.warnings.insert(0, text);
+            (PolicyOutcome::StillBroken, RequestDecision::Allowed, faults)
+        }
+        Err(why) => {
+            let (text, decision) = match why {
+                Unreviewed::Late => ("there was no time", RequestDecision::Skipped),
+                Unreviewed::Panicked => {
+                    response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
+                    ("internal error, please report it", RequestDecision::Panicked)
+                }
+            };
+            response
+                .warnings
+                .push(format!("Mullion did not check these policies ({text}): see `mullion policy check`"));
+            (PolicyOutcome::Unjudged, decision, Vec::new())
+        }
+    };
+    let places: Vec<String> = faults.iter().map(|fault| fault.place.as_ref().unwrap_or(&fault.field).clone()).collect();
+    let places = list_within(&places, ", ", AUDIT_LIMIT);
+    state.metrics.policies_reviewed(&request.uid, outcome, &places);
+    if !places.is_empty() {
+        response.audit.insert(FAULTS, places);
+    }
+    response.warnings = bounded(response.warnings);
+    (decision, response)
+}
+
+/// Runs `job` beside the threads that review pods, once it is its turn, and waits for it until `deadline`.
+async fn run<T: Send + 'static>(
+    state: &WebhookState,
+    request: &AdmissionRequest<'_>,
+    deadline: Instant,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unreviewed> {
+    let turn = timeout_at(deadline, Arc::clone(&state.policy_turn).acquire_owned()).await;
+    let Ok(Ok(turn)) = turn else { return Err(Unreviewed::Late) };
+    let running = tokio::task::spawn_blocking(move || {
+        // Held to the end of the job, also if the review no longer waits for it.
+        let _turn = turn;
+        job()
+    });
+    let ended = timeout_at(deadline, running).await.map_err(|_| Unreviewed::Late)?;
+    ended.map_err(|_| {
+        state.metrics.review_panicked(&request.uid);
+        Unreviewed::Panicked
+    })
+}
+
+/// The name, or the prefix of one that the API server generates.
+fn display_name(object: &Value) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let made = || Some(format!("{}…", text("/metadata/generateName")?));
+    text("/metadata/name").map(str::to_owned).or_else(made).unwrap_or_else(|| "without a name".to_owned())
+}
+
+fn denial(name: &str, faults: &[ConfigMapFault]) -> Denial {
+    let mut message = format!("ConfigMap {name} cannot be loaded as policies:");
+    let mut causes = Vec::new();
+    for fault in faults.iter().take(MOST_FAULTS) {
+        let text = sentence(fault);
+        message.push_str("\n- ");
+        message.push_str(&text);
+        causes.push(DenialCause { reason: CAUSE, field: fault.field.clone(), message: text });
+    }
+    if let Some(more) = faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
+        let text = format!("and {more} more; `mullion policy check` lists them all");
+        message.push_str("\n- ");
+        message.push_str(&text);
+        causes.push(DenialCause { reason: CAUSE, field: "data".to_owned(), message: text });
+    }
+    Denial { message, causes }
+}
+
+/// `default.yaml:12:5: what is wrong (what to do)`, on one line.
+fn sentence(fault: &ConfigMapFault) -> String {
+    match &fault.place {
+        Some(place) => shorten(&format!("{place}: {}", fault.message), LONGEST_FAULT),
+        None => shorten(&fault.message, LONGEST_FAULT),
+    }
+}
+
+/// As many warnings as the API server passes on, whole if there is room, and how many more there are.
+fn bounded(mut warnings: Vec<String>) -> Vec<String> {
+    let more = warnings.len().saturating_sub(MOST_WARNINGS);
+    warnings.truncate(MOST_WARNINGS);
+    if more > 0 {
+        warnings.push(format!("Mullion has {more} more warnings; `mullion policy check` lists them all"));
+    }
+    let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
+    let longest = if all < ALL_WARNINGS { ALL_WARNINGS } else { LONGEST_WARNING };
+    warnings.iter().map(|warning| shorten(warning, longest)).collect()
+}
