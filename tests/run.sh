@@ -4,7 +4,8 @@
 #   run.sh test    all suites
 #   run.sh soak    the long forms of the trials that find rare faults by repetition
 # Prints a line for each suite that has ended, the slowest trials, and for each trial that failed the command that runs
-# it alone and where its logs are. Logs: target/test-logs/<suite>.log. Exit status 1 if a trial failed.
+# it alone, the end of what it printed, and where its logs are. Logs: target/test-logs/<suite>.log. Exit status 1 if a
+# trial failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,6 +24,8 @@ soaks=(
   "webhook edits::every_answer_is_of_one_set"
 )
 slowest=30
+# The end of what a failed trial printed, in lines: a CI log often has nothing else.
+shown_lines=40
 # Tests talk to this machine alone, whatever proxy there is: as in .cargo/config.toml, which `cargo test` reads.
 export NO_PROXY=localhost,.svc,127.0.0.0/8,10.0.0.0/8
 export no_proxy=$NO_PROXY
@@ -62,7 +65,7 @@ result() {
 
 lane() { local name; for name in "$@"; do run "$name" "$name"; done; }
 
-# failures: for each trial that failed, the command that runs it alone and where its logs are.
+# failures: for each trial that failed, the command that runs it alone, where its logs are, and the end of its output.
 failures() {
   local label suite kind status log chosen trial
   while IFS=$'\t' read -r label suite kind status; do
@@ -78,8 +81,10 @@ failures() {
       printf '\nfailed: %s %s\n' "$suite" "$trial"
       printf '  run it alone: cargo test --locked --workspace %s -- --exact %s\n' "$chosen" "$trial"
       printf '  logs: %s\n' "$log"
-      # Where the processes of its fixture have left theirs.
-      awk -v head="---- $trial ----" '$0 == head { on = 1; next } /^---- / { on = 0 } on && /^logs: / { print "  " $0 }' "$log"
+      # What it printed, which names the folder with the logs of its processes.
+      awk -v head="---- $trial ----" -v other="---- $trial stdout ----" \
+        '$0 == head || $0 == other { on = 1; next } /^---- |^failures:$/ { on = 0 } on { print "  " $0 }' "$log" |
+        cut -c -400 | tail -n "$shown_lines"
     done
   done <"$logs/.ended"
 }
