@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use json_patch::PatchOperation;
-use mullion_engine::admission::{Denial, Endpoint, Review, ReviewResponse, respond, review};
+use mullion_engine::admission::{Denial, Endpoint, Review, ReviewResponse, respond_in_full, review};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::{ReviewRequest, WorkloadObject};
 use mullion_policy::PolicySet;
@@ -27,7 +27,7 @@ impl Admission {
     pub(crate) fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let object = request.workload.object;
         let respond_to = |request: &ReviewRequest<'_>, endpoint| {
-            respond(&review_of(request, snapshot, policies), request.workload.object, endpoint)
+            respond_in_full(&review_of(request, snapshot, policies), request.workload.object, endpoint)
         };
         let ReviewResponse { denial, patch, mut warnings, .. } = respond_to(request, Endpoint::Mutate);
         if denial.is_some() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mullion_engine::admission::{
-    Endpoint, RequestCategory, Review, denies_its_pods, effective_action, find_nodes, respond, review_pods,
+    Endpoint, RequestCategory, Review, denies_its_pods, effective_action, find_nodes, respond_in_full, review_pods,
 };
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
@@ -64,7 +64,7 @@ impl WorkloadResult {
     pub fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let workload = &request.workload;
         let review = review_of(request, snapshot, policies);
-        let warnings = unique(respond(&review, workload.object, Endpoint::Validate).warnings);
+        let warnings = unique(respond_in_full(&review, workload.object, Endpoint::Validate).warnings);
         let findings = finding_results(workload, &review);
         let changes = if matches!(review.category, RequestCategory::Template { .. }) {
             // An annotation of the object around a template applies to changes of the template, not to its pods.

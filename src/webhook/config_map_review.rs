@@ -129,8 +129,8 @@ pub(crate) async fn review(
             (PolicyOutcome::Unjudged, decision, Vec::new())
         }
     };
-    let places: Vec<String> = faults.iter().map(|fault| fault.place.as_ref().unwrap_or(&fault.field).clone()).collect();
-    let places = list_within(&places, ", ", AUDIT_LIMIT);
+    let places = faults.iter().map(|fault| fault.place.as_ref().unwrap_or(&fault.field));
+    let places = list_within(places, faults.len(), ", ", AUDIT_LIMIT);
     state.metrics.policies_reviewed(&request.uid, outcome, &places);
     if !places.is_empty() {
         response.audit.insert(FAULTS, places);

@@ -61,9 +61,9 @@ fn warning(reason: &'static str, note: String) -> NewEvent {
 /// `head`, as many of `items` as there is room for, and `tail`, which is never cut. One line, because `kubectl get events`
 /// prints a table.
 fn joined(head: &str, items: &[String], separator: &str, tail: &str) -> String {
-    let items: Vec<String> = items.iter().map(|item| one_line(item)).collect();
     let room = MAX_NOTE.saturating_sub(head.len() + tail.len());
-    format!("{head}{}{tail}", list_within(&items, separator, room))
+    let lines = items.iter().map(|item| one_line(item));
+    format!("{head}{}{tail}", list_within(lines, items.len(), separator, room))
 }
 
 fn were(owner: &ObjectReference) -> &'static str {

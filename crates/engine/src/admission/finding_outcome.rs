@@ -80,7 +80,7 @@ pub fn effective_action(review: &Review, finding: &Finding) -> Action {
 
 /// Whether a denied finding denies the pods that an object of that kind creates: only where the pod would not run
 /// without Mullion either.
-pub(crate) fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
+fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
     match by {
         // A denied pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
         WorkloadKind::DaemonSet => false,
@@ -91,6 +91,17 @@ pub(crate) fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
         // No built-in controller creates pods from it: such pods are judged like bare ones.
         WorkloadKind::PodTemplate => true,
         _ => finding.rejected_by != RejectedBy::None,
+    }
+}
+
+/// Whether a finding that does not deny the template denies its pods.
+pub fn denies_its_pods(review: &Review, finding: &Finding) -> bool {
+    match review.category {
+        // What the API server rejects is not stored either.
+        RequestCategory::Template { of, .. } if finding.rejected_by != RejectedBy::ApiServer => {
+            finding.action == Action::Deny && review.settings.mode == Mode::Enforce && denies_pods(finding, of)
+        }
+        _ => false,
     }
 }
 

@@ -26,7 +26,8 @@ pub struct DecisionAnnotation {
     pub because: String,
     /// What Mullion put there: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
     pub placed: Vec<String>,
-    /// On a pod: the names of its containers then, at most 32; none if there were more.
+    /// On a pod: the names of its containers then, at most 32; none if there were more, or
+    /// one has a name that the API server rejects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
 }
@@ -36,6 +37,9 @@ pub(crate) const SELECTOR: &str = "nodeSelector";
 
 /// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
 const MAX_CONTAINERS: usize = 32;
+
+/// The longest name of a container that the API server accepts, in bytes: that of a DNS label.
+const MAX_CONTAINER_NAME: usize = 63;
 
 /// None of Mullion's annotations is longer, in bytes: five hundred tolerations fit. Others may write anything there,
 /// and the API server checks its length only after the webhooks.
@@ -76,7 +80,8 @@ impl DecisionAnnotation {
     pub fn names(pod: &Pod<'_>) -> Vec<String> {
         let mut names: Vec<String> =
             pod.containers().take(MAX_CONTAINERS + 1).map(|one| one.name().to_owned()).collect();
-        if names.len() > MAX_CONTAINERS {
+        // The API server rejects a pod with a longer name, but only after the webhooks.
+        if names.len() > MAX_CONTAINERS || names.iter().any(|name| name.len() > MAX_CONTAINER_NAME) {
             names.clear();
         }
         names

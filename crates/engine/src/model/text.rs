@@ -1,6 +1,6 @@
 //! Text for messages: lists, counts, text of limited length, and the most similar of known words.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
 /// How much of an author's text a message quotes, in characters.
 const QUOTED: usize = 60;
@@ -28,29 +28,35 @@ pub fn list_first(items: &[impl Display], most: usize) -> String {
     }
 }
 
-/// `a, b, and 3 more`: as many items as fit into `bytes`, and of the first one as much as fits.
-pub fn list_within(items: &[String], separator: &str, bytes: usize) -> String {
-    let separators = separator.len() * items.len().saturating_sub(1);
-    if items.iter().map(String::len).sum::<usize>() + separators <= bytes {
-        return items.join(separator);
-    }
+/// `a, b, and 3 more`: as many of `count` items as fit into `bytes`, and of the first one as much as fits. No item after
+/// those is rendered.
+pub fn list_within(items: impl IntoIterator<Item: Display>, count: usize, separator: &str, bytes: usize) -> String {
+    let text_for_more = |more: usize| if more > 0 { format!("{separator}and {more} more") } else { String::new() };
     let mut text = String::new();
-    for (at, item) in items.iter().enumerate() {
+    // How many items are followed by enough room to say how many more there are, and where the last of them ends.
+    let (mut listed, mut end) = (0, 0);
+    for (at, item) in items.into_iter().enumerate() {
         let between = if at == 0 { "" } else { separator };
-        let more = format!("{separator}and {} more", items.len() - at);
-        let reserve = if items.len() - at > 1 { more.len() } else { 0 };
-        if text.len() + between.len() + item.len() + reserve <= bytes {
-            text.push_str(between);
-            text.push_str(item);
-        } else if at == 0 {
-            text.push_str(prefix(item, bytes.saturating_sub(reserve + "…".len())));
-            text.push('…');
-        } else {
-            text.push_str(&more);
+        // Writing to a `String` does not fail.
+        let _ = write!(text, "{between}{item}");
+        if text.len() + text_for_more(count.saturating_sub(at + 1)).len() <= bytes {
+            (listed, end) = (at + 1, text.len());
+        } else if text.len() > bytes {
             break;
         }
     }
-    text
+    if text.len() <= bytes {
+        return text;
+    }
+    let more = text_for_more(count.saturating_sub(listed.max(1)));
+    if listed == 0 {
+        end = prefix(&text, bytes.saturating_sub(more.len() + "…".len())).len();
+    }
+    text.truncate(end);
+    if listed == 0 {
+        text.push('…');
+    }
+    text + &more
 }
 
 /// `1 node`, `2 nodes`, `2 policies`.
@@ -88,6 +94,16 @@ pub fn shorten(text: &str, most: usize) -> String {
         short.pop();
         short.push('…');
     }
+    short
+}
+
+/// At most `bytes` bytes of the text on one line, `…` at the end if it is cut.
+pub(crate) fn shorten_to_bytes(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return one_line(text);
+    }
+    let mut short = one_line(prefix(text, bytes.saturating_sub("…".len())));
+    short.push('…');
     short
 }
 
@@ -165,6 +181,10 @@ fn edits(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
 
+    #![allow(clippy::indexing_slicing, reason = "tests")]
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -183,9 +203,44 @@ mod tests {
             (1, 2, "n0"),
             (0, 0, ""),
         ] {
-            assert_eq!(list_within(&names(count), "; ", bytes), expected, "{count} in {bytes}");
+            assert_eq!(list_within(names(count), count, "; ", bytes), expected, "{count} in {bytes}");
         }
-        assert_eq!(list_within(&["épée".to_owned()], "; ", 5), "é…");
+        assert_eq!(list_within(["épée"], 1, "; ", 5), "é…");
+    }
+
+    #[test]
+    fn items_that_do_not_fit_are_not_rendered() {
+        let mut rendered = 0;
+        let items = (0..1_000_000).map(|at| {
+            rendered += 1;
+            format!("item {at}")
+        });
+        assert_eq!(list_within(items, 1_000_000, ", ", 40), "item 0, item 1, item 2, and 999997 more");
+        assert!(rendered < 10, "{rendered}");
+    }
+
+    proptest! {
+        #[test]
+        fn as_many_items_are_listed_as_fit(
+            items in prop::collection::vec("[a-z\u{e9}]{0,12}", 0..12),
+            separator in "[,; ]{1,3}",
+            bytes in 24_usize..90,
+        ) {
+            let text = list_within(&items, items.len(), &separator, bytes);
+            let with_more = |listed: usize| {
+                let more = items.len() - listed;
+                format!("{}{separator}and {more} more", items[..listed].join(&separator))
+            };
+            let all = items.join(&separator);
+            let expected = if all.len() <= bytes {
+                all
+            } else {
+                let most = (1..items.len()).rev().find(|listed| with_more(*listed).len() <= bytes);
+                most.map_or_else(|| text.clone(), with_more)
+            };
+            prop_assert_eq!(&text, &expected);
+            prop_assert!(text.len() <= bytes, "{} bytes", text.len());
+        }
     }
 
     #[test]
@@ -205,6 +260,10 @@ mod tests {
             assert_eq!(shorten(text, 4), expected);
         }
         assert_eq!([0, 1, 2, 3, 9].map(|bytes| prefix("aéb", bytes)), ["", "a", "a", "aé", "aéb"]);
+        for (text, bytes, expected) in [("aéb", 4, "aéb"), ("aébc", 4, "a…"), ("éééé", 6, "é…"), ("a\nb", 9, "a b")]
+        {
+            assert_eq!(shorten_to_bytes(text, bytes), expected);
+        }
         assert_eq!(shown("a\n\u{1b}"), "a\\n\\u{1b}");
         assert_eq!(shown(&"é".repeat(61)), format!("{}…", "é".repeat(60)));
     }

@@ -1,6 +1,7 @@
 //! The decision annotation of one workload: the decision, its reason, and what was placed.
 
 use crate::model::json_pointer::field_path;
+use crate::model::text::shorten_to_bytes;
 use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision};
 use crate::place::WorkloadContext;
 
@@ -21,17 +22,21 @@ pub(crate) fn with_decision(cx: &WorkloadContext<'_>, annotation: DecisionAnnota
     DecisionAnnotation { basis: cx.decision.basis, because: decision_reason(cx.decision), ..annotation }
 }
 
+/// The longest reason of a decision, in bytes: image references may have as many, other names are shorter.
+pub(crate) const REASON_LIMIT: usize = 1_024;
+
 /// What decided, as a clause for people: `image mcr.microsoft.com/…:ltsc2022, by tag`.
 pub fn decision_reason(decision: &OsDecision) -> String {
     if decision.basis == Basis::Default {
         return "nothing says otherwise (Linux default)".to_owned();
     }
-    match decision.evidence.first().map(|evidence| &evidence.source) {
+    let reason = match decision.evidence.first().map(|evidence| &evidence.source) {
         Some(EvidenceSource::Field(pointer)) => field_path(pointer),
         Some(EvidenceSource::Namespace(annotation)) => format!("namespace annotation {annotation}"),
         Some(EvidenceSource::Policy(place)) => format!("policy {place}"),
         Some(EvidenceSource::Node(name)) => format!("node {name}"),
         Some(EvidenceSource::Image { image, how, .. }) => format!("image {image}, by {how}"),
         None => "nothing".to_owned(),
-    }
+    };
+    shorten_to_bytes(&reason, REASON_LIMIT)
 }

@@ -3,6 +3,9 @@
 //! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are
 //! unreadable there and dangerous beside other webhooks.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::{Value, json};
@@ -15,8 +18,8 @@ use crate::model::{Change, Edit};
 ///
 /// An edit that cannot apply (its parent is not an object) is left out: a patch that fails is an internal error to the
 /// user, even if the webhook's failure policy is Ignore.
-pub fn compile(object: &Value, changes: &[Change]) -> Vec<PatchOperation> {
-    let mut compiler = Compiler { object, made: Vec::new(), operations: Vec::new() };
+pub fn compile<'c>(object: &Value, changes: impl IntoIterator<Item = &'c Change>) -> Vec<PatchOperation> {
+    let mut compiler = Compiler { object, made: BTreeSet::new(), operations: Vec::new() };
     let mut removals: Vec<&str> = Vec::new();
     for change in changes {
         match &change.edit {
@@ -25,7 +28,8 @@ pub fn compile(object: &Value, changes: &[Change]) -> Vec<PatchOperation> {
             Edit::Remove { pointer } => removals.push(pointer),
         }
     }
-    removals.sort_by(|a, b| descending(a, b));
+    // Later list items before earlier ones, so that no removal changes the index of another.
+    removals.sort_by_cached_key(|pointer| Reverse(sort_key(pointer)));
     removals.dedup();
     for pointer in removals {
         if member(object, pointer).is_some() {
@@ -35,19 +39,15 @@ pub fn compile(object: &Value, changes: &[Change]) -> Vec<PatchOperation> {
     compiler.operations
 }
 
-/// Later list items before earlier ones, so that no removal changes the index of another.
-fn descending(a: &str, b: &str) -> std::cmp::Ordering {
-    let key = |pointer: &str| -> Vec<(u64, String)> {
-        let tokens = pointer.split('/');
-        tokens.map(|token| (token.parse().unwrap_or(0), token.to_owned())).collect()
-    };
-    key(b).cmp(&key(a))
+/// The tokens of a pointer, indices by their number.
+fn sort_key(pointer: &str) -> Vec<(u64, &str)> {
+    pointer.split('/').map(|token| (token.parse().unwrap_or(0), token)).collect()
 }
 
 struct Compiler<'a> {
     object: &'a Value,
     /// Parents and lists that earlier operations created.
-    made: Vec<String>,
+    made: BTreeSet<String>,
     operations: Vec<PatchOperation>,
 }
 
@@ -61,7 +61,7 @@ impl Compiler<'_> {
         let present = member(self.object, pointer);
         // A later append adds to this list.
         if value.is_array() && !present.is_some_and(Value::is_array) {
-            self.made.push(pointer.to_owned());
+            self.made.insert(pointer.to_owned());
         }
         match present {
             Some(present) if *present == value => {}
@@ -72,7 +72,7 @@ impl Compiler<'_> {
 
     fn append(&mut self, pointer: &str, value: &Value) {
         let present = member(self.object, pointer).is_some_and(Value::is_array);
-        if present || self.made.iter().any(|made| made == pointer) {
+        if present || self.made.contains(pointer) {
             let value = value.clone();
             self.push(&format!("{pointer}/-"), |path| PatchOperation::Add(AddOperation { path, value }));
             return;
@@ -82,7 +82,7 @@ impl Compiler<'_> {
         if absent && self.make_object(parent) {
             let value = json!([value]);
             self.push(pointer, |path| PatchOperation::Add(AddOperation { path, value }));
-            self.made.push(pointer.to_owned());
+            self.made.insert(pointer.to_owned());
         }
     }
 
@@ -93,7 +93,7 @@ impl Compiler<'_> {
             Some(Value::Null) | None => {}
             Some(_) => return false,
         }
-        if self.made.iter().any(|made| made == pointer) {
+        if self.made.contains(pointer) {
             return true;
         }
         let Some((parent, _)) = pointer.rsplit_once('/') else { return false };
@@ -101,7 +101,7 @@ impl Compiler<'_> {
             return false;
         }
         self.push(pointer, |path| PatchOperation::Add(AddOperation { path, value: json!({}) }));
-        self.made.push(pointer.to_owned());
+        self.made.insert(pointer.to_owned());
         true
     }
 

@@ -5,6 +5,7 @@
 
 mod annotation;
 mod authored_object;
+mod compact;
 mod compile;
 pub(crate) mod daemon_set_update;
 mod os_field;
@@ -12,8 +13,10 @@ mod pod_changes;
 mod repair;
 mod template_changes;
 
+pub(crate) use annotation::REASON_LIMIT;
 pub use annotation::decision_reason;
 pub use authored_object::restore_authored;
+pub(crate) use compact::compact;
 pub use compile::compile;
 pub(crate) use daemon_set_update::DaemonSetUpdate;
 pub(crate) use pod_changes::pod_changes;

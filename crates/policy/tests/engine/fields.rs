@@ -349,8 +349,7 @@ fn ephemeral_containers_are_checked_alone() {
     };
     let (mutate, _) = ask(&new);
     let paths: Vec<String> = mutate.patch.iter().map(|op| op.path().to_string()).collect();
-    assert_eq!(paths.len(), 2, "{paths:?}");
-    assert!(paths.iter().all(|path| path.starts_with("/spec/ephemeralContainers/1/")), "{paths:?}");
+    assert_eq!(paths, ["/spec/ephemeralContainers/1/securityContext"]);
     new["spec"]["ephemeralContainers"][1]["securityContext"] = json!({"capabilities": {"add": ["SYS_PTRACE"]}});
     let (mutate, _) = ask(&new);
     assert!(mutate.denial.unwrap().message.contains("spec.ephemeralContainers[1]"));

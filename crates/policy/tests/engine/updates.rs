@@ -1,6 +1,6 @@
 //! Properties of every request, including updates and subresources, whatever its objects and their annotations contain.
 
-use mullion_engine::admission::{Endpoint, RequestCategory, respond};
+use mullion_engine::admission::{Endpoint, RequestCategory, respond, respond_in_full};
 use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use proptest::prelude::*;
@@ -103,7 +103,7 @@ fn request() -> impl Strategy<Value = UpdateRequest> {
     )
 }
 
-/// The response to an update: its category, the changed paths, the stored object, and whether it was denied.
+/// The response to an update: its category, the path of each edit, the stored object, and whether it was denied.
 fn mutated(update: &UpdateRequest, policies: &PolicySet) -> (RequestCategory, Vec<String>, Value, bool) {
     let kind = WorkloadKind::from_name(update.new["kind"].as_str().unwrap()).unwrap();
     let workload = WorkloadObject { kind, namespace: "default", object: &update.new };
@@ -117,7 +117,8 @@ fn mutated(update: &UpdateRequest, policies: &PolicySet) -> (RequestCategory, Ve
     let answer = respond(&review, &update.new, Endpoint::Mutate);
     let mut stored = update.new.clone();
     json_patch::patch(&mut stored, &answer.patch).expect("the patch applies");
-    let paths = answer.patch.iter().map(|operation| operation.path().to_string()).collect();
+    let edits = respond_in_full(&review, &update.new, Endpoint::Mutate).patch;
+    let paths = edits.iter().map(|operation| operation.path().to_string()).collect();
     (review.category, paths, stored, answer.denial.is_some())
 }
 

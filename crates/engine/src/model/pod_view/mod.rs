@@ -8,5 +8,5 @@ mod unread;
 
 pub use container::Container;
 pub use pod::Pod;
-pub(crate) use unread::is_read;
 pub use unread::is_unread;
+pub(crate) use unread::{is_read, is_read_whole};

@@ -3,6 +3,8 @@
 //! The command line reads whole manifests. If a review read these members, the two would differ: a read of one
 //! panics in builds with debug assertions, which all tests are.
 
+use serde_json::Value;
+
 use crate::model::names::CONTAINER_LISTS;
 use crate::model::review_request::Operation;
 
@@ -27,6 +29,17 @@ const UNREAD: [UnreadMembers; 3] = [
 pub fn is_unread(operation: Operation, parent: &str, member: &str) -> bool {
     let needed = |row: &UnreadMembers| row.compared && operation == Operation::Update;
     UNREAD.iter().any(|row| row.names.contains(&member) && row.parents.contains(&parent) && !needed(row))
+}
+
+/// Whether the value was parsed with all its members: none of them is one whose members may be skipped.
+pub(crate) fn is_read_whole(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(is_read_whole),
+        Value::Object(members) => members.iter().all(|(name, value)| {
+            !UNREAD.iter().any(|row| row.parents.contains(&name.as_str())) && is_read_whole(value)
+        }),
+        _ => true,
+    }
 }
 
 /// Whether reviews may read the value at `pointer`, which is relative to the member `parent`: the value is read, and so are
@@ -72,6 +85,19 @@ mod tests {
         ] {
             let unread = [Operation::Create, Operation::Update].map(|operation| is_unread(operation, parent, name));
             assert_eq!(unread, [on_create, on_update], "{name} in {parent:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_read_whole_unless_a_member_of_it_may_be_skipped() {
+        for (value, expected) in [
+            (json!({"runAsUser": 1, "capabilities": {"add": ["A"]}}), true),
+            (json!([{"key": "a", "env": []}]), true),
+            (json!({"metadata": {"fieldsV1": {}}}), false),
+            (json!([{"containers": []}]), false),
+            (json!([[{"initContainers": [{"name": "a"}]}]]), false),
+        ] {
+            assert_eq!(is_read_whole(&value), expected, "{value}");
         }
     }
 

@@ -1,0 +1,102 @@
+//! Denials: what is wrong and how to change it, for people and for machines.
+
+use serde_json::Value;
+
+use crate::admission::request_category::RequestCategory;
+use crate::admission::resize::RESIZE_REASON;
+use crate::admission::response::response_size::{ResponseSize, line_for_more};
+use crate::admission::review::Review;
+use crate::model::json_pointer::member;
+use crate::model::text::{shorten, shorten_to_bytes, thousands};
+use crate::model::{DecisionAnnotation, DetectedOs, Os};
+use crate::patch::{REASON_LIMIT, decision_reason};
+use crate::rules::Finding;
+
+/// The longest name of an object that the API server accepts, in characters.
+const NAME_LIMIT: usize = 253;
+
+/// Kubernetes' own reason for a list with too many items (`field.ErrorTypeTooMany`).
+const TOO_MANY: &str = "FieldValueTooMany";
+
+/// A denial with the denied findings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// For people: each finding in full.
+    pub message: String,
+    /// For machines: `status.details.causes`.
+    pub causes: Vec<DenialCause>,
+}
+
+/// One entry of `status.details.causes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DenialCause {
+    /// Rule code, [`RESIZE_REASON`], or Kubernetes' own reason: the cause's `reason`.
+    pub reason: &'static str,
+    /// API field path: the cause's `field`.
+    pub field: String,
+    /// The finding's message and help.
+    pub message: String,
+}
+
+/// The denial for `denied` findings of `object`.
+pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, size: ResponseSize) -> Denial {
+    // At /validate the decisive field may be one that Mullion wrote at /mutate; the annotation contains what decided
+    // then.
+    let own = || DecisionAnnotation::of(object).filter(|own| Os::from_name(&own.os) == review.decision.decided());
+    let reason =
+        || own().map_or_else(|| decision_reason(&review.decision), |own| shorten_to_bytes(&own.because, REASON_LIMIT));
+    let mut message = match review.decision.os {
+        DetectedOs::Windows => format!("{} must be changed to run on Windows ({}):", name_of(review, object), reason()),
+        DetectedOs::Linux | DetectedOs::Undecided | DetectedOs::Conflict => {
+            format!("{} must be changed to run:", name_of(review, object))
+        }
+    };
+    let (printed, more) = size.select(denied, |finding| finding.code);
+    for line in printed.iter().map(|finding| size.shorten(finding.sentence())).chain(line_for_more(more)) {
+        message.push_str("\n- ");
+        message.push_str(&line);
+    }
+    let causes = printed.iter().map(|finding| DenialCause {
+        reason: finding.code,
+        field: size.shorten(finding.path.clone()),
+        message: size.shorten(finding.message_with_help()),
+    });
+    Denial { message, causes: causes.collect() }
+}
+
+/// The denial of a resize that cannot be done, as API servers of 1.36 do by themselves: otherwise the kubelet reports
+/// Infeasible in the pod's status, where it is easily missed. Vertical Pod Autoscalers evict the pod then
+/// (kubernetes/autoscaler#8303).
+pub(crate) fn resize_denial(object: &Value, why: &str) -> Denial {
+    let cause = DenialCause { reason: RESIZE_REASON, field: "spec.containers".to_owned(), message: why.to_owned() };
+    let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let message = format!("pod {} cannot be resized: {why}", shorten(name, NAME_LIMIT));
+    Denial { message, causes: vec![cause] }
+}
+
+/// The denial of an object that needs a larger patch than a response may contain. It has more than four thousand
+/// containers, volume mounts or node affinity terms, and each needs a change.
+///
+/// A part of the patch would leave a pod that does not run, and no patch would leave one without placement. With a
+/// denial its author knows.
+pub(crate) fn unsendable_patch(review: &Review, object: &Value, operations: usize) -> Denial {
+    let why = format!(
+        "it needs {} changes, more than one response may contain; use fewer containers, volume mounts and node affinity \
+         terms",
+        thousands(operations)
+    );
+    let cause = DenialCause { reason: TOO_MANY, field: "spec".to_owned(), message: why.clone() };
+    Denial { message: format!("{} cannot be changed: {why}", name_of(review, object)), causes: vec![cause] }
+}
+
+/// `Deployment web`: if you apply a file with many objects, only this name tells them apart. A generated name is
+/// `web-…`: the full name means nothing to a reader, and Events of equal text are counted and not repeated.
+fn name_of(review: &Review, object: &Value) -> String {
+    let text = |pointer| member(object, pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let new = review.category != RequestCategory::EphemeralContainers;
+    let name = match text("/metadata/generateName").filter(|_| new) {
+        Some(start) => format!("{}…", shorten(start, NAME_LIMIT)),
+        None => shorten(text("/metadata/name").unwrap_or("without a name"), NAME_LIMIT),
+    };
+    format!("{} {name}", shorten(text("/kind").unwrap_or("Pod"), NAME_LIMIT))
+}

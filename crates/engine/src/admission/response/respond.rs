@@ -1,0 +1,143 @@
+//! From a review to the response at an endpoint, by the table of [`finding_outcome`](crate::admission::finding_outcome).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+use crate::admission::finding_outcome::FindingOutcome;
+use crate::admission::request_category::RequestCategory;
+use crate::admission::response::audit_annotations::audit_annotations;
+use crate::admission::response::counted_outcome::{CountedOutcome, count_findings, count_placement};
+use crate::admission::response::denial::{Denial, denial, resize_denial, unsendable_patch};
+use crate::admission::response::endpoint::Endpoint;
+use crate::admission::response::response_size::{ResponseSize, is_sendable};
+use crate::admission::response::review_outcomes::ReviewOutcomes;
+use crate::admission::response::warnings::{WARNING_LIMIT, warnings};
+use crate::admission::review::Review;
+use crate::model::json_pointer::{escape, member};
+use crate::model::names::FINDINGS_LABEL;
+use crate::model::settings::{Denials, Mode};
+use crate::model::text::shorten;
+use crate::model::{Cause, Change, Edit, Os};
+use crate::patch::{compact, compile};
+use crate::rules::{Finding, RejectedBy};
+
+/// How many codes of six characters, separated by dots, fit into a label value of 63.
+const LABEL_CODES: usize = 9;
+
+/// The response to one request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReviewResponse {
+    /// `None`: allowed.
+    pub denial: Option<Denial>,
+    /// Most important first, at most [`WARNING_LIMIT`] characters each.
+    pub warnings: Vec<String>,
+    /// Empty: no patch. Never filled at `/validate`.
+    pub patch: Vec<PatchOperation>,
+    /// Audit annotations: plain key, value. Each value is at most [`AUDIT_LIMIT`](crate::admission::AUDIT_LIMIT) bytes
+    /// long.
+    pub audit: BTreeMap<&'static str, String>,
+    /// The outcomes to count at this endpoint: the code of each finding that has one here.
+    pub outcomes: Vec<(&'static str, CountedOutcome)>,
+    /// The outcome to count for the placement, at this endpoint.
+    pub placement: Option<(Os, CountedOutcome)>,
+}
+
+/// The webhook's response at `endpoint` for a review of `object`: at most fifty findings in the denial and in the
+/// warnings, and a patch with few operations.
+pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewResponse {
+    response(review, object, endpoint, ResponseSize::Limited)
+}
+
+/// The same response for people who ask about a file: with every finding, and a patch with one operation for each edit,
+/// so that an edit of the file touches no other line.
+pub fn respond_in_full(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewResponse {
+    response(review, object, endpoint, ResponseSize::Full)
+}
+
+fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseSize) -> ReviewResponse {
+    let mut response = ReviewResponse::default();
+    let audit_only = review.settings.mode == Mode::Audit;
+    match review.category {
+        RequestCategory::Skipped | RequestCategory::OtherUpdate => return response,
+        RequestCategory::Rewrite => {
+            if endpoint == Endpoint::Mutate && !audit_only {
+                change(review, object, &review.changes, size, &mut response);
+            }
+            return response;
+        }
+        RequestCategory::Resize => {
+            resize(review, object, &mut response);
+            return response;
+        }
+        _ => {}
+    }
+    let outcomes = ReviewOutcomes::new(review, endpoint);
+    response.audit = audit_annotations(&outcomes);
+    let denied: Vec<&Finding> = outcomes.with(FindingOutcome::Denied).collect();
+    // The server validates between the two endpoints: what it would reject must be reported before, with a message that
+    // helps.
+    let server_first = denied.iter().any(|finding| finding.rejected_by == RejectedBy::ApiServer);
+    let denies_here = !denied.is_empty() && (endpoint == Endpoint::Validate || server_first);
+    if denies_here && !audit_only {
+        response.outcomes = denied.iter().map(|finding| (finding.code, CountedOutcome::Denied)).collect();
+        response.denial = Some(denial(review, object, denied, size));
+        return response;
+    }
+    if endpoint == Endpoint::Mutate && !audit_only {
+        let label = findings_label(object, outcomes.with(FindingOutcome::Labelled));
+        change(review, object, review.changes.iter().chain(&label), size, &mut response);
+        if response.denial.is_some() {
+            return response;
+        }
+    }
+    response.outcomes = count_findings(&outcomes, endpoint);
+    response.placement = count_placement(&outcomes, endpoint);
+    // Both endpoints warn: only /validate sees kinds that are not mutated, and the server prints equal texts once.
+    response.warnings = warnings(&outcomes, size);
+    response
+}
+
+/// Adds the patch to a response, or the denial if it is too large to send.
+fn change<'c>(
+    review: &Review,
+    object: &Value,
+    changes: impl IntoIterator<Item = &'c Change>,
+    size: ResponseSize,
+    response: &mut ReviewResponse,
+) {
+    let mut patch = compile(object, changes);
+    if size == ResponseSize::Limited {
+        patch = compact(object, patch);
+        if !is_sendable(&patch, object) {
+            response.denial = Some(unsendable_patch(review, object, patch.len()));
+            return;
+        }
+    }
+    response.patch = patch;
+}
+
+fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
+    let Some(why) = &review.hint else { return };
+    if review.settings.mode == Mode::Audit {
+        response.warnings.push(shorten(&format!("would deny: {why}"), WARNING_LIMIT));
+    } else if review.settings.denials == Denials::Warn {
+        response.warnings.push(shorten(why, WARNING_LIMIT));
+    } else {
+        response.denial = Some(resize_denial(object, why));
+    }
+}
+
+/// The change that writes the label, if a finding is reported by it.
+fn findings_label<'f>(object: &Value, labelled: impl Iterator<Item = &'f Finding>) -> Option<Change> {
+    let codes: BTreeSet<&str> = labelled.map(|finding| finding.code).collect();
+    let codes: Vec<&str> = codes.into_iter().take(LABEL_CODES).collect();
+    let pointer = format!("/metadata/labels/{}", escape(FINDINGS_LABEL));
+    let present = member(object, &pointer).and_then(Value::as_str).unwrap_or_default();
+    // A second call sees the pod as the first changed it: a finding that is gone by then keeps its code in the label.
+    codes.iter().any(|code| !present.split('.').any(|listed| listed == *code)).then(|| {
+        let edit = Edit::Set { pointer, value: Value::from(codes.join(".")) };
+        Change { cause: Cause::Placement("reports findings to the owner of the pod"), edit }
+    })
+}

@@ -1,0 +1,55 @@
+//! The findings of a review with their outcomes, and the fields that its changes remove.
+
+use std::collections::BTreeSet;
+
+use crate::admission::finding_outcome::{FindingOutcome, outcome_of};
+use crate::admission::response::endpoint::Endpoint;
+use crate::admission::review::Review;
+use crate::model::settings::Mode;
+use crate::model::{Cause, Edit};
+use crate::rules::Finding;
+use crate::rules::os_intent::UNDONE;
+
+/// The outcomes of a review at one endpoint.
+pub(crate) struct ReviewOutcomes<'a> {
+    /// The review.
+    pub(crate) review: &'a Review,
+    /// Each finding that counts at the endpoint, in the review's order.
+    pub(crate) findings: Vec<(&'a Finding, FindingOutcome)>,
+    /// Whether nothing is changed or denied: `mode: Audit`.
+    pub(crate) audit_only: bool,
+    /// The pointers that the changes remove.
+    removed: BTreeSet<&'a str>,
+}
+
+impl<'a> ReviewOutcomes<'a> {
+    pub(crate) fn new(review: &'a Review, endpoint: Endpoint) -> Self {
+        let findings = review
+            .findings
+            .iter()
+            // At /mutate the placement is restored.
+            .filter(|finding| endpoint == Endpoint::Validate || finding.code != UNDONE)
+            .map(|finding| (finding, outcome_of(finding, review.category, review.settings.templates)))
+            .collect();
+        let removed = review.changes.iter().filter_map(|change| match &change.edit {
+            Edit::Remove { pointer } => Some(pointer.as_str()),
+            Edit::Set { .. } | Edit::Append { .. } => None,
+        });
+        Self { review, findings, audit_only: review.settings.mode == Mode::Audit, removed: removed.collect() }
+    }
+
+    /// The findings with that outcome.
+    pub(crate) fn with(&self, wanted: FindingOutcome) -> impl Iterator<Item = &'a Finding> {
+        self.findings.iter().filter(move |(_, outcome)| *outcome == wanted).map(|(finding, _)| *finding)
+    }
+
+    /// Whether the review's changes remove the finding's field.
+    pub(crate) fn is_removed(&self, finding: &Finding) -> bool {
+        self.removed.contains(finding.pointer.as_str())
+    }
+
+    /// Whether the review's changes place the workload.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
+    }
+}

@@ -1,0 +1,151 @@
+//! Compacts a patch: several operations in one `securityContext` or one list become one that writes its final value.
+//!
+//! An operation names the whole path, which is longer than most values: a patch that removes three fields in each of
+//! many containers would be several times as long as the pod. Only objects and lists that the webhook parses whole are
+//! replaced. A container and a pod's `spec` are not: what was not parsed (`env`) would be lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
+use serde_json::Value;
+
+use crate::model::json_pointer::member;
+use crate::model::names::CONTAINER_LISTS;
+use crate::model::pod_view::is_read_whole;
+
+/// From how many operations on one writes the final value.
+const SEVERAL: usize = 2;
+
+/// The same for lists and maps that several authors share: in an audit log, single operations show better what Mullion
+/// changed, until there are more than a reader looks at.
+const MANY: usize = 50;
+
+/// Members that one operation can write whole: the member that contains it (`None`: an item of a container list), its
+/// name, and from how many operations on.
+const MEMBERS: [(Option<&str>, &str, usize); 6] = [
+    (Some("spec"), "securityContext", SEVERAL),
+    (None, "securityContext", SEVERAL),
+    (Some("spec"), "tolerations", SEVERAL),
+    (None, "volumeMounts", MANY),
+    (Some("metadata"), "annotations", MANY),
+    (Some("requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms", MANY),
+];
+
+/// The same patch with fewer operations: applied to `object`, both have the same result. `operations` are those of
+/// [`compile`](crate::patch::compile()): none of them changes what is around such a member after its first operation,
+/// and removals come last, later list items first.
+pub(crate) fn compact(object: &Value, operations: Vec<PatchOperation>) -> Vec<PatchOperation> {
+    if operations.len() < SEVERAL {
+        return operations;
+    }
+    let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
+    for operation in &operations {
+        if let Some((pointer, least)) = member_of(operation.path().as_str()) {
+            groups.entry(pointer).or_insert_with(|| Group::new(pointer, least)).operations.push(operation);
+        }
+    }
+    let mut replaced: BTreeMap<&str, Option<PatchOperation>> =
+        groups.iter().filter_map(|(pointer, group)| Some((*pointer, group.replacement(object)?))).collect();
+    if replaced.is_empty() {
+        return operations;
+    }
+    let compacted = operations.iter().filter_map(|operation| {
+        let group = member_of(operation.path().as_str()).and_then(|(pointer, _)| replaced.get_mut(pointer));
+        // The first operation of a group stands for all of them.
+        group.map_or_else(|| Some(operation.clone()), Option::take)
+    });
+    compacted.collect()
+}
+
+/// The pointer of the member of [`MEMBERS`] at or above `path`, and from how many operations on it is written whole.
+fn member_of(path: &str) -> Option<(&str, usize)> {
+    let (mut list, mut parent) = ("", "");
+    let mut end = 0;
+    for token in path.split('/') {
+        let in_list = CONTAINER_LISTS.contains(&list);
+        let found = MEMBERS.iter().find(|(of, name, _)| token == *name && of.map_or(in_list, |of| parent == of));
+        end += token.len();
+        if let Some((_, _, least)) = found {
+            return Some((path.get(..end)?, *least));
+        }
+        // The slash after the token.
+        end += 1;
+        (list, parent) = (parent, token);
+    }
+    None
+}
+
+/// The operations on one member and on what is below it.
+struct Group<'a> {
+    pointer: &'a str,
+    least: usize,
+    operations: Vec<&'a PatchOperation>,
+}
+
+impl<'a> Group<'a> {
+    fn new(pointer: &'a str, least: usize) -> Self {
+        Self { pointer, least, operations: Vec::new() }
+    }
+
+    /// The operation in place of the group's; `None`: the group's own stay. `Some(None)`: they have no effect.
+    fn replacement(&self, object: &Value) -> Option<Option<PatchOperation>> {
+        if self.operations.len() < self.least {
+            return None;
+        }
+        let present = member(object, self.pointer);
+        if !present.is_none_or(is_read_whole) {
+            return None;
+        }
+        let path = PointerBuf::parse(self.pointer).ok()?;
+        Some(match (present, self.final_value(present.cloned())?) {
+            (Some(present), Some(value)) if *present == value => None,
+            (Some(_), Some(value)) => Some(PatchOperation::Replace(ReplaceOperation { path, value })),
+            (None, Some(value)) => Some(PatchOperation::Add(AddOperation { path, value })),
+            (Some(_), None) => Some(PatchOperation::Remove(RemoveOperation { path })),
+            (None, None) => None,
+        })
+    }
+
+    /// The member's value after the operations; `None` if they cannot be applied.
+    ///
+    /// Not by `json_patch`: it removes list items one by one, so that its time grows with the square of the list.
+    fn final_value(&self, mut value: Option<Value>) -> Option<Option<Value>> {
+        // Items are removed at the end, all of a list at once: no other operation depends on an index by then.
+        let mut removed_items: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for operation in &self.operations {
+            let (path, new) = match operation {
+                PatchOperation::Add(AddOperation { path, value })
+                | PatchOperation::Replace(ReplaceOperation { path, value }) => (path, Some(value)),
+                PatchOperation::Remove(RemoveOperation { path }) => (path, None),
+                PatchOperation::Move(_) | PatchOperation::Copy(_) | PatchOperation::Test(_) => return None,
+            };
+            let Some((parent, token)) = path.as_str().strip_prefix(self.pointer)?.rsplit_once('/') else {
+                value = new.cloned();
+                continue;
+            };
+            match (value.as_mut()?.pointer_mut(parent)?, new) {
+                (Value::Object(members), Some(new)) => drop(members.insert(unescape(token), new.clone())),
+                (Value::Object(members), None) => drop(members.remove(&unescape(token))?),
+                (Value::Array(items), Some(new)) if token == "-" => items.push(new.clone()),
+                (Value::Array(_), None) => drop(removed_items.entry(parent).or_default().insert(token.parse().ok()?)),
+                _ => return None,
+            }
+        }
+        // The lists inside items before the list of these items, whose indices change.
+        for (list, indices) in removed_items.iter().rev() {
+            let items = value.as_mut()?.pointer_mut(list)?.as_array_mut()?;
+            let mut index = 0..;
+            items.retain(|_| index.next().is_none_or(|index| !indices.contains(&index)));
+        }
+        Some(value)
+    }
+}
+
+/// The key of a token of a JSON pointer.
+fn unescape(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests;
