@@ -27,9 +27,12 @@ use crate::server::open_connections::OpenConnection;
 use crate::server::response_end::{TrackedBody, TrackedStream};
 use crate::telemetry::WebhookMetrics;
 
-/// The most bytes of a connection that hyper, and again rustls, keep between the socket and a request or response: one TLS
-/// record. The head of a request must fit; that of an API server has less than 1 KiB.
-const BUFFER: usize = 16 << 10;
+/// The most bytes that hyper reads ahead, and so the longest head of a request: 8 KiB, hyper's minimum. That of an API server
+/// has less than 1 KiB. A TLS connection takes 22 KiB when it was never used, and 32 KiB with a part of a head or after a
+/// review: 24 MiB for all slots.
+const READ_BUFFER: usize = 8 << 10;
+/// The most bytes of responses that rustls keeps for a client that reads slowly: one TLS record.
+const TLS_BUFFER: usize = 16 << 10;
 
 /// What all connections of one port have in common.
 pub(crate) struct ConnectionServer {
@@ -53,7 +56,7 @@ impl ConnectionServer {
     ) -> Self {
         let mut http = http1::Builder::new();
         // How long a head may take is limited by `OpenConnections`, together with the time before it.
-        http.header_read_timeout(None).max_buf_size(BUFFER);
+        http.header_read_timeout(None).max_buf_size(READ_BUFFER);
         Self { tls: tls.map(TlsAcceptor::from), router, http, limits, metrics, stop }
     }
 
@@ -77,7 +80,7 @@ impl ConnectionServer {
         };
         match handshake {
             Ok(Ok(mut stream)) => {
-                stream.get_mut().1.set_buffer_limit(Some(BUFFER));
+                stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
                 self.serve_http(self.router.clone(), stream, &connection).await;
             }
             Ok(Err(error)) => self.metrics.handshake_failed(peer, &error),
