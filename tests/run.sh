@@ -17,6 +17,7 @@ read -r -a cluster_suites <<<"${CLUSTER_SUITES:?the Makefile sets it: run make c
 soaks=(
   "on_cluster leaders::one_writes_at_a_time"
   "on_cluster certificates::no_call_fails_while_certificates_change"
+  "on_cluster connections::no_review_is_lost_while_slots_are_short"
   "on_cluster nodes::many_nodes_get_one_patch_each"
   "on_cluster survival::every_network_failure"
   "on_cluster registration::the_server_calls_for_exactly_the_expected_requests"

@@ -141,7 +141,7 @@ fn checked(wanted: &str) -> Result<String, BadLevel> {
 fn directives(wanted: &str) -> Result<String, BadLevel> {
     let wanted = wanted.trim();
     if is_level(wanted) {
-        // At debug, h2 alone writes ten events for each request.
+        // At debug, hyper and rustls write several events for each connection.
         return Ok(format!("warn,mullion={wanted}"));
     }
     for directive in wanted.split(',').map(str::trim) {

@@ -49,6 +49,7 @@ struct Inner {
     handshake_failures: Counter,
     accept_errors: Counter,
     connections: Gauge,
+    closed_connections: Family<MetricLabels<1>, Counter>,
     policy_reviews: Family<MetricLabels<1>, Counter>,
     tls_reloads: Family<MetricLabels<1>, Counter>,
     certificates: CertificateTimes,
@@ -109,6 +110,18 @@ label_values! {
         Missing = "missing",
         /// No answer in time, or an error.
         Failed = "failed",
+    }
+
+    /// Why the server closed a connection.
+    pub enum ConnectionClose {
+        /// Unused for ten seconds while three quarters of the slots were taken.
+        Unused = "unused",
+        /// Unused, or idle for the longest time, when a new client found no free slot.
+        NoSlot = "no_slot",
+        /// Unused or idle for two minutes.
+        Idle = "idle",
+        /// The client did not read a response in time.
+        UnreadResponse = "unread_response",
     }
 
     /// The outcome of the review of a ConfigMap with policies.
@@ -276,6 +289,12 @@ impl WebhookMetrics {
         ConnectionGuard(self.0.connections.clone())
     }
 
+    /// Counts a connection that the server closed. Logged at debug only: other clients decide how often it happens.
+    pub fn connection_closed(&self, reason: ConnectionClose) {
+        self.0.closed_connections.get_or_create(&[("reason", reason.name())]).inc();
+        tracing::debug!(reason = reason.name(), "closed a connection");
+    }
+
     /// Counts a failed TLS handshake. Logged at debug only: every port scan and TCP health check is one.
     pub(crate) fn handshake_failed(&self, peer: std::net::SocketAddr, error: &dyn fmt::Display) {
         self.0.handshake_failures.inc();
@@ -361,6 +380,11 @@ impl Inner {
             handshake_failures: registered(own, "tls_handshake_failures", "Failed TLS handshakes"),
             accept_errors: registered(own, "accept_errors", "Failures to accept a connection"),
             connections: registered(own, "connections", "Open connections"),
+            closed_connections: registered(
+                own,
+                "connections_closed",
+                "Connections that the server closed without a request",
+            ),
             policy_reviews: registered(
                 own,
                 "policy_reviews",

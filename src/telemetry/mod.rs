@@ -24,9 +24,9 @@ pub(crate) use certificate_validity::CertificateTimes;
 pub(crate) use error_text::in_words;
 pub(crate) use label_values::label_values;
 pub(crate) use logs::LogArgs;
-pub(crate) use metrics::ConnectionGuard;
 pub use metrics::{
-    BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent, WebhookMetrics,
+    BadRequest, ConnectionClose, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent,
+    WebhookMetrics,
 };
 pub(crate) use process::{MetricLabels, registered, registry};
 pub use watch_health::WatchHealth;

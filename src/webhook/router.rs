@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::extract::{Request, State as Extract};
-use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use mullion_engine::admission::Endpoint;
@@ -48,9 +48,8 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, reque
         Ok(json) => (([(header::CONTENT_TYPE, "application/json")], json).into_response(), false),
         Err(unread) => (error_response(&shared.state, &unread), unread.close),
     };
-    // A client that reconnects reaches another replica. HTTP/2 has no such header; its connections get a GOAWAY.
-    let close = close || shared.state.draining.load(Ordering::Acquire);
-    if close && parts.version <= Version::HTTP_11 {
+    // A client that reconnects reaches another replica.
+    if close || shared.state.draining.load(Ordering::Acquire) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

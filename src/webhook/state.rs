@@ -39,7 +39,7 @@ pub struct WebhookState {
     pub images: ImageSources,
     /// The certificate of TLS handshakes.
     pub certificate: Arc<Certificate>,
-    /// Whether the process is about to stop: it is not ready, and HTTP/1 connections are closed after the response.
+    /// Whether the process is about to stop: it is not ready, and connections are closed after the response.
     pub draining: AtomicBool,
     /// The review of one workload.
     pub review: ReviewFunction,

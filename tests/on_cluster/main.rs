@@ -19,6 +19,7 @@ mod audit;
 mod audit_mode;
 mod cases;
 mod certificates;
+mod connections;
 mod differential;
 mod field_types;
 mod fields;
@@ -137,6 +138,7 @@ fn main() -> ExitCode {
             fields::every_value_in_an_ephemeral_container_is_repaired_or_denied,
             namespaces::a_pod_in_a_new_namespace_is_placed_by_its_annotation,
             plugin::kubectl_runs_and_completes_it,
+            connections::no_review_is_lost_while_slots_are_short,
         ],
     );
     let user = std::sync::Mutex::new(Some(Shared::user(&shared)));

@@ -24,7 +24,7 @@ async fn a_new_pair_is_served_without_dropping_connections() {
     let shown = |stream: &tokio_rustls::client::TlsStream<tokio::net::TcpStream>| {
         stream.get_ref().1.peer_certificates().unwrap()[0].clone()
     };
-    assert_eq!(&shown(&server.tls(b"http/1.1").await), certificate.der());
+    assert_eq!(&shown(&server.tls().await), certificate.der());
     within(old.ready()).await.unwrap();
     let got = TestResponse::read(within(old.send_request(full("/mutate", "web"))).await.unwrap()).await;
     assert_eq!(got.review()["allowed"], true);
@@ -43,7 +43,7 @@ async fn a_new_pair_is_served_without_dropping_connections() {
         let now = server.certificate.reload(server.dir.path(), last, &server.state.metrics);
         assert_ne!(now, last);
         assert_eq!(server.certificate.reload(server.dir.path(), now, &server.state.metrics), now);
-        assert_eq!(&shown(&server.tls(b"http/1.1").await), certificate.der());
+        assert_eq!(&shown(&server.tls().await), certificate.der());
         last = now;
     }
     std::fs::remove_file(server.dir.path().join("tls.key")).unwrap();

@@ -36,7 +36,7 @@ async fn no_part_of_an_object_in_any_log() {
         .start()
         .await
         .unwrap();
-    let stream = connect(bind, &roots, b"http/1.1").await;
+    let stream = connect(bind, &roots).await;
     let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let mut send = async |path: &str, body: String| {
@@ -98,7 +98,7 @@ async fn the_level_changes_while_the_program_runs() {
         .await
         .unwrap();
     let review = async || {
-        let stream = connect(bind, &roots, b"http/1.1").await;
+        let stream = connect(bind, &roots).await;
         let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let request = http::Request::post("/mutate").header("host", "x").header("content-type", "application/json");

@@ -167,7 +167,7 @@ async fn policies_that_become_invalid_change_only_the_metric() {
         json!("mcr.microsoft.com/windows/nanoserver:ltsc2022");
     windows["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
     let pod_denied = async || {
-        let stream = connect(bind, &roots, b"http/1.1").await;
+        let stream = connect(bind, &roots).await;
         let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let request = http::Request::post("/validate").header("host", "x").header("content-type", "application/json");

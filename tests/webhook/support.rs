@@ -10,8 +10,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use mullion::server::tls::Certificate;
 use mullion::server::{BodyLimits, ConnectionLimits, serve};
 use mullion::webhook::{WebhookState, router};
@@ -237,20 +237,18 @@ impl Server {
         self.roots.add(certificate.der().clone()).unwrap();
     }
 
-    pub(crate) async fn tls(&self, alpn: &[u8]) -> TlsStream<TcpStream> {
-        connect(self.address, &self.roots, alpn).await
+    pub(crate) async fn tls(&self) -> TlsStream<TcpStream> {
+        connect(self.address, &self.roots).await
+    }
+
+    /// A handshake with a client that offers these protocols.
+    pub(crate) async fn handshake(&self, protocols: &[&[u8]]) -> std::io::Result<TlsStream<TcpStream>> {
+        handshake(self.address, &self.roots, protocols).await
     }
 
     /// A client that keeps its connection.
     pub(crate) async fn http1(&self) -> http1::SendRequest<Full<bytes::Bytes>> {
-        let (sender, connection) = http1::handshake(TokioIo::new(self.tls(b"http/1.1").await)).await.unwrap();
-        tokio::spawn(connection);
-        sender
-    }
-
-    pub(crate) async fn http2(&self) -> http2::SendRequest<Full<bytes::Bytes>> {
-        let io = TokioIo::new(self.tls(b"h2").await);
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(self.tls().await)).await.unwrap();
         tokio::spawn(connection);
         sender
     }
@@ -263,17 +261,25 @@ impl Server {
 }
 
 /// A connection after its handshake.
-pub(crate) async fn connect(address: SocketAddr, roots: &RootCertStore, alpn: &[u8]) -> TlsStream<TcpStream> {
+pub(crate) async fn connect(address: SocketAddr, roots: &RootCertStore) -> TlsStream<TcpStream> {
+    handshake(address, roots, &[b"http/1.1"]).await.unwrap()
+}
+
+async fn handshake(
+    address: SocketAddr,
+    roots: &RootCertStore,
+    protocols: &[&[u8]],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots.clone())
         .with_no_client_auth();
-    config.alpn_protocols = vec![alpn.to_vec()];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from(NAME).unwrap();
-    within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.unwrap()
+    within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await
 }
 
 /// A POST of [`pod_review`].

@@ -90,15 +90,16 @@ impl Certificate {
         self.current.load().as_deref().and_then(valid)
     }
 
-    /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, with the pair that is in force at the handshake. The API server
-    /// uses HTTP/1.1 to webhooks on purpose, so that its calls spread over the replicas.
+    /// TLS 1.2 and 1.3, and HTTP/1.1 only, with the pair that is in force at the handshake. The API server offers nothing else
+    /// to webhooks, so that its calls spread over the replicas (`NextProtos` in `k8s.io/apiserver/pkg/util/webhook/client.go`,
+    /// the same from 1.30 to 1.36); except to a URL with a loopback address, where it offers both.
     pub fn server_config(self: &Arc<Self>) -> anyhow::Result<ServerConfig> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .context("TLS 1.2 and 1.3 are not available")?
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use k8s_openapi::ByteString;
 use mullion_cluster::ServingCert;
@@ -60,7 +60,7 @@ impl ThirdPartyServer {
                 let (acceptor, service) = (acceptor.clone(), TowerToHyperService::new(router.clone()));
                 tokio::spawn(async move {
                     if let Ok(stream) = acceptor.accept(stream).await {
-                        let server = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                        let server = hyper::server::conn::http1::Builder::new();
                         // It ends when the API server goes away.
                         server.serve_connection(TokioIo::new(stream), service).await.ok();
                     }

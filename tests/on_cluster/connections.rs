@@ -1,0 +1,128 @@
+//! Connections of a real API server while slots are short.
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::try_join_all;
+use mullion::server::tls::Certificate;
+use mullion::server::{BodyLimits, ConnectionLimits, serve};
+use mullion::webhook::{WebhookState, router};
+use mullion_cluster::{ServingCert, WebhookRegistration};
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_policy::PolicySet;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::shared::*;
+
+/// The label of the namespace, and the name of the configurations.
+const MARK: (&str, &str) = ("mullion-test", "connections");
+/// Few slots, limits that many connections meet, and the rest as installed.
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    connections: 64,
+    handshake: Duration::from_secs(5),
+    idle: Duration::from_secs(120),
+    unused: Duration::from_secs(1),
+    response: Duration::from_secs(30),
+    age: Duration::from_secs(5),
+    drain: Duration::from_secs(1),
+    accept_backoff: Duration::from_millis(100),
+};
+/// A bit more than three quarters of the slots.
+const MOST_SLOTS: usize = 52;
+/// Longer than [`LIMITS`] lets unused connections be: the API server's spare connections are closed meanwhile.
+const PAUSE: Duration = Duration::from_millis(1500);
+/// Pods created at the same time, each on a connection of its own.
+const BURST: usize = 16;
+/// The pause between two connections of a hostile client. All slots change hands within a second, which is longer than
+/// the API server takes for a handshake on a busy machine.
+const HOSTILE_PAUSE: Duration = Duration::from_millis(20);
+
+/// Bursts of pods with pauses between them: at first while two hostile clients take every slot, one from the address of the
+/// API server and one from another; then while one keeps more than three quarters of the slots. No review is lost.
+pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<()> {
+    let bursts = if mullion_cluster::soak() { 60 } else { 4 };
+    let certificate = ServingCert::for_loopback()?;
+    let tls = Certificate::load(certificate.folder())?.0.server_config()?;
+    let state = Arc::new(WebhookState::fixed(ClusterSnapshot::default(), PolicySet::built_in()));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let (routes, stop) = (router::router(Arc::clone(&state), BodyLimits::default()), CancellationToken::new());
+    let serving = serve(listener, Some(Arc::new(tls)), routes, LIMITS, state.metrics.clone(), stop.clone());
+    let serving = tokio::spawn(serving);
+    let registration = WebhookRegistration::new(&format!("https://{address}"), certificate.ca_pem())
+        .named(MARK.1)
+        .namespace_label(MARK.0, MARK.1);
+    registration.register(&shared.plane.client()).await?;
+    let namespace = shared.plane.namespace_with_labels("connections", &[MARK]).await?;
+    wait_until_mullion_is_called(&namespace).await?;
+
+    let number = |metric: &str| {
+        let text = state.metrics.encode()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(metric)).unwrap_or("0");
+        line.trim().parse::<usize>().with_context(|| format!("{metric} {line}"))
+    };
+    let closed = |reason: &str| number(&format!("mullion_connections_closed_total{{reason=\"{reason}\"}}"));
+    let other = Ipv4Addr::new(127, 0, 0, 2);
+    let all = 2 * LIMITS.connections;
+    for hostile in [&[(Ipv4Addr::LOCALHOST, all), (other, all)][..], &[(Ipv4Addr::LOCALHOST, MOST_SLOTS)]] {
+        let hostile: Vec<_> = hostile
+            .iter()
+            .map(|(own, most)| AbortOnDropHandle::new(tokio::spawn(open_connections(*own, address, *most))))
+            .collect();
+        for burst in 0..bursts {
+            sleep(PAUSE).await;
+            let pods = (0..BURST).map(|pod| create(format!("p-{burst}-{pod}"), &namespace));
+            try_join_all(pods).await.with_context(|| format!("burst {burst} of {bursts}"))?;
+        }
+        ensure!(hostile.iter().all(|client| !client.is_finished()), "a hostile client ended");
+    }
+    let (no_slot, unused) = (closed("no_slot")?, closed("unused")?);
+    ensure!(no_slot >= LIMITS.connections && unused > 0, "slots were not short: {no_slot} and {unused} were closed");
+    eprintln!(
+        "connections: {} pods; {no_slot} connections closed for new clients, {unused} because they were unused",
+        2 * bursts * BURST
+    );
+    registration.remove(&shared.plane.client()).await?;
+    stop.cancel();
+    serving.await?;
+    Ok(())
+}
+
+/// Creates a pod as a dry run, and fails unless Mullion has placed it.
+async fn create(name: String, namespace: &mullion_cluster::TestNamespace) -> Result<()> {
+    let windows = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+    let stored = dry_run(namespace, &pod(&name, json!({"containers": [{"name": "c", "image": windows}]}))).await?;
+    let selector = &stored["spec"]["nodeSelector"]["kubernetes.io/os"];
+    ensure!(*selector == "windows", "the review of {name} was lost: {stored}");
+    Ok(())
+}
+
+/// Opens connections for ever, and closes the oldest when it has `most`: some stay silent, some begin a handshake.
+async fn open_connections(own: Ipv4Addr, server: SocketAddr, most: usize) -> Result<()> {
+    let mut pause = interval(HOSTILE_PAUSE);
+    pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut open: VecDeque<TcpStream> = VecDeque::new();
+    for number in 0.. {
+        pause.tick().await;
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((own, 0).into())?;
+        let mut stream = socket.connect(server).await?;
+        if number % 2 == 0 {
+            // The first bytes of a TLS record with a ClientHello.
+            stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await.ok();
+        }
+        open.push_back(stream);
+        if open.len() > most {
+            open.pop_front();
+        }
+    }
+    Ok(())
+}
