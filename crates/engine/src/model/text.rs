@@ -1,6 +1,6 @@
 //! Text for messages: lists, counts, text of limited length, and the most similar of known words.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 
 /// How much of an author's text a message quotes, in characters.
 const QUOTED: usize = 60;
@@ -37,8 +37,8 @@ pub fn list_within(items: impl IntoIterator<Item: Display>, count: usize, separa
     let (mut listed, mut end) = (0, 0);
     for (at, item) in items.into_iter().enumerate() {
         let between = if at == 0 { "" } else { separator };
-        // Writing to a `String` does not fail.
-        let _ = write!(text, "{between}{item}");
+        text.push_str(between);
+        text.push_str(&item.to_string());
         if text.len() + text_for_more(count.saturating_sub(at + 1)).len() <= bytes {
             (listed, end) = (at + 1, text.len());
         } else if text.len() > bytes {

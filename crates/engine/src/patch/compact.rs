@@ -45,17 +45,21 @@ pub(crate) fn compact(object: &Value, operations: Vec<PatchOperation>) -> Vec<Pa
             groups.entry(pointer).or_insert_with(|| Group::new(pointer, least)).operations.push(operation);
         }
     }
-    let mut replaced: BTreeMap<&str, Option<PatchOperation>> =
+    let mut replacements: BTreeMap<&str, Vec<PatchOperation>> =
         groups.iter().filter_map(|(pointer, group)| Some((*pointer, group.replacement(object)?))).collect();
-    if replaced.is_empty() {
+    if replacements.is_empty() {
         return operations;
     }
-    let compacted = operations.iter().filter_map(|operation| {
-        let group = member_of(operation.path().as_str()).and_then(|(pointer, _)| replaced.get_mut(pointer));
-        // The first operation of a group stands for all of them.
-        group.map_or_else(|| Some(operation.clone()), Option::take)
-    });
-    compacted.collect()
+    let mut compacted = Vec::new();
+    for operation in &operations {
+        let pointer = member_of(operation.path().as_str()).map(|(pointer, _)| pointer);
+        match pointer.and_then(|pointer| replacements.get_mut(pointer)) {
+            // In place of the first of the group; nothing is left for the others.
+            Some(replacement) => compacted.append(replacement),
+            None => compacted.push(operation.clone()),
+        }
+    }
+    compacted
 }
 
 /// The pointer of the member of [`MEMBERS`] at or above `path`, and from how many operations on it is written whole.
@@ -88,8 +92,8 @@ impl<'a> Group<'a> {
         Self { pointer, least, operations: Vec::new() }
     }
 
-    /// The operation in place of the group's; `None`: the group's own stay. `Some(None)`: they have no effect.
-    fn replacement(&self, object: &Value) -> Option<Option<PatchOperation>> {
+    /// The operation in place of the group's, or none if they have no effect; `None`: the group's own stay.
+    fn replacement(&self, object: &Value) -> Option<Vec<PatchOperation>> {
         if self.operations.len() < self.least {
             return None;
         }
@@ -98,19 +102,22 @@ impl<'a> Group<'a> {
             return None;
         }
         let path = PointerBuf::parse(self.pointer).ok()?;
-        Some(match (present, self.final_value(present.cloned())?) {
+        let mut value = present.cloned();
+        self.apply_to(&mut value)?;
+        let operation = match (present, value) {
             (Some(present), Some(value)) if *present == value => None,
             (Some(_), Some(value)) => Some(PatchOperation::Replace(ReplaceOperation { path, value })),
             (None, Some(value)) => Some(PatchOperation::Add(AddOperation { path, value })),
             (Some(_), None) => Some(PatchOperation::Remove(RemoveOperation { path })),
             (None, None) => None,
-        })
+        };
+        Some(operation.into_iter().collect())
     }
 
-    /// The member's value after the operations; `None` if they cannot be applied.
+    /// Applies the operations to the member's value; `None` if one of them cannot be applied.
     ///
     /// Not by `json_patch`: it removes list items one by one, so that its time grows with the square of the list.
-    fn final_value(&self, mut value: Option<Value>) -> Option<Option<Value>> {
+    fn apply_to(&self, value: &mut Option<Value>) -> Option<()> {
         // Items are removed at the end, all of a list at once: no other operation depends on an index by then.
         let mut removed_items: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
         for operation in &self.operations {
@@ -121,7 +128,7 @@ impl<'a> Group<'a> {
                 PatchOperation::Move(_) | PatchOperation::Copy(_) | PatchOperation::Test(_) => return None,
             };
             let Some((parent, token)) = path.as_str().strip_prefix(self.pointer)?.rsplit_once('/') else {
-                value = new.cloned();
+                *value = new.cloned();
                 continue;
             };
             match (value.as_mut()?.pointer_mut(parent)?, new) {
@@ -138,7 +145,7 @@ impl<'a> Group<'a> {
             let mut index = 0..;
             items.retain(|_| index.next().is_none_or(|index| !indices.contains(&index)));
         }
-        Some(value)
+        Some(())
     }
 }
 

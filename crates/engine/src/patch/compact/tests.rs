@@ -335,7 +335,7 @@ fn pointers(at: &str, value: &Value, out: &mut Vec<String>) {
     let is_parsed = |pointer: &str| pointer == "/spec/containers" || !pointer.ends_with("/containers");
     for (pointer, value) in below.into_iter().filter(|(pointer, _)| is_parsed(pointer)) {
         let around = ["/metadata", "/spec", "/metadata/annotations", "/spec/containers"].contains(&pointer.as_str());
-        if !around && !(at == "/spec/containers") {
+        if !around && at != "/spec/containers" {
             out.push(pointer.clone());
         }
         pointers(&pointer, value, out);
