@@ -71,24 +71,24 @@ impl ConnectionServer {
         let Some(tls) = &self.tls else {
             // The admin port checks the address of the client: see `server::admin_port`.
             let router = self.router.clone().layer(Extension(Peer(peer)));
-            return self.serve_http(router, stream, &connection).await;
+            return self.serve_http(router, stream, peer, &connection).await;
         };
         let handshake = tokio::select! {
             biased;
             handshake = timeout(self.limits.handshake, tls.accept(stream)) => handshake,
-            () = connection.close_requested() => return self.count_close(&connection),
+            () = connection.close_requested() => return self.count_close(peer, &connection),
         };
         match handshake {
             Ok(Ok(mut stream)) => {
                 stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
-                self.serve_http(self.router.clone(), stream, &connection).await;
+                self.serve_http(self.router.clone(), stream, peer, &connection).await;
             }
             Ok(Err(error)) => self.metrics.handshake_failed(peer, &error),
             Err(_) => self.metrics.handshake_failed(peer, &"it took too long"),
         }
     }
 
-    async fn serve_http<S>(&self, router: Router, stream: S, connection: &Arc<OpenConnection>)
+    async fn serve_http<S>(&self, router: Router, stream: S, peer: SocketAddr, connection: &Arc<OpenConnection>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -110,7 +110,7 @@ impl ConnectionServer {
                     }
                     // Whether a request is under way changes only when `http` is polled, so not from here to the end.
                     if connection.reason_to_end().is_some() {
-                        return self.count_close(connection);
+                        return self.count_close(peer, connection);
                     }
                     http.as_mut().graceful_shutdown();
                 }
@@ -122,9 +122,9 @@ impl ConnectionServer {
         }
     }
 
-    fn count_close(&self, connection: &OpenConnection) {
+    fn count_close(&self, peer: SocketAddr, connection: &OpenConnection) {
         if let Some(reason) = connection.reason_to_end() {
-            self.metrics.connection_closed(reason);
+            self.metrics.connection_closed(peer, reason);
         }
     }
 }
@@ -152,7 +152,7 @@ fn log_end(ended: hyper::Result<()>) {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::time::Duration;
 
@@ -164,8 +164,11 @@ mod tests {
     use super::*;
     use crate::server::open_connections::OpenConnections;
 
-    const PEER: &str = "192.0.2.1";
     const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nping";
+
+    fn peer() -> SocketAddr {
+        ([192, 0, 2, 1], 40000).into()
+    }
 
     /// One connection over memory, which answers with the body of the request.
     struct Echo {
@@ -184,8 +187,8 @@ mod tests {
             let server = ConnectionServer::new(None, router.clone(), limits, metrics.clone(), stop.clone());
             // Two requests of the test fit, and no response that is not read.
             let (client, stream) = duplex(128);
-            let connection = Arc::new(all.open(PEER.parse().unwrap()).await);
-            let served = tokio::spawn(async move { server.serve_http(router, stream, &connection).await });
+            let connection = Arc::new(all.open(peer().ip()).await);
+            let served = tokio::spawn(async move { server.serve_http(router, stream, peer(), &connection).await });
             let mut echo = Self { all, client, metrics, stop, served };
             echo.runs().await;
             echo
@@ -224,7 +227,7 @@ mod tests {
 
         /// A new client that finds no free slot.
         async fn replaced(&self) {
-            drop(self.all.open(PEER.parse().unwrap()).await);
+            drop(self.all.open(peer().ip()).await);
         }
 
         fn closed(&self, reason: &str) -> bool {
@@ -275,7 +278,7 @@ mod tests {
             // The server runs neither between these two lines nor before the new client has chosen its connection.
             echo.client.write_all(REQUEST).await.unwrap();
             let all = Arc::clone(&echo.all);
-            let (response, second) = tokio::join!(echo.response(), all.open(PEER.parse().unwrap()));
+            let (response, second) = tokio::join!(echo.response(), all.open(peer().ip()));
             assert!(is_last(&response), "{response}");
             assert_eq!(echo.rest().await, "");
             drop(second);
@@ -295,7 +298,7 @@ mod tests {
             echo.client.write_all(body).await.unwrap();
             echo.response().await
         };
-        let (response, second) = tokio::join!(answered, all.open(PEER.parse().unwrap()));
+        let (response, second) = tokio::join!(answered, all.open(peer().ip()));
         assert!(!is_last(&response), "it was chosen after the response: {response}");
         drop(second);
         assert_eq!(echo.rest().await, "");

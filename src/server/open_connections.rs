@@ -273,7 +273,7 @@ impl Drop for OpenConnection {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::time::Duration;
 

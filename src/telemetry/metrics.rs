@@ -5,6 +5,7 @@
 //! `telemetry::namespace_counts`. No event contains an object or a part of one.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -290,13 +291,13 @@ impl WebhookMetrics {
     }
 
     /// Counts a connection that the server closed. Logged at debug only: other clients decide how often it happens.
-    pub fn connection_closed(&self, reason: ConnectionClose) {
+    pub fn connection_closed(&self, peer: SocketAddr, reason: ConnectionClose) {
         self.0.closed_connections.get_or_create(&[("reason", reason.name())]).inc();
-        tracing::debug!(reason = reason.name(), "closed a connection");
+        tracing::debug!(%peer, reason = reason.name(), "closed a connection");
     }
 
     /// Counts a failed TLS handshake. Logged at debug only: every port scan and TCP health check is one.
-    pub(crate) fn handshake_failed(&self, peer: std::net::SocketAddr, error: &dyn fmt::Display) {
+    pub(crate) fn handshake_failed(&self, peer: SocketAddr, error: &dyn fmt::Display) {
         self.0.handshake_failures.inc();
         tracing::debug!(%peer, %error, "TLS handshake failed");
     }

@@ -7,8 +7,8 @@ use mullion::controller::{CertificateObject, metrics as controller};
 use mullion::policy_files::PolicyReporter;
 use mullion::registry::RegistryOutcome;
 use mullion::telemetry::{
-    BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent, WatchHealth,
-    WebhookMetrics,
+    BadRequest, ConnectionClose, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent,
+    WatchHealth, WebhookMetrics,
 };
 use mullion_engine::admission::{CountedOutcome, Endpoint};
 use mullion_engine::model::{Operation, Os, WorkloadKind};
@@ -134,6 +134,11 @@ fn webhook() -> String {
         BadRequest::Busy,
     ] {
         metrics.bad_request(reason);
+    }
+    for reason in
+        [ConnectionClose::Unused, ConnectionClose::NoSlot, ConnectionClose::Idle, ConnectionClose::UnreadResponse]
+    {
+        metrics.connection_closed(([192, 0, 2, 1], 1).into(), reason);
     }
     for outcome in [LookupOutcome::Known, LookupOutcome::Queued, LookupOutcome::Resolved, LookupOutcome::Late] {
         metrics.image_lookup(outcome);
