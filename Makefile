@@ -79,13 +79,14 @@ clippy: needs
 doc: needs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --lib --document-private-items
 
-# Figures for people: nothing is asserted. The webhook's take about two minutes, the controller's about five.
+# Figures for people: nothing is asserted. The webhook's take about two minutes, those on an API server a few each.
 .PHONY: bench
-bench: needs ## Measure the command line, policies, the webhook and the controller against their budgets
+bench: needs ## Measure the command line, policies, the webhook, admission and the controller against their budgets
 	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
 	$(CARGO) bench --locked --bench check && \
 	$(CARGO) bench --locked --bench policies && \
 	$(CARGO) bench --locked --bench webhook && \
+	$(CARGO) bench --locked --bench admission && \
 	$(CARGO) bench --locked --bench controller
 
 .PHONY: image

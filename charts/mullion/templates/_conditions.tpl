@@ -1,40 +1,43 @@
 {{/*
 Match conditions: a webhook is asked if all of its conditions are true; an error is as good as no answer
-(failurePolicy). Every access to what may be absent is optional (`.?`, `[?]`, part of every Kubernetes from 1.29 on),
-and `optional.ofNonZeroValue` makes an empty list of the nulls that Go writes for lists without `omitempty`. Loops run
-over containers, affinity terms and annotations, so the cost grows with the object and stays below the limit of a
-million for an expression (k8s.io/apiserver/pkg/apis/cel/config.go, PerCallLimit). Words after // are for whoever reads
-the configuration in the cluster.
+(failurePolicy). Words after // are for whoever reads the configuration in the cluster.
 
-Arguments: `spec`, the pod's spec as CEL; `annotations`, a list of the maps of annotations that count, as CEL; `present`,
-how it is seen that windowsOptions are there. Empty ones say nothing, but the API server rejects them beside
-`spec.os.name: linux`, and Mullion says it better.
+The API server converts the object for CEL once for each webhook that has a condition, and evaluates all conditions of a
+webhook, also after a false one. The conversion is most of the cost (docs/registration.md, "What the match conditions cost").
+The rest is what is evaluated for an explicitly Linux pod: everything below. Hence one condition in which `&&` and `||` end
+early, and loops over what the pod has (labels of its nodeSelector, its containers) instead of over names that it could
+have. Kubernetes 1.30 prepares the whole expression again for each request, so there each operator costs, evaluated or not.
+
+Every access to what may be absent is optional (`.?`, `[?]`, part of every Kubernetes from 1.29 on). Go writes null for empty
+lists without `omitempty`: `containers` and `nodeSelectorTerms`. Loops run over containers, affinity terms and annotations,
+so the cost grows with the object and stays below the limit of a million for an expression
+(k8s.io/apiserver/pkg/apis/cel/config.go, PerCallLimit).
+
+Arguments: `spec`, the pod's spec as CEL; `annotations`, the maps of annotations that count, each as CEL; `present`, how it is
+seen that windowsOptions are there. Empty ones say nothing, but the API server rejects them beside `spec.os.name: linux`,
+and Mullion says it better.
 */}}
 
 {{- define "mullion.cel.containers" -}}
-[{{ .spec }}.?containers, {{ .spec }}.?initContainers, {{ .spec }}.?ephemeralContainers]
-    .exists(l, optional.ofNonZeroValue(l.orValue([])).orValue([])
+(optional.ofNonZeroValue({{ .spec }}.?containers.orValue([])).orValue([])
+    + {{ .spec }}.?initContainers.orValue([]) + {{ .spec }}.?ephemeralContainers.orValue([]))
 {{- end }}
 
-{{- define "mullion.cel.terms" -}}
-optional.ofNonZeroValue({{ .spec }}.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution
-    .?nodeSelectorTerms.orValue([])).orValue([])
-{{- end }}
-
-{{/* Whether anything says that the pod is for Windows: all that can be read from the pod alone. */}}
-{{- define "mullion.cel.windows" -}}
+{{/* Whether a field of the spec says that the pod is for Windows. */}}
+{{- define "mullion.cel.windowsSpec" -}}
+{{- $terms := ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms" -}}
 // Its OS,
 {{ .spec }}.?os.?name.orValue('') == 'windows'
 // or its nodeSelector, by the OS or by a label that only Windows nodes have,
-|| ['kubernetes.io/os', 'beta.kubernetes.io/os'].exists(k, {{ .spec }}.?nodeSelector[?k].orValue('') == 'windows')
-|| ['node.kubernetes.io/windows-build', 'cloud.google.com/gke-windows-os-version']
-    .exists(k, {{ .spec }}.?nodeSelector[?k].hasValue())
-|| ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
-    .exists(k, {{ .spec }}.?nodeSelector[?k].orValue('').lowerAscii().startsWith('windows'))
+|| {{ .spec }}.?nodeSelector.orValue({}).exists(label,
+  label in ['kubernetes.io/os', 'beta.kubernetes.io/os'] && {{ .spec }}.nodeSelector[label] == 'windows'
+  || label in ['node.kubernetes.io/windows-build', 'cloud.google.com/gke-windows-os-version']
+  || label in ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
+    && {{ .spec }}.nodeSelector[label].lowerAscii().startsWith('windows'))
 // or the same by required node affinity, of which each alternative that is not empty must say so,
-|| {{ include "mullion.cel.terms" . }}.exists(t, t.?matchExpressions.hasValue() || t.?matchFields.hasValue())
-  && {{ include "mullion.cel.terms" . }}
-    .all(t, !t.?matchExpressions.hasValue() && !t.?matchFields.hasValue() || t.?matchExpressions.orValue([]).exists(e,
+|| {{ .spec }}{{ $terms | replace "." ".?" }}.orValue(null) != null
+  && {{ .spec }}{{ $terms }}.exists(t, t != {})
+  && {{ .spec }}{{ $terms }}.all(t, t == {} || t.?matchExpressions.orValue([]).exists(e,
       e.key in ['kubernetes.io/os', 'beta.kubernetes.io/os']
         && (e.operator == 'In' && 'windows' in e.?values.orValue([]) && !('linux' in e.?values.orValue([]))
           || e.operator == 'NotIn' && 'linux' in e.?values.orValue([]) && !('windows' in e.?values.orValue([])))
@@ -45,12 +48,18 @@ optional.ofNonZeroValue({{ .spec }}.?affinity.?nodeAffinity.?requiredDuringSched
 // or options that only Windows has, of the pod or of a container,
 || {{ .spec }}.?securityContext.?windowsOptions{{ .present }}
 || {{ include "mullion.cel.containers" . }}
-    .exists(c, c.?securityContext.?windowsOptions{{ .present }}))
-// or a RuntimeClass of Mullion's,
+    .exists(c, c.?securityContext.?windowsOptions{{ .present }})
+// or a RuntimeClass of Mullion's
 || {{ .spec }}.?runtimeClassName.orValue('').startsWith('mullion-windows-')
+{{- end }}
+
+{{/* Whether anything says that the pod is for Windows: all that can be read from the pod alone. */}}
+{{- define "mullion.cel.windows" -}}
+{{ include "mullion.cel.windowsSpec" . }}
 // or its author, Mullion's own decision, or the probe that sees whether this way is open.
-|| {{ .annotations }}.exists(a, a[?'mullion.dev/os'].orValue('') == 'windows'
-    || a[?'mullion.dev/decision'].orValue('').startsWith('{"os":"windows"') || 'mullion.dev/probe' in a)
+|| object.metadata.?annotations[?'mullion.dev/os'].orValue('') == 'windows'
+|| object.metadata.?annotations[?'mullion.dev/decision'].orValue('').startsWith('{"os":"windows"')
+|| object.metadata.?annotations[?'mullion.dev/probe'].hasValue()
 {{- end }}
 
 {{/* Whether the author has placed it on Linux, and nothing else in it is for Mullion. */}}
@@ -59,10 +68,12 @@ optional.ofNonZeroValue({{ .spec }}.?affinity.?nodeAffinity.?requiredDuringSched
 // Its author has placed it on Linux,
 {{ .spec }}.?nodeSelector[?'kubernetes.io/os'].orValue('') == 'linux'
 // no annotation is for Mullion,
-&& !{{ .annotations }}.exists(a, a.exists(k, k.startsWith('mullion.dev/')))
+{{- range .annotations }}
+&& !{{ . }}.exists(k, k.startsWith('mullion.dev/'))
+{{- end }}
 // and nothing is about Windows:
 && !(
-  {{ include "mullion.cel.windows" $settled | nindent 2 | trim }}
+  {{ include "mullion.cel.windowsSpec" $settled | nindent 2 | trim }}
 )
 {{- end }}
 
@@ -74,7 +85,7 @@ request.namespace != 'kube-system'
 {{- define "mullion.cel.mayFail.hostProcess" -}}
 !(object.spec.?securityContext.?windowsOptions.?hostProcess.orValue(false)
 || {{ include "mullion.cel.containers" . }}
-    .exists(c, c.?securityContext.?windowsOptions.?hostProcess.orValue(false))))
+    .exists(c, c.?securityContext.?windowsOptions.?hostProcess.orValue(false)))
 {{- end }}
 
 {{- define "mullion.cel.mayFail.daemonSet" -}}
@@ -87,7 +98,7 @@ request.namespace != 'kube-system'
 
 {{- define "mullion.podArguments" -}}
 spec: object.spec
-annotations: "[object.metadata.?annotations.orValue({})]"
+annotations: ["object.metadata.?annotations.orValue({})"]
 present: .orValue({}).size() > 0
 {{- end }}
 
@@ -176,14 +187,13 @@ present: .orValue({}).size() > 0
   expression: |-
     ![
       {{ include "mullion.cel.template" "object" | nindent 6 | trim }}
-    ].exists(template, [template.?spec.orValue({})].exists(spec, [[
-      // of the pods, of the object, and what was there before: a DaemonSet in which Mullion placed something is asked about
-      template.?metadata.?annotations.orValue({}), object.metadata.?annotations.orValue({}),
-      request.operation == 'UPDATE' ? oldObject.metadata.?annotations.orValue({}) : {}
-    ]].exists(annotations,
-      {{ include "mullion.cel.settledLinux" (dict "spec" "spec" "annotations"
-           "annotations") | nindent 6 | trim }}
-    )))
+    ].exists(template, [template.?spec.orValue({})].exists(spec,
+      {{- /* Annotations of the pods, of the object, and of what was there before: a DaemonSet in which Mullion placed
+             something is asked about. */}}
+      {{- $annotations := list "template.?metadata.?annotations.orValue({})" "object.metadata.?annotations.orValue({})"
+            "(request.operation == 'UPDATE' ? oldObject.metadata.?annotations.orValue({}) : {})" }}
+      {{ include "mullion.cel.settledLinux" (dict "spec" "spec" "annotations" $annotations) | nindent 6 | trim }}
+    ))
 {{- end }}
 {{- end }}
 

@@ -1,0 +1,65 @@
+//! Creates pods and measures them.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+use mullion_cluster::ControlPlane;
+use serde_json::Value;
+
+use crate::registrations::Case;
+use crate::{pods, processor_time};
+
+/// For the API server to use a registration, on a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+/// Creates in a round: about a second, a hundred times the resolution of processor time.
+const CREATES: usize = 200;
+
+/// What one round of a case measured.
+#[derive(Clone)]
+pub struct Round {
+    /// The time of each create.
+    pub times: Vec<Duration>,
+    /// The processor time of the API server.
+    pub api_server: Duration,
+    /// The processor time of the webhook.
+    pub webhook: Duration,
+}
+
+/// Creates a pod; returns the stored pod, as text.
+pub async fn create(plane: &ControlPlane, namespace: &str, pod: &Value, is_dry_run: bool) -> kube::Result<String> {
+    let query = if is_dry_run { "?dryRun=All" } else { "" };
+    let request = http::Request::post(format!("/api/v1/namespaces/{namespace}/pods{query}"))
+        .header("content-type", "application/json")
+        .body(pod.to_string().into_bytes())
+        .unwrap();
+    plane.client().request_text(request).await
+}
+
+/// Opens connections and has expressions compiled, so that the first round measures neither.
+pub async fn warm_up(plane: &ControlPlane, case: &Case) {
+    round(plane, case).await;
+}
+
+/// Creates pods one after another, and deletes them.
+pub async fn round(plane: &ControlPlane, case: &Case) -> Round {
+    let api_server = plane.pids()[1];
+    let webhook_time = || case.webhook.map_or(Duration::ZERO, processor_time::of);
+    let (api_server_before, webhook_before) = (processor_time::of(api_server), webhook_time());
+    let mut times = Vec::with_capacity(CREATES);
+    for _ in 0..CREATES {
+        let start = Instant::now();
+        let created = create(plane, &case.namespace, &case.pod, false).await.unwrap();
+        times.push(start.elapsed());
+        assert_eq!(created.contains(pods::WINDOWS_SELECTOR), case.is_placed, "{}: {created}", case.name);
+    }
+    let round = Round {
+        times,
+        api_server: processor_time::of(api_server).saturating_sub(api_server_before),
+        webhook: webhook_time().saturating_sub(webhook_before),
+    };
+    let api: Api<Pod> = Api::namespaced(plane.client(), &case.namespace);
+    api.delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await.unwrap();
+    round
+}

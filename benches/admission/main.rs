@@ -1,0 +1,75 @@
+//! What admission costs a cluster, end to end: `cargo bench --bench admission`, a few minutes. Needs the control-plane
+//! tools: `make bench` builds them.
+//!
+//! Creates pods on a real API server, one after another, under each of these registrations in turn:
+//!
+//! | registration | what it does with a Windows pod |
+//! |---|---|
+//! | nothing registered | |
+//! | webhooks that change nothing | a mutating and a validating webhook allow it |
+//! | webhook with a constant patch | a mutating webhook returns the same patch for each pod, and a validating one allows it |
+//! | mutating policy | a `MutatingAdmissionPolicy` adds a node selector and a toleration |
+//! | mutating and validating policy | the same, and a `ValidatingAdmissionPolicy` denies `runAsUser` |
+//! | Mullion | the chart's webhook configurations and the built program |
+//!
+//! An explicitly Linux pod is created with nothing registered and under Mullion, which skips it. The table has the time of a
+//! create and the processor time of the API server and of the webhook. The pods are stored, and deleted after each round: a dry
+//! run would leave out the storage, which is part of every create. `ROUNDS=3` measures fewer rounds. Figures are printed and
+//! not asserted, because they depend on the machine.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark: it ends where it cannot go on, and prints rounded figures"
+)]
+#![allow(unreachable_pub, reason = "modules of one program")]
+
+mod constant_server;
+mod creates;
+mod pods;
+mod processor_time;
+mod registrations;
+mod table;
+
+use mullion_cluster::{ControlPlane, NodeSpec};
+
+use registrations::Registrations;
+
+/// So many that a few disturbed rounds do not move a median.
+const ROUNDS: usize = 10;
+
+fn main() {
+    mullion::server::tls::install_crypto();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, part, folder] = &arguments[..]
+        && part == constant_server::PART
+    {
+        runtime.block_on(constant_server::run(folder.as_ref()));
+        return;
+    }
+    runtime.block_on(measure());
+}
+
+async fn measure() {
+    let rounds = std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+    let alone = ControlPlane::builder().kwok(false).controller_manager(false).scheduler(false);
+    let plane = alone.start().await.unwrap();
+    let windows = NodeSpec::windows("windows-2022", "10.0.20348.2655").taint("os=windows:NoSchedule");
+    plane.create_nodes(&[windows, NodeSpec::linux("linux")]).await.unwrap();
+    let registrations = Registrations::start(&plane).await;
+    let cases = registrations.cases();
+    for case in &cases {
+        creates::warm_up(&plane, case).await;
+    }
+    let mut results = vec![Vec::new(); cases.len()];
+    for _ in 0..rounds {
+        for (case, rounds) in cases.iter().zip(&mut results) {
+            rounds.push(creates::round(&plane, case).await);
+        }
+    }
+    table::print(&cases, &results);
+}

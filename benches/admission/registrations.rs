@@ -1,0 +1,150 @@
+//! What is registered with the API server, each in a namespace of its own, and the processes behind it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mullion_cluster::{
+    ControlPlane, MullionProcess, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
+    wait_until_denied,
+};
+use serde_json::Value;
+
+use crate::constant_server::ConstantServer;
+use crate::creates::{self, DEADLINE};
+use crate::pods;
+
+/// A pod that is created again and again under one registration.
+pub struct Case {
+    pub name: &'static str,
+    pub namespace: String,
+    pub pod: Value,
+    /// Whether the stored pod must have the node selector of Windows.
+    pub is_placed: bool,
+    /// The process of the webhook, if there is one.
+    pub webhook: Option<u32>,
+}
+
+/// Namespaces by what is registered for their pods, and the processes that must run while they are measured.
+pub struct Registrations {
+    none: TestNamespace,
+    unchanged: TestNamespace,
+    patched: TestNamespace,
+    mutating_policy: TestNamespace,
+    both_policies: TestNamespace,
+    mullion: TestNamespace,
+    constant_server: ConstantServer,
+    webhook: MullionProcess,
+    _certificate: ServingCert,
+}
+
+impl Registrations {
+    /// Registers everything and waits until the API server uses it.
+    pub async fn start(plane: &ControlPlane) -> Self {
+        let namespace = async |value: &str| plane.namespace_with_labels(value, &[("benchmark", value)]).await.unwrap();
+        let constant_server = ConstantServer::start();
+        let text = include_str!("registrations.yaml")
+            .replace("CA_BUNDLE", &STANDARD.encode(constant_server.certificate.ca_pem()))
+            .replace("URL", &constant_server.url);
+        plane.kubectl_with_input(&["apply", "-f", "-"], &text).await.unwrap();
+        let mullion = namespace("mullion").await;
+        let certificate = ServingCert::for_loopback().unwrap();
+        let webhook = start_mullion(plane, &mullion, &certificate).await;
+        let registrations = Self {
+            none: namespace("none").await,
+            unchanged: namespace("unchanged").await,
+            patched: namespace("patched").await,
+            mutating_policy: namespace("mutating-policy").await,
+            both_policies: namespace("both-policies").await,
+            mullion,
+            constant_server,
+            webhook,
+            _certificate: certificate,
+        };
+        registrations.wait_until_used(plane).await;
+        registrations
+    }
+
+    async fn wait_until_used(&self, plane: &ControlPlane) {
+        wait_until_denied(&self.mullion, DEADLINE).await.unwrap();
+        wait_for("the validating policy to deny", DEADLINE, async || {
+            let created = creates::create(plane, &self.both_policies.name, &pods::denied(), true).await;
+            created.err().filter(|error| error.to_string().contains("deny-run-as-user"))
+        })
+        .await
+        .unwrap();
+        for case in self.cases().iter().filter(|case| case.is_placed) {
+            wait_for(&format!("{}: a patched pod", case.name), DEADLINE, async || {
+                let created = creates::create(plane, &case.namespace, &case.pod, true).await;
+                created.ok().filter(|pod| pod.contains(pods::WINDOWS_SELECTOR))
+            })
+            .await
+            .unwrap();
+        }
+        wait_for("the webhook that changes nothing to be called", DEADLINE, async || {
+            creates::create(plane, &self.unchanged.name, &pods::windows(), true).await.unwrap();
+            let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+            let metrics = plane.client().request_text(request).await.unwrap();
+            let names = ["mutate.unchanged.example.com", "validate.unchanged.example.com"];
+            names.iter().all(|name| metrics.contains(&format!("name=\"{name}\""))).then_some(())
+        })
+        .await
+        .unwrap();
+    }
+
+    /// The measured cases; [`crate::table`] compares them by their names.
+    pub fn cases(&self) -> Vec<Case> {
+        let constant = Some(self.constant_server.process());
+        let windows = |name, namespace: &TestNamespace, is_placed, webhook| Case {
+            name,
+            namespace: namespace.name.clone(),
+            pod: pods::windows(),
+            is_placed,
+            webhook,
+        };
+        let linux = |name, namespace: &TestNamespace, webhook| Case {
+            name,
+            namespace: namespace.name.clone(),
+            pod: pods::linux(),
+            is_placed: false,
+            webhook,
+        };
+        vec![
+            windows(NONE, &self.none, false, None),
+            windows("webhooks that change nothing", &self.unchanged, false, constant),
+            windows(CONSTANT_PATCH, &self.patched, true, constant),
+            windows("mutating policy", &self.mutating_policy, true, None),
+            windows(BOTH_POLICIES, &self.both_policies, true, None),
+            windows(MULLION, &self.mullion, true, self.webhook.pid()),
+            linux(NONE_LINUX, &self.none, None),
+            linux(MULLION_LINUX, &self.mullion, self.webhook.pid()),
+        ]
+    }
+}
+
+const NONE: &str = "nothing registered";
+pub const CONSTANT_PATCH: &str = "webhook with a constant patch";
+pub const BOTH_POLICIES: &str = "mutating and validating policy";
+pub const MULLION: &str = "Mullion";
+pub const NONE_LINUX: &str = "explicitly Linux: nothing registered";
+pub const MULLION_LINUX: &str = "explicitly Linux: Mullion";
+
+/// Starts the built program and registers it for pods of `namespace`.
+async fn start_mullion(plane: &ControlPlane, namespace: &TestNamespace, certificate: &ServingCert) -> MullionProcess {
+    let (bind, admin) = (free_port().unwrap(), free_port().unwrap());
+    let policies = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/default.yaml");
+    let folder = plane.dir().join("policies");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(policies, folder.join("default.yaml")).unwrap();
+    let webhook = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(["webhook", "--bind", &format!("127.0.0.1:{bind}"), "--admin-bind", &format!("127.0.0.1:{admin}")])
+        .args(["--policies", &folder.to_string_lossy(), "--tls-dir", &certificate.folder().to_string_lossy()])
+        .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy()])
+        .admin(([127, 0, 0, 1], admin).into())
+        .start()
+        .await
+        .unwrap();
+    let url = format!("https://127.0.0.1:{bind}");
+    // Failing closed: a call that fails ends the benchmark.
+    let registration = WebhookRegistration::new(&url, certificate.ca_pem()).only_namespace(namespace);
+    registration.register(&plane.client()).await.unwrap();
+    webhook
+}
