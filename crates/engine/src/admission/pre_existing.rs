@@ -1,7 +1,10 @@
 //! Pre-existing findings: those that the object had before an UPDATE. They deny no update.
 
+use std::collections::HashMap;
+
 use crate::model::ReviewRequest;
 use crate::model::pod_view::Pod;
+use crate::model::settings::Action;
 use crate::rules::Finding;
 
 /// Marks findings that the old object had in the same place with an action at least as severe; `before`: the old
@@ -13,20 +16,21 @@ pub(crate) fn mark_pre_existing(findings: &mut [Finding], before: &[Finding], re
     else {
         return;
     };
-    let before: Vec<(&Finding, String)> =
-        before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
+    // The most severe action of each code in each place: several containers may have the same name.
+    let mut known: HashMap<(&str, String), Action> = HashMap::new();
+    for finding in before {
+        let action = known.entry((finding.code, place_by_name(&old, finding))).or_insert(finding.action);
+        *action = finding.action.max(*action);
+    }
     for finding in findings {
-        let place = place_by_name(&new, finding);
-        finding.pre_existing = before
-            .iter()
-            .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
+        let action = known.get(&(finding.code, place_by_name(&new, finding)));
+        finding.pre_existing = action.is_some_and(|action| *action >= finding.action);
     }
 }
 
 fn place_by_name(pod: &Pod<'_>, finding: &Finding) -> String {
-    let in_container = pod.containers().find_map(|container| {
-        let below = finding.pointer.strip_prefix(&pod.at(&container.pointer()))?;
-        below.starts_with('/').then(|| format!("{}/{}{below}", container.list, container.name()))
-    });
-    in_container.unwrap_or_else(|| finding.pointer.clone())
+    match pod.container_of(&finding.pointer) {
+        Some((container, below)) => format!("{}/{}{below}", container.list, container.name()),
+        None => finding.pointer.clone(),
+    }
 }

@@ -16,6 +16,7 @@ use crate::model::{
     SELECTOR, ScopeOs, WorkloadKind,
 };
 use crate::patch::compile::compile;
+use crate::patch::value_set::ValueSet;
 use crate::place::PlacementChanges;
 
 const RESTORED: &str = "it was there before this update";
@@ -131,12 +132,14 @@ impl<'a> DaemonSetUpdate<'a> {
 
     fn lost_tolerations(&self, annotation: &DecisionAnnotation, placed: &mut PlacementChanges<'_>) {
         let (old, present) = (self.old.items("/spec/tolerations"), self.new.items("/spec/tolerations"));
-        let missing = || old.iter().filter(|toleration| !present.contains(toleration));
-        let lost: Vec<&Value> = missing().filter(|toleration| annotation.placed_toleration(toleration)).collect();
+        let (in_old, in_new) = (ValueSet::of(old), ValueSet::of(present));
+        let missing: Vec<&Value> = old.iter().filter(|toleration| !in_new.has(toleration)).collect();
+        let placed_earlier = |toleration: &&Value| annotation.placed_toleration(toleration);
+        let lost: Vec<&Value> = missing.iter().copied().filter(placed_earlier).collect();
         let pointer = self.new.at("/spec/tolerations");
         let words = lost.iter().map(|toleration| toleration_word(toleration));
         // If the list only lacks these, each goes back to its place.
-        if !lost.is_empty() && lost.len() == missing().count() && present.iter().all(|one| old.contains(one)) {
+        if !lost.is_empty() && lost.len() == missing.len() && present.iter().all(|one| in_old.has(one)) {
             let edit = Edit::Set { pointer, value: Value::from(old) };
             let words: Vec<String> = words.collect();
             placed.push_all(RESTORED, edit, words);
@@ -156,8 +159,8 @@ impl<'a> DaemonSetUpdate<'a> {
         wanted: impl Fn(&Value) -> bool,
     ) -> Vec<Change> {
         let Some(annotation) = &self.annotation else { return Vec::new() };
-        let old = self.old.items("/spec/tolerations");
-        let over = |one: &Value| annotation.placed_toleration(one) && old.contains(one) && !wanted(one);
+        let old = ValueSet::of(self.old.items("/spec/tolerations"));
+        let over = |one: &Value| annotation.placed_toleration(one) && old.has(one) && !wanted(one);
         let tolerations = self.new.items("/spec/tolerations").iter().enumerate();
         let tolerations = tolerations
             .filter(|(_, toleration)| over(toleration))

@@ -11,6 +11,7 @@ mod os_field;
 mod pod_changes;
 mod repair;
 mod template_changes;
+mod value_set;
 
 pub use annotation::decision_reason;
 pub use authored_object::restore_authored;
