@@ -76,3 +76,61 @@ impl PodBuilds<'_> {
         builds.all(|build| build == first).then_some(*first)
     }
 }
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::expect_used, reason = "tests")]
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::detect::image_facts;
+    use crate::model::WorkloadKind;
+    use crate::model::pod_view::Pod;
+    use crate::model::settings::ImagePatterns;
+    use crate::model::windows::ExtraRelease;
+
+    fn build() -> impl Strategy<Value = Build> {
+        let known =
+            vec![14_393_u32, 17_763, 19_042, 20_347, 20_348, 20_349, 25_398, 26_099, 26_100, 26_101, 26_200, 30_000];
+        prop_oneof![prop::sample::select(known), 14_000..32_000_u32].prop_map(Build::new)
+    }
+
+    proptest! {
+        /// A host runs a pod if it runs each of its images.
+        #[test]
+        fn hosts_are_those_that_run_each_image(
+            images in prop::collection::vec(prop_oneof![4 => prop::collection::vec(build(), 1), 1 => prop::collection::vec(build(), 1..4)], 1..60),
+            releases in prop::collection::vec((build(), build()), 0..3),
+        ) {
+            let object = json!({"spec": {"containers": vec![json!({"image": "a"}); images.len()]}});
+            let pod = Pod::of(WorkloadKind::Pod, &object).expect("a pod");
+            let facts = image_facts("a", &ImagePatterns::default(), None);
+            let images: Vec<ContainerImage<'_>> = pod
+                .containers()
+                .zip(images)
+                .map(|(container, builds)| {
+                    let mut facts = facts.clone();
+                    facts.builds = builds;
+                    ContainerImage { container, image: "a", facts }
+                })
+                .collect();
+            let releases = releases.into_iter().map(|(build, runs_from)| ExtraRelease { build, runs_from, name: "r".to_owned() });
+            let nodes = NodeSettings { releases: releases.collect(), ..NodeSettings::default() };
+            let snapshot = ClusterSnapshot::default();
+            let found = pod_builds(&images, &snapshot, &nodes);
+            for host in found.hosts.iter().chain(&found.incompatible) {
+                let runs_each = images.iter().all(|image| runs_on(*host, &image.facts.builds, &snapshot, &nodes));
+                prop_assert_eq!(found.hosts.contains(host), runs_each, "{}", host);
+            }
+            let by_some_rule = found.incompatible.iter().any(|host| {
+                Generation::ALL.into_iter().any(|generation| {
+                    images.iter().all(|image| runs_any(*host, &image.facts.builds, generation, &nodes.releases))
+                })
+            });
+            prop_assert_eq!(found.common, !found.hosts.is_empty() || by_some_rule);
+        }
+    }
+}
