@@ -27,7 +27,7 @@ pub(crate) fn find_pool_os(input: &DetectionInput<'_>) -> Option<Evidence> {
     if constraints.is_empty() {
         return None;
     }
-    let nodes = input.snapshot.nodes.as_ref()?;
+    let nodes = input.snapshot.nodes.as_ref().filter(|nodes| constraints.comparable_with(nodes))?;
     let mut systems = nodes.samples(constraints.keys()).filter(|node| constraints.fit(node)).map(|node| node.os);
     let os = systems.next()??;
     if !systems.all(|other| other == Some(os)) || (os == Os::Linux && input.may_mean_every_node()) {

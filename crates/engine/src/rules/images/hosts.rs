@@ -141,7 +141,7 @@ fn open_to(cx: &WorkloadContext<'_>, all: &BTreeSet<Build>) -> BTreeSet<Build> {
     let windows =
         || nodes.samples(required.keys().chain([WINDOWS_BUILD_LABEL])).filter(|node| node.os == Some(Os::Windows));
     // Samples represent nodes with the same labels: a build known only from the kernel version may be one of several.
-    if windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
+    if !required.comparable_with(nodes) || windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
         return all.clone();
     }
     windows().filter(|node| required.fit(node)).filter_map(|node| node.build).collect()
