@@ -1,6 +1,6 @@
 //! Reviews one request: from the object, the cluster snapshot and the settings to a decision, findings and changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::admission::pre_existing::mark_pre_existing;
@@ -12,13 +12,13 @@ use crate::model::json_pointer::{field_path, member};
 use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::{OsWanted, selector_os};
-use crate::model::settings::{Action, HonourIgnore, Lookup, Mode, ReviewSettings, Settings};
+use crate::model::settings::{Action, Exemptions, HonourIgnore, Lookup, Mode, ReviewSettings, Settings};
 use crate::model::{
     Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, OsDecision, ReviewRequest, WorkloadKind,
     WorkloadObject,
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
-use crate::place::{ContainerScope, WorkloadContext, pod_builds};
+use crate::place::{CheckScope, WorkloadContext, new_ephemeral_containers, pod_builds};
 use crate::rules::{Finding, RejectedBy, catalogue};
 
 /// The result of reviewing one request.
@@ -103,6 +103,13 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         },
     };
     let builds = pod_builds(&images, snapshot, nodes);
+    let exemptions = Exemptions::in_annotation(pod.annotation(ALLOW_ANNOTATION).unwrap_or_default());
+    let (scope, containers) = if category == RequestCategory::EphemeralContainers {
+        let old = request.old.and_then(|old| Pod::of(workload.kind, old));
+        (CheckScope::NewContainers, new_ephemeral_containers(&pod, old.as_ref()))
+    } else {
+        (CheckScope::WholePod, pod.containers().collect())
+    };
     let cx = WorkloadContext {
         input,
         node_settings: nodes,
@@ -110,13 +117,10 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         no_default,
         builds: &builds,
         annotation: own.as_ref(),
-        exemptions: pod.annotation(ALLOW_ANNOTATION).unwrap_or_default(),
-        containers: match category {
-            RequestCategory::EphemeralContainers => {
-                ContainerScope::EphemeralBeside(request.old.and_then(|old| Pod::of(workload.kind, old)))
-            }
-            _ => ContainerScope::Everything,
-        },
+        exemptions: &exemptions,
+        scope,
+        containers: &containers,
+        host_process: pod.host_process(),
     };
     let mut findings = find_findings(&cx);
     if let Some(update) = &update {
@@ -218,11 +222,18 @@ fn deny_unrepaired(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
     }
     let changes = pod_changes(cx, findings, cx.input.is_daemon_set());
     let denied = cx.soften(Action::Deny);
+    let removed: HashSet<&str> = changes.iter().filter_map(removed_pointer).collect();
     for finding in findings.iter_mut().filter(|finding| due(finding)) {
-        let gone = |change: &Change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer);
-        if !changes.iter().any(gone) {
+        if !removed.contains(finding.pointer.as_str()) {
             (finding.action, finding.quiet) = (denied, false);
         }
+    }
+}
+
+fn removed_pointer(change: &Change) -> Option<&str> {
+    match &change.edit {
+        Edit::Remove { pointer } => Some(pointer),
+        Edit::Set { .. } | Edit::Append { .. } => None,
     }
 }
 

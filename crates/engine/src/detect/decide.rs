@@ -11,17 +11,22 @@ use crate::detect::input::DetectionInput;
 use crate::detect::node_evidence::decide_by_node;
 use crate::detect::scope::decide_by_scope;
 use crate::detect::windows_hints::looks_windows;
-use crate::model::OsDecision;
+use crate::model::{Evidence, EvidenceSource, OsDecision};
 
 /// Decides from everything but the Linux default, which depends on the requester: see
 /// [`linux_default`](crate::detect::linux_default).
 pub(crate) fn decide(input: &DetectionInput<'_>) -> OsDecision {
-    decide_by_author(input)
+    let mut decision = decide_by_author(input)
         .or_else(|| decide_by_scope(input))
         .or_else(|| decide_by_images(input))
         .or_else(|| decide_by_node(input))
         .or_else(|| decide_by_earlier_placement(input))
-        .unwrap_or_else(|| OsDecision::undecided(Vec::new(), true))
-        .with_evidence(image_evidence(input))
-        .with_evidence(looks_windows(&input.pod).into_iter().collect())
+        .unwrap_or_else(|| OsDecision::undecided(Vec::new(), true));
+    // Evidence that did not decide. If images decided, all of theirs is in the decision.
+    let by_images = matches!(decision.evidence.first(), Some(Evidence { source: EvidenceSource::Image { .. }, .. }));
+    if !by_images {
+        decision.evidence.extend(image_evidence(input));
+    }
+    decision.evidence.extend(looks_windows(&input.pod));
+    decision
 }

@@ -43,7 +43,7 @@ pub enum NoDefault {
     UnknownRuntimeClass,
     /// The handler of its RuntimeClass is for Windows.
     WindowsHandler,
-    /// It has node constraints or a RuntimeClass, and the cluster's are unknown.
+    /// It has node constraints or a RuntimeClass, and the cluster's are unknown; or it has too many node constraints.
     UnknownCluster,
     /// No live Linux node satisfies its node constraints.
     NoLinuxNode,
@@ -138,6 +138,9 @@ pub(crate) fn check_linux_default(
     };
     let linux = || known.iter().filter(|node| node.os == Some(Os::Linux));
     let fits = |node: &Node| node.os == Some(Os::Linux) && constraints.fit(node);
+    if !constraints.comparable_with(known) {
+        return Err(NoDefault::UnknownCluster);
+    }
     if !constraints.is_empty() && !known.samples(constraints.keys()).any(fits) {
         return Err(NoDefault::NoLinuxNode);
     }

@@ -5,7 +5,7 @@ use crate::detect::input::DetectionInput;
 use crate::model::cluster::namespace_restrictions;
 use crate::model::names::OS_LABEL;
 use crate::model::scheduling::{NodeConstraints, node_constraints};
-use crate::model::{Basis, Evidence, EvidenceOs, EvidenceSource, Os};
+use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os};
 
 /// All node constraints of the workload, including its namespace's selector.
 pub(crate) fn node_constraints<'a>(input: &DetectionInput<'a>) -> NodeConstraints<'a> {
@@ -20,14 +20,14 @@ pub(crate) fn find_pool_os(input: &DetectionInput<'_>) -> Option<Evidence> {
     let pod = &input.pod;
     let mut constraints = node_constraints(input);
     if placed_by_mullion(input) {
-        // A default was given only because these constraints did not decide.
-        input.earlier_placement.filter(|earlier| earlier.annotation.basis != Basis::Default)?;
+        // It was given because these constraints did not decide. A template that changes may have others.
+        input.earlier_placement?;
         constraints = constraints.without(OS_LABEL);
     }
     if constraints.is_empty() {
         return None;
     }
-    let nodes = input.snapshot.nodes.as_ref()?;
+    let nodes = input.snapshot.nodes.as_ref().filter(|nodes| constraints.comparable_with(nodes))?;
     let mut systems = nodes.samples(constraints.keys()).filter(|node| constraints.fit(node)).map(|node| node.os);
     let os = systems.next()??;
     if !systems.all(|other| other == Some(os)) || (os == Os::Linux && input.may_mean_every_node()) {

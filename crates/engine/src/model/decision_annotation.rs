@@ -12,6 +12,7 @@ use crate::model::json_pointer::{escape, member};
 use crate::model::names::DECISION_ANNOTATION;
 use crate::model::operating_system::Os;
 use crate::model::os_decision::Basis;
+use crate::model::placed_words::PlacedWords;
 use crate::model::pod_view::{Container, Pod};
 use crate::model::scheduling::toleration_word;
 
@@ -25,9 +26,9 @@ pub struct DecisionAnnotation {
     /// The reason of the decision, as a clause.
     pub because: String,
     /// What Mullion put there: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
-    pub placed: Vec<String>,
-    /// On a pod: the names of its containers then, at most 32; none if there were more, or
-    /// one has a name that the API server rejects.
+    pub placed: PlacedWords,
+    /// On a pod: the names of its containers then, at most 32; none if there were more, or one has a name that the API
+    /// server rejects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
 }
@@ -68,7 +69,7 @@ impl DecisionAnnotation {
 
     /// Whether Mullion put that there; see [`placed`](Self::placed).
     pub fn has_placed(&self, word: &str) -> bool {
-        self.placed.iter().any(|placed| placed == word)
+        self.placed.has(word)
     }
 
     /// Whether the container was added after the annotation.
@@ -94,7 +95,7 @@ impl DecisionAnnotation {
 
     /// Whether that toleration (raw JSON) is Mullion's.
     pub fn placed_toleration(&self, toleration: &Value) -> bool {
-        self.placed.contains(&toleration_word(toleration))
+        self.has_placed(&toleration_word(toleration))
     }
 
     /// Reads the annotation on an object's own metadata; `None` if it is not in Mullion's format. Only the operating
@@ -105,6 +106,8 @@ impl DecisionAnnotation {
         let text = |name| annotation.get(name).and_then(Value::as_str);
         let placed = annotation.get("placed")?.as_array()?.iter().filter_map(Value::as_str);
         let containers = annotation.get("containers").and_then(Value::as_array);
+        // Mullion writes no longer list, and every container is looked up in it.
+        let containers = containers.filter(|names| names.len() <= MAX_CONTAINERS);
         Some(Self {
             os: Os::from_name(text("os")?)?.name().to_owned(),
             basis: annotation.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
@@ -123,11 +126,7 @@ impl DecisionAnnotation {
     /// records that it is Mullion's.
     #[must_use]
     pub fn beside(mut self, words: Vec<String>) -> Self {
-        for word in words {
-            if !self.has_placed(&word) {
-                self.placed.push(word);
-            }
-        }
+        words.into_iter().for_each(|word| self.placed.add(word));
         self
     }
 

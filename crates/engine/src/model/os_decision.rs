@@ -99,16 +99,6 @@ impl OsDecision {
         Self { os: os.into(), basis, placement: true, evidence }
     }
 
-    /// Adds evidence that did not decide.
-    pub(crate) fn with_evidence(mut self, more: Vec<Evidence>) -> Self {
-        for evidence in more {
-            if !self.evidence.contains(&evidence) {
-                self.evidence.push(evidence);
-            }
-        }
-        self
-    }
-
     /// The operating system, if one was decided.
     pub fn decided(&self) -> Option<Os> {
         match self.os {

@@ -10,6 +10,7 @@ pub(crate) fn annotation_of(cx: &WorkloadContext<'_>, placed: Vec<String>) -> De
     let os = cx.decision.decided().map_or("", Os::name).to_owned();
     let pod = &cx.input.pod;
     let containers = if pod.pointer.is_empty() { DecisionAnnotation::names(pod) } else { Vec::new() };
+    let placed = placed.into_iter().collect();
     DecisionAnnotation { os, basis: cx.decision.basis, because: decision_reason(cx.decision), placed, containers }
 }
 

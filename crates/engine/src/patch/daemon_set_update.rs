@@ -16,6 +16,7 @@ use crate::model::{
     SELECTOR, ScopeOs, WorkloadKind,
 };
 use crate::patch::compile::compile;
+use crate::patch::value_set::ValueSet;
 use crate::place::PlacementChanges;
 
 const RESTORED: &str = "it was there before this update";
@@ -131,12 +132,14 @@ impl<'a> DaemonSetUpdate<'a> {
 
     fn lost_tolerations(&self, annotation: &DecisionAnnotation, placed: &mut PlacementChanges<'_>) {
         let (old, present) = (self.old.items("/spec/tolerations"), self.new.items("/spec/tolerations"));
-        let missing = || old.iter().filter(|toleration| !present.contains(toleration));
-        let lost: Vec<&Value> = missing().filter(|toleration| annotation.placed_toleration(toleration)).collect();
+        let (in_old, in_new) = (ValueSet::of(old), ValueSet::of(present));
+        let missing: Vec<&Value> = old.iter().filter(|toleration| !in_new.has(toleration)).collect();
+        let placed_earlier = |toleration: &&Value| annotation.placed_toleration(toleration);
+        let lost: Vec<&Value> = missing.iter().copied().filter(placed_earlier).collect();
         let pointer = self.new.at("/spec/tolerations");
         let words = lost.iter().map(|toleration| toleration_word(toleration));
         // If the list only lacks these, each goes back to its place.
-        if !lost.is_empty() && lost.len() == missing().count() && present.iter().all(|one| old.contains(one)) {
+        if !lost.is_empty() && lost.len() == missing.len() && present.iter().all(|one| in_old.has(one)) {
             let edit = Edit::Set { pointer, value: Value::from(old) };
             let words: Vec<String> = words.collect();
             placed.push_all(RESTORED, edit, words);
@@ -156,8 +159,8 @@ impl<'a> DaemonSetUpdate<'a> {
         wanted: impl Fn(&Value) -> bool,
     ) -> Vec<Change> {
         let Some(annotation) = &self.annotation else { return Vec::new() };
-        let old = self.old.items("/spec/tolerations");
-        let over = |one: &Value| annotation.placed_toleration(one) && old.contains(one) && !wanted(one);
+        let old = ValueSet::of(self.old.items("/spec/tolerations"));
+        let over = |one: &Value| annotation.placed_toleration(one) && old.has(one) && !wanted(one);
         let tolerations = self.new.items("/spec/tolerations").iter().enumerate();
         let tolerations = tolerations
             .filter(|(_, toleration)| over(toleration))
@@ -205,4 +208,81 @@ impl<'a> DaemonSetUpdate<'a> {
 
 fn removed(pointer: String) -> Change {
     Change { cause: Cause::Placement(OUTDATED), edit: Edit::Remove { pointer } }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::WorkloadObject;
+
+    /// The edits of lost tolerations: every toleration is compared with every other one.
+    fn lost_one_by_one(old: &[Value], present: &[Value], words: &[String]) -> Vec<Edit> {
+        let pointer = "/spec/template/spec/tolerations".to_owned();
+        let missing = || old.iter().filter(|toleration| !present.contains(toleration));
+        let lost: Vec<&Value> = missing().filter(|lost| words.contains(&toleration_word(lost))).collect();
+        if !lost.is_empty() && lost.len() == missing().count() && present.iter().all(|one| old.contains(one)) {
+            return vec![Edit::Set { pointer, value: Value::from(old) }];
+        }
+        lost.into_iter().map(|lost| Edit::Append { pointer: pointer.clone(), value: lost.clone() }).collect()
+    }
+
+    fn removed_one_by_one(old: &[Value], present: &[Value], words: &[String]) -> Vec<Edit> {
+        let over = |one: &Value| words.contains(&toleration_word(one)) && old.contains(one);
+        let at = |index| Edit::Remove { pointer: format!("/spec/template/spec/tolerations/{index}") };
+        present.iter().enumerate().filter(|(_, one)| over(one)).map(|(index, _)| at(index)).collect()
+    }
+
+    fn toleration() -> impl Strategy<Value = Value> {
+        let key =
+            prop_oneof![(0..40_u8).prop_map(|number| json!(format!("k{number}"))), Just(json!("")), Just(json!(3))];
+        let operator = prop::sample::select(vec![json!("Exists"), json!("Equal"), Value::Null, json!(["Exists"])]);
+        let seconds = prop::sample::select(vec![json!(1), json!(1.0), json!("1"), Value::Null]);
+        let object = (key, operator, seconds, any::<bool>()).prop_map(|(key, operator, seconds, future)| {
+            let mut toleration = json!({"key": key, "operator": operator, "effect": "NoSchedule"});
+            if future {
+                toleration["tolerationSeconds"] = seconds;
+            }
+            toleration
+        });
+        prop_oneof![9 => object, 1 => prop::sample::select(vec![json!({}), Value::Null, json!("os=windows"), json!([])])]
+    }
+
+    fn daemon_set(tolerations: &[Value], words: &[String]) -> Value {
+        let annotation = json!({"os": "windows", "basis": "intent", "because": "", "placed": words});
+        json!({"metadata": {"annotations": {"mullion.dev/decision": annotation.to_string()}},
+            "spec": {"template": {"spec": {"tolerations": tolerations}}}})
+    }
+
+    proptest! {
+        #[test]
+        fn tolerations_are_those_of_a_comparison_of_all_with_all(
+            mut old in prop::collection::vec(toleration(), 0..60),
+            more in prop::collection::vec(toleration(), 0..60),
+            dropped in prop::collection::vec(any::<bool>(), 60),
+            placed in prop::collection::vec(any::<bool>(), 60),
+            repeats in any::<bool>(),
+            adds in any::<bool>(),
+        ) {
+            if repeats {
+                old.extend(old.clone());
+            }
+            let kept = old.iter().zip(dropped.iter().cycle()).filter(|(_, dropped)| !**dropped).map(|(one, _)| one.clone());
+            let new: Vec<Value> = kept.chain(more.into_iter().filter(|_| adds)).collect();
+            let words: Vec<String> = old.iter().zip(placed.iter().cycle()).filter(|(_, placed)| **placed).map(|(one, _)| toleration_word(one)).collect();
+            let (old_object, new_object) = (daemon_set(&old, &words), daemon_set(&new, &words));
+            let workload = WorkloadObject { kind: WorkloadKind::DaemonSet, namespace: "", object: &new_object };
+            let request = ReviewRequest { operation: Operation::Update, old: Some(&old_object), ..ReviewRequest::creation(workload) };
+            let update = DaemonSetUpdate::of(&request);
+            prop_assert!(update.is_some());
+            let Some(update) = update else { return Ok(()) };
+            let edits = |changes: Vec<Change>| changes.into_iter().map(|change| change.edit).collect::<Vec<_>>();
+            prop_assert_eq!(edits(update.lost_placement().changes), lost_one_by_one(&old, &new, &words));
+            let fresh = PlacementChanges::on(&new_object);
+            prop_assert_eq!(edits(update.remove_placement(&fresh, |_| false)), removed_one_by_one(&old, &new, &words));
+        }
+    }
 }

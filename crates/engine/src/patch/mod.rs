@@ -12,6 +12,7 @@ mod os_field;
 mod pod_changes;
 mod repair;
 mod template_changes;
+mod value_set;
 
 pub(crate) use annotation::REASON_LIMIT;
 pub use annotation::decision_reason;

@@ -5,7 +5,7 @@ use crate::model::names::{DECISION_ANNOTATION, OS_LABEL};
 use crate::model::{Basis, Change, Os, SELECTOR};
 use crate::patch::annotation::annotation_of;
 use crate::patch::repair::{rejected_by_server, repair};
-use crate::place::{PlacementChanges, WorkloadContext, build_matters};
+use crate::place::{PlacementChanges, WorkloadContext};
 use crate::rules::Finding;
 
 /// The changes; `daemon_set`: the pod belongs to a DaemonSet, whose controller has chosen its node already.
@@ -32,7 +32,7 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
         return;
     }
     let bound = pod.text("/spec/nodeName").is_some();
-    if !daemon_set && !bound && build_matters(pod, cx.input.snapshot) {
+    if !daemon_set && !bound && cx.build_matters() {
         let class = cx.assign_runtime_class(placed);
         if !class.is_some_and(RuntimeClass::is_hypervisor) {
             cx.constrain_build(placed);

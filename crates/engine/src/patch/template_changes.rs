@@ -1,6 +1,8 @@
 //! The changes of a pod template at its own CREATE or UPDATE: repairs only where the API server would reject the template,
 //! and placement only for DaemonSets, whose controller decides from the template where pods go.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::model::{Change, DecisionAnnotation, Os};
@@ -37,14 +39,16 @@ pub(crate) fn template_changes(
                 placed.words.extend(lost.words);
             }
             PlacementState::Outdated => {
-                let wanted = |toleration: &Value| os.is_some_and(|os| cx.wants_toleration(os, toleration));
+                let wanted = os.map(|os| cx.wanted_tolerations(os));
+                let wanted = |toleration: &Value| wanted.as_ref().is_some_and(|wanted| wanted(toleration));
                 placed.changes.extend(update.remove_placement(&fresh, wanted));
             }
             PlacementState::Unclear => {}
         }
     }
+    let mut known: HashSet<String> = placed.words.iter().cloned().collect();
     for (change, word) in fresh.changes.into_iter().zip(fresh.words) {
-        if !placed.words.contains(&word) {
+        if known.insert(word.clone()) {
             placed.changes.push(change);
             placed.words.push(word);
         }

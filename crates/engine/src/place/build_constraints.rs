@@ -13,6 +13,11 @@ use crate::model::windows::Build;
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
+/// Builds that are excluded from a pod's nodes, at most, in all terms together: 13 KB of a patch. The release table has
+/// about ten, and real pods have a few terms. A pod with thousands of terms, or of images of other builds, is left as it
+/// is: with every build in every term it would not fit into memory.
+const MAX_EXCLUSIONS: usize = 1_000;
+
 impl WorkloadContext<'_> {
     /// Adds the build constraint: see the modes of `place.build`. Nothing if the author constrains the build.
     pub fn constrain_build(&self, placed: &mut PlacementChanges<'_>) {
@@ -46,10 +51,13 @@ impl WorkloadContext<'_> {
     /// autoscaler templates and virtual nodes. Terms are alternatives, so each of them gets it; an additional term
     /// would widen what the author requires.
     fn exclude_builds(&self, builds: &BTreeSet<Build>, placed: &mut PlacementChanges<'_>) {
+        let terms = self.input.pod.items(node_constraints::REQUIRED_TERMS);
+        if builds.len().saturating_mul(terms.len().max(1)) > MAX_EXCLUSIONS {
+            return;
+        }
         let values: Vec<String> = builds.iter().map(ToString::to_string).collect();
         let requirement = json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values});
         let terms_pointer = self.input.pod.at(node_constraints::REQUIRED_TERMS);
-        let terms = self.input.pod.items(node_constraints::REQUIRED_TERMS);
         let reason = "nodes of these builds cannot run its images";
         if terms.is_empty() {
             let value = json!([{"matchExpressions": [requirement]}]);

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::detect::ContainerImage;
-use crate::model::Os;
-use crate::model::cluster::{ClusterSnapshot, Nodes, RuntimeClass};
-use crate::model::pod_view::Pod;
+use crate::model::cluster::ClusterSnapshot;
 use crate::model::settings::NodeSettings;
-use crate::model::windows::{Build, Generation, SINGLE_RULE_UP_TO, floor, generation_for, runs_any, server_releases};
+use crate::model::windows::{Build, Generation, runs_any, server_releases};
 
 /// The Windows builds that a pod's images allow.
 #[derive(Debug, Clone)]
@@ -41,16 +39,24 @@ pub(crate) fn pod_builds<'a>(
     let own = known.iter().flat_map(|image| image.facts.builds.iter().copied());
     let fleet = snapshot.windows_builds();
     let candidates: BTreeSet<Build> = table.chain(expected).chain(announced).chain(own).chain(fleet).collect();
-    let (hosts, incompatible): (BTreeSet<Build>, BTreeSet<Build>) = candidates
-        .into_iter()
-        .partition(|host| known.iter().all(|image| runs_on(*host, &image.facts.builds, snapshot, nodes)));
-    let by_some_rule = |host: &Build| {
-        Generation::ALL.into_iter().any(|generation| {
-            known.iter().all(|image| runs_any(*host, &image.facts.builds, generation, &nodes.releases))
-        })
-    };
+    let deciding = deciding_builds(&known);
+    let runs_all =
+        |host: Build, generation| deciding.iter().all(|builds| runs_any(host, builds, generation, &nodes.releases));
+    let (hosts, incompatible): (BTreeSet<Build>, BTreeSet<Build>) =
+        candidates.into_iter().partition(|host| runs_all(*host, generation_on(*host, snapshot)));
+    let by_some_rule = |host: &Build| Generation::ALL.into_iter().any(|generation| runs_all(*host, generation));
     let common = !hosts.is_empty() || incompatible.iter().any(by_some_rule);
     PodBuilds { known, hosts, incompatible, common }
+}
+
+/// The builds of the images on which it depends whether a host runs them all. A host runs a contiguous range of builds:
+/// of the images with one build only the oldest and the newest decide. An author can write tags of 80,000 builds.
+fn deciding_builds<'a>(known: &[&'a ContainerImage<'a>]) -> BTreeSet<&'a [Build]> {
+    let all: BTreeSet<&[Build]> = known.iter().map(|image| image.facts.builds.as_slice()).collect();
+    let single = || all.iter().copied().filter(|builds| builds.len() == 1);
+    let (oldest, newest) = (single().next(), single().next_back());
+    let several = all.iter().copied().filter(|builds| builds.len() != 1);
+    several.chain(oldest).chain(newest).collect()
 }
 
 /// Whether hosts of that build run an image that exists for these builds, by the rule of the nodes that have it.
@@ -58,26 +64,8 @@ pub(crate) fn runs_on(host: Build, images: &[Build], snapshot: &ClusterSnapshot,
     runs_any(host, images, generation_on(host, snapshot), &nodes.releases)
 }
 
-/// The most permissive rule that a live node of that build enforces; the default if there is none. The rules differ
-/// only for hosts newer than the last LTSC, so only for them nodes matter. A pod cannot select between nodes of one
-/// build, so a node with an older runtime does not exclude the others.
 fn generation_on(host: Build, snapshot: &ClusterSnapshot) -> Generation {
-    if host <= SINGLE_RULE_UP_TO {
-        return Generation::default();
-    }
-    let nodes = snapshot.nodes.iter().flat_map(Nodes::iter);
-    let enforced = nodes
-        .filter(|node| node.os == Some(Os::Windows) && node.build == Some(host))
-        .map(|node| generation_for(host, &node.container_runtime));
-    // The floors differ only in their depth: R1 never rises, R2 rises an LTSC before R3.
-    enforced.min_by_key(|generation| floor(host, *generation, &[])).unwrap_or_default()
-}
-
-/// Whether the node's build matters to the pod: not to HostProcess pods, which are processes of the host, and not to
-/// those with a virtual machine of their own.
-pub(crate) fn build_matters(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> bool {
-    let class = pod.text("/spec/runtimeClassName").and_then(|name| snapshot.runtime_class(name));
-    !pod.host_process() && !class.is_some_and(RuntimeClass::is_hypervisor)
+    snapshot.nodes.as_ref().map_or_else(Generation::default, |nodes| nodes.generation(host))
 }
 
 impl PodBuilds<'_> {
@@ -86,5 +74,63 @@ impl PodBuilds<'_> {
         let mut builds = self.known.iter().flat_map(|image| image.facts.builds.iter());
         let first = builds.next()?;
         builds.all(|build| build == first).then_some(*first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::expect_used, reason = "tests")]
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::detect::image_facts;
+    use crate::model::WorkloadKind;
+    use crate::model::pod_view::Pod;
+    use crate::model::settings::ImagePatterns;
+    use crate::model::windows::ExtraRelease;
+
+    fn build() -> impl Strategy<Value = Build> {
+        let known =
+            vec![14_393_u32, 17_763, 19_042, 20_347, 20_348, 20_349, 25_398, 26_099, 26_100, 26_101, 26_200, 30_000];
+        prop_oneof![prop::sample::select(known), 14_000..32_000_u32].prop_map(Build::new)
+    }
+
+    proptest! {
+        /// A host runs a pod if it runs each of its images.
+        #[test]
+        fn hosts_are_those_that_run_each_image(
+            images in prop::collection::vec(prop_oneof![4 => prop::collection::vec(build(), 1), 1 => prop::collection::vec(build(), 1..4)], 1..60),
+            releases in prop::collection::vec((build(), build()), 0..3),
+        ) {
+            let object = json!({"spec": {"containers": vec![json!({"image": "a"}); images.len()]}});
+            let pod = Pod::of(WorkloadKind::Pod, &object).expect("a pod");
+            let facts = image_facts("a", &ImagePatterns::default(), None);
+            let images: Vec<ContainerImage<'_>> = pod
+                .containers()
+                .zip(images)
+                .map(|(container, builds)| {
+                    let mut facts = facts.clone();
+                    facts.builds = builds;
+                    ContainerImage { container, image: "a", facts }
+                })
+                .collect();
+            let releases = releases.into_iter().map(|(build, runs_from)| ExtraRelease { build, runs_from, name: "r".to_owned() });
+            let nodes = NodeSettings { releases: releases.collect(), ..NodeSettings::default() };
+            let snapshot = ClusterSnapshot::default();
+            let found = pod_builds(&images, &snapshot, &nodes);
+            for host in found.hosts.iter().chain(&found.incompatible) {
+                let runs_each = images.iter().all(|image| runs_on(*host, &image.facts.builds, &snapshot, &nodes));
+                prop_assert_eq!(found.hosts.contains(host), runs_each, "{}", host);
+            }
+            let by_some_rule = found.incompatible.iter().any(|host| {
+                Generation::ALL.into_iter().any(|generation| {
+                    images.iter().all(|image| runs_any(*host, &image.facts.builds, generation, &nodes.releases))
+                })
+            });
+            prop_assert_eq!(found.common, !found.hosts.is_empty() || by_some_rule);
+        }
     }
 }

@@ -3,8 +3,9 @@
 //! It is immutable. [`DetectionInput`] is the input of the decision; the rest follows from the decision.
 
 use crate::detect::{DetectionInput, NoDefault, place_of};
-use crate::model::pod_view::{Container, Pod};
-use crate::model::settings::NodeSettings;
+use crate::model::cluster::RuntimeClass;
+use crate::model::pod_view::Container;
+use crate::model::settings::{Exemptions, NodeSettings};
 use crate::model::{DecisionAnnotation, DetectedOs, Os, OsDecision};
 use crate::place::builds::PodBuilds;
 
@@ -23,39 +24,40 @@ pub struct WorkloadContext<'a> {
     pub builds: &'a PodBuilds<'a>,
     /// The decision annotation that Mullion itself wrote earlier; what differs now was changed by others.
     pub annotation: Option<&'a DecisionAnnotation>,
-    /// Rules that the author exempts the workload from: the value of annotation `mullion.dev/allow`; may be empty.
-    pub exemptions: &'a str,
-    /// Which containers the rules check.
-    pub containers: ContainerScope<'a>,
+    /// Rules that the author exempts the workload from, by annotation `mullion.dev/allow`.
+    pub exemptions: &'a Exemptions<'a>,
+    /// How much of the pod the rules check.
+    pub scope: CheckScope,
+    /// The containers that the rules check.
+    pub containers: &'a [Container<'a>],
+    /// Whether it is a HostProcess pod: many rules need it, and one look at every container finds it out.
+    pub host_process: bool,
 }
 
-/// Which containers the rules check.
-#[derive(Debug, Clone, Copy)]
-pub enum ContainerScope<'a> {
+/// How much of a pod the rules check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckScope {
     /// The pod and all its containers.
-    Everything,
-    /// Ephemeral containers that a request adds to those of this pod. The API server identifies them by name, in any
-    /// order.
-    EphemeralBeside(Option<Pod<'a>>),
+    WholePod,
+    /// Only the ephemeral containers that a request adds.
+    NewContainers,
 }
 
 impl<'a> WorkloadContext<'a> {
     /// Containers to check: all, or the new ephemeral ones.
     pub fn containers(&self) -> impl Iterator<Item = Container<'a>> + use<'a> {
-        let scope = self.containers;
-        self.input.pod.containers().filter(move |container| match scope {
-            ContainerScope::Everything => true,
-            ContainerScope::EphemeralBeside(old) => {
-                let same =
-                    |old: &Container<'_>| old.list == container.list && old.get("/name") == container.get("/name");
-                container.list == "ephemeralContainers" && !old.iter().flat_map(Pod::containers).any(|old| same(&old))
-            }
-        })
+        self.containers.iter().copied()
     }
 
     /// Whether the rules check the whole pod.
     pub fn is_whole_pod(&self) -> bool {
-        matches!(self.containers, ContainerScope::Everything)
+        self.scope == CheckScope::WholePod
+    }
+
+    /// Whether the node's build matters to the pod: not to HostProcess pods, which are processes of the host, and not
+    /// to those with a virtual machine of their own.
+    pub fn build_matters(&self) -> bool {
+        !self.host_process && !self.own_runtime_class().is_some_and(RuntimeClass::is_hypervisor)
     }
 
     /// The absolute pointer of `below`, which is relative to a container.

@@ -6,13 +6,15 @@
 mod build_constraints;
 mod builds;
 mod context;
+mod new_containers;
 mod node_selector;
 mod placement_changes;
 mod runtime_class;
 mod tolerations;
 
-pub(crate) use builds::{build_matters, pod_builds, runs_on};
-pub(crate) use context::{ContainerScope, WorkloadContext};
+pub(crate) use builds::{pod_builds, runs_on};
+pub(crate) use context::{CheckScope, WorkloadContext};
+pub(crate) use new_containers::new_ephemeral_containers;
 pub(crate) use placement_changes::PlacementChanges;
 pub use runtime_class::{BuildRuntimeClass, runtime_class_of_build};
 pub(crate) use tolerations::MissingToleration;

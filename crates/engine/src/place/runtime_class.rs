@@ -126,6 +126,7 @@ impl<'a> WorkloadContext<'a> {
                 || nodes.windows_builds().iter().any(|other| *other != build && self.builds.hosts.contains(other));
             let fits = |node: &Node| node.build == Some(build) && required.fit(node);
             nodes.windows_builds().contains(&build)
+                && required.comparable_with(nodes)
                 && (required.is_empty() || nodes.samples(required.keys()).any(fits))
                 && (exact || !others())
         });

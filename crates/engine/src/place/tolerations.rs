@@ -70,16 +70,16 @@ impl WorkloadContext<'_> {
         missing
     }
 
-    /// Whether pods of that OS need that toleration, or one that it includes.
-    pub fn wants_toleration(&self, os: Os, toleration: &Value) -> bool {
-        let pod = std::slice::from_ref(toleration);
-        let marker = || self.marker_taints(os).iter().any(|taint| tolerated(pod, taint));
-        let listed =
-            || self.input.settings.add_tolerations.iter().any(|one| includes(toleration, &toleration_value(one)));
-        match self.input.settings.tolerations {
-            TolerationsMode::Never => false,
-            TolerationsMode::Learn if marker() => true,
-            TolerationsMode::Learn | TolerationsMode::Listed => os == Os::Windows && listed(),
+    /// Tells whether pods of that OS need a toleration, or one that it includes.
+    pub fn wanted_tolerations(&self, os: Os) -> impl Fn(&Value) -> bool + use<> {
+        let mode = self.input.settings.tolerations;
+        let markers = if mode == TolerationsMode::Learn { self.marker_taints(os) } else { BTreeSet::new() };
+        let by_policy = os == Os::Windows && mode != TolerationsMode::Never;
+        let listed = self.input.settings.add_tolerations.iter().filter(|_| by_policy);
+        let listed: Vec<Value> = listed.map(toleration_value).collect();
+        move |toleration| {
+            let pod = std::slice::from_ref(toleration);
+            markers.iter().any(|taint| tolerated(pod, taint)) || listed.iter().any(|one| includes(toleration, one))
         }
     }
 

@@ -107,10 +107,9 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     resource_claims(cx, out);
     let [_, requests_ignored, ..] = &RULES;
     let ask_requests = cx.action(requests_ignored, requests_ignored.default) != Action::Allow;
-    let host_process = cx.input.pod.host_process();
     // Ephemeral containers have no resources.
     for container in cx.containers().filter(|container| container.list != "ephemeralContainers") {
-        if !host_process {
+        if !cx.host_process {
             memory_limit(&container, cx, out);
             small_limits(&container, cx, out);
         }

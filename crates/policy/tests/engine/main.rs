@@ -19,6 +19,7 @@ mod fields;
 #[allow(dead_code, reason = "the on_cluster tests use the rest")]
 mod generator;
 mod identity;
+mod large_objects;
 mod malformed;
 mod os_decision;
 mod os_intent;

@@ -13,4 +13,4 @@ mod tag;
 pub(crate) use floating_tag::floating;
 pub use name::{ImageRow, from_text};
 pub(crate) use name::{ImageSource, from_name};
-pub(crate) use release_tag::for_build;
+pub(crate) use release_tag::{for_build, has_release_tag};

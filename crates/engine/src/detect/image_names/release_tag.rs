@@ -48,6 +48,11 @@ pub(crate) fn for_build(image: &ImageRef<'_>, build: Build) -> Option<String> {
     (read.os == ImageOs::Windows && read.builds == [build]).then_some(written)
 }
 
+/// Whether [`for_build`] can return a reference for that build: the tables of names contain no others.
+pub(crate) fn has_release_tag(build: Build) -> bool {
+    name_in(LTSC_NAMES, build).is_some()
+}
+
 /// How a word of a tag names its release.
 enum Form<'a> {
     /// By name or version: `ltsc2022`, `1809`, `20H2`.

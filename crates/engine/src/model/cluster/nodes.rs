@@ -1,12 +1,12 @@
 //! Nodes of the cluster, indexed so that no review walks all of them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::model::cluster::node_labels::NodeLabels;
 use crate::model::cluster::taint::Taint;
 use crate::model::operating_system::Os;
-use crate::model::windows::Build;
+use crate::model::windows::{Build, Generation, SINGLE_RULE_UP_TO, floor, generation_for};
 
 /// The cluster's nodes, indexed once. Build with [`Nodes::new`], or with [`Nodes::shared`] if the nodes outlive one
 /// snapshot.
@@ -23,6 +23,8 @@ pub struct Nodes {
     linux_taints: BTreeSet<Taint>,
     windows_taints: BTreeSet<Taint>,
     windows_builds: BTreeSet<Build>,
+    /// See [`Nodes::generation`].
+    generations: BTreeMap<Build, Generation>,
     has_windows: bool,
     has_unknown: bool,
 }
@@ -84,6 +86,7 @@ impl Nodes {
             linux_taints: taints(Os::Linux),
             windows_taints: taints(Os::Windows),
             windows_builds: of(Os::Windows).filter_map(|node| node.build).collect(),
+            generations: generations(of(Os::Windows).map(Arc::as_ref)),
             has_windows: of(Os::Windows).next().is_some(),
             has_unknown: all.iter().any(|node| node.os.is_none() && !node.unschedulable),
             all,
@@ -137,6 +140,12 @@ impl Nodes {
         &self.windows_builds
     }
 
+    /// The most permissive rule that a node of that build enforces; the default if there is none. A pod cannot select
+    /// between nodes of one build, so a node with an older runtime does not exclude the others.
+    pub fn generation(&self, host: Build) -> Generation {
+        self.generations.get(&host).copied().unwrap_or_default()
+    }
+
     /// Whether there is a Windows node now.
     pub fn has_windows(&self) -> bool {
         self.has_windows
@@ -146,6 +155,21 @@ impl Nodes {
     pub fn has_unknown_os(&self) -> bool {
         self.has_unknown
     }
+}
+
+/// The most permissive rule of each build's nodes. The rules differ only for hosts newer than the last LTSC, so only these
+/// are listed.
+fn generations<'n>(windows: impl Iterator<Item = &'n Node>) -> BTreeMap<Build, Generation> {
+    let newer = windows.filter_map(|node| Some((node.build.filter(|build| *build > SINGLE_RULE_UP_TO)?, node)));
+    let runtimes: BTreeSet<(Build, &str)> = newer.map(|(build, node)| (build, &*node.container_runtime)).collect();
+    let mut found = BTreeMap::new();
+    for (host, runtime) in runtimes {
+        let generation = generation_for(host, runtime);
+        let best = found.entry(host).or_insert(generation);
+        // The floors differ only in their depth: R1 never rises, R2 rises an LTSC before R3.
+        *best = [*best, generation].into_iter().min_by_key(|one| floor(host, *one, &[])).unwrap_or_default();
+    }
+    found
 }
 
 #[cfg(test)]

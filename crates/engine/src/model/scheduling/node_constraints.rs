@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::cluster::Node;
+use crate::model::cluster::{Node, Nodes};
 use crate::model::json_pointer::escape;
 use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
 use crate::model::operating_system::Os;
@@ -13,6 +13,10 @@ use crate::model::pod_view::Pod;
 /// Pointer of the required node affinity's terms, below the pod.
 pub(crate) const REQUIRED_TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+
+/// Comparisons of a node with a requirement, at most, to find the nodes that satisfy a pod's constraints: about 15 ms.
+/// Of 20,000 nodes that differ in a constrained label, 25 requirements can be compared; of 100 kinds of nodes, 5,000.
+const MAX_COMPARISONS: usize = 500_000;
 
 /// Labels that only Windows nodes satisfy: with any value, or with a value that starts like this, ignoring case.
 const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
@@ -104,7 +108,7 @@ pub(crate) fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeConstraints<'a> {
     equal: Vec<(&'a str, &'a str)>,
-    /// Alternatives, each a conjunction; `None`: no required affinity.
+    /// Alternatives, each a conjunction; `None`: no required affinity. Values of `In` and `NotIn` are sorted.
     terms: Option<Vec<Vec<Requirement<'a>>>>,
 }
 
@@ -117,7 +121,10 @@ impl<'a> NodeConstraints<'a> {
         let terms = pod.items(REQUIRED_TERMS);
         let all = terms.iter().filter(|term| !is_empty_term(term));
         let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
-        let all = all.map(|term| expressions(term).iter().map(requirement).filter(|required| !own(required)).collect());
+        let all = all.map(|term| {
+            let required = expressions(term).iter().map(requirement).filter(|required| !own(required));
+            required.map(sorted).collect()
+        });
         Self {
             equal: pod.strings("/spec/nodeSelector").chain(more).collect(),
             terms: (!terms.is_empty()).then(|| all.collect()),
@@ -142,15 +149,39 @@ impl<'a> NodeConstraints<'a> {
         self.equal.iter().map(|(key, _)| *key).chain(terms)
     }
 
+    /// Whether they are few enough to be compared with the nodes within a review.
+    pub(crate) fn comparable_with(&self, nodes: &Nodes) -> bool {
+        let requirements = self.terms.iter().flatten().map(Vec::len).sum::<usize>();
+        requirements == 0 || nodes.samples(self.keys()).count() <= MAX_COMPARISONS / requirements
+    }
+
     /// Whether the node satisfies them.
     pub(crate) fn fit(&self, node: &Node) -> bool {
         let label = |key: &str| node.labels.get(key);
         self.equal.iter().all(|(key, value)| label(key) == Some(*value))
             && self.terms.as_ref().is_none_or(|terms| {
-                terms.iter().any(|term| {
-                    term.iter().all(|(key, operator, values)| requirement_holds(operator, values, label(key)))
-                })
+                terms
+                    .iter()
+                    .any(|term| term.iter().all(|(key, operator, values)| sorted_holds(operator, values, label(key))))
             })
+    }
+}
+
+/// The requirement with the values of `In` and `NotIn` in order: there may be thousands, and of nodes, too.
+fn sorted<'a>((key, operator, mut values): Requirement<'a>) -> Requirement<'a> {
+    if matches!(operator, "In" | "NotIn") {
+        values.sort_unstable();
+    }
+    (key, operator, values)
+}
+
+/// As [`requirement_holds`], for a [`sorted`] requirement.
+fn sorted_holds(operator: &str, values: &[&str], label: Option<&str>) -> bool {
+    let listed = |label: &str| values.binary_search(&label).is_ok();
+    match operator {
+        "In" => label.is_some_and(listed),
+        "NotIn" => !label.is_some_and(listed),
+        _ => requirement_holds(operator, values, label),
     }
 }
 

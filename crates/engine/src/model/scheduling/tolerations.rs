@@ -11,8 +11,10 @@ pub(crate) fn tolerated(tolerations: &[Value], taint: &Taint) -> bool {
 }
 
 fn tolerates(toleration: &Value, taint: &Taint) -> bool {
-    let field = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
-    covers([field("key"), field("operator"), field("value"), field("effect")], taint)
+    let field = |name| text(toleration, name);
+    let key = field("key");
+    // Most tolerations of a pod are for other keys.
+    (key.is_empty() || key == taint.key) && covers([key, field("operator"), field("value"), field("effect")], taint)
 }
 
 /// Kubernetes' `Toleration.ToleratesTaint`, of a toleration's `[key, operator, value, effect]`, absent ones empty: an
@@ -30,16 +32,19 @@ pub(crate) fn covers([key, operator, value, effect]: [&str; 4], taint: &Taint) -
 
 /// Whether `wide` (raw JSON) tolerates all that `narrow` does, for at least as long.
 pub(crate) fn includes(wide: &Value, narrow: &Value) -> bool {
-    let field = |of: &'_ Value, name| of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let same = |name| field(wide, name) == field(narrow, name);
-    let exists = field(wide, "operator") == "Exists";
-    let equal = |of| matches!(field(of, "operator").as_str(), "" | "Equal");
+    let same = |name| text(wide, name) == text(narrow, name);
+    let exists = text(wide, "operator") == "Exists";
+    let equal = |of| matches!(text(of, "operator"), "" | "Equal");
     let lasts = |of: &Value| of.get("tolerationSeconds").is_some_and(|seconds| !seconds.is_null());
     wide == narrow
-        || ((field(wide, "effect").is_empty() || same("effect"))
-            && (same("key") || (exists && field(wide, "key").is_empty()))
+        || ((text(wide, "effect").is_empty() || same("effect"))
+            && (same("key") || (exists && text(wide, "key").is_empty()))
             && (exists || (equal(wide) && equal(narrow) && same("value")))
             && !lasts(wide))
+}
+
+fn text<'v>(toleration: &'v Value, name: &str) -> &'v str {
+    toleration.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The toleration for exactly that taint.
@@ -54,7 +59,7 @@ pub(crate) fn toleration_value(toleration: &Toleration) -> Value {
 
 /// The entry for a toleration in the decision annotation: `toleration os=windows:NoSchedule`.
 pub fn toleration_word(toleration: &Value) -> String {
-    let field = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+    let field = |name| text(toleration, name);
     let mut word = format!("toleration {}", if field("key").is_empty() { "*" } else { field("key") });
     for (before, name) in [('=', "value"), (':', "effect")] {
         if !field(name).is_empty() {

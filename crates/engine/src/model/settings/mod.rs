@@ -2,6 +2,7 @@
 //!
 //! Each value has its default in this folder. The policy crate sets them.
 
+mod exemptions;
 mod image_patterns;
 mod labels;
 pub mod node_settings;
@@ -11,6 +12,7 @@ mod rule_actions;
 mod wildcard;
 mod workload_settings;
 
+pub use exemptions::Exemptions;
 pub use image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
 pub use labels::Labels;
 pub use node_settings::{

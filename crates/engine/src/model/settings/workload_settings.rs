@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::operating_system::ScopeOs;
+use crate::model::settings::exemptions::Exemptions;
 use crate::model::settings::image_patterns::ImagePatterns;
 use crate::model::settings::origin::Origin;
 use crate::model::settings::rule_actions::{Action, Denials, RuleAction, match_length};
@@ -58,10 +59,9 @@ impl Settings {
         self.allow.iter().any(|rule| match_length(rule, code, name) > 0)
     }
 
-    /// Whether `annotation`, the value of a workload's `mullion.dev/allow`, exempts from the rule: names, codes or prefixes
-    /// of codes, separated by commas, as far as `optOut.allow` lets it.
-    pub fn exempts(&self, annotation: &str, code: &str, name: &str) -> bool {
-        annotation.split(',').any(|written| match_length(written.trim(), code, name) > 0) && self.may_exempt(code, name)
+    /// Whether the author's exemptions exempt from the rule, as far as `optOut.allow` lets them.
+    pub fn exempts(&self, exemptions: &Exemptions<'_>, code: &str, name: &str) -> bool {
+        exemptions.name(code, name) && self.may_exempt(code, name)
     }
 }
 

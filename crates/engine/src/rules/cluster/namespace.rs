@@ -11,7 +11,7 @@ use crate::model::names::{OS_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
 use crate::model::settings::BuildMode;
 use crate::model::text::list;
 use crate::model::{Basis, DetectedOs, Os, names};
-use crate::place::{WorkloadContext, build_matters};
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
@@ -104,7 +104,7 @@ fn exact_build(cx: &WorkloadContext<'_>) -> Option<String> {
         && cx.decision.basis != Basis::Place
         && cx.input.settings.build == BuildMode::Exact
         && cx.input.pod.text("/spec/nodeName").is_none()
-        && build_matters(&cx.input.pod, cx.input.snapshot)
+        && cx.build_matters()
         && cx.wants_build();
     cx.builds.single().filter(|_| required).map(|build| build.to_string())
 }

@@ -51,7 +51,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
         return;
     };
     placement(cx, conflict, name, class, out);
-    if class.is_hypervisor() && cx.input.pod.host_process() {
+    if class.is_hypervisor() && cx.host_process {
         let message =
             format!("HostProcess containers have no Hyper-V isolation, which handler {} gives", class.handler);
         let mut found = cx.finding(conflict, cx.input.pod.at(NAME), message);

@@ -17,7 +17,7 @@ use crate::model::json_pointer::{escape, field_path};
 use crate::model::names::ALLOW_ANNOTATION;
 use crate::model::pod_view::Pod;
 use crate::model::quantity::is_quantity;
-use crate::model::settings::{Action, Settings};
+use crate::model::settings::{Action, Exemptions, Settings};
 use crate::model::text::shown;
 use crate::rules::field_types::messages;
 use crate::rules::field_types::rules::RULES;
@@ -38,13 +38,14 @@ const MOST: usize = 100;
 /// rejects.
 pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
     let [wrong_type, unknown_field] = &RULES;
-    let exemptions = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
+    let annotation = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
+    let exemptions = Exemptions::in_annotation(annotation);
     let mut walk = Walk {
         table: &TABLE,
         pointer: String::new(),
         above: Vec::new(),
-        wrong: Found::new(wrong_type, RejectedBy::ApiServer, exemptions, settings),
-        unknown: Found::new(unknown_field, RejectedBy::None, exemptions, settings),
+        wrong: Found::new(wrong_type, RejectedBy::ApiServer, &exemptions, settings),
+        unknown: Found::new(unknown_field, RejectedBy::None, &exemptions, settings),
     };
     walk.value(&TABLE.kind(kind), object);
     let Walk { wrong, unknown, .. } = walk;
@@ -148,7 +149,7 @@ struct Found {
 }
 
 impl Found {
-    fn new(rule: &'static Rule, rejected_by: RejectedBy, exemptions: &str, settings: &Settings) -> Self {
+    fn new(rule: &'static Rule, rejected_by: RejectedBy, exemptions: &Exemptions<'_>, settings: &Settings) -> Self {
         let action = if settings.exempts(exemptions, rule.code, rule.name) {
             Action::Allow
         } else {

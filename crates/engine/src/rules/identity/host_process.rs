@@ -1,5 +1,7 @@
 //! HostProcess containers.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use crate::place::WorkloadContext;
@@ -76,10 +78,10 @@ pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
     if cx.input.pod.annotation(INHERIT_USER) == Some("true") {
         return;
     }
-    // Reported once, however many containers inherit it from the pod.
-    let mut of_pod = None;
+    // Judged and reported once, however many containers inherit it from the pod.
+    let (mut of_pod, pods_account) = (None, OnceCell::new());
     for container in cx.containers().map(SecurityContext::of_container) {
-        let Some((place, message, help)) = wrong_user(container, pod, cx) else { continue };
+        let Some((place, message, help)) = wrong_user(container, pod, &pods_account, cx) else { continue };
         let found = || {
             let mut found = cx.finding(&HOST_PROCESS_USER, place.option_at(cx, "runAsUserName"), message);
             if let Some(help) = help {
@@ -96,31 +98,38 @@ pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
     out.extend(of_pod);
 }
 
+/// Why the host cannot run a process as a user, and what to write instead of the rule's own help.
+type AccountFault = (&'static str, Option<String>);
+
 /// The user of a HostProcess container that is wrong: where, why, and what to write instead of the rule's own help.
+/// `pods_account`: what is wrong with the user that the pod names, once it is known.
 fn wrong_user<'a>(
     container: SecurityContext<'a>,
     pod: SecurityContext<'a>,
+    pods_account: &OnceCell<Option<AccountFault>>,
     cx: &WorkloadContext<'_>,
 ) -> Option<(SecurityContext<'a>, &'static str, Option<String>)> {
     if !container.runs_on_host(pod) {
         return None;
     }
-    let named = [container, pod].into_iter().find_map(|place| Some((place, place.text("runAsUserName")?)));
-    let Some((place, name)) = named else {
+    let (place, fault) = if let Some(name) = container.text("runAsUserName") {
+        (container, wrong_account(name))
+    } else if let Some(name) = pod.text("runAsUserName") {
+        (pod, pods_account.get_or_init(|| wrong_account(name)).clone())
+    } else {
         let inherits = container.host_process().is_none() && cx.is_whole_pod();
-        let message = "no runAsUserName names the account of the host it runs as";
-        return Some((if inherits { pod } else { container }, message, None));
+        let place = if inherits { pod } else { container };
+        (place, Some(("no runAsUserName names the account of the host it runs as", None)))
     };
-    // MUL401 reports an invalid name.
-    if !faults(name).is_empty() {
-        return None;
-    }
-    let (message, help) = wrong_account(name)?;
+    let (message, help) = fault?;
     Some((place, message, help))
 }
 
-/// Why the host cannot run a process as that name, and what to write instead of the rule's own help.
-fn wrong_account(name: &str) -> Option<(&'static str, Option<String>)> {
+/// Why the host cannot run a process as that name; `None` also for an invalid name, which MUL401 reports.
+fn wrong_account(name: &str) -> Option<AccountFault> {
+    if !faults(name).is_empty() {
+        return None;
+    }
     let service = |user: &str| {
         let known = SERVICE_ACCOUNTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(user));
         known.map(|(_, documented)| format!(r"write {SERVICE_DOMAIN}\{documented}"))

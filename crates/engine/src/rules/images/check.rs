@@ -1,6 +1,6 @@
 //! 5xx: image builds compared with node builds.
 
-use crate::place::{WorkloadContext, build_matters};
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::images::rules::RULES;
 use crate::rules::images::{hosts, tags};
@@ -8,7 +8,7 @@ use crate::rules::images::{hosts, tags};
 /// Findings about builds of a Windows pod.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [no_common_build, no_node_for_build, build_end_of_life, floating_windows_tag] = &RULES;
-    if !cx.builds.known.is_empty() && build_matters(&cx.input.pod, cx.input.snapshot) {
+    if !cx.builds.known.is_empty() && cx.build_matters() {
         if cx.builds.common {
             hosts::no_node_for_build(cx, no_node_for_build, out);
         } else {

@@ -1,9 +1,9 @@
 //! Image builds that no host, or no node, runs; and tags that would run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::detect::ContainerImage;
-use crate::detect::image_names::for_build;
+use crate::detect::image_names::{for_build, has_release_tag};
 use crate::model::Os;
 use crate::model::cluster::Nodes;
 use crate::model::image::ImageRef;
@@ -38,13 +38,13 @@ fn one_release(cx: &WorkloadContext<'_>) -> Option<Vec<String>> {
     let has_node = |build: Build| {
         live.is_some_and(|live| live.iter().any(|host| runs_on(*host, &[build], cx.input.snapshot, cx.node_settings)))
     };
-    let mut targets: Vec<Build> = builds.into_iter().rev().collect();
+    let mut targets: Vec<Build> = builds.into_iter().rev().filter(|build| has_release_tag(*build)).collect();
     targets.sort_by_key(|build| !has_node(*build));
     targets.into_iter().find_map(|target| {
-        let mut tags = Vec::new();
+        let (mut tags, mut known) = (Vec::new(), HashSet::new());
         for image in misfits(cx, target) {
             let tag = for_build(&ImageRef::parse(image.image).ok()?, target)?;
-            if !tags.contains(&tag) {
+            if known.insert(tag.clone()) {
                 tags.push(tag);
             }
         }
@@ -141,7 +141,7 @@ fn open_to(cx: &WorkloadContext<'_>, all: &BTreeSet<Build>) -> BTreeSet<Build> {
     let windows =
         || nodes.samples(required.keys().chain([WINDOWS_BUILD_LABEL])).filter(|node| node.os == Some(Os::Windows));
     // Samples represent nodes with the same labels: a build known only from the kernel version may be one of several.
-    if windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
+    if !required.comparable_with(nodes) || windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
         return all.clone();
     }
     windows().filter(|node| required.fit(node)).filter_map(|node| node.build).collect()

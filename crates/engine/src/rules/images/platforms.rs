@@ -1,5 +1,6 @@
 //! 5xx: the platforms that the registry reports for an image, and which of them nodes pull.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::detect::ContainerImage;
@@ -10,7 +11,7 @@ use crate::model::scheduling::{affinity_node_name, constrains};
 use crate::model::settings::Action;
 use crate::model::text::{list, shorten};
 use crate::model::windows::{Build, release_name};
-use crate::place::{WorkloadContext, build_matters, runs_on};
+use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
 use crate::rules::rule::{Rule, rule};
 
@@ -38,12 +39,14 @@ pub(crate) static RULES: [Rule; 2] = [
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [missing_os_version, host_process_entry] = &RULES;
     let reported = cx.input.images.iter().filter_map(|image| Some((image, image.facts.platforms.as_deref()?)));
-    let counts = build_matters(&cx.input.pod, cx.input.snapshot);
+    let counts = cx.build_matters();
+    // Computed when first needed, and once: a pod may have thousands of images and of node constraints.
+    let hosts = OnceCell::new();
     for (image, platforms) in reported {
         let (rule, message) = if counts {
             (missing_os_version, unclear_version(image, platforms, missing_os_version))
-        } else if cx.input.pod.host_process() {
-            (host_process_entry, no_entry(cx, platforms))
+        } else if cx.host_process {
+            (host_process_entry, no_entry(cx, hosts.get_or_init(|| possible_hosts(cx)), platforms))
         } else {
             continue;
         };
@@ -76,9 +79,8 @@ fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rul
     }
 }
 
-/// The nodes of a HostProcess pod for which the index has no entry, if there are any.
-fn no_entry(cx: &WorkloadContext<'_>, platforms: &Platforms) -> Option<String> {
-    let hosts = possible_hosts(cx);
+/// Those of the possible hosts of a HostProcess pod for which the index has no entry, if there are any.
+fn no_entry(cx: &WorkloadContext<'_>, hosts: &BTreeSet<Build>, platforms: &Platforms) -> Option<String> {
     let left_out = hosts.iter().filter(|host| !takes(**host, platforms, cx));
     let left_out: Vec<String> =
         left_out.map(|host| format!("{} ({host})", release_name(*host, &cx.node_settings.releases))).collect();

@@ -1,5 +1,7 @@
 //! Tags of releases without support, and floating tags.
 
+use std::cell::OnceCell;
+
 use crate::detect::image_names::{ImageSource, floating, for_build};
 use crate::model::cluster::Nodes;
 use crate::model::image::{ImageOs, ImageRef};
@@ -12,6 +14,7 @@ use crate::rules::rule::Rule;
 /// Images whose every build is of a release that gets no security updates; and images that run only on such nodes.
 pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let before = out.len();
+    let target = OnceCell::new();
     for image in &cx.builds.known {
         let builds = &image.facts.builds;
         let Some(newest) = builds.iter().max().and_then(|build| out_of_support(*build)) else { continue };
@@ -20,7 +23,7 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         }
         let message = format!("Windows Server {} gets no security updates since {}", newest.name, newest.end);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        let target = best_of(LTSC, cx);
+        let target = *target.get_or_init(|| best_of(LTSC, cx));
         let later = ImageRef::parse(image.image).ok().and_then(|image| for_build(&image, target?));
         found.help = match later {
             Some(later) => format!("use {later}, built again on that release"),

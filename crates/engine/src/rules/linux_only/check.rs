@@ -12,9 +12,8 @@ use crate::rules::rule::{OTHERS, Rule};
 
 /// Findings about Linux-only fields of a Windows pod.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let host_process = cx.input.pod.host_process();
     for field in &FIELDS {
-        let grade = |value| field.grade(value, host_process);
+        let grade = |value| field.grade(value, cx.host_process);
         if cx.is_whole_pod()
             && let Some(pointer) = field.pod
             && let Some((value, grade)) = cx.input.pod.get(pointer).and_then(|value| Some((value, grade(value)?)))
@@ -56,7 +55,7 @@ fn found(
     };
     finding.quiet = grade == ValueGrade::Harmless || stamped;
     if let HostProcess::Soft(anyway) = field.host_process
-        && pod.host_process()
+        && cx.host_process
     {
         anyway.clone_into(&mut finding.message);
         "leave it out".clone_into(&mut finding.help);
@@ -144,8 +143,7 @@ fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(S
         1.. if not_root => "ContainerUser",
         _ => return None,
     };
-    (inherited(NAME).is_none() && !cx.input.pod.host_process())
-        .then(|| (cx.input.pod.at(&format!("{level}{NAME}")), user))
+    (inherited(NAME).is_none() && !cx.host_process).then(|| (cx.input.pod.at(&format!("{level}{NAME}")), user))
 }
 
 /// Whether a container must not be root and would inherit the pod's user: the kubelet rejects it as

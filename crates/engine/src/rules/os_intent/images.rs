@@ -1,7 +1,10 @@
 //! Images that contradict each other, or the pod's operating system.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::detect::{ContainerImage, place_of};
 use crate::model::image::ImageOs;
+use crate::model::pod_view::Container;
 use crate::model::{EvidenceSource, Os};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
@@ -53,21 +56,24 @@ fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &Contai
 /// Attributes findings to injectors, because authors cannot edit a container that an injector added. What other rules report about
 /// it ends with the sidecar, and hints are dropped.
 pub(crate) fn attribute_to_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>) {
-    for image in cx.input.images {
-        if found.is_empty() {
-            return;
-        }
-        let Some(injector) = linux_injector(image) else { continue };
-        let (own, inside) = (cx.at(&image.container, "/image"), cx.at(&image.container, "/"));
-        let is_inside = |finding: &Finding| finding.pointer.starts_with(&inside) && finding.pointer != own;
-        found.retain(|finding| !(finding.hint && is_inside(finding)));
-        for finding in found.iter_mut().filter(|finding| is_inside(finding)) {
-            finding.help = format!("{} added this container", injector.name);
-            if let Some(opt_out) = opt_out(injector) {
-                finding.help = format!("{}: {opt_out}", finding.help);
-            }
-        }
+    if found.is_empty() {
+        return;
     }
+    let place = |container: &Container<'_>| (container.list, container.index);
+    let injected: HashMap<_, _> =
+        cx.input.images.iter().filter_map(|image| Some((place(&image.container), linux_injector(image)?))).collect();
+    if injected.is_empty() {
+        return;
+    }
+    found.retain_mut(|finding| {
+        let inside = cx.input.pod.container_of(&finding.pointer).filter(|(_, below)| *below != "/image");
+        let Some(injector) = inside.and_then(|(container, _)| injected.get(&place(&container))) else { return true };
+        finding.help = format!("{} added this container", injector.name);
+        if let Some(opt_out) = opt_out(injector) {
+            finding.help = format!("{}: {opt_out}", finding.help);
+        }
+        !finding.hint
+    });
 }
 
 /// How a pod opts out of an injector's sidecar.
@@ -78,8 +84,10 @@ fn opt_out(injector: &Injector) -> Option<String> {
 /// The injector that added a container, if its image exists for Linux only.
 fn linux_injector(image: &ContainerImage<'_>) -> Option<&'static Injector> {
     // What a policy or a registry reports about the image takes precedence over the injector.
-    let open = matches!(image.facts.os, ImageOs::Unknown | ImageOs::Linux);
-    injector_of(image.container.name(), image.image).filter(|injector| open && injector.systems == Systems::Linux)
+    if !matches!(image.facts.os, ImageOs::Unknown | ImageOs::Linux) {
+        return None;
+    }
+    injector_of(image.container.name(), image.image).filter(|injector| injector.systems == Systems::Linux)
 }
 
 /// Images that contradict the pod, its namespace or a policy. If another image agrees with these, the two are
@@ -126,13 +134,11 @@ fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: O
 pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(os) = place_of(&cx.input.pod, cx.input.snapshot).or_else(|| cx.decision.decided()) else { return };
     let other = os.other();
-    for container in cx.containers() {
-        let same = |image: &&ContainerImage<'_>| image.container.pointer() == container.pointer();
-        let Some(image) = cx.input.images.iter().find(same).filter(|image| image.facts.os == other.into()) else {
-            continue;
-        };
+    let new: HashSet<_> = cx.containers().map(|container| (container.list, container.index)).collect();
+    let is_new = |image: &&ContainerImage<'_>| new.contains(&(image.container.list, image.container.index));
+    for image in cx.input.images.iter().filter(is_new).filter(|image| image.facts.os == other.into()) {
         let message = format!("this image is for {}, and the pod runs on {}", other.title(), os.title());
-        let mut found = cx.finding(rule, cx.at(&container, "/image"), message);
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help = format!("use a {} image instead of {}", os.title(), image.image);
         out.push(found);
     }

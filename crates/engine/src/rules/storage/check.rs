@@ -37,10 +37,9 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 fn volumes(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     // Computed when first needed, and once: a pod may have thousands of volumes, of mounts and of containers.
     let mounted = OnceCell::new();
-    let host_process = OnceCell::new();
     for (index, value) in cx.input.pod.items("/spec/volumes").iter().enumerate() {
         let before = out.len();
-        check_volume(Volume { index, value }, || *host_process.get_or_init(|| cx.input.pod.host_process()), cx, out);
+        check_volume(Volume { index, value }, cx, out);
         let is_mounted = || {
             let name = value.get("name").and_then(Value::as_str);
             name.is_some_and(|name| mounted.get_or_init(|| mounted_names(cx)).contains(name))
@@ -125,7 +124,7 @@ fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>,
     }
 }
 
-fn check_volume(volume: Volume<'_>, host_process: impl Fn() -> bool, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+fn check_volume(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [nfs_volume, _, huge_pages, _, memory_volume, ..] = &RULES;
     // `mount_windows.go` of k8s.io/mount-utils, `MountSensitive`: SMB and existing directories, or an error.
     if volume.source("nfs").is_some() {
@@ -139,6 +138,6 @@ fn check_volume(volume: Volume<'_>, host_process: impl Fn() -> bool, cx: &Worklo
     } else if medium.starts_with("HugePages") {
         out.push(by_kubelet(cx.finding(huge_pages, volume.at(cx, "/emptyDir/medium"), huge_pages.why)));
     }
-    host_path::check(volume, host_process, cx, out);
+    host_path::check(volume, cx, out);
     file_mode::check(volume, cx, out);
 }

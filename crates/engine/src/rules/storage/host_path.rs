@@ -94,12 +94,7 @@ const CHECKED_TYPES: [&str; 5] = ["Directory", "File", "Socket", "CharDevice", "
 const MADE_TYPES: [&str; 2] = ["DirectoryOrCreate", "FileOrCreate"];
 
 /// Findings about a hostPath volume on a Windows node.
-pub(crate) fn check(
-    volume: Volume<'_>,
-    host_process: impl Fn() -> bool,
-    cx: &WorkloadContext<'_>,
-    out: &mut Vec<Finding>,
-) {
+pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let path = volume.text("hostPath", "path");
     let kind = volume.text("hostPath", "type");
     let pipe = is_pipe(path, &['\\', '/']);
@@ -107,7 +102,7 @@ pub(crate) fn check(
     if path.is_empty() {
         return;
     }
-    if (pipe || socket) && host_process() {
+    if (pipe || socket) && cx.host_process {
         // Documentation of HostProcess pods, Limitations.
         let what = if pipe { "named pipes" } else { "sockets" };
         let message = format!("HostProcess containers cannot mount {what}");

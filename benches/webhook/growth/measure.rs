@@ -1,0 +1,186 @@
+//! Measures every shape in every request, and prints the worst.
+//!
+//! The time is that of the whole handler, from the bytes of the body to the bytes of the answer, on one thread: the
+//! shortest of a few runs, because the machine can only make a run longer.
+
+use std::cmp::Reverse;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use mullion::webhook::{WebhookState, handler};
+use mullion_engine::admission::Endpoint;
+use mullion_policy::PolicySet;
+use serde_json::Value;
+
+use crate::fleet;
+use crate::growth::collections;
+use crate::growth::pairs::PAIRS;
+use crate::growth::requests::REQUESTS;
+
+/// Bytes of the pod at 4n: enough that what grows faster than the object shows, and little enough for thousands of
+/// measurements within minutes.
+const LARGER: usize = 384 << 10;
+/// Bytes of the largest object that an API server passes on (`MaxRequestBodyBytes` in apiserver's `server/config.go`).
+const LARGEST: usize = 3 << 20;
+/// Shapes whose time would stay below this at [`LARGEST`], if it grew as it does, are not measured there.
+const WORTH_MEASURING: Duration = Duration::from_millis(120);
+/// The goals: time at 4n over time at n, time at [`LARGEST`], and bytes of an answer beside four thirds of the object.
+const RATIO: f64 = 5.0;
+const TIME: Duration = Duration::from_millis(250);
+const ANSWER: usize = 1 << 20;
+/// Times below this are not compared: a run of a few microseconds varies by more than its work.
+const SHORTEST: Duration = Duration::from_micros(300);
+/// Rows of each table.
+const ROWS: usize = 25;
+const RUNS: usize = 3;
+
+/// A pod of a size, and the one before an UPDATE.
+type Pods<'a> = Box<dyn Fn(usize) -> (Value, Option<Value>) + 'a>;
+
+struct Shape<'a> {
+    name: String,
+    pods: Pods<'a>,
+}
+
+struct Row {
+    name: String,
+    /// Items at 4n.
+    count: usize,
+    time: Duration,
+    ratio: f64,
+    /// At 3 MiB: measured, or estimated from `time` where that is far below the goal.
+    largest: Duration,
+    is_measured: bool,
+    object: usize,
+    answer: usize,
+}
+
+impl Row {
+    fn is_over_size(&self) -> bool {
+        self.answer > ANSWER + self.object * 4 / 3
+    }
+
+    fn line(&self) -> String {
+        let Self { name, count, ratio, object, answer, .. } = self;
+        let (time, largest) = (self.time.as_secs_f64() * 1e3, self.largest.as_secs_f64() * 1e3);
+        let about = if self.is_measured { ' ' } else { '~' };
+        format!("{count:8} {time:9.1} {ratio:7.1} {about}{largest:9.0} {object:10} {answer:10}  {name}")
+    }
+}
+
+/// Prints a summary; all rows if the command line has the word `all`.
+pub fn run(print_all: bool) {
+    let state = WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
+    let collections = collections::all();
+    let mut shapes: Vec<Shape<'_>> = Vec::new();
+    for collection in &collections {
+        shapes.push(Shape { name: collection.name(), pods: Box::new(move |count| (collection.pod(count), None)) });
+        if collection.is_nested() {
+            let name = format!("{}, two in each", collection.name());
+            shapes.push(Shape { name, pods: Box::new(move |count| (collection.pod_of_outer(count), None)) });
+        }
+    }
+    for pair in &PAIRS {
+        let pods = move |count: usize| ((pair.pod)(count), pair.old.map(|old| old(count)));
+        shapes.push(Shape { name: pair.name.to_owned(), pods: Box::new(pods) });
+    }
+    let begun = Instant::now();
+    let mut rows = Vec::new();
+    for shape in &shapes {
+        rows.extend(measured(&state, shape));
+    }
+    println!(
+        "\ngrowth: {} shapes in {} requests at both endpoints: {} rows, {:.0} s",
+        shapes.len(),
+        REQUESTS.len(),
+        rows.len(),
+        begun.elapsed().as_secs_f64()
+    );
+    println!(
+        "{} rows take over {RATIO} times as long at 4n, {} over {} ms at 3 MiB, {} have an answer over 1 MiB and 4/3 of the object",
+        rows.iter().filter(|row| row.ratio > RATIO).count(),
+        rows.iter().filter(|row| row.largest > TIME).count(),
+        TIME.as_millis(),
+        rows.iter().filter(|row| row.is_over_size()).count(),
+    );
+    let rows_printed = if print_all { rows.len() } else { ROWS };
+    rows.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    print("time at 4n over time at n", &rows, rows_printed);
+    rows.sort_by_key(|row| Reverse(row.largest));
+    print("time at 3 MiB", &rows, ROWS);
+    rows.sort_by_key(|row| Reverse(row.answer));
+    print("size of the answer at 4n", &rows, ROWS);
+}
+
+fn print(order: &str, rows: &[Row], count: usize) {
+    println!("\nby {order}; ~: estimated");
+    println!("{:>8} {:>9} {:>7} {:>10} {:>10} {:>10}", "4n", "ms at 4n", "ratio", "ms at 3 MiB", "object", "answer");
+    rows.iter().take(count).for_each(|row| println!("{}", row.line()));
+}
+
+/// The rows of one shape: its pods are built once for all requests.
+fn measured(state: &WebhookState, shape: &Shape<'_>) -> Vec<Row> {
+    let bytes = |count: usize| (shape.pods)(count).0.to_string().len();
+    let old_bytes = |count: usize| (shape.pods)(count).1.map_or(0, |old| old.to_string().len());
+    // From the second to the third hundred, so that what does not grow does not count.
+    let item = (bytes(300).max(old_bytes(300)) - bytes(200).max(old_bytes(200))) as f64 / 100.0;
+    let items = |bytes: usize| (bytes as f64 / item).max(8.0) as usize;
+    let quarter = (items(LARGER) / 4).max(2);
+    let (small, large) = ((shape.pods)(quarter), (shape.pods)(4 * quarter));
+    let mut largest = None;
+    let mut rows = Vec::new();
+    for request in REQUESTS {
+        for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+            let body = |pods: &(Value, Option<Value>)| request.body(&pods.0, pods.1.as_ref());
+            let (before, _) = shortest(state, endpoint, &body(&small), RUNS);
+            let (time, answer) = shortest(state, endpoint, &body(&large), RUNS);
+            let object = large.0.to_string().len();
+            let estimated = time.mul_f64(LARGEST as f64 / object.max(LARGER) as f64);
+            let ratio = time.max(SHORTEST).as_secs_f64() / before.max(SHORTEST).as_secs_f64();
+            let is_measured = estimated.mul_f64(ratio / 4.0) > WORTH_MEASURING;
+            let largest_time = if is_measured {
+                let pods = largest.get_or_insert_with(|| (shape.pods)(items(LARGEST)));
+                shortest(state, endpoint, &body(pods), 2).0
+            } else {
+                estimated
+            };
+            let name = format!("{} at {}: {}", request.name(), endpoint_name(endpoint), shape.name);
+            rows.push(Row {
+                name,
+                count: 4 * quarter,
+                time,
+                ratio,
+                largest: largest_time,
+                is_measured,
+                object,
+                answer,
+            });
+        }
+    }
+    rows
+}
+
+fn endpoint_name(endpoint: Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::Mutate => "/mutate",
+        Endpoint::Validate => "/validate",
+    }
+}
+
+/// The shortest of some runs, and the bytes of the answer.
+fn shortest(state: &WebhookState, endpoint: Endpoint, body: &[u8], runs: usize) -> (Duration, usize) {
+    let deadline = tokio::time::Instant::now();
+    let mut best = (Duration::MAX, 0);
+    for _ in 0..runs {
+        let start = Instant::now();
+        let answer = handler::handle(state, endpoint, black_box(body), deadline).now_or_never();
+        let answer = answer.expect("nobody is waited for").unwrap();
+        best = best.min((start.elapsed(), answer.len()));
+        // One slow run says enough.
+        if best.0 > Duration::from_secs(2) {
+            break;
+        }
+    }
+    best
+}

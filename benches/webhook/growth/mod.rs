@@ -1,0 +1,8 @@
+//! How the cost of a review grows with the object: time and size of the answer for every shape of object.
+
+mod collections;
+mod measure;
+mod pairs;
+mod requests;
+
+pub use measure::run;
