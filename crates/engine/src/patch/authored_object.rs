@@ -2,13 +2,11 @@
 //! What other admission plugins add (a service account's volume, default tolerations) stays: they run before Mullion,
 //! so Mullion sees it at a CREATE too.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 
 use crate::model::cluster::ClusterSnapshot;
 use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL, OS_LABEL, WINDOWS_BUILD_LABEL};
-use crate::model::scheduling::{REQUIRED_TERMS, is_empty_term, toleration_word};
+use crate::model::scheduling::{REQUIRED_TERMS, is_empty_term};
 use crate::model::{DecisionAnnotation, WorkloadKind};
 
 /// Where `kubectl apply` keeps the manifest it was given.
@@ -83,9 +81,8 @@ fn undo(annotation: &DecisionAnnotation, object: &mut Value, spec: &str, snapsho
         });
     }
     if let Some(Value::Array(tolerations)) = object.pointer_mut(&format!("{spec}/tolerations")) {
-        let placed: BTreeSet<&str> = annotation.placed.iter().map(String::as_str).collect();
         let of_class = |one: &Value| class.is_some_and(|class| class.tolerations.contains(one));
-        tolerations.retain(|one| !placed.contains(toleration_word(one).as_str()) && !of_class(one));
+        tolerations.retain(|one| !annotation.placed_toleration(one) && !of_class(one));
     }
     if build {
         undo_build(object, spec);
