@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use futures::future::join_all;
 use mullion::registry::RegistrySettings;
+use mullion::server::{ReceivedBody, RequestDeadline};
 use mullion::webhook::{ImageSources, WebhookState, handler, source_factory, wait_limit};
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::cluster::ClusterSnapshot;
@@ -21,6 +23,7 @@ use mullion_policy::PolicySet;
 use tokio::runtime::Builder;
 
 use crate::fleet;
+use crate::reviews::handle;
 
 const ROUNDS: usize = 20;
 /// Reviews before the first that is measured; they look up no image.
@@ -52,7 +55,7 @@ impl Silent {
         silent
     }
 
-    fn state(&self, lookup: &str, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) -> WebhookState {
+    fn state(&self, lookup: &str, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) -> Arc<WebhookState> {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
              detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
@@ -66,15 +69,15 @@ impl Silent {
             WebhookState::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
         state.images = ImageSources::made_by(source_factory(None));
         state.images.follow(&policies, || ()).unwrap();
-        state
+        Arc::new(state)
     }
 
     /// Reviews of pods with no evidence of an operating system but their image.
-    fn reviews(&self, number: usize) -> Vec<Vec<u8>> {
+    fn reviews(&self, number: usize) -> Vec<Bytes> {
         let [_, (_, mut spec), ..] = fleet::pods();
         spec["containers"][0]["image"] = format!("{}/shop/web:000000", self.address).into();
         let text = fleet::review(&spec, 2_000);
-        (0..number).map(|at| text.replace("web:000000", &format!("web:{at:06}")).into_bytes()).collect()
+        (0..number).map(|at| text.replace("web:000000", &format!("web:{at:06}")).into()).collect()
     }
 }
 
@@ -86,11 +89,10 @@ struct Times {
 }
 
 /// One review after the other, on one thread that also does all that look-ups do.
-async fn sequence(state: &WebhookState, reviews: &[Vec<u8>], times: &mut Times) {
-    let deadline = tokio::time::Instant::now();
+async fn sequence(state: &Arc<WebhookState>, reviews: &[Bytes], times: &mut Times) {
     for body in reviews {
         let start = Instant::now();
-        black_box(handler::handle(state, Endpoint::Mutate, black_box(body), deadline).await.unwrap());
+        black_box(handle(state, black_box(body)).await);
         times.answered.push(start.elapsed());
         // Returns after every ready task has run: work that the review started is counted for it.
         tokio::task::yield_now().await;
@@ -115,7 +117,7 @@ fn background(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
     let queue = RegistrySettings::default().queue;
     let reviews = silent.reviews(2 * queue);
     let [(_, settled), ..] = fleet::pods();
-    let settled = vec![fleet::review(&settled, 2_000).into_bytes(); WARM];
+    let settled = vec![Bytes::from(fleet::review(&settled, 2_000)); WARM];
     let [mut never, mut filling, mut full] = [(); 3].map(|()| Times::default());
     for round in 0..ROUNDS {
         // The second case finds warmer caches.
@@ -176,14 +178,15 @@ fn inline(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
     for budget in [Duration::from_secs(1), Duration::from_secs(10)] {
         let bodies = silent.reviews(WAITING);
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
-        let state = Arc::new(silent.state("Inline", snapshot));
+        let state = silent.state("Inline", snapshot);
         let mut times: Vec<Duration> = runtime.block_on(async {
             let reviews = bodies.into_iter().map(|body| {
                 let state = Arc::clone(&state);
                 tokio::spawn(async move {
                     let arrived = tokio::time::Instant::now();
-                    let deadline = arrived + budget;
-                    black_box(handler::handle(&state, Endpoint::Mutate, &body, deadline).await.unwrap());
+                    let body = ReceivedBody::of_bytes(body, &state.memory);
+                    let deadline = RequestDeadline::after(budget);
+                    black_box(handler::handle(&state, Endpoint::Mutate, body, deadline).await.unwrap());
                     arrived.elapsed()
                 })
             });

@@ -21,7 +21,7 @@ use crate::controller::leader_context::LeaderContext;
 use crate::controller::lease::{Fence, LeaseFollower, LeaseTiming, create_identity};
 use crate::controller::metrics::ControllerMetrics;
 use crate::policy_files::{PolicyFileReader, PolicyReporter, begin, reload};
-use crate::server::{ConnectionLimits, listen, run_to_end, serve};
+use crate::server::{AdminThread, listen, run_to_end};
 use crate::shutdown_signals::Signals;
 use crate::telemetry::metrics;
 
@@ -71,12 +71,9 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
     let follower = LeaseFollower::start(client.clone(), &namespace, timing, identity, owner);
     let (synced_sender, synced) = channel::channel(false);
     let (leads_sender, leads) = channel::channel(false);
-    let admin_stop = CancellationToken::new();
-    let limits = ConnectionLimits::of_admin();
     let readiness = Readiness { status: follower.status.clone(), leads, synced };
     let router = admin::router(metrics.clone(), &policy_reporter, readiness);
-    let mut admin =
-        tokio::spawn(serve(listener, None, router, limits, metrics::WebhookMetrics::new(), admin_stop.clone()));
+    let mut admin = AdminThread::start(listener, router, metrics::WebhookMetrics::new())?;
 
     let terms = Terms {
         client,
@@ -101,7 +98,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
                 Err(anyhow!("a control loop of the leader ended by itself"))
             }
             () = follower.wait_for_end() => Err(anyhow!("the control loop of the lease ended by itself")),
-            _ = &mut admin => Err(anyhow!("the admin server ended by itself")),
+            () = admin.ended() => Err(anyhow!("the admin server ended by itself")),
         };
         if !stop.is_cancelled() {
             stop.cancel();
@@ -112,8 +109,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
     // After every other write, whatever ended them: other processes need not wait until the lease expires.
     follower.release().await;
     ended?;
-    admin_stop.cancel();
-    admin.await.context("the admin server ended early")?;
+    admin.stop().await;
     // Alive until here: the control loops end when the channel closes.
     drop(policies_sender);
     tracing::info!("stopped");

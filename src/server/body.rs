@@ -4,173 +4,142 @@
 //! |---|---|
 //! | not `application/json` | 415 |
 //! | longer than the cap | 413; up to the same length again is read and dropped, so that the client sees the response |
-//! | no byte for [`BodyLimits::body_stall`], or not whole within the request's own `?timeout=` | 408, connection closed |
+//! | no byte for [`BodyLimits::body_stall`], or not whole within the request's own `?timeout=` or [`BodyLimits::large_body`] | 408, connection closed |
 //! | ends early | 400, connection closed |
-//! | too many bytes of other large bodies are in memory | 503, `Retry-After` |
+//! | gets no memory within half of its time, or no turn | 429; the rest is read and dropped |
+//!
+//! Bodies above 64 KiB are read one after the other.
 
-use std::time::Duration;
-
-use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::body::{Body, HttpBody as _};
+use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use jiff::SignedDuration;
 use mullion_engine::model::text::shorten;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
+use crate::server::body_limits::BodyLimits;
+use crate::server::deadline::RequestDeadline;
+use crate::server::memory_pool::{MemoryPool, RequestClass, Reservation};
+use crate::server::rejected_request::RejectedRequest;
 use crate::telemetry::BadRequest;
 
-/// Limits of one request, and of all together.
-#[derive(Debug, Clone)]
-pub struct BodyLimits {
-    /// Longest body in bytes. The API server itself stops at 3 MiB for an object, and a review has two.
-    pub body: usize,
-    /// How long a body may make no progress.
-    pub body_stall: Duration,
-    /// How long a request without `?timeout=` may take; the API server's default.
-    pub request: Duration,
-    /// The longest accepted `?timeout=`; the API server's maximum.
-    pub request_max: Duration,
-}
-
-impl Default for BodyLimits {
-    fn default() -> Self {
-        Self {
-            body: 10 << 20,
-            body_stall: Duration::from_secs(5),
-            request: Duration::from_secs(10),
-            request_max: Duration::from_secs(30),
-        }
-    }
-}
-
-/// Bodies up to this length are read without a share of the pool: nearly every review is smaller.
-const SMALL: usize = 64 << 10;
-/// All larger bodies together, in units of [`SMALL`]: 64 MiB.
-const LARGE_BODIES: usize = 1024;
 /// How much of a Content-Type is quoted, in characters.
 const QUOTED: usize = 80;
 
-/// The memory that all large bodies share.
+/// A whole body, and the memory that it takes.
 #[derive(Debug)]
-pub(crate) struct BodyPool(Semaphore);
+pub struct ReceivedBody {
+    /// The bytes.
+    pub bytes: Bytes,
+    pub(crate) class: RequestClass,
+    /// Dropped after the bytes.
+    _reservation: Reservation,
+}
 
-impl Default for BodyPool {
-    fn default() -> Self {
-        Self(Semaphore::new(LARGE_BODIES))
+impl ReceivedBody {
+    /// A body that is already in memory.
+    pub fn of_bytes(bytes: Bytes, pool: &MemoryPool) -> Self {
+        let class = RequestClass::of_length(u64::try_from(bytes.len()).ok());
+        Self { bytes, class, _reservation: pool.body(class) }
     }
 }
 
-/// Why a body was not read.
-#[derive(Debug)]
-pub(crate) struct UnreadBody {
-    /// For the metric, and so for the status.
-    pub reason: BadRequest,
-    /// For the client.
-    pub text: String,
-    /// Whether the connection must be closed.
-    pub close: bool,
-}
-
-impl UnreadBody {
-    /// HTTP status of the response.
-    pub(crate) fn status(&self) -> StatusCode {
-        match self.reason {
-            BadRequest::Malformed | BadRequest::Broken => StatusCode::BAD_REQUEST,
-            BadRequest::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            BadRequest::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            BadRequest::Slow => StatusCode::REQUEST_TIMEOUT,
-            BadRequest::Busy => StatusCode::SERVICE_UNAVAILABLE,
+/// Reads a whole body.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    mut body: Body,
+    deadline: &RequestDeadline,
+    limits: &BodyLimits,
+    pool: &MemoryPool,
+) -> Result<ReceivedBody, RejectedRequest> {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    if !is_json(content_type) {
+        let text = format!("expected Content-Type application/json, found {:?}", shorten(content_type, QUOTED));
+        return Err(RejectedRequest::new(BadRequest::ContentType, text));
+    }
+    let announced = announced_length(headers);
+    if announced.is_some_and(|length| length > limits.body.saturating_mul(2)) {
+        return Err(RejectedRequest { close: true, ..too_large(limits) });
+    }
+    let class = RequestClass::of_length(body.size_hint().exact());
+    let mut reservation = pool.body(class);
+    let received = match class {
+        RequestClass::Ordinary => receive(&mut body, &mut reservation, deadline, deadline.end(), limits).await,
+        RequestClass::Large => match pool.large_body_turn(deadline.latest_start()).await {
+            Ok(_turn) => {
+                let end = deadline.end().min(Instant::now() + limits.large_body);
+                receive(&mut body, &mut reservation, deadline, end, limits).await
+            }
+            Err(why) => Err(RejectedRequest::unreserved(why)),
+        },
+    };
+    match received {
+        Ok(bytes) => {
+            reservation.shrink_to(bytes.len());
+            Ok(ReceivedBody { bytes, class, _reservation: reservation })
+        }
+        Err(rejected) => {
+            drop(reservation);
+            if rejected.close || discard(&mut body, deadline, limits).await {
+                return Err(rejected);
+            }
+            Err(RejectedRequest { close: true, ..rejected })
         }
     }
 }
 
-/// How long the caller waits for a request with that query.
-pub(crate) fn budget(query: Option<&str>, limits: &BodyLimits) -> Duration {
-    query.and_then(timeout_of).unwrap_or(limits.request).min(limits.request_max)
-}
-
-/// Reads a whole body. The permit, if any, is this body's share of the pool: hold it as long as the bytes.
-pub(crate) async fn read<'p>(
-    headers: &HeaderMap,
-    query: Option<&str>,
-    mut body: Body,
+/// Reads a body to its end, before `end`.
+async fn receive(
+    body: &mut Body,
+    reservation: &mut Reservation,
+    deadline: &RequestDeadline,
+    end: Instant,
     limits: &BodyLimits,
-    pool: &'p BodyPool,
-) -> Result<(Bytes, Option<SemaphorePermit<'p>>), UnreadBody> {
+) -> Result<Bytes, RejectedRequest> {
     let started = Instant::now();
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if !is_json(content_type) {
-        let text = format!("expected Content-Type application/json, found {:?}", shorten(content_type, QUOTED));
-        return Err(UnreadBody { reason: BadRequest::ContentType, text, close: false });
-    }
-    let budget = budget(query, limits);
-    let deadline = started + budget;
-    let announced = announced_length(headers);
-    if announced.is_some_and(|length| length > limits.body.saturating_mul(2)) {
-        return Err(too_large(limits, true));
-    }
-    let mut share = Share { pool, permit: None };
     let mut read = Buffer::Empty;
     let mut length = 0_usize;
     loop {
-        let wait = deadline.min(Instant::now() + limits.body_stall);
+        let wait = end.min(Instant::now() + limits.body_stall);
         let Ok(frame) = timeout_at(wait, body.frame()).await else {
-            let text = if wait == deadline {
-                format!("the body was not complete after {budget:?}")
-            } else {
-                format!("the body made no progress for {:?}", limits.body_stall)
+            let text = match wait {
+                wait if wait == deadline.end() => format!("the body was not complete after {:?}", deadline.budget()),
+                wait if wait == end => format!("the body was not complete after {:?}", end - started),
+                _ => format!("the body made no progress for {:?}", limits.body_stall),
             };
-            return Err(UnreadBody { reason: BadRequest::Slow, text, close: true });
+            return Err(RejectedRequest { close: true, ..RejectedRequest::new(BadRequest::Slow, text) });
         };
-        let Some(frame) = frame else { break };
+        let Some(frame) = frame else { return Ok(read.freeze()) };
         let Ok(frame) = frame else {
             let text = format!("the body ended early, after {length} bytes");
-            return Err(UnreadBody { reason: BadRequest::Broken, text, close: true });
+            return Err(RejectedRequest { close: true, ..RejectedRequest::new(BadRequest::Broken, text) });
         };
         let Ok(data) = frame.into_data() else { continue };
         length = length.saturating_add(data.len());
         if length > limits.body {
-            // A response while the client still sends resets the connection, and the response is lost.
-            read = Buffer::Empty;
-            if length > limits.body.saturating_mul(2) {
-                return Err(too_large(limits, true));
-            }
-            continue;
+            return Err(too_large(limits));
         }
-        if !share.cover(length) {
-            let text = "too many large requests at once; try again".to_owned();
-            return Err(UnreadBody { reason: BadRequest::Busy, text, close: true });
-        }
-        read = read.with(data, announced.unwrap_or(0).min(limits.body));
+        // Twice: while the buffer grows, the bytes are in the former one, too. An announced length reserves nothing, because a
+        // client can announce more than it sends.
+        let reserved = reservation.grow_to(length.saturating_mul(2), deadline.latest_start()).await;
+        reserved.map_err(RejectedRequest::unreserved)?;
+        read = read.with(data);
     }
-    if length > limits.body {
-        return Err(too_large(limits, false));
-    }
-    Ok((read.freeze(), share.permit))
 }
 
-/// One body's part of the pool.
-struct Share<'p> {
-    pool: &'p BodyPool,
-    permit: Option<SemaphorePermit<'p>>,
-}
-
-impl Share<'_> {
-    /// Grows to `length` bytes; `false` if the pool has no more.
-    fn cover(&mut self, length: usize) -> bool {
-        let held = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
-        // The first SMALL bytes are free.
-        let wanted = length.saturating_sub(1) / SMALL;
-        let Some(more) = wanted.checked_sub(held).filter(|more| *more > 0) else { return true };
-        let Ok(more) = self.pool.0.try_acquire_many(u32::try_from(more).unwrap_or(u32::MAX)) else { return false };
-        match &mut self.permit {
-            Some(permit) => permit.merge(more),
-            none => *none = Some(more),
+/// Reads the rest of a body and drops it, up to the length of the longest body: a response while the client still sends resets
+/// the connection, and the response is lost. Returns whether the body ended.
+async fn discard(body: &mut Body, deadline: &RequestDeadline, limits: &BodyLimits) -> bool {
+    let mut length = 0_usize;
+    while length <= limits.body {
+        let wait = deadline.end().min(Instant::now() + limits.body_stall);
+        match timeout_at(wait, body.frame()).await {
+            Ok(Some(Ok(frame))) => length = length.saturating_add(frame.data_ref().map_or(0, Bytes::len)),
+            Ok(None) => return true,
+            Ok(Some(Err(_))) | Err(_) => return false,
         }
-        true
     }
+    false
 }
 
 /// The bytes so far; a body of one frame is never copied.
@@ -181,16 +150,11 @@ enum Buffer {
 }
 
 impl Buffer {
-    fn with(self, data: Bytes, announced: usize) -> Self {
+    fn with(self, data: Bytes) -> Self {
         let mut all = match self {
             Self::Empty => return Self::One(data),
             Self::Many(all) => all,
-            Self::One(first) => {
-                // A client can announce more than it sends: memory follows the received bytes, 64 KiB ahead at most.
-                let mut all = BytesMut::with_capacity(announced.min(SMALL).max(first.len() + data.len()));
-                all.extend_from_slice(&first);
-                all
-            }
+            Self::One(first) => BytesMut::from(first),
         };
         all.extend_from_slice(&data);
         Self::Many(all)
@@ -205,9 +169,9 @@ impl Buffer {
     }
 }
 
-fn too_large(limits: &BodyLimits, close: bool) -> UnreadBody {
+fn too_large(limits: &BodyLimits) -> RejectedRequest {
     let text = format!("the body is longer than {} bytes, the longest that is read", limits.body);
-    UnreadBody { reason: BadRequest::TooLarge, text, close }
+    RejectedRequest::new(BadRequest::TooLarge, text)
 }
 
 fn announced_length(headers: &HeaderMap) -> Option<usize> {
@@ -219,34 +183,10 @@ fn is_json(content_type: &str) -> bool {
     media_type.eq_ignore_ascii_case("application/json")
 }
 
-/// `timeout` of a query string, a Go duration as the API server writes it: `10s`, `1m30s`, `500ms`.
-fn timeout_of(query: &str) -> Option<Duration> {
-    let value: SignedDuration = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?.parse().ok()?;
-    value.try_into().ok().filter(|timeout: &Duration| !timeout.is_zero())
-}
-
 #[cfg(test)]
 mod tests {
 
     use super::*;
-
-    #[test]
-    fn timeouts_are_go_durations() {
-        for (query, expected) in [
-            ("timeout=10s", Some(10_000)),
-            ("a=b&timeout=1m30s", Some(90_000)),
-            ("timeout=500ms", Some(500)),
-            ("timeout=", None),
-            ("timeout=0s", None),
-            ("timeout=10", None),
-            ("timeout=-1s", None),
-            ("timeout=99999999999999999999s", None),
-            ("timeout=1%20s", None),
-            ("", None),
-        ] {
-            assert_eq!(timeout_of(query), expected.map(Duration::from_millis), "{query}");
-        }
-    }
 
     #[test]
     fn only_json_is_json() {
@@ -259,19 +199,5 @@ mod tests {
         ] {
             assert_eq!(is_json(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn large_bodies_share_the_pool() {
-        let pool = BodyPool::default();
-        let mut first = Share { pool: &pool, permit: None };
-        assert!(first.cover(SMALL) && first.permit.is_none(), "small bodies are free");
-        assert!(first.cover(SMALL * LARGE_BODIES));
-        let mut second = Share { pool: &pool, permit: None };
-        assert!(second.cover(SMALL));
-        assert!(second.cover(2 * SMALL), "one unit is left");
-        assert!(!second.cover(3 * SMALL));
-        drop(first);
-        assert!(second.cover(3 * SMALL));
     }
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mullion_engine::admission::{CountedOutcome, Endpoint};
 use mullion_engine::model::text::prefix;
@@ -24,6 +24,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::telemetry::certificate_validity::CertificateTimes;
 use crate::telemetry::label_values::label_values;
+use crate::telemetry::log_limit::LogLimit;
 use crate::telemetry::namespace_counts::Tally;
 use crate::telemetry::process::{MetricLabels, registered};
 use crate::telemetry::{process, watch_health};
@@ -47,6 +48,7 @@ struct Inner {
     namespaces: Family<MetricLabels<1>, Counter>,
     registry_answers: Family<MetricLabels<1>, Counter>,
     bad_requests: Family<MetricLabels<1>, Counter>,
+    unreviewed_log: LogLimit,
     handshake_failures: Counter,
     accept_errors: Counter,
     connections: Gauge,
@@ -87,8 +89,12 @@ label_values! {
         Slow = "slow",
         /// The client closed the connection while it was sending: 400, which is not read.
         Broken = "broken",
-        /// Too many bytes of other bodies are in memory: 503.
+        /// It waited for the memory, or for the processor, that other requests held, until half of its time was over: 429.
         Busy = "busy",
+        /// Its review would take more memory than all reviews together may: 503.
+        TooComplex = "too_complex",
+        /// Its review did not end in time: 503.
+        Late = "late",
     }
 
     /// The outcome of the look-up of an image for a review.
@@ -277,10 +283,20 @@ impl WebhookMetrics {
         }
     }
 
-    /// Counts a request that got no review. The text goes only to the client, because it quotes the body.
+    /// Counts a request that got no review, and logs it: one that was well-formed at warn. The text goes only to the client,
+    /// because it quotes the body.
     pub fn bad_request(&self, reason: BadRequest) {
         self.0.bad_requests.get_or_create(&[("reason", reason.name())]).inc();
-        tracing::debug!(reason = reason.name(), "malformed request");
+        let reason_name = reason.name();
+        match reason {
+            BadRequest::Busy | BadRequest::TooComplex | BadRequest::Late => {
+                if let Some(omitted) = self.0.unreviewed_log.pass(Instant::now()) {
+                    let text = "a request got no review; the API server applies its failurePolicy";
+                    tracing::warn!(reason = reason_name, not_logged_since_the_last = omitted, "{text}");
+                }
+            }
+            _ => tracing::debug!(reason = reason_name, "malformed request"),
+        }
     }
 
     /// Counts an open connection until the guard is dropped.
@@ -377,6 +393,7 @@ impl Inner {
                 "Namespaces that were read because a review came before the watch event",
             ),
             registry_answers: registered(own, "registry_answers", "Answers of registries and of the cache before them"),
+            unreviewed_log: LogLimit::default(),
             bad_requests: registered(own, "bad_requests", "Requests that got no review"),
             handshake_failures: registered(own, "tls_handshake_failures", "Failed TLS handshakes"),
             accept_errors: registered(own, "accept_errors", "Failures to accept a connection"),

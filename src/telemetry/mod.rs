@@ -5,6 +5,7 @@
 //! | `certificate_validity` | validity of certificates as metrics, in both servers |
 //! | `error_text` | errors of the Kubernetes API as text |
 //! | `label_values` | enums of label values |
+//! | `log_limit` | events that clients can cause as often as they like |
 //! | `logs` | output, format and level of the log; the level can change while a server runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
 //! | `namespace_counts` | counts by namespace, with a limit |
@@ -14,6 +15,7 @@
 mod certificate_validity;
 mod error_text;
 mod label_values;
+mod log_limit;
 pub(crate) mod logs;
 pub(crate) mod metrics;
 mod namespace_counts;

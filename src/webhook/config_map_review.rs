@@ -7,7 +7,7 @@
 //! | does not load, and had the same faults before | allowed, with warnings about them, because an edit of an annotation, or a correction of one key of two, makes nothing worse |
 //! | loses its label | allowed, with a warning that it is no longer reviewed |
 //! | has and had no label | allowed |
-//! | was not reviewed in time, or the review panicked | allowed, with a warning: the next reload reports the faults |
+//! | was not reviewed in time, would take too much memory, or the review panicked | allowed, with a warning: the next reload reports the faults |
 //!
 //! Any user who may write a ConfigMap anywhere can cause this review. So one is reviewed at a time, beside the threads that
 //! review pods; and only those of Mullion's own namespace, which alone can be mounted, are compared with the policies in force.
@@ -18,9 +18,10 @@ use std::time::Duration;
 use mullion_engine::admission::{AUDIT_LIMIT, Denial, DenialCause};
 use mullion_engine::model::text::{list_within, shorten};
 use mullion_policy::{ConfigMapFault, ConfigMapReview, PolicyMap, holds_policies, render_warnings};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
+use crate::server::{RequestClass, Reservation, Unreserved};
 use crate::telemetry::{PolicyOutcome, RequestDecision};
 use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, DenialStatus};
@@ -50,16 +51,21 @@ const DENIED: &str = "Mullion denied these policies (policies.mullion.dev); thos
 /// The warning about a valid one if the time ended before the rest of the review.
 const NOT_COMPARED: &str = "these policies load; they were not compared with those in force";
 
+/// What the review of policies takes at most, in bytes for each byte of their text: YAML with a place for each value, loaded,
+/// compared and rendered. Measured: 33, for lists of small maps on one line each.
+const REVIEW_MEMORY: usize = 40;
+
 /// Why there is no review.
 enum Unreviewed {
     Late,
+    TooLong,
     Panicked,
 }
 
 /// Reviews a ConfigMap of a CREATE or UPDATE, well within `budget`.
 pub(crate) async fn review(
     state: &WebhookState,
-    request: &AdmissionRequest<'_>,
+    request: &AdmissionRequest,
     budget: Duration,
 ) -> (RequestDecision, AdmissionResponse) {
     // A quarter is left for the response.
@@ -71,9 +77,8 @@ pub(crate) async fn review(
         return (RequestDecision::Unreadable, response);
     }
     let name = display_name(object);
-    let old = holds_policies(old).then(|| PolicyMap::of(old));
     if !holds_policies(object) {
-        if old.is_none() {
+        if !holds_policies(old) {
             return (RequestDecision::Skipped, response);
         }
         response.warnings.push(format!(
@@ -83,6 +88,8 @@ pub(crate) async fn review(
         state.metrics.policies_reviewed(&request.uid, PolicyOutcome::Unlabelled, "");
         return (RequestDecision::Allowed, response);
     }
+    let reservation = reserve(state, object, old, deadline).await;
+    let old = holds_policies(old).then(|| PolicyMap::of(old));
     let new = PolicyMap::of(object);
     for key in new.ignored() {
         response.warnings.push(format!(
@@ -90,12 +97,20 @@ pub(crate) async fn review(
         ));
     }
     let own = state.namespace.as_deref() == Some(&*request.namespace);
-    let reviewed = run(state, request, deadline, move || (new.review(old.as_ref()), new, old)).await;
+    // The jobs hold the reservation, also if the review no longer waits for them.
+    let reviewed = match reservation {
+        Ok(reservation) => {
+            run(state, request, deadline, move || (new.review(old.as_ref()), new, old, reservation)).await
+        }
+        Err(why) => Err(why),
+    };
     let (outcome, decision, faults) = match reviewed {
-        Ok((ConfigMapReview::Good(set), new, old)) => {
+        Ok((ConfigMapReview::Good(set), new, old, reservation)) => {
             let in_force = state.policies.load_full();
-            let look =
-                move || if own { new.warnings_with(old.as_ref(), &set, &in_force) } else { render_warnings(&set) };
+            let look = move || {
+                let _reservation = reservation;
+                if own { new.warnings_with(old.as_ref(), &set, &in_force) } else { render_warnings(&set) }
+            };
             // The set is valid, and allowed whatever this returns.
             let warnings = run(state, request, deadline, look).await.unwrap_or_else(|_| vec![NOT_COMPARED.to_owned()]);
             response.warnings.extend(warnings.into_iter().map(|text| format!("Mullion: {text}")));
@@ -118,6 +133,7 @@ pub(crate) async fn review(
         Err(why) => {
             let (text, decision) = match why {
                 Unreviewed::Late => ("there was no time", RequestDecision::Skipped),
+                Unreviewed::TooLong => ("they are too long", RequestDecision::Skipped),
                 Unreviewed::Panicked => {
                     response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
                     ("internal error, please report it", RequestDecision::Panicked)
@@ -139,10 +155,32 @@ pub(crate) async fn review(
     (decision, response)
 }
 
+/// The memory for the review of the policies in both objects.
+async fn reserve(
+    state: &WebhookState,
+    object: &Value,
+    old: &Value,
+    deadline: Instant,
+) -> Result<Reservation, Unreviewed> {
+    let mut reservation = state.memory.review(RequestClass::Large);
+    let length = text_length(object).saturating_add(text_length(old));
+    match reservation.grow_to(length.saturating_mul(REVIEW_MEMORY), deadline).await {
+        Ok(()) => Ok(reservation),
+        Err(Unreserved::MoreThanAll) => Err(Unreviewed::TooLong),
+        Err(Unreserved::Late) => Err(Unreviewed::Late),
+    }
+}
+
+/// The bytes of all texts in the data of a ConfigMap.
+fn text_length(object: &Value) -> usize {
+    let members = ["data", "binaryData"].into_iter().filter_map(|name| object.get(name)?.as_object());
+    members.flat_map(Map::values).filter_map(Value::as_str).map(str::len).sum()
+}
+
 /// Runs `job` beside the threads that review pods, once it is its turn, and waits for it until `deadline`.
 async fn run<T: Send + 'static>(
     state: &WebhookState,
-    request: &AdmissionRequest<'_>,
+    request: &AdmissionRequest,
     deadline: Instant,
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Unreviewed> {

@@ -5,6 +5,8 @@
 //! | the request | the response |
 //! |---|---|
 //! | no AdmissionReview v1: truncated, garbage, foreign, a member missing, object nested deeper than 127 | 400, text |
+//! | waits for memory or a processor until half of its time is over | 429, text |
+//! | needs more memory than all reviews together may take, or is not reviewed in time | 503, text |
 //! | a kind or operation that Mullion does not review; DELETE and CONNECT | allowed |
 //! | CREATE of a node at /mutate | allowed, with the taint and labels that `nodes` adds |
 //! | a known kind whose object is missing or no JSON object | allowed, audit annotation `unreadable` |
@@ -15,56 +17,107 @@
 //!
 //! Failures before all bytes are read (too long, too slow, wrong type) are in the table of [`body`](crate::server::body).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
-use json_patch::PatchOperation;
-use mullion_engine::admission::{CountedOutcome, Endpoint};
-use mullion_engine::model::cluster::Namespace;
-use mullion_engine::model::image::KnownImages;
-use mullion_engine::model::json_pointer::member;
-use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::settings::Lookup;
-use mullion_engine::model::{Os, ReviewRequest, WorkloadObject};
-use mullion_engine::rules::Finding;
-use mullion_policy::PolicySet;
-use serde_json::Value;
+use bytes::Bytes;
+use mullion_engine::admission::Endpoint;
+use tokio_util::sync::CancellationToken;
 
-use crate::telemetry::{RequestDecision, ReviewEvent};
-use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
-use crate::webhook::images::{PlatformSource, PullSecrets};
+use crate::server::{ReceivedBody, RejectedRequest, RequestClass, RequestDeadline, Reservation};
+use crate::telemetry::{BadRequest, ReviewEvent};
+use crate::webhook::envelope::AdmissionRequest;
+use crate::webhook::request_outcome::RequestOutcome;
+use crate::webhook::review_stages::Stages;
 use crate::webhook::route::{Route, WorkloadRequest};
 use crate::webhook::state::WebhookState;
-use crate::webhook::{config_map_review, images, nodes, probe};
+use crate::webhook::workload_review::WorkloadReview;
+use crate::webhook::{config_map_review, images, nodes, review_memory};
 
-/// Audit annotation: the namespace is unknown; the value is the consequence.
-const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
-
-/// Answers the AdmissionReview in `body`, sent to `endpoint`, before the caller's `deadline`: the body of a 200. Never panics.
-/// Takes microseconds, unless a policy lets it wait for registries, or the object is a ConfigMap with policies.
+/// Answers the AdmissionReview in `body`, sent to `endpoint`, before `deadline`: the body of a 200. Never panics. The bytes hold
+/// their memory in the pool until they are dropped. Takes microseconds, unless a policy lets it wait for registries, or the
+/// object is large or a ConfigMap with policies.
 pub async fn handle(
-    state: &WebhookState,
+    state: &Arc<WebhookState>,
     endpoint: Endpoint,
-    body: &[u8],
-    deadline: tokio::time::Instant,
-) -> anyhow::Result<Vec<u8>> {
+    body: ReceivedBody,
+    deadline: RequestDeadline,
+) -> Result<Bytes, RejectedRequest> {
+    if body.class == RequestClass::Ordinary {
+        return respond(state, endpoint, body, deadline, &Stages::Inline).await;
+    }
+    // A task of its own: if the client goes away, the server drops this future, but the memory is reserved until the stage under
+    // way has ended.
+    let abandoned = CancellationToken::new();
+    let _cancel_when_dropped = abandoned.clone().drop_guard();
+    let stages = Stages::Blocking { permits: state.blocking_permits.clone(), deadline, abandoned };
+    let state = Arc::clone(state);
+    let task = tokio::spawn(async move { respond(&state, endpoint, body, deadline, &stages).await });
+    task.await.unwrap_or_else(|_| Err(RejectedRequest::late()))
+}
+
+/// bytes → reservation → request → outcome → bytes.
+async fn respond(
+    state: &Arc<WebhookState>,
+    endpoint: Endpoint,
+    body: ReceivedBody,
+    deadline: RequestDeadline,
+    stages: &Stages,
+) -> Result<Bytes, RejectedRequest> {
     let started = Instant::now();
-    let request = AdmissionRequest::parse(body)?;
+    let mut reservation = state.memory.review(body.class);
+    let bytes = body.bytes.clone();
+    let needed = stages.run(move || review_memory::needed(&bytes)).await?.map_err(|error| malformed(&error))?;
+    reservation.grow_to(needed, deadline.latest_start()).await.map_err(RejectedRequest::unreserved)?;
+    let request = stages.run(move || AdmissionRequest::parse(&body.bytes)).await?.map_err(|error| malformed(&error))?;
+    let request = Arc::new(request);
+    let outcome = outcome(state, endpoint, &request, deadline, stages).await;
+    let (state, over) = (Arc::clone(state), stages.is_over());
+    let finish = move || {
+        let outcome = outcome?;
+        if over {
+            return Err(RejectedRequest::late());
+        }
+        encode(&state, endpoint, &request, &outcome, started)
+    };
+    let response = stages.finish(finish).await??;
+    reservation.shrink_to(response.capacity());
+    Ok(Bytes::from_owner(ReservedResponse { bytes: response, _reservation: reservation }))
+}
+
+async fn outcome(
+    state: &Arc<WebhookState>,
+    endpoint: Endpoint,
+    request: &Arc<AdmissionRequest>,
+    deadline: RequestDeadline,
+    stages: &Stages,
+) -> Result<RequestOutcome, RejectedRequest> {
     let now = tokio::time::Instant::now();
-    let whole = deadline.saturating_duration_since(now);
-    let deadline = now + images::wait_limit(whole);
-    let outcome = match Route::of(endpoint, &request) {
-        Route::Workload(workload) => workload_outcome(state, endpoint, &request, &workload, deadline).await,
-        Route::NodeCreate => RequestOutcome::default().with_patch(nodes::patch(state, &request)),
+    let left = deadline.end().saturating_duration_since(now);
+    Ok(match Route::of(endpoint, request) {
+        Route::Workload(WorkloadRequest { kind, operation, .. }) => {
+            let review = WorkloadReview::new(state, endpoint, request, kind, operation);
+            review.run(now + images::wait_limit(left), stages).await?
+        }
+        Route::NodeCreate => RequestOutcome::default().with_patch(nodes::patch(state, request)),
         Route::PolicyConfigMap => {
-            // Boxed, as below: the future of every request would contain this one, and few requests need it.
-            let (decision, response) = Box::pin(config_map_review::review(state, &request, whole)).await;
+            // Boxed: the future of every request would contain this one, and few requests need it.
+            let (decision, response) = Box::pin(config_map_review::review(state, request, left)).await;
             RequestOutcome { decision, response, ..RequestOutcome::default() }
         }
         Route::Skip => RequestOutcome::default(),
-    };
-    let response = outcome.response.encode(&request)?;
+    })
+}
+
+/// The response to the request; counts and logs it.
+fn encode(
+    state: &WebhookState,
+    endpoint: Endpoint,
+    request: &AdmissionRequest,
+    outcome: &RequestOutcome,
+    started: Instant,
+) -> Result<Vec<u8>, RejectedRequest> {
+    let response = outcome.response.encode(request).map_err(|error| malformed(&error))?;
     let generate_name = outcome.generate_name.as_deref().unwrap_or("");
     let dry_run = request.dry_run.unwrap_or(false);
     if !dry_run {
@@ -89,168 +142,18 @@ pub async fn handle(
     Ok(response)
 }
 
-/// The outcome of one request.
-#[derive(Default)]
-struct RequestOutcome {
-    decision: RequestDecision,
-    response: AdmissionResponse,
-    findings: Vec<Finding>,
-    /// What is counted, as [`ReviewResponse`](mullion_engine::admission::ReviewResponse) has it.
-    outcomes: Vec<(&'static str, CountedOutcome)>,
-    placement: Option<(Os, CountedOutcome)>,
-    generate_name: Option<String>,
-    /// Images for which a look-up could change the result, and whether to wait for it.
-    wanted: Vec<String>,
-    lookup: Lookup,
-    /// See [`Review::namespace_unknown`](mullion_engine::admission::Review::namespace_unknown).
-    namespace_unknown: bool,
+fn malformed(error: &impl ToString) -> RejectedRequest {
+    RejectedRequest::new(BadRequest::Malformed, error.to_string())
 }
 
-async fn workload_outcome(
-    state: &WebhookState,
-    endpoint: Endpoint,
-    request: &AdmissionRequest<'_>,
-    workload: &WorkloadRequest<'_>,
-    deadline: tokio::time::Instant,
-) -> RequestOutcome {
-    if !workload.object.is_object() {
-        let mut outcome = RequestOutcome { decision: RequestDecision::Unreadable, ..RequestOutcome::default() };
-        let text = format!("request.object is {}, expected a {}", json_type(workload.object), workload.kind.name());
-        outcome.response.audit.insert(UNREADABLE, text);
-        return outcome;
-    }
-    // Loaded once for the request: both can change while a namespace or a registry is looked up.
-    let (policies, source) = state.images.with_policies(&state.policies);
-    let reviewer = Reviewer { state, policies: &policies, endpoint, request, workload };
-    let mut outcome = reviewer.review(LateFacts::default());
-    let mut namespace = None;
-    if outcome.namespace_unknown
-        && let Some(namespaces) = &state.namespaces
-    {
-        namespace = Box::pin(namespaces.get(workload.namespace, deadline, &state.metrics)).await;
-        if namespace.is_some() {
-            outcome = reviewer.review(LateFacts { namespace: namespace.as_deref(), images: None });
-        }
-    }
-    if let Some(value) = probe::value(request, workload.object) {
-        probe::mark_response(endpoint, value, &mut outcome.response);
-    } else if !outcome.wanted.is_empty()
-        && let Some(source) = source
-        && let Some(known) = Box::pin(reviewer.look_up_images(source.as_ref(), &outcome, deadline)).await
-    {
-        outcome = reviewer.review(LateFacts { images: Some(&known), namespace: namespace.as_deref() });
-    }
-    outcome
+/// The bytes of a response, and their memory.
+struct ReservedResponse {
+    bytes: Vec<u8>,
+    _reservation: Reservation,
 }
 
-/// Facts that are looked up for one request beside the cluster snapshot, if a first review needs them.
-#[derive(Default, Clone, Copy)]
-struct LateFacts<'a> {
-    images: Option<&'a KnownImages>,
-    namespace: Option<&'a Namespace>,
-}
-
-/// Reviews one workload, again when more is known.
-struct Reviewer<'a> {
-    state: &'a WebhookState,
-    policies: &'a PolicySet,
-    endpoint: Endpoint,
-    request: &'a AdmissionRequest<'a>,
-    workload: &'a WorkloadRequest<'a>,
-}
-
-impl Reviewer<'_> {
-    /// The platforms, by `deadline`, of the images that the review needs; `None` if there are none by then.
-    async fn look_up_images(
-        &self,
-        source: &dyn PlatformSource,
-        outcome: &RequestOutcome,
-        deadline: tokio::time::Instant,
-    ) -> Option<KnownImages> {
-        let pod = Pod::of(self.workload.kind, self.workload.object)?;
-        let secrets = PullSecrets::of(&pod, self.workload.namespace);
-        let metrics = &self.state.metrics;
-        let known = images::look_up(source, &outcome.wanted, &secrets, outcome.lookup, deadline, metrics).await;
-        (!known.is_empty()).then_some(known)
-    }
-
-    fn review(&self, facts: LateFacts<'_>) -> RequestOutcome {
-        let Self { state, policies, endpoint, request, workload } = *self;
-        let WorkloadRequest { kind, operation, namespace, object, old } = *workload;
-        // /validate reviews the object as it would be stored, by the policies in force now, even if other policies placed it
-        // at /mutate: a moment ago, or on a replica that got the same files about a minute apart. What the present policies
-        // deny is denied. No mark on the object can prove under which policies it was placed, because its author can write
-        // the mark, too. Nothing that Mullion wrote is a reason to deny; pods of controllers get warnings as always; and the
-        // policies that denied this attempt place the next one.
-        let review_request = ReviewRequest {
-            operation,
-            subresource: request.subresource(),
-            workload: WorkloadObject { kind, namespace, object },
-            old,
-            into_templates: false,
-            at_validate: endpoint == Endpoint::Validate,
-            images: facts.images,
-            namespace: facts.namespace,
-        };
-        let snapshot = state.snapshot.load();
-        // Continuing after a panic is sound: the request and both snapshots are only read, and the result is dropped.
-        let reviewed =
-            catch_unwind(AssertUnwindSafe(|| (state.review)(&review_request, &snapshot, policies, endpoint)));
-        let Ok((review, response)) = reviewed else {
-            state.metrics.review_panicked(&request.uid);
-            let mut outcome = RequestOutcome {
-                decision: RequestDecision::Panicked,
-                generate_name: generate_name(object),
-                ..RequestOutcome::default()
-            };
-            outcome
-                .response
-                .warnings
-                .push("mullion: internal error; this object was not checked; please report this".to_owned());
-            outcome.response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
-            return outcome;
-        };
-        let mut audit = response.audit;
-        if review.namespace_unknown {
-            let text = "no policy with a namespaceSelector applied, and its annotations were not read";
-            audit.insert(NAMESPACE_UNKNOWN, text.to_owned());
-        }
-        let patch = if endpoint == Endpoint::Mutate { response.patch } else { Vec::new() };
-        let decision = match (&response.denial, patch.is_empty()) {
-            (Some(_), _) => RequestDecision::Denied,
-            (None, false) => RequestDecision::Patched,
-            (None, true) => RequestDecision::Allowed,
-        };
-        RequestOutcome {
-            decision,
-            response: AdmissionResponse {
-                denial: response.denial,
-                patch,
-                warnings: response.warnings,
-                audit,
-                ..AdmissionResponse::default()
-            },
-            findings: review.findings,
-            outcomes: response.outcomes,
-            placement: response.placement,
-            generate_name: generate_name(object),
-            wanted: review.wanted,
-            lookup: review.settings.lookup,
-            namespace_unknown: review.namespace_unknown,
-        }
-    }
-}
-
-fn generate_name(object: &Value) -> Option<String> {
-    member(object, "/metadata/generateName").and_then(Value::as_str).map(str::to_owned)
-}
-
-impl RequestOutcome {
-    /// The same outcome with `patch`, unless it is empty.
-    fn with_patch(mut self, patch: Vec<PatchOperation>) -> Self {
-        if !patch.is_empty() {
-            (self.decision, self.response.patch) = (RequestDecision::Patched, patch);
-        }
-        self
+impl AsRef<[u8]> for ReservedResponse {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }

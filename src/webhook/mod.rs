@@ -2,9 +2,9 @@
 //! are created, and ConfigMaps with policies.
 //!
 //! ```text
-//! server (accept loop, TLS, body) → router → route → handler → engine → envelope
-//!                                                       ↑
-//!             state: snapshot, policies, images, mullion-state ← cluster, reload, registries
+//! server (accept loop, TLS, body) → router → handler → envelope → route → workload_review → engine → envelope
+//!                                                                              ↑
+//!                                     state: snapshot, policies, images, mullion-state ← cluster, reload, registries
 //! ```
 //!
 //! Required rights, which the chart grants; the webhook writes nothing:
@@ -32,12 +32,17 @@ mod nodes;
 mod probe;
 mod registries;
 pub mod reload;
+mod request_outcome;
+mod review_memory;
+mod review_stages;
 mod route;
 pub mod router;
 pub(crate) mod start;
 mod state;
+mod workload_review;
 
 pub(crate) use args::WebhookArgs;
 pub use images::{ImageSources, PlatformFuture, PlatformSource, PullSecrets, wait_limit};
 pub use registries::source_factory;
+pub use review_stages::BlockingPermits;
 pub use state::WebhookState;

@@ -135,6 +135,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::server::{ReceivedBody, RequestDeadline};
     use crate::webhook::handler::handle;
     use crate::webhook::state::WebhookState;
 
@@ -232,11 +233,12 @@ mod tests {
         let policies = PolicySet::from_files(&[("x.yaml", policy)]).unwrap();
         let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies);
         state.namespaces = namespaces;
+        let state = Arc::new(state);
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE",
             "namespace": "shop", "object": {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "app"}]}}}});
-        let deadline = Instant::now() + deadline;
-        let answer = handle(&state, Endpoint::Mutate, review.to_string().as_bytes(), deadline).await.unwrap();
+        let body = ReceivedBody::of_bytes(review.to_string().into(), &state.memory);
+        let answer = handle(&state, Endpoint::Mutate, body, RequestDeadline::after(deadline)).await.unwrap();
         serde_json::from_slice::<serde_json::Value>(&answer).unwrap()["response"].clone()
     }
 

@@ -19,7 +19,7 @@ use crate::webhook::envelope::AdmissionRequest;
 use crate::webhook::state::WebhookState;
 
 /// The patch for a node that is being created; most often empty, and always empty if the node cannot be read.
-pub(crate) fn patch(state: &WebhookState, request: &AdmissionRequest<'_>) -> Vec<PatchOperation> {
+pub(crate) fn patch(state: &WebhookState, request: &AdmissionRequest) -> Vec<PatchOperation> {
     let Some(allowed) = allowed(state) else { return Vec::new() };
     let policies = state.policies.load();
     // Continuing after a panic is sound, as for reviews: everything is only read.
@@ -66,6 +66,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use std::sync::Arc;
+    use std::time::Duration;
 
     use mullion_engine::admission::Endpoint;
     use mullion_engine::model::cluster::ClusterSnapshot;
@@ -75,6 +76,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::state::MullionState;
+    use crate::server::{ReceivedBody, RequestDeadline};
     use crate::webhook::handler::handle;
 
     fn stored(change: impl FnOnce(&mut MullionState)) -> MullionState {
@@ -102,12 +104,13 @@ mod tests {
         let (_sender, receiver) = channel::channel(stored.map(Arc::new));
         let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::built_in());
         state.mullion_state = Some(receiver);
+        let state = Arc::new(state);
         let mut review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Node"}, "operation": "CREATE", "name": "w",
             "object": object}});
         change(&mut review["request"]);
-        let deadline = tokio::time::Instant::now();
-        let answer = handle(&state, endpoint, review.to_string().as_bytes(), deadline).await.unwrap();
+        let body = ReceivedBody::of_bytes(review.to_string().into(), &state.memory);
+        let answer = handle(&state, endpoint, body, RequestDeadline::after(Duration::ZERO)).await.unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         let mut after = object;
         if let Some(patch) = answer["response"]["patch"].as_str() {

@@ -16,7 +16,7 @@ use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 const MAX_VALUE: usize = 64;
 
 /// The value of the probe, if the request is one.
-pub(crate) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Option<&'a str> {
+pub(crate) fn value<'a>(request: &AdmissionRequest, object: &'a Value) -> Option<&'a str> {
     // Every request passes here, and most fail the first condition.
     let is_probe = request.dry_run == Some(true)
         && request.known_kind() == Some(WorkloadKind::Pod)

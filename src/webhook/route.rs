@@ -37,7 +37,7 @@ pub(crate) struct WorkloadRequest<'r> {
 
 impl<'r> Route<'r> {
     /// The route of `request` at `endpoint`.
-    pub(crate) fn of(endpoint: Endpoint, request: &'r AdmissionRequest<'_>) -> Self {
+    pub(crate) fn of(endpoint: Endpoint, request: &'r AdmissionRequest) -> Self {
         let operation = request.operation().filter(|one| matches!(one, Operation::Create | Operation::Update));
         match (request.known_kind(), operation, endpoint) {
             (Some(kind), Some(operation), _) => Self::Workload(WorkloadRequest::of(kind, operation, request)),
@@ -49,13 +49,14 @@ impl<'r> Route<'r> {
 }
 
 impl<'r> WorkloadRequest<'r> {
-    fn of(kind: WorkloadKind, operation: Operation, request: &'r AdmissionRequest<'_>) -> Self {
+    /// Of a request for an object of that kind.
+    pub(crate) fn of(kind: WorkloadKind, operation: Operation, request: &'r AdmissionRequest) -> Self {
         let object = &request.object;
         let own = || member(object, "/metadata/namespace").and_then(Value::as_str).unwrap_or("");
         Self {
             kind,
             operation,
-            namespace: Some(&*request.namespace).filter(|name| !name.is_empty()).unwrap_or_else(own),
+            namespace: Some(request.namespace.as_str()).filter(|name| !name.is_empty()).unwrap_or_else(own),
             object,
             old: Some(&request.old_object).filter(|old| !old.is_null()),
         }

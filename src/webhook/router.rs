@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State as Extract};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use mullion_engine::admission::Endpoint;
-use tokio::time::Instant;
 
-use crate::server::{BodyLimits, BodyPool, UnreadBody, body};
-use crate::telemetry::BadRequest;
+use crate::server::{BodyLimits, RejectedRequest, RequestDeadline, body};
 use crate::webhook::handler;
 use crate::webhook::state::WebhookState;
 
@@ -20,12 +19,11 @@ use crate::webhook::state::WebhookState;
 struct Shared {
     state: Arc<WebhookState>,
     limits: BodyLimits,
-    pool: BodyPool,
 }
 
 /// The routes of the TLS port. Other methods get 405, other paths 404.
 pub fn router(state: Arc<WebhookState>, limits: BodyLimits) -> Router {
-    let shared = Arc::new(Shared { state, limits, pool: BodyPool::default() });
+    let shared = Arc::new(Shared { state, limits });
     Router::new()
         .route("/mutate", post(|shared, request| answer(shared, Endpoint::Mutate, request)))
         .route("/validate", post(|shared, request| answer(shared, Endpoint::Validate, request)))
@@ -33,34 +31,25 @@ pub fn router(state: Arc<WebhookState>, limits: BodyLimits) -> Router {
 }
 
 async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
-    let arrived = Instant::now();
     let (parts, body) = request.into_parts();
-    let read = body::read(&parts.headers, parts.uri.query(), body, &shared.limits, &shared.pool).await;
-    let outcome = match read {
-        Err(unread) => Err(unread),
-        Ok((bytes, _share)) => {
-            let deadline = arrived + body::budget(parts.uri.query(), &shared.limits);
-            let answer = handler::handle(&shared.state, endpoint, &bytes, deadline).await;
-            answer.map_err(|error| UnreadBody { reason: BadRequest::Malformed, text: error.to_string(), close: false })
-        }
+    let (state, limits) = (&shared.state, &shared.limits);
+    let deadline = RequestDeadline::of_query(parts.uri.query(), limits);
+    let outcome = match body::read(&parts.headers, body, &deadline, limits, &state.memory).await {
+        Ok(body) => handler::handle(state, endpoint, body, deadline).await,
+        Err(rejected) => Err(rejected),
     };
     let (mut response, close) = match outcome {
-        Ok(json) => (([(header::CONTENT_TYPE, "application/json")], json).into_response(), false),
-        Err(unread) => (error_response(&shared.state, &unread), unread.close),
+        Ok(json) => (([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response(), false),
+        Err(rejected) => (error_response(state, &rejected), rejected.close),
     };
     // A client that reconnects reaches another replica.
-    if close || shared.state.draining.load(Ordering::Acquire) {
+    if close || state.draining.load(Ordering::Acquire) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-fn error_response(state: &WebhookState, unread: &UnreadBody) -> Response {
-    state.metrics.bad_request(unread.reason);
-    let status = unread.status();
-    let mut response = (status, format!("mullion: {}\n", unread.text)).into_response();
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    response
+fn error_response(state: &WebhookState, rejected: &RejectedRequest) -> Response {
+    state.metrics.bad_request(rejected.reason);
+    (rejected.status(), format!("mullion: {}\n", rejected.text)).into_response()
 }

@@ -16,7 +16,7 @@ use crate::cluster::state::{StateFollower, follow, last_good};
 use crate::cluster::{connect, live};
 use crate::policy_files::{PolicyFileReader, begin};
 use crate::server::tls::{Certificate, secret};
-use crate::server::{BodyLimits, ConnectionLimits, listen, run_to_end, serve};
+use crate::server::{AdminThread, BodyLimits, ConnectionLimits, listen, run_to_end, serve};
 use crate::shutdown_signals::{Signals, StopRequest};
 use crate::webhook::args::WebhookArgs;
 use crate::webhook::images::ImageSources;
@@ -65,18 +65,8 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
     let admin = listen(args.admin_bind, "--admin-bind").await?;
     let main = listen(args.bind, "--bind").await?;
     tracing::info!(bind = %main.local_addr()?, admin = %admin.local_addr()?, "serving");
-    let limits = ConnectionLimits::default();
-    let metrics = state.metrics.clone();
-    let admin_routes = admin::router(&state);
-    let admin_stop = CancellationToken::new();
-    let mut admin = tokio::spawn(serve(
-        admin,
-        None,
-        admin_routes,
-        ConnectionLimits::of_admin(),
-        metrics.clone(),
-        admin_stop.clone(),
-    ));
+    let mut admin = AdminThread::start(admin, admin::router(&state), state.metrics.clone())?;
+    let (limits, metrics) = (ConnectionLimits::default(), state.metrics.clone());
     let main_routes = router::router(Arc::clone(&state), BodyLimits::default());
     let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));
 
@@ -89,14 +79,13 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
     tokio::select! {
         () = stop_requested(signals, &state, args.drain_delay) => {}
         _ = &mut main => bail!("the HTTPS server ended unexpectedly"),
-        _ = &mut admin => bail!("the admin server ended unexpectedly"),
+        () = admin.ended() => bail!("the admin server ended unexpectedly"),
         () = watches => bail!("the watches of the cluster ended unexpectedly"),
     }
     stop.cancel();
     main.await.context("the HTTPS server ended early")?;
     // Last, so that probes and scrapes get responses until the end.
-    admin_stop.cancel();
-    admin.await.context("the admin server ended early")?;
+    admin.stop().await;
     drop(follower);
     tracing::info!("stopped");
     Ok(())

@@ -10,11 +10,13 @@ use tokio::sync::{Semaphore, watch as channel};
 
 use crate::cluster::state::MullionState;
 use crate::policy_files::PolicyReporter;
+use crate::server::MemoryPool;
 use crate::server::tls::Certificate;
 use crate::telemetry::WebhookMetrics;
 use crate::webhook::engine_review::{ReviewFunction, review_and_respond};
 use crate::webhook::images::ImageSources;
 use crate::webhook::namespaces::NamespaceLookups;
+use crate::webhook::review_stages::BlockingPermits;
 
 /// Shared by all connections; no lock in it is held for longer than a pointer swap.
 #[derive(Debug)]
@@ -41,6 +43,10 @@ pub struct WebhookState {
     pub certificate: Arc<Certificate>,
     /// Whether the process is about to stop: it is not ready, and connections are closed after the response.
     pub draining: AtomicBool,
+    /// The memory of all requests.
+    pub memory: MemoryPool,
+    /// How many stages of large reviews run at a time.
+    pub blocking_permits: BlockingPermits,
     /// The review of one workload.
     pub review: ReviewFunction,
     /// Metrics and events.
@@ -68,6 +74,8 @@ impl WebhookState {
             images: ImageSources::default(),
             certificate: Arc::default(),
             draining: AtomicBool::new(false),
+            memory: MemoryPool::default(),
+            blocking_permits: BlockingPermits::default(),
             review: review_and_respond,
         }
     }

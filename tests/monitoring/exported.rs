@@ -132,6 +132,8 @@ fn webhook() -> String {
         BadRequest::Slow,
         BadRequest::Broken,
         BadRequest::Busy,
+        BadRequest::TooComplex,
+        BadRequest::Late,
     ] {
         metrics.bad_request(reason);
     }

@@ -131,7 +131,7 @@ fn a_certificate_has_exactly_one_available_source() {
     }
 }
 
-async fn get(admin: SocketAddr, path: &str) -> String {
+pub(crate) async fn get(admin: SocketAddr, path: &str) -> String {
     let stream = TcpStream::connect(admin).await.unwrap();
     let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);

@@ -5,6 +5,9 @@
 mod object;
 mod request;
 mod response;
+mod tree_size;
 
+pub use object::JsonTree;
 pub use request::AdmissionRequest;
 pub use response::{AdmissionResponse, DenialStatus};
+pub(crate) use tree_size::{TreeSize, estimate};

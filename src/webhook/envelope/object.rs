@@ -2,10 +2,13 @@
 //!
 //! Every value of a tree is allocated and freed, which takes several times as long as to skip its text.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use mullion_engine::model::Operation;
 use mullion_engine::model::pod_view::is_unread;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -20,81 +23,150 @@ pub(crate) enum Extent {
     Whole,
 }
 
-/// A value of an object, and the member that contains it; for an item of a list, the member that contains the list.
-#[derive(Clone, Copy)]
-pub(crate) struct Part<'k> {
-    inside: &'k str,
-    extent: Extent,
+/// What an object is read into: a tree of values, or the [size](crate::webhook::envelope::tree_size::TreeSize) of that tree.
+pub trait JsonTree: Default {
+    /// The items of a list so far.
+    type List: Default;
+    /// The members of an object so far.
+    type Map: Default;
+
+    /// A boolean.
+    fn of_bool(value: bool) -> Self;
+    /// A number.
+    fn of_number(value: Number) -> Self;
+    /// A string.
+    fn of_text(value: &str) -> Self;
+    /// A list.
+    fn of_list(list: Self::List) -> Self;
+    /// An object.
+    fn of_map(map: Self::Map) -> Self;
+    /// Adds an item.
+    fn push(list: &mut Self::List, item: Self);
+    /// Adds a member.
+    fn insert(map: &mut Self::Map, name: Cow<'_, str>, value: Self);
 }
 
-impl Part<'static> {
-    /// The object itself.
-    pub(crate) fn whole(extent: Extent) -> Self {
-        Self { inside: "", extent }
+impl JsonTree for Value {
+    type List = Vec<Self>;
+    type Map = Map<String, Self>;
+
+    fn of_bool(value: bool) -> Self {
+        Self::Bool(value)
+    }
+
+    fn of_number(value: Number) -> Self {
+        Self::Number(value)
+    }
+
+    fn of_text(value: &str) -> Self {
+        value.into()
+    }
+
+    fn of_list(list: Self::List) -> Self {
+        Self::Array(list)
+    }
+
+    fn of_map(map: Self::Map) -> Self {
+        Self::Object(map)
+    }
+
+    fn push(list: &mut Self::List, item: Self) {
+        list.push(item);
+    }
+
+    fn insert(map: &mut Self::Map, name: Cow<'_, str>, value: Self) {
+        map.insert(name.into_owned(), value);
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
-    type Value = Value;
+/// A string that is borrowed from the text, unless it contains escapes. A `Cow` alone is never borrowed inside another type.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct BorrowedText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+/// A value of an object, and the member that contains it; for an item of a list, the member that contains the list.
+pub(crate) struct Part<'k, T> {
+    inside: &'k str,
+    extent: Extent,
+    tree: PhantomData<T>,
+}
+
+impl<T> Clone for Part<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Part<'_, T> {}
+
+impl<T> Part<'static, T> {
+    /// The object itself.
+    pub(crate) fn whole(extent: Extent) -> Self {
+        Self { inside: "", extent, tree: PhantomData }
+    }
+}
+
+impl<'de, T: JsonTree> DeserializeSeed<'de> for Part<'_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         match self.extent {
-            Extent::Nothing => deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Value::Null),
+            Extent::Nothing => deserializer.deserialize_ignored_any(IgnoredAny).map(|_| T::default()),
             _ => deserializer.deserialize_any(self),
         }
     }
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
-    type Value = Value;
+impl<'de, T: JsonTree> Visitor<'de> for Part<'_, T> {
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<T, E> {
+        Ok(T::of_bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_i64<E>(self, value: i64) -> Result<T, E> {
+        Ok(T::of_number(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_u64<E>(self, value: u64) -> Result<T, E> {
+        Ok(T::of_number(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+        Ok(Number::from_f64(value).map_or_else(T::default, T::of_number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_str<E>(self, value: &str) -> Result<T, E> {
+        Ok(T::of_text(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<T, A::Error> {
+        let mut list = T::List::default();
         while let Some(item) = items.next_element_seed(self)? {
-            list.push(item);
+            T::push(&mut list, item);
         }
-        Ok(Value::Array(list))
+        Ok(T::of_list(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<T, A::Error> {
+        let mut map = T::Map::default();
+        while let Some(BorrowedText(name)) = members.next_key()? {
             if matches!(self.extent, Extent::Reviewed(operation) if is_unread(operation, self.inside, &name)) {
                 members.next_value::<IgnoredAny>()?;
             } else {
                 let value = members.next_value_seed(Part { inside: &name, ..self })?;
-                map.insert(name, value);
+                T::insert(&mut map, name, value);
             }
         }
-        Ok(Value::Object(map))
+        Ok(T::of_map(map))
     }
 }
 

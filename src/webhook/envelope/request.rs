@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use anyhow::{Context as _, anyhow, bail};
 use mullion_engine::model::text::shorten;
@@ -12,7 +13,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::webhook::envelope::object::{Extent, Part};
+use crate::webhook::envelope::object::{Extent, JsonTree, Part};
 
 /// The only supported version.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
@@ -22,45 +23,39 @@ pub(super) const KIND: &str = "AdmissionReview";
 /// How much of a foreign version and kind is quoted, in characters.
 const QUOTED: usize = 80;
 
-/// `request` of an AdmissionReview: the members that Mullion reads, with texts borrowed from the body.
+/// `request` of an AdmissionReview: the members that Mullion reads. `T` is what the objects are read into.
 #[derive(Debug)]
-pub struct AdmissionRequest<'a> {
+pub struct AdmissionRequest<T = Value> {
     /// Repeated in the response.
-    pub uid: Cow<'a, str>,
+    pub uid: String,
     /// Of `object`, after conversion to the version that the webhook is registered for.
-    pub kind: GroupVersionKind<'a>,
+    pub kind: GroupVersionKind,
     /// `ephemeralcontainers`, `status`, …
-    pub sub_resource: Cow<'a, str>,
+    pub sub_resource: String,
     /// Empty on CREATE with `generateName`.
-    pub name: Cow<'a, str>,
+    pub name: String,
     /// Absent for cluster-scoped objects.
-    pub namespace: Cow<'a, str>,
+    pub namespace: String,
     /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
-    pub operation: Cow<'a, str>,
+    pub operation: String,
     /// The part of the object that is read: nothing on DELETE and of kinds that Mullion does not know; of other kinds, not the
     /// members that no review reads.
-    pub object: Value,
+    pub object: T,
     /// On UPDATE; read like `object`.
-    pub old_object: Value,
+    pub old_object: T,
     /// Nothing will be stored. Mullion has no side effects either way.
     pub dry_run: Option<bool>,
 }
 
 /// The type of an object.
 #[derive(Debug, Deserialize)]
-pub struct GroupVersionKind<'a> {
+pub struct GroupVersionKind {
     /// Empty for the core group.
-    #[serde(borrow, default)]
-    pub group: Cow<'a, str>,
+    #[serde(default)]
+    pub group: String,
     /// `Pod`.
-    #[serde(borrow)]
-    pub kind: Cow<'a, str>,
+    pub kind: String,
 }
-
-/// A string that is borrowed even inside an `Option`.
-#[derive(Default, Deserialize)]
-#[serde(transparent)]
-struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A body that is not a [`Whole`].
 #[derive(Deserialize)]
@@ -76,14 +71,13 @@ struct Envelope<'a> {
 
 /// A valid AdmissionReview.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Whole<'a> {
+#[serde(rename_all = "camelCase", bound(deserialize = "T: JsonTree"))]
+struct Whole<'a, T> {
     #[serde(borrow)]
     api_version: Cow<'a, str>,
     #[serde(borrow)]
     kind: Cow<'a, str>,
-    #[serde(borrow)]
-    request: Option<AdmissionRequest<'a>>,
+    request: Option<AdmissionRequest<T>>,
 }
 
 #[derive(Deserialize)]
@@ -104,35 +98,35 @@ enum Member {
 
 /// The members so far.
 #[derive(Default)]
-struct Members<'a> {
-    uid: Option<BorrowedText<'a>>,
-    kind: Option<GroupVersionKind<'a>>,
-    sub_resource: Option<BorrowedText<'a>>,
-    name: Option<BorrowedText<'a>>,
-    namespace: Option<BorrowedText<'a>>,
-    operation: Option<BorrowedText<'a>>,
-    object: Option<Value>,
-    old_object: Option<Value>,
+struct Members<T> {
+    uid: Option<String>,
+    kind: Option<GroupVersionKind>,
+    sub_resource: Option<String>,
+    name: Option<String>,
+    namespace: Option<String>,
+    operation: Option<String>,
+    object: Option<T>,
+    old_object: Option<T>,
     dry_run: Option<bool>,
 }
 
-struct Reader;
+struct Reader<T>(PhantomData<T>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for AdmissionRequest<'a> {
+impl<'de, T: JsonTree> Deserialize<'de> for AdmissionRequest<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(Reader(PhantomData))
     }
 }
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = AdmissionRequest<'de>;
+impl<'de, T: JsonTree> Visitor<'de> for Reader<T> {
+    type Value = AdmissionRequest<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the request of an AdmissionReview")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut all = Members::default();
+        let mut all = Members::<T>::default();
         while let Some(member) = map.next_key()? {
             match member {
                 Member::Uid => once(&mut all.uid, "uid", Some(map.next_value()?))?,
@@ -154,12 +148,12 @@ impl<'de> Visitor<'de> for Reader {
             }
         }
         Ok(AdmissionRequest {
-            uid: required(all.uid, "uid")?.0,
+            uid: required(all.uid, "uid")?,
             kind: required(all.kind, "kind")?,
-            sub_resource: all.sub_resource.unwrap_or_default().0,
-            name: all.name.unwrap_or_default().0,
-            namespace: all.namespace.unwrap_or_default().0,
-            operation: required(all.operation, "operation")?.0,
+            sub_resource: all.sub_resource.unwrap_or_default(),
+            name: all.name.unwrap_or_default(),
+            namespace: all.namespace.unwrap_or_default(),
+            operation: required(all.operation, "operation")?,
             object: all.object.unwrap_or_default(),
             old_object: all.old_object.unwrap_or_default(),
             dry_run: all.dry_run,
@@ -178,13 +172,13 @@ fn required<T, E: Error>(value: Option<T>, name: &'static str) -> Result<T, E> {
     value.ok_or_else(|| E::missing_field(name))
 }
 
-impl Members<'_> {
+impl<T> Members<T> {
     /// How much of the objects is read: the part that the handler of the request reads.
     fn extent(&self) -> Extent {
         // The API server writes kind and operation first; other clients need not.
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = WorkloadKind::in_group(&kind.group, &kind.kind).is_some();
-        match parse_operation(&operation.0) {
+        match parse_operation(operation) {
             Some(operation @ (Operation::Create | Operation::Update)) if known => Extent::Reviewed(operation),
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,
             _ => Extent::Nothing,
@@ -193,13 +187,13 @@ impl Members<'_> {
 }
 
 /// Kinds without pods that Mullion reviews.
-fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind<'_>) -> bool {
-    group.is_empty() && matches!(kind.as_ref(), "Node" | "ConfigMap")
+fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind) -> bool {
+    group.is_empty() && matches!(kind.as_str(), "Node" | "ConfigMap")
 }
 
-impl<'a> AdmissionRequest<'a> {
+impl<T: JsonTree> AdmissionRequest<T> {
     /// Reads the body of a POST.
-    pub fn parse(body: &'a [u8]) -> anyhow::Result<Self> {
+    pub fn parse(body: &[u8]) -> anyhow::Result<Self> {
         // A valid one in one pass over the text.
         if let Ok(Whole { api_version, kind, request: Some(request) }) = serde_json::from_slice(body)
             && api_version == API_VERSION
@@ -208,7 +202,7 @@ impl<'a> AdmissionRequest<'a> {
             return Ok(request);
         }
         // Else in two steps, so that the error for another version is the version, not a missing member.
-        let envelope: Envelope<'a> = serde_json::from_slice(body).map_err(|error| not_a_review(&error))?;
+        let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|error| not_a_review(&error))?;
         if envelope.api_version != API_VERSION || envelope.kind != KIND {
             let [api_version, kind] = [&envelope.api_version, &envelope.kind].map(|text| shorten(text, QUOTED));
             bail!("expected apiVersion {API_VERSION} and kind {KIND}, found {api_version:?} and {kind:?}");
@@ -216,7 +210,9 @@ impl<'a> AdmissionRequest<'a> {
         let request = envelope.request.context("the AdmissionReview has no member \"request\"")?;
         serde_json::from_str(request.get()).map_err(|error| not_a_review(&error))
     }
+}
 
+impl AdmissionRequest {
     /// The kind, if it is one that Mullion knows.
     pub fn known_kind(&self) -> Option<WorkloadKind> {
         WorkloadKind::in_group(&self.kind.group, &self.kind.kind)
@@ -270,7 +266,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn request(text: &str) -> AdmissionRequest<'_> {
+    pub(crate) fn request(text: &str) -> AdmissionRequest {
         AdmissionRequest::parse(text.as_bytes()).unwrap()
     }
 
@@ -278,9 +274,8 @@ pub(crate) mod tests {
         {"uid":"u\"1","kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","name":null}}"#;
 
     #[test]
-    fn members_are_borrowed_unless_escaped() {
+    fn absent_members_are_empty() {
         let found = request(MINIMAL);
-        assert!(matches!(found.kind.kind, Cow::Borrowed("Pod")));
         assert_eq!(found.uid, "u\"1");
         assert_eq!((&*found.name, &*found.namespace, found.subresource()), ("", "", None));
         assert_eq!((found.known_kind(), found.operation()), (Some(WorkloadKind::Pod), Some(Operation::Create)));
@@ -306,7 +301,7 @@ pub(crate) mod tests {
             (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#, "no member \"request\""),
             (&"[".repeat(100_000), "the body is not an AdmissionReview"),
         ] {
-            let error = AdmissionRequest::parse(text.as_bytes()).unwrap_err().to_string();
+            let error = AdmissionRequest::<Value>::parse(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
             assert!(error.len() < 400, "{error}");
         }

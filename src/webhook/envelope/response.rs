@@ -98,7 +98,7 @@ struct Cause<'a> {
 
 impl AdmissionResponse {
     /// The AdmissionReview that answers `request`.
-    pub fn encode(&self, request: &AdmissionRequest<'_>) -> serde_json::Result<Vec<u8>> {
+    pub fn encode(&self, request: &AdmissionRequest) -> serde_json::Result<Vec<u8>> {
         let (code, reason) = self.denial_status.code_and_reason();
         let status = self.denial.as_ref().map(|denial| Status {
             outcome: "Failure",

@@ -1,0 +1,31 @@
+//! Limits of the size of bodies, and of the time of requests.
+
+use std::time::Duration;
+
+/// Limits of one request, and of all together.
+#[derive(Debug, Clone)]
+pub struct BodyLimits {
+    /// Longest body in bytes. The API server itself stops at 3 MiB for an object, and a review has two.
+    pub body: usize,
+    /// How long a body may make no progress.
+    pub body_stall: Duration,
+    /// How long a body above 64 KiB may take once it is its turn, because they are read one after the other. An API server sends
+    /// 3 MiB in some ten milliseconds.
+    pub large_body: Duration,
+    /// How long a request without `?timeout=` may take; the API server's default.
+    pub request: Duration,
+    /// The longest accepted `?timeout=`; the API server's maximum.
+    pub request_max: Duration,
+}
+
+impl Default for BodyLimits {
+    fn default() -> Self {
+        Self {
+            body: 10 << 20,
+            body_stall: Duration::from_secs(5),
+            large_body: Duration::from_secs(2),
+            request: Duration::from_secs(10),
+            request_max: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The memory of the built program, which stays below its budget whatever clients send.
+//!
+//! The program runs under a limit of the kernel for its private writable memory (`RLIMIT_DATA`, which needs no rights): an
+//! allocation beyond it would end the process.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+
+use futures::future::join_all;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use mullion_cluster::MullionProcess;
+use rustls::RootCertStore;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::process::{arguments, folder, get, loopback};
+use crate::support::{TestResponse, connect, pod_review, within};
+
+/// The most resident memory that the webhook may ever have, in KiB.
+const RESIDENT: u64 = 128 << 10;
+/// The limit of the kernel, in KiB: that memory, and what is mapped but not touched: 2 MiB of stack for each of 12 threads, and
+/// the unused halves of buffers that grow by doubling, of up to 16 MiB for a body and as much for its longest text.
+const WRITABLE: u64 = RESIDENT + (24 << 10) + (32 << 10);
+
+/// Denies what Windows ignores, so that each container has findings with texts.
+const POLICY: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  \
+    rules: {denials: Deny, templates: Deny}\n";
+
+/// A review of a pod with this `spec`, created, or updated from the same.
+fn review(spec: &str, update: bool) -> String {
+    let object = format!(r#"{{"metadata":{{"name":"web","namespace":"shop"}},"spec":{spec}}}"#);
+    let (operation, old) = if update { ("UPDATE", &*object) } else { ("CREATE", "null") };
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"","version":"v1","kind":"Pod"}},
+        "operation":"{operation}","name":"web","namespace":"shop","object":{object},"oldObject":{old}}}}}"#
+    )
+}
+
+fn items(number: usize, item: impl Fn(usize) -> String) -> String {
+    let mut list = String::new();
+    for at in 0..number {
+        write!(list, "{}{}", if at == 0 { "" } else { "," }, item(at)).unwrap();
+    }
+    list
+}
+
+/// A spec with this many one-entry maps of 8 bytes, each about 700 bytes in the tree.
+fn maps(number: usize) -> String {
+    format!(
+        r#"{{"containers":[{{"name":"c","image":"app"}}],"volumes":[{}]}}"#,
+        items(number, |_| r#"{"a":1}"#.to_owned())
+    )
+}
+
+/// A spec with this many containers, each with three fields that are denied on Windows.
+fn denied(number: usize) -> String {
+    let fields = r#"{"runAsUser":1000,"privileged":true,"capabilities":{"add":["A"]}}"#;
+    let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+    let containers = items(number, |at| format!(r#"{{"name":"c{at}","image":"{image}","securityContext":{fields}}}"#));
+    format!(r#"{{"nodeSelector":{{"kubernetes.io/os":"windows"}},"containers":[{containers}]}}"#)
+}
+
+fn policies(text: &str) -> String {
+    let object =
+        json!({"metadata": {"name": "policies", "labels": {"mullion.dev/policy": "true"}}, "data": {"a.yaml": text}});
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"","version":"v1","kind":"ConfigMap"}},
+        "operation":"CREATE","name":"policies","namespace":"shop","object":{object}}}}}"#
+    )
+}
+
+/// Bodies that are sent at one time, to `/mutate` or `/validate`.
+fn cases() -> Vec<(&'static str, &'static str, Vec<String>)> {
+    let text = |length: usize| format!(r#"{{"containers":[{{"name":"c","image":"{}"}}]}}"#, "\\n".repeat(length / 2));
+    let deep = format!("{}1{}", r#"{"a":["#.repeat(60), "]}".repeat(60));
+    let uid = pod_review("web").to_string().replacen("0df28fbd", &"\\u0001".repeat(1_500_000), 1);
+    vec![
+        ("maps of 7 bytes", "/mutate", vec![review(&maps(1_160_000), false); 8]),
+        ("as many maps as fit", "/mutate", vec![review(&maps(20_000), false); 8]),
+        ("both objects", "/validate", vec![review(&maps(10_000), true); 8]),
+        ("three denied fields in each container", "/validate", vec![review(&denied(2_500), false); 3]),
+        ("three denied fields in each container, mutate", "/mutate", vec![review(&denied(2_500), false); 3]),
+        ("three denied fields in each container, both objects", "/validate", vec![review(&denied(1_250), true); 3]),
+        ("far too many denied fields", "/validate", vec![review(&denied(60_000), false); 2]),
+        (
+            "nesting",
+            "/mutate",
+            vec!["[".repeat(9_000_000), review(&format!("[{}]", items(10_000, |_| deep.clone())), false)],
+        ),
+        ("a long text with escapes", "/mutate", vec![review(&text(9_000_000), false); 4]),
+        ("a long uid with escapes", "/mutate", vec![uid; 4]),
+        ("spaces", "/mutate", vec![" ".repeat(10 << 20); 16]),
+        ("small bodies with large trees", "/mutate", vec![review(&maps(7_500), false); 64]),
+        ("small ones", "/mutate", vec![pod_review("web").to_string(); 256]),
+        ("policies", "/validate", vec![policies(&"- {a: [b, c]}\n".repeat(50_000)), policies(&"[".repeat(900_000))]),
+    ]
+}
+
+/// The webhook's ports, and what its certificate is signed with.
+struct Webhook {
+    process: MullionProcess,
+    bind: SocketAddr,
+    admin: SocketAddr,
+    roots: RootCertStore,
+}
+
+impl Webhook {
+    /// Sends the bodies at one time, each on a connection of its own.
+    fn send(&self, path: &str, bodies: Vec<String>) -> Vec<JoinHandle<u16>> {
+        let uri = format!("{path}?timeout=30s");
+        let send = |body: String| {
+            let (bind, roots, uri) = (self.bind, self.roots.clone(), uri.clone());
+            tokio::spawn(async move {
+                let stream = connect(bind, &roots, b"http/1.1").await;
+                let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+                tokio::spawn(connection);
+                let request = http::Request::post(uri).header("host", "x").header("content-type", "application/json");
+                let got = within(client.send_request(request.body(body).unwrap())).await.unwrap();
+                TestResponse::read(got).await.status.as_u16()
+            })
+        };
+        bodies.into_iter().map(send).collect()
+    }
+
+    /// The most resident memory so far, in KiB.
+    fn peak(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.pid().unwrap())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+async fn statuses(requests: Vec<JoinHandle<u16>>) -> Vec<u16> {
+    join_all(requests).await.into_iter().map(Result::unwrap).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_requests_take_no_more_memory_than_the_budget() {
+    let (dir, roots) = folder(POLICY);
+    let (bind, admin) = (loopback(), loopback());
+    let limited = format!("ulimit -d {WRITABLE} && exec \"$0\" \"$@\"");
+    let process = MullionProcess::builder("/bin/sh")
+        .args(["-c", &limited, env!("CARGO_BIN_EXE_mullion")])
+        .args(arguments(dir.path(), bind, admin))
+        // The released program has mimalloc. The one under test has glibc's allocator, which keeps freed memory in an arena for each
+        // thread, and raises the size from which it gives memory back at once.
+        .env("MALLOC_ARENA_MAX", "1")
+        .env("MALLOC_MMAP_THRESHOLD_", "131072")
+        .env("MALLOC_TRIM_THRESHOLD_", "131072")
+        .admin(admin)
+        .start()
+        .await
+        .unwrap();
+    let webhook = Webhook { process, bind, admin, roots };
+    let mut peaks = format!("{} KiB at the start", webhook.peak());
+    for (name, path, bodies) in cases() {
+        let got = statuses(webhook.send(path, bodies)).await;
+        write!(peaks, "; {} after {name} {got:?}", webhook.peak()).unwrap();
+        assert!(got.iter().all(|status| [200, 400, 429, 503].contains(status)), "{peaks}");
+        assert_eq!(get(webhook.admin, "/healthz").await, "ok\n");
+        let ordinary = statuses(webhook.send("/mutate", vec![pod_review("web").to_string()])).await;
+        assert_eq!(ordinary, [200], "{peaks}");
+    }
+    assert!(webhook.peak() < RESIDENT, "{peaks}");
+    let metrics = get(webhook.admin, "/metrics").await;
+    assert!(metrics.contains("mullion_bad_requests_total{reason=\"too_complex\"}"), "{metrics}");
+    let (status, log) = webhook.process.stop().await.unwrap();
+    assert_eq!(status.code(), Some(0), "{log}");
+    let event = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let unreviewed = event.into_iter().filter(|event| event["reason"] == "too_complex" && event["level"] == "WARN");
+    assert!(unreviewed.count() > 0, "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_admin_port_answers_while_large_reviews_run() {
+    let (dir, roots) = folder(POLICY);
+    let (bind, admin) = (loopback(), loopback());
+    let arguments = arguments(dir.path(), bind, admin);
+    let process =
+        MullionProcess::builder(env!("CARGO_BIN_EXE_mullion")).args(arguments).admin(admin).start().await.unwrap();
+    let webhook = Webhook { process, bind, admin, roots };
+    // Each takes all memory of large reviews: they run one after the other.
+    let mut running = webhook.send("/validate", vec![review(&denied(2_000), false); 8]);
+    let first = within(&mut running[0]).await.unwrap();
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        get(webhook.admin, path).await;
+    }
+    assert!(running[1..].iter().any(|review| !review.is_finished()), "they end after the responses of the admin port");
+    let mut got = vec![first];
+    got.extend(statuses(running.split_off(1)).await);
+    assert!(got.iter().all(|status| [200, 429].contains(status)), "{got:?}");
+}
