@@ -54,8 +54,7 @@ pub async fn serve(
 ) {
     let drain = limits.drain;
     let open = OpenConnections::new(limits.clone());
-    let accept =
-        Accept { listener, open: Arc::clone(&open), accept_backoff: limits.accept_backoff, metrics: metrics.clone() };
+    let accept = Accept { listener, open: Arc::clone(&open), backoff: limits.accept_backoff, metrics: metrics.clone() };
     let server = Arc::new(ConnectionServer::new(tls, router, limits, metrics, stop.clone()));
     tokio::select! {
         biased;
@@ -72,7 +71,7 @@ pub async fn serve(
 struct Accept {
     listener: TcpListener,
     open: Arc<OpenConnections>,
-    accept_backoff: Duration,
+    backoff: Duration,
     metrics: WebhookMetrics,
 }
 
@@ -90,7 +89,7 @@ impl Accept {
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
                     self.metrics.accept_failed(&error);
-                    sleep(self.accept_backoff).await;
+                    sleep(self.backoff).await;
                 }
             }
         }

@@ -176,7 +176,7 @@ mod tests {
         client: DuplexStream,
         metrics: WebhookMetrics,
         stop: CancellationToken,
-        served: JoinHandle<()>,
+        task: JoinHandle<()>,
     }
 
     impl Echo {
@@ -188,8 +188,8 @@ mod tests {
             // Two requests of the test fit, and no response that is not read.
             let (client, stream) = duplex(128);
             let connection = Arc::new(all.open(peer().ip()).await);
-            let served = tokio::spawn(async move { server.serve_http(router, stream, peer(), &connection).await });
-            let mut echo = Self { all, client, metrics, stop, served };
+            let task = tokio::spawn(async move { server.serve_http(router, stream, peer(), &connection).await });
+            let mut echo = Self { all, client, metrics, stop, task };
             echo.runs().await;
             echo
         }
@@ -253,7 +253,7 @@ mod tests {
             }
             echo.replaced().await;
             assert_eq!(echo.rest().await, "");
-            echo.served.await.unwrap();
+            echo.task.await.unwrap();
             assert!(echo.metrics.encode().unwrap().contains("mullion_connections_closed_total{reason=\"no_slot\"} 1"));
         }
     }
@@ -316,11 +316,11 @@ mod tests {
         tokio::time::advance(Duration::from_secs(29)).await;
         echo.all.close_overdue(Instant::now());
         echo.runs().await;
-        assert!(!echo.served.is_finished());
+        assert!(!echo.task.is_finished());
         tokio::time::advance(Duration::from_secs(1)).await;
         echo.all.close_overdue(Instant::now());
         echo.runs().await;
-        assert!(echo.served.is_finished() && echo.closed("unread_response"));
+        assert!(echo.task.is_finished() && echo.closed("unread_response"));
         assert!(echo.rest().await.len() < long.len());
     }
 
