@@ -10,7 +10,8 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::accept::{ConnectionLimits, serve};
+use crate::server::accept::serve;
+use crate::server::connection_limits::ConnectionLimits;
 use crate::telemetry::WebhookMetrics;
 
 /// The running admin port.

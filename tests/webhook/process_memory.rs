@@ -113,7 +113,7 @@ impl Webhook {
         let send = |body: String| {
             let (bind, roots, uri) = (self.bind, self.roots.clone(), uri.clone());
             tokio::spawn(async move {
-                let stream = connect(bind, &roots, b"http/1.1").await;
+                let stream = connect(bind, &roots).await;
                 let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
                 tokio::spawn(connection);
                 let request = http::Request::post(uri).header("host", "x").header("content-type", "application/json");
