@@ -93,7 +93,7 @@ async fn receive(
     body: &mut Body,
     reservation: &mut Reservation,
     deadline: &RequestDeadline,
-    end: Instant,
+    mut end: Instant,
     limits: &BodyLimits,
 ) -> Result<Bytes, RejectedRequest> {
     let started = Instant::now();
@@ -121,8 +121,11 @@ async fn receive(
         }
         // Twice: while the buffer grows, the bytes are in the former one, too. An announced length reserves nothing, because a
         // client can announce more than it sends.
+        let asked = Instant::now();
         let reserved = reservation.grow_to(length.saturating_mul(2), deadline.latest_start()).await;
         reserved.map_err(RejectedRequest::unreserved)?;
+        // The client is not slower because others held the memory.
+        end = deadline.end().min(end + asked.elapsed());
         read = read.with(data);
     }
 }

@@ -7,7 +7,7 @@
 //! | does not load, and had the same faults before | allowed, with warnings about them, because an edit of an annotation, or a correction of one key of two, makes nothing worse |
 //! | loses its label | allowed, with a warning that it is no longer reviewed |
 //! | has and had no label | allowed |
-//! | was not reviewed in time, would take too much memory, or the review panicked | allowed, with a warning: the next reload reports the faults |
+//! | was not reviewed in time, is longer than any that an API server accepts, or the review panicked | allowed, with a warning: the next reload reports the faults |
 //!
 //! Any user who may write a ConfigMap anywhere can cause this review. So one is reviewed at a time, beside the threads that
 //! review pods; and only those of Mullion's own namespace, which alone can be mounted, are compared with the policies in force.
@@ -51,9 +51,15 @@ const DENIED: &str = "Mullion denied these policies (policies.mullion.dev); thos
 /// The warning about a valid one if the time ended before the rest of the review.
 const NOT_COMPARED: &str = "these policies load; they were not compared with those in force";
 
-/// What the review of policies takes at most, in bytes for each byte of their text: YAML with a place for each value, loaded,
-/// compared and rendered. Measured: 33, for lists of small maps on one line each.
-const REVIEW_MEMORY: usize = 40;
+/// What the review of policies reserves, in bytes for each byte of their text: YAML with a place for each value, loaded, compared
+/// and rendered. Lists of small maps on one line each take 33.
+const REVIEW_MEMORY: usize = 33;
+/// The most that it reserves, in bytes: half of the memory for large reviews, because the request itself holds a part of it. One
+/// ConfigMap is reviewed at a time, so that at most one review takes more than it reserved.
+const MOST_MEMORY: usize = 16 << 20;
+/// The longest text that is reviewed, in bytes: an API server accepts 1 MiB in a ConfigMap (`MaxSecretSize`), and an update has
+/// two. The rest is for keys.
+const MOST_TEXT: usize = (2 << 20) + (256 << 10);
 
 /// Why there is no review.
 enum Unreviewed {
@@ -164,7 +170,10 @@ async fn reserve(
 ) -> Result<Reservation, Unreviewed> {
     let mut reservation = state.memory.review(RequestClass::Large);
     let length = text_length(object).saturating_add(text_length(old));
-    match reservation.grow_to(length.saturating_mul(REVIEW_MEMORY), deadline).await {
+    if length > MOST_TEXT {
+        return Err(Unreviewed::TooLong);
+    }
+    match reservation.grow_to((length * REVIEW_MEMORY).min(MOST_MEMORY), deadline).await {
         Ok(()) => Ok(reservation),
         Err(Unreserved::MoreThanAll) => Err(Unreviewed::TooLong),
         Err(Unreserved::Late) => Err(Unreviewed::Late),
