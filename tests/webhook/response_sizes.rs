@@ -40,21 +40,21 @@ fn containers(container: impl Fn(usize) -> Value) -> Value {
     pod(json!({"containers": list.collect::<Vec<_>>()}))
 }
 
-fn one_container(more: Value) -> Value {
+fn one_container(more: &Value) -> Value {
     let mut container = json!({"name": "c", "image": WINDOWS_IMAGE});
     container.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
     pod(json!({"containers": [container]}))
 }
 
 fn annotated(key: impl Fn(usize) -> String) -> Value {
-    let mut review = one_container(json!({}));
+    let mut review = one_container(&json!({}));
     let annotations: Map<String, Value> = (0..MANY).map(|at| (key(at), json!("unconfined"))).collect();
     review["request"]["object"]["metadata"]["annotations"] = Value::Object(annotations);
     review
 }
 
 fn with_spec(member: &str, value: Value) -> Value {
-    let mut review = one_container(json!({}));
+    let mut review = one_container(&json!({}));
     review["request"]["object"]["spec"][member] = value;
     review
 }
@@ -73,9 +73,9 @@ fn objects() -> Vec<(&'static str, Value)> {
     let tolerations: Vec<Value> = (0..MANY).map(|at| json!({"key": at.to_string(), "operator": "Exists"})).collect();
     let mounts = |mode: &str| {
         let mount = |at: usize| json!({"name": "v", "mountPath": at.to_string(), "mountPropagation": mode});
-        one_container(json!({"volumeMounts": (0..MANY).map(mount).collect::<Vec<_>>()}))
+        one_container(&json!({"volumeMounts": (0..MANY).map(mount).collect::<Vec<_>>()}))
     };
-    let mut names = one_container(json!({}));
+    let mut names = one_container(&json!({}));
     names["request"]["object"]["metadata"]["name"] = json!(long());
     names["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1});
     let mut generated = names.clone();
@@ -103,8 +103,8 @@ fn objects() -> Vec<(&'static str, Value)> {
         ),
         ("terms", with_spec("affinity", affinity)),
         ("tolerations", with_spec("tolerations", json!(tolerations))),
-        ("a long container name", one_container(json!({"name": long()}))),
-        ("a long image", one_container(json!({"image": format!("{WINDOWS_IMAGE}{}", long())}))),
+        ("a long container name", one_container(&json!({"name": long()}))),
+        ("a long image", one_container(&json!({"image": format!("{WINDOWS_IMAGE}{}", long())}))),
         ("a long node name", with_spec("nodeName", json!(long()))),
         ("a long RuntimeClass", with_spec("runtimeClassName", json!(long()))),
         ("a long selector", with_spec("nodeSelector", json!({"kubernetes.io/os": "windows", "a": long()}))),
@@ -143,5 +143,5 @@ async fn no_response_is_larger_than_its_object_and_a_megabyte() {
             }
         }
     }
-    assert!(patched > 10 && denied > 5, "this proves nothing: {patched} patched, {denied} denied");
+    assert!(patched > 20 && denied > 3, "this proves nothing: {patched} patched, {denied} denied");
 }
