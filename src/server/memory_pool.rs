@@ -62,17 +62,38 @@ struct Share {
     all: usize,
 }
 
-impl Default for MemoryPool {
+/// The bytes of each share.
+#[derive(Debug, Clone)]
+pub struct MemoryLimits {
+    /// Bodies of ordinary requests.
+    pub ordinary_bodies: usize,
+    /// Reviews of ordinary requests.
+    pub ordinary_reviews: usize,
+    /// Bodies of large requests.
+    pub large_bodies: usize,
+    /// Reviews of large requests.
+    pub large_reviews: usize,
+}
+
+impl Default for MemoryLimits {
     fn default() -> Self {
         Self {
             // 700 bodies of 3 KB, which are reserved twice; at most 768 connections are open.
+            ordinary_bodies: 4 << 20,
             // A review of 4 KB reserves about 130 KB: a hundred can wait for namespaces and registries at one time.
-            ordinary: Shares { bodies: Share::of(4 << 20), reviews: Share::of(12 << 20) },
-            // The longest body of 10 MiB is reserved twice. An object of 1.5 MiB, the most that etcd stores, has a tree of 13 MiB
-            // if it has 100 bytes of text for each map, and its review reserves that twice.
-            large: Shares { bodies: Share::of(20 << 20), reviews: Share::of(32 << 20) },
-            large_body_turn: Arc::new(Semaphore::new(1)),
+            ordinary_reviews: 12 << 20,
+            // The longest body of 10 MiB is reserved twice.
+            large_bodies: 20 << 20,
+            // An object of 1.5 MiB, the most that etcd stores, has a tree of 13 MiB if it has 100 bytes of text for each map,
+            // and its review reserves that twice.
+            large_reviews: 32 << 20,
         }
+    }
+}
+
+impl Default for MemoryPool {
+    fn default() -> Self {
+        Self::new(&MemoryLimits::default())
     }
 }
 
@@ -88,6 +109,16 @@ impl Share {
 }
 
 impl MemoryPool {
+    /// A pool of that size.
+    pub fn new(limits: &MemoryLimits) -> Self {
+        let shares = |bodies, reviews| Shares { bodies: Share::of(bodies), reviews: Share::of(reviews) };
+        Self {
+            ordinary: shares(limits.ordinary_bodies, limits.ordinary_reviews),
+            large: shares(limits.large_bodies, limits.large_reviews),
+            large_body_turn: Arc::new(Semaphore::new(1)),
+        }
+    }
+
     /// The turn to read a large body, once the others before it have been read.
     pub(crate) async fn large_body_turn(&self, latest: Instant) -> Result<OwnedSemaphorePermit, Unreserved> {
         let turn = timeout_at(latest, Arc::clone(&self.large_body_turn).acquire_owned()).await;

@@ -40,6 +40,6 @@ pub use body::ReceivedBody;
 pub use body_limits::BodyLimits;
 pub use connection_limits::ConnectionLimits;
 pub use deadline::RequestDeadline;
-pub use memory_pool::{MemoryPool, Reservation};
+pub use memory_pool::{MemoryLimits, MemoryPool, Reservation};
 pub(crate) use memory_pool::{RequestClass, Unreserved};
 pub use rejected_request::RejectedRequest;
