@@ -6,7 +6,7 @@
 //! | stages | time of each part of the handler |
 //! | snapshot | time to make a new snapshot after one change among 20,000 nodes |
 //! | lookups | the handler's time, and how long reviews wait, with a registry that hangs, for every look-up mode |
-//! | growth | time of the handler for every shape of object at n and 4n items and at 3 MiB, and the size of the answer: the worst; `growth all` prints every shape, `growth tolerations` those with that word |
+//! | growth | time of the handler for every shape of object at n and 4n items and at 3 MiB, and the size of the answer: the worst; `growth all` prints every shape, `growth /mutate tolerations` those with these words |
 //! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and returns a constant |
 //! | memory | resident set of the built program with 20,000 nodes, at the start and after 100,000 reviews, and with 500 policies |
 //!
