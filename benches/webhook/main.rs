@@ -21,6 +21,7 @@
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
+    clippy::needless_pass_by_value,
     reason = "a benchmark: it ends where it cannot go on, and prints rounded figures"
 )]
 #![allow(unreachable_pub, reason = "modules of one program")]
