@@ -30,7 +30,7 @@ pub fn all() -> Vec<Collection> {
     let types = types();
     let mut found = Vec::new();
     for (member, name) in [("metadata", "ObjectMeta"), ("spec", "PodSpec")] {
-        walk(&types, name, vec![member], &mut found);
+        walk(&types, name, &[member], &mut found);
     }
     found
 }
@@ -45,19 +45,19 @@ fn types() -> Types {
     Types(types)
 }
 
-fn walk(types: &Types, name: &str, path: Vec<&'static str>, found: &mut Vec<Collection>) {
+fn walk(types: &Types, name: &str, path: &[&'static str], found: &mut Vec<Collection>) {
     if path.len() > DEEPEST {
         return;
     }
     for (field, of) in types.0.get(name).into_iter().flatten() {
-        let at = |more: &[&'static str]| [path.as_slice(), &[*field], more].concat();
+        let at = |more: &[&'static str]| [path, &[*field], more].concat();
         if let Some(item) = of.strip_prefix("map[string]") {
             found.push(Collection { path: at(&[]), item, is_map: true });
         } else if let Some(item) = of.strip_prefix("[]") {
             found.push(Collection { path: at(&[]), item, is_map: false });
-            walk(types, item, at(&["[]"]), found);
+            walk(types, item, &at(&["[]"]), found);
         } else {
-            walk(types, of, at(&[]), found);
+            walk(types, of, &at(&[]), found);
         }
     }
 }
@@ -75,12 +75,12 @@ impl Collection {
 
     /// A Windows pod in which it has `count` items.
     pub fn pod(&self, count: usize) -> Value {
-        self.with_base(self.fill(&self.path, &mut [1, 1, 1, count], 0))
+        with_base(self.fill(&self.path, &mut [1, 1, 1, count], 0))
     }
 
     /// A Windows pod in which the first list around it has `count` items, each of them with two of its items.
     pub fn pod_of_outer(&self, count: usize) -> Value {
-        self.with_base(self.fill(&self.path, &mut [count, 1, 1, 2], 0))
+        with_base(self.fill(&self.path, &mut [count, 1, 1, 2], 0))
     }
 
     /// `counts`: items of the lists on the way, from the outside, and last those of this one.
@@ -105,18 +105,19 @@ impl Collection {
             (0..count).map(|at| named(item(at), at)).collect()
         }
     }
+}
 
-    fn with_base(&self, mut pod: Value) -> Value {
-        if pod["spec"]["containers"].is_null() {
-            pod["spec"]["containers"] = json!([{"name": "web"}]);
-        }
-        for list in ["containers", "initContainers", "ephemeralContainers"] {
-            for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-                container["image"] = WINDOWS_IMAGE.into();
-            }
-        }
-        pod
+/// The pod with a container, and with an image in every container that makes it a Windows pod.
+fn with_base(mut pod: Value) -> Value {
+    if pod["spec"]["containers"].is_null() {
+        pod["spec"]["containers"] = json!([{"name": "web"}]);
     }
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            container["image"] = WINDOWS_IMAGE.into();
+        }
+    }
+    pod
 }
 
 /// The item with a name, if it is an object: the API server identifies most items by it.

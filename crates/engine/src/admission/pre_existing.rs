@@ -83,8 +83,8 @@ mod tests {
 
     fn container() -> impl Strategy<Value = Value> {
         let names = vec![json!("a"), json!("b"), json!("c"), json!(""), json!(7), Value::Null];
-        let named = prop::sample::select(names).prop_map(|name| json!({"name": name}));
-        prop_oneof![8 => named, 1 => Just(json!({})), 1 => Just(Value::Null), 1 => Just(json!("a")), 1 => Just(json!([1]))]
+        let container_of_name = prop::sample::select(names).prop_map(|name| json!({"name": name}));
+        prop_oneof![8 => container_of_name, 1 => Just(json!({})), 1 => Just(Value::Null), 1 => Just(json!("a")), 1 => Just(json!([1]))]
     }
 
     fn object() -> impl Strategy<Value = Value> {

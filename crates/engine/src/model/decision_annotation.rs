@@ -126,7 +126,9 @@ impl DecisionAnnotation {
     /// records that it is Mullion's.
     #[must_use]
     pub fn beside(mut self, words: Vec<String>) -> Self {
-        words.into_iter().for_each(|word| self.placed.add(word));
+        for word in words {
+            self.placed.add(word);
+        }
         self
     }
 

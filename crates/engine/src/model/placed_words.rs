@@ -35,7 +35,9 @@ impl PlacedWords {
 impl FromIterator<String> for PlacedWords {
     fn from_iter<I: IntoIterator<Item = String>>(words: I) -> Self {
         let mut all = Self::default();
-        words.into_iter().for_each(|word| all.add(word));
+        for word in words {
+            all.add(word);
+        }
         all
     }
 }

@@ -213,6 +213,8 @@ fn removed(pointer: String) -> Change {
 #[cfg(test)]
 mod tests {
 
+    #![allow(clippy::indexing_slicing, reason = "tests")]
+
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -32,8 +32,8 @@ mod tests {
         let names =
             vec![json!("a"), json!("b"), json!("c\"d"), json!(""), json!(1), json!(1.0), json!({"a": 1}), Value::Null];
         let other = (0..40_u8).prop_map(|number| json!(format!("n{number}")));
-        let named = prop_oneof![prop::sample::select(names), other].prop_map(|name| json!({"name": name}));
-        let container = prop_oneof![9 => named, 1 => Just(json!({})), 1 => Just(json!("a"))];
+        let container_of_name = prop_oneof![prop::sample::select(names), other].prop_map(|name| json!({"name": name}));
+        let container = prop_oneof![9 => container_of_name, 1 => Just(json!({})), 1 => Just(json!("a"))];
         prop_oneof![9 => prop::collection::vec(container, 0..60).prop_map(Value::from), 1 => Just(json!({"a": {}}))]
     }
 

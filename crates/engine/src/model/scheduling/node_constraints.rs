@@ -168,7 +168,7 @@ impl<'a> NodeConstraints<'a> {
 }
 
 /// The requirement with the values of `In` and `NotIn` in order: there may be thousands, and of nodes, too.
-fn sorted<'a>((key, operator, mut values): Requirement<'a>) -> Requirement<'a> {
+fn sorted((key, operator, mut values): Requirement<'_>) -> Requirement<'_> {
     if matches!(operator, "In" | "NotIn") {
         values.sort_unstable();
     }
