@@ -49,6 +49,7 @@ impl ConstantServer {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(PART)
             .arg(certificate.folder())
+            .stdin(Stdio::piped()) // closed when this process ends, however it ends
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -67,7 +68,7 @@ fn first_line(output: ChildStdout) -> String {
     line.trim().to_owned()
 }
 
-/// The server: prints its address and answers until it is killed.
+/// The server: prints its address and answers until its standard input is closed.
 pub async fn run(folder: &Path) {
     let chain = CertificateDer::pem_file_iter(folder.join("tls.crt")).unwrap().map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_file(folder.join("tls.key")).unwrap();
@@ -85,7 +86,11 @@ pub async fn run(folder: &Path) {
         .route("/allow", post(move |body: Bytes| std::future::ready(answer(&body, r#""allowed":true"#))))
         .route("/patch", post(move |body: Bytes| std::future::ready(answer(&body, with_patch))));
     let listener = TlsListener { tcp: listener, tls: TlsAcceptor::from(Arc::new(config)) };
-    axum::serve(listener, router).await.unwrap();
+    let closed = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+    tokio::select! {
+        served = async { axum::serve(listener, router).await } => served.unwrap(),
+        _ = closed => {}
+    }
 }
 
 /// An AdmissionReview with these members of the response; the request is not parsed.

@@ -13,12 +13,14 @@ use crate::{pods, processor_time};
 
 /// For the API server to use a registration, on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
-/// Creates in a round: about a second, a hundred times the resolution of processor time.
-const CREATES: usize = 200;
+/// Creates in a round: so few that all cases meet the same disturbances of the machine.
+const CREATES: usize = 20;
+/// Rounds of a case before the first that counts.
+const WARM_UP_ROUNDS: usize = 5;
 
-/// What one round of a case measured.
-#[derive(Clone)]
-pub struct Round {
+/// What the rounds of a case measured.
+#[derive(Default)]
+pub struct Measurement {
     /// The time of each create.
     pub times: Vec<Duration>,
     /// The processor time of the API server.
@@ -39,27 +41,24 @@ pub async fn create(plane: &ControlPlane, namespace: &str, pod: &Value, is_dry_r
 
 /// Opens connections and has expressions compiled, so that the first round measures neither.
 pub async fn warm_up(plane: &ControlPlane, case: &Case) {
-    round(plane, case).await;
+    for _ in 0..WARM_UP_ROUNDS {
+        round(plane, case, &mut Measurement::default()).await;
+    }
 }
 
 /// Creates pods one after another, and deletes them.
-pub async fn round(plane: &ControlPlane, case: &Case) -> Round {
+pub async fn round(plane: &ControlPlane, case: &Case, measurement: &mut Measurement) {
     let api_server = plane.pids()[1];
     let webhook_time = || case.webhook.map_or(Duration::ZERO, processor_time::of);
     let (api_server_before, webhook_before) = (processor_time::of(api_server), webhook_time());
-    let mut times = Vec::with_capacity(CREATES);
     for _ in 0..CREATES {
         let start = Instant::now();
         let created = create(plane, &case.namespace, &case.pod, false).await.unwrap();
-        times.push(start.elapsed());
+        measurement.times.push(start.elapsed());
         assert_eq!(created.contains(pods::WINDOWS_SELECTOR), case.is_placed, "{}: {created}", case.name);
     }
-    let round = Round {
-        times,
-        api_server: processor_time::of(api_server).saturating_sub(api_server_before),
-        webhook: webhook_time().saturating_sub(webhook_before),
-    };
+    measurement.api_server += processor_time::of(api_server).saturating_sub(api_server_before);
+    measurement.webhook += webhook_time().saturating_sub(webhook_before);
     let api: Api<Pod> = Api::namespaced(plane.client(), &case.namespace);
     api.delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await.unwrap();
-    round
 }
