@@ -1,17 +1,22 @@
 //! Measures every shape in every request, and prints the worst.
 //!
-//! The time is the processor time of the whole handler, from the bytes of the body to the bytes of the answer, on one
-//! thread: the shortest of a few runs, because the machine can only make a run longer.
+//! The time is the processor time of the whole handler, from the bytes of the body to the bytes of the answer: the
+//! shortest of a few runs, because the machine can only make a run longer. The memory of reviews is not limited here,
+//! so that shapes which the webhook refuses for their memory are measured too.
 
 use std::cmp::Reverse;
+use std::fs;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
+use bytes::Bytes;
+use mullion::server::{MemoryLimits, MemoryPool, ReceivedBody, RequestDeadline};
 use mullion::webhook::{WebhookState, handler};
 use mullion_engine::admission::Endpoint;
 use mullion_policy::PolicySet;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
 use crate::fleet;
 use crate::growth::collections;
@@ -34,6 +39,9 @@ const SHORTEST: Duration = Duration::from_micros(300);
 /// Rows of each table.
 const ROWS: usize = 25;
 const RUNS: usize = 3;
+/// Time for one answer, and bytes for all reviews: more than any needs.
+const UNLIMITED_TIME: Duration = Duration::from_secs(600);
+const UNLIMITED_BYTES: usize = 1 << 40;
 
 /// A pod of a size, and the one before an UPDATE.
 type Pods<'a> = Box<dyn Fn(usize) -> (Value, Option<Value>) + 'a>;
@@ -73,7 +81,7 @@ impl Row {
 pub fn run(words: &[String]) {
     let print_all = words.iter().any(|word| word == "all");
     let words: Vec<&String> = words.iter().filter(|word| *word != "all").collect();
-    let state = WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
+    let server = Server::new();
     let collections = collections::all();
     let mut shapes: Vec<Shape<'_>> = Vec::new();
     for collection in &collections {
@@ -90,7 +98,7 @@ pub fn run(words: &[String]) {
     let begun = Instant::now();
     let mut rows = Vec::new();
     for shape in &shapes {
-        rows.extend(measured(&state, shape, &words));
+        rows.extend(measured(&server, shape, &words));
     }
     println!(
         "\ngrowth: {} shapes in {} requests at both endpoints: {} rows, {:.0} s",
@@ -122,7 +130,7 @@ fn print(order: &str, rows: &[Row], count: usize) {
 }
 
 /// The rows of one shape: its pods are built once for all requests.
-fn measured(state: &WebhookState, shape: &Shape<'_>, words: &[&String]) -> Vec<Row> {
+fn measured(server: &Server, shape: &Shape<'_>, words: &[&String]) -> Vec<Row> {
     let bytes = |count: usize| (shape.pods)(count).0.to_string().len();
     let old_bytes = |count: usize| (shape.pods)(count).1.map_or(0, |old| old.to_string().len());
     // From the second to the third hundred, so that what does not grow does not count.
@@ -139,15 +147,15 @@ fn measured(state: &WebhookState, shape: &Shape<'_>, words: &[&String]) -> Vec<R
                 continue;
             }
             let body = |pods: &(Value, Option<Value>)| request.body(&pods.0, pods.1.as_ref());
-            let (before, _) = shortest(state, endpoint, &body(&small), RUNS);
-            let (time, answer) = shortest(state, endpoint, &body(&large), RUNS);
+            let (before, _) = server.shortest(endpoint, body(&small), RUNS);
+            let (time, answer) = server.shortest(endpoint, body(&large), RUNS);
             let object = large.0.to_string().len();
             let estimated = time.mul_f64(LARGEST as f64 / object.max(LARGER) as f64);
             let ratio = time.max(SHORTEST).as_secs_f64() / before.max(SHORTEST).as_secs_f64();
             let is_measured = estimated.mul_f64(ratio / 4.0) > WORTH_MEASURING;
             let largest_time = if is_measured {
                 let pods = largest.get_or_insert_with(|| (shape.pods)(items(LARGEST)));
-                shortest(state, endpoint, &body(pods), 1).0
+                server.shortest(endpoint, body(pods), 1).0
             } else {
                 estimated
             };
@@ -173,27 +181,48 @@ fn endpoint_name(endpoint: Endpoint) -> &'static str {
     }
 }
 
-/// The shortest of some runs, and the bytes of the answer.
-fn shortest(state: &WebhookState, endpoint: Endpoint, body: &[u8], runs: usize) -> (Duration, usize) {
-    let deadline = tokio::time::Instant::now();
-    let mut best = (Duration::MAX, 0);
-    for _ in 0..runs {
-        let start = processor_time();
-        let answer = handler::handle(state, endpoint, black_box(body), deadline).now_or_never();
-        let answer = answer.expect("nobody is waited for").unwrap();
-        best = best.min((processor_time().saturating_sub(start), answer.len()));
-        // One slow run says enough.
-        if best.0 > Duration::from_secs(2) {
-            break;
-        }
-    }
-    best
+/// The state of a webhook, and the threads that it uses.
+struct Server {
+    state: Arc<WebhookState>,
+    runtime: Runtime,
 }
 
-/// The processor time of this thread: other programs on the machine do not count. Linux adds the time up when a thread
-/// stops running, so this one sleeps first.
+impl Server {
+    fn new() -> Self {
+        let mut state = WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
+        let limits = MemoryLimits { large_reviews: UNLIMITED_BYTES, ..MemoryLimits::default() };
+        state.memory = MemoryPool::new(&limits);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        Self { state: Arc::new(state), runtime: runtime.unwrap() }
+    }
+
+    /// The shortest of some runs, and the bytes of the answer.
+    fn shortest(&self, endpoint: Endpoint, body: Vec<u8>, runs: usize) -> (Duration, usize) {
+        let body = Bytes::from(body);
+        let mut best = (Duration::MAX, 0);
+        for _ in 0..runs {
+            let start = processor_time();
+            let received = ReceivedBody::of_bytes(black_box(body.clone()), &self.state.memory);
+            let answer = handler::handle(&self.state, endpoint, received, RequestDeadline::after(UNLIMITED_TIME));
+            let answer = self.runtime.block_on(answer).unwrap();
+            best = best.min((processor_time().saturating_sub(start), answer.len()));
+            // One slow run says enough.
+            if best.0 > Duration::from_secs(2) {
+                break;
+            }
+        }
+        best
+    }
+}
+
+/// The processor time of all threads of this process: other programs on the machine do not count. Linux adds the time up
+/// when a thread stops running, so this one sleeps first.
 fn processor_time() -> Duration {
     std::thread::sleep(Duration::from_micros(1));
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");
-    Duration::from_nanos(text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).unwrap())
+    let threads = fs::read_dir("/proc/self/task").expect("Linux counts the time of threads");
+    let nanoseconds = threads.map(|thread| {
+        let text = fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    });
+    Duration::from_nanos(nanoseconds.sum())
 }
