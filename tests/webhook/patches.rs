@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use base64::Engine as _;
 use json_patch::Patch;
-use mullion::server::BodyLimits;
+use mullion::server::{BodyLimits, MemoryLimits, MemoryPool};
 use mullion::webhook::{WebhookState, router};
 use mullion_engine::admission::{Endpoint, respond_in_full, review};
 use mullion_engine::model::cluster::ClusterSnapshot;
@@ -38,8 +38,11 @@ pub(crate) fn policies(text: &str) -> PolicySet {
     PolicySet::from_files(&[("x.yaml", text)]).unwrap()
 }
 
+/// The routes under the policies in `text`, without a limit of memory, so that large objects are reviewed.
 pub(crate) fn routes(text: &str) -> Router {
-    router::router(Arc::new(WebhookState::fixed(snapshot(), policies(text))), BodyLimits::default())
+    let mut state = WebhookState::fixed(snapshot(), policies(text));
+    state.memory = MemoryPool::new(&MemoryLimits { large_reviews: 1 << 32, ..MemoryLimits::default() });
+    router::router(Arc::new(state), BodyLimits::default())
 }
 
 fn member(name: &'static str, value: Value) -> impl Strategy<Value = Option<(String, Value)>> {

@@ -9,7 +9,7 @@ use crate::support::{pod_review, post};
 const WINDOWS_IMAGE: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
 
 /// Containers, mounts and so on of a large object.
-const MANY: usize = 2_000;
+const MANY: usize = 8_000;
 
 /// A response has at most so many bytes more than 4/3 of the object, its patch in base64 included.
 const ALLOWANCE: usize = 1 << 20;
