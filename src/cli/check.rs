@@ -243,7 +243,7 @@ impl ReviewedWorkload<'_> {
             label: self.remark(action).to_owned(),
             related: None,
             notes: vec![format!("{}: {}", self.name, finding.path)],
-            help: finding.help.clone(),
+            help: finding.help.to_string(),
         }
     }
 }

@@ -4,8 +4,9 @@ use crate::webhook::envelope::{AdmissionRequest, TreeSize, estimate};
 
 /// Up to this size, in bytes, the estimate is enough. A pod of 4 KB is estimated at 65 KB, of which it takes half.
 const ESTIMATED: usize = 1 << 20;
-/// What a review takes at most, in sizes of the trees: the trees themselves, and findings, patch and response.
-const REVIEW: usize = 2;
+/// What a finding takes, in bytes: 192, its place as a pointer and as a path, and the lists that outcomes and responses make of
+/// findings. An item of a list has at least one, even if it is empty (a container without a limit).
+const FINDING: usize = 400;
 /// What texts take beside the tree, in lengths of the longest one: the parser's copy of a text with escapes, which grows by
 /// doubling.
 const ESCAPED: usize = 3;
@@ -19,6 +20,9 @@ pub(crate) fn needed(body: &[u8]) -> anyhow::Result<usize> {
         let sizes = AdmissionRequest::<TreeSize>::parse(body)?;
         sizes.object.and(sizes.old_object)
     };
+    // Findings, patch and response take no more than the trees, unless these consist of small items.
+    let review = size.bytes.max(size.items.saturating_mul(FINDING));
     // Names in the request are repeated in the response, and are at most as long as the body.
-    Ok(size.bytes.saturating_mul(REVIEW).saturating_add(size.longest_text * ESCAPED).saturating_add(body.len()))
+    let texts = (size.longest_text * ESCAPED).saturating_add(body.len());
+    Ok(size.bytes.saturating_add(review).saturating_add(texts))
 }

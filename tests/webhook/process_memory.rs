@@ -54,6 +54,12 @@ fn maps(number: usize) -> String {
     )
 }
 
+/// A spec with this many empty containers of 3 bytes, each with a finding.
+fn empty(number: usize) -> String {
+    let containers = items(number, |_| "{}".to_owned());
+    format!(r#"{{"nodeSelector":{{"kubernetes.io/os":"windows"}},"containers":[{containers}]}}"#)
+}
+
 /// A spec with this many containers, each with three fields that are denied on Windows.
 fn denied(number: usize) -> String {
     let fields = r#"{"runAsUser":1000,"privileged":true,"capabilities":{"add":["A"]}}"#;
@@ -80,6 +86,7 @@ fn cases() -> Vec<(&'static str, &'static str, Vec<String>)> {
         ("maps of 7 bytes", "/mutate", vec![review(&maps(1_160_000), false); 8]),
         ("as many maps as fit", "/mutate", vec![review(&maps(20_000), false); 8]),
         ("both objects", "/validate", vec![review(&maps(10_000), true); 8]),
+        ("empty containers", "/mutate", vec![review(&empty(60_000), false); 8]),
         ("three denied fields in each container", "/validate", vec![review(&denied(2_500), false); 3]),
         ("three denied fields in each container, mutate", "/mutate", vec![review(&denied(2_500), false); 3]),
         ("three denied fields in each container, both objects", "/validate", vec![review(&denied(1_250), true); 3]),

@@ -40,7 +40,7 @@ pub(crate) fn estimate(body: &[u8]) -> TreeSize {
     let values = count(b',') * (MAP_ENTRY + TEXT);
     let containers = count(b'{') * (MAP + TEXT) + count(b'[') * (LIST + TEXT);
     let bytes = containers + values + count(b':') * TEXT + text_bytes(body.len());
-    TreeSize { bytes, longest_text: body.len() }
+    TreeSize { bytes, items: count(b',') + count(b'['), longest_text: body.len() }
 }
 
 /// The memory of a tree in the worst case.
@@ -48,6 +48,8 @@ pub(crate) fn estimate(body: &[u8]) -> TreeSize {
 pub(crate) struct TreeSize {
     /// The tree, in bytes.
     pub(crate) bytes: usize,
+    /// The items of all lists.
+    pub(crate) items: usize,
     /// The longest text in it, in bytes. The parser copies a text with escapes while it reads it.
     pub(crate) longest_text: usize,
 }
@@ -55,11 +57,15 @@ pub(crate) struct TreeSize {
 impl TreeSize {
     /// Both together.
     pub(crate) fn and(self, other: Self) -> Self {
-        Self { bytes: self.bytes + other.bytes, longest_text: self.longest_text.max(other.longest_text) }
+        Self {
+            bytes: self.bytes + other.bytes,
+            items: self.items + other.items,
+            longest_text: self.longest_text.max(other.longest_text),
+        }
     }
 
     fn of_key(length: usize) -> Self {
-        Self { bytes: text_bytes(length), longest_text: length }
+        Self { bytes: text_bytes(length), items: 0, longest_text: length }
     }
 }
 
@@ -92,7 +98,7 @@ impl JsonTree for TreeSize {
             1..=4 => LIST,
             _ => number * LIST_ITEM,
         };
-        Self { bytes: own + sizes.bytes, ..sizes }
+        Self { bytes: own + sizes.bytes, items: number + sizes.items, ..sizes }
     }
 
     fn of_map(Elements { number, sizes }: Elements) -> Self {

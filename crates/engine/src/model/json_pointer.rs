@@ -1,5 +1,7 @@
 //! JSON pointers (RFC 6901), and the API server's field paths for them.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::model::pod_view::is_read;
@@ -14,7 +16,7 @@ pub fn escape(key: &str) -> String {
 pub fn field_path(pointer: &str) -> String {
     let mut path = String::with_capacity(pointer.len());
     for token in pointer.split('/').skip(1) {
-        let token = token.replace("~1", "/").replace("~0", "~");
+        let token = unescape(token);
         let number = !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit());
         if number || token.contains(['/', '.']) {
             path.push('[');
@@ -30,6 +32,16 @@ pub fn field_path(pointer: &str) -> String {
     path
 }
 
+/// The key that [`escape`] turned into this token.
+fn unescape(token: &str) -> Cow<'_, str> {
+    // A loop over bytes: tokens are too short for the searcher of `str::contains` to pay off.
+    if token.bytes().any(|byte| byte == b'~') {
+        Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Cow::Borrowed(token)
+    }
+}
+
 /// As [`Value::pointer`], without its two allocations for every token: a review reads hundreds of places, and few of
 /// their keys have an escape.
 pub fn member<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
@@ -39,10 +51,19 @@ pub fn member<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
 /// As [`member`], for a value of the member `parent` of an object, or of an item of it.
 pub(crate) fn member_below<'a>(parent: &str, value: &'a Value, pointer: &str) -> Option<&'a Value> {
     debug_assert!(is_read(parent, pointer), "{pointer} in {parent:?}: the webhook does not parse this for a review");
-    pointer.split('/').skip(1).try_fold(value, |at, token| match at {
-        Value::Object(members) if token.contains('~') => members.get(&token.replace("~1", "/").replace("~0", "~")),
-        Value::Object(members) => members.get(token),
-        Value::Array(items) => items.get(token.parse::<usize>().ok()?),
-        _ => None,
-    })
+    let mut at = value;
+    let mut rest = pointer.split_once('/').map(|(_, rest)| rest);
+    while let Some(tokens) = rest {
+        let token;
+        (token, rest) = match tokens.bytes().position(|byte| byte == b'/') {
+            Some(end) => (tokens.get(..end)?, tokens.get(end + 1..)),
+            None => (tokens, None),
+        };
+        at = match at {
+            Value::Object(members) => members.get(&*unescape(token))?,
+            Value::Array(items) => items.get(token.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(at)
 }

@@ -1,5 +1,7 @@
 //! Findings: what is wrong in a workload, and where.
 
+use std::borrow::Cow;
+
 use crate::model::Edit;
 use crate::model::json_pointer::field_path;
 use crate::model::settings::Action;
@@ -25,9 +27,9 @@ pub struct Finding {
     /// The same place as the API server writes it: `spec.containers[0].securityContext.runAsUser`.
     pub path: String,
     /// Why it cannot work: one sentence without a period.
-    pub message: String,
+    pub message: Cow<'static, str>,
     /// What to write instead: one clause; may be empty.
-    pub help: String,
+    pub help: Cow<'static, str>,
     /// What a repair writes where it removes the field; `None`: nothing.
     pub replacement: Option<Edit>,
     /// Who else would reject the pod.
@@ -54,7 +56,7 @@ pub enum RejectedBy {
 
 impl Finding {
     /// A finding of `rule` with its own help.
-    pub(crate) fn new(rule: &Rule, action: Action, pointer: String, message: String) -> Self {
+    pub(crate) fn new(rule: &Rule, action: Action, pointer: String, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code: rule.code,
             rule: rule.name,
@@ -63,8 +65,8 @@ impl Finding {
             hint: rule.hint,
             path: field_path(&pointer),
             pointer,
-            message,
-            help: rule.instead.to_owned(),
+            message: message.into(),
+            help: rule.instead.into(),
             replacement: None,
             rejected_by: RejectedBy::None,
             forbidden_by_os: false,
@@ -83,7 +85,7 @@ impl Finding {
     /// field; with a result there is nothing to write instead.
     pub fn line(&self, before: &str, done: &str, limit: usize) -> String {
         let Self { code, rule, path, message, .. } = self;
-        let text = if done.is_empty() { self.message_with_help() } else { message.clone() };
+        let text = if done.is_empty() { self.message_with_help() } else { message.to_string() };
         let short = short_path(path);
         let lines = [
             format!("{before}{code} {rule}: {path}{done}: {text}"),
@@ -98,7 +100,7 @@ impl Finding {
 
     /// Why, and what to write instead: `Windows has no numeric user ids; use windowsOptions.runAsUserName`.
     pub fn message_with_help(&self) -> String {
-        if self.help.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.help) }
+        if self.help.is_empty() { self.message.to_string() } else { format!("{}; {}", self.message, self.help) }
     }
 }
 

@@ -175,7 +175,7 @@ fn small_limits(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut V
     if below(CPU, SMALLEST_CPU) {
         let message = "with less than 100m PowerShell and .NET take minutes to start";
         let mut found = cx.finding(small_limits, cx.at(container, CPU), message);
-        "set at least 100m".clone_into(&mut found.help);
+        found.help = "set at least 100m".into();
         out.push(found);
     }
     let image = container.image().unwrap_or_default();
@@ -183,7 +183,7 @@ fn small_limits(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut V
     if below(MEMORY, floor.memory) {
         let message = "Windows and the programs of such images need more memory";
         let mut found = cx.finding(small_limits, cx.at(container, MEMORY), message);
-        found.help = format!("set at least {}", floor.text);
+        found.help = format!("set at least {}", floor.text).into();
         out.push(found);
     }
 }

@@ -1,5 +1,7 @@
 //! The scope of each rule in one workload: the action of its findings, after policies and the exemptions of its author.
 
+use std::borrow::Cow;
+
 use crate::model::settings::{Action, Denials};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
@@ -32,7 +34,7 @@ impl WorkloadContext<'_> {
     }
 
     /// A finding of `rule` at `pointer`, with the action that the policies set.
-    pub fn finding(&self, rule: &'static Rule, pointer: String, message: impl Into<String>) -> Finding {
-        Finding::new(rule, self.action(rule, rule.default), pointer, message.into())
+    pub fn finding(&self, rule: &'static Rule, pointer: String, message: impl Into<Cow<'static, str>>) -> Finding {
+        Finding::new(rule, self.action(rule, rule.default), pointer, message)
     }
 }

@@ -146,7 +146,7 @@ fn unknown_names() {
         let found = of(&pod(spec.clone()), "MUL109");
         assert_eq!(found.len(), 1, "{spec}");
         let found = &found[0];
-        let seen = (found.path.as_str(), found.help.as_str(), found.rejected_by, found.action);
+        let seen = (found.path.as_str(), &*found.help, found.rejected_by, found.action);
         assert_eq!(seen, (path, help, rejected_by, Action::Warn), "{spec}");
     }
 }

@@ -45,7 +45,7 @@ fn thirty_containers_without_a_limit_are_thirty_short_lines() {
         for finding in &outcome.review.findings {
             assert_eq!((finding.code, finding.action), ("MUL601", Action::Warn));
             let line = finding.line("", "", 120);
-            assert!(line.contains(&finding.message) && line.chars().count() <= 120, "{line}");
+            assert!(line.contains(&*finding.message) && line.chars().count() <= 120, "{line}");
         }
     }
 }

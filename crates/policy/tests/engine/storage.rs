@@ -230,7 +230,7 @@ fn no_reason_is_cut() {
     }
     for finding in findings {
         let line = finding.line("", "", 120);
-        assert!(line.contains(&finding.message) && line.chars().count() <= 120, "{line}");
+        assert!(line.contains(&*finding.message) && line.chars().count() <= 120, "{line}");
         assert!(finding.message.chars().count() <= 80 && !finding.help.is_empty(), "{}", finding.sentence());
     }
 }

@@ -33,7 +33,7 @@ impl RequestCourse {
 
     fn messages(&self, code: &str) -> Vec<&str> {
         let found = self.last.findings.iter().filter(|finding| finding.code == code);
-        found.map(|finding| finding.message.as_str()).collect()
+        found.map(|finding| &*finding.message).collect()
     }
 }
 

@@ -152,7 +152,7 @@ fn repaired_findings_are_counted_where_a_change_removes_them() {
 fn long_names_and_values_are_cut() {
     let long = "é\"\n\u{1}".repeat(200_000);
     let mut odd = finding("MUL201", Action::Deny, format!("/metadata/annotations/{long}"));
-    odd.help.clone_from(&long);
+    odd.help = long.clone().into();
     let mut review = review(Mode::Enforce, vec![odd; 60], Vec::new());
     review.decision.evidence[0].source = EvidenceSource::Node(long.clone());
     let annotation = json!({"os": "windows", "placed": [], "because": "y".repeat(60_000)}).to_string();

@@ -26,7 +26,7 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
     let mut add = |pointer: &str, key: &str, value: &str, what: &dyn Fn(&str) -> String| {
         let Some((annotation, required)) = cx.contradiction(key, value) else { return };
         let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(required));
-        found.help = annotate(cx, annotation, &without(cx, annotation, key));
+        found.help = annotate(cx, annotation, &without(cx, annotation, key)).into();
         out.push(found);
     };
     for (key, value) in cx.input.pod.strings("/spec/nodeSelector") {
@@ -117,13 +117,13 @@ fn with_help(
     rejected: Vec<Value>,
 ) -> Finding {
     found.help = if let TolerationsWhitelist::Unreadable(error) = whitelist {
-        format!("write a JSON list that holds {}: {error}", Value::from(rejected))
+        format!("write a JSON list that holds {}: {error}", Value::from(rejected)).into()
     } else {
         let mut list: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
         list.extend(rejected);
         // In a JSON text a quote can be escaped like this, and the shell leaves it alone.
         let list = Value::from(list).to_string().replace('\'', "\\u0027");
-        annotate(cx, names::TOLERATIONS_WHITELIST_ANNOTATION, &list)
+        annotate(cx, names::TOLERATIONS_WHITELIST_ANNOTATION, &list).into()
     };
     found
 }

@@ -21,7 +21,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         let level = security.level.name();
         let message = format!("the namespace enforces Pod Security {level}, which rejects it");
         let mut found = cx.finding(rule, cx.input.pod.at(&pointer), message);
-        found.help = format!("use a namespace with label {POD_SECURITY_ENFORCE_LABEL}: privileged");
+        found.help = format!("use a namespace with label {POD_SECURITY_ENFORCE_LABEL}: privileged").into();
         out.push(found);
         return;
     }
@@ -38,7 +38,8 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     found.help = format!(
         "kubectl label namespace {} --overwrite {POD_SECURITY_ENFORCE_VERSION_LABEL}={FIRST_FOR_WINDOWS}",
         cx.input.request.workload.namespace
-    );
+    )
+    .into();
     out.push(found);
 }
 

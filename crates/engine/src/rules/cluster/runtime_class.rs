@@ -45,7 +45,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
         let usable = classes.iter().filter(|(_, class)| !is_for(class, Os::Linux));
         let names: Vec<&str> = usable.map(|(name, _)| name.as_str()).take(LISTED).collect();
         if !names.is_empty() {
-            found.help = format!("create it, or name one that is there: {}", names.join(", "));
+            found.help = format!("create it, or name one that is there: {}", names.join(", ")).into();
         }
         out.push(found);
         return;
@@ -56,7 +56,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
             format!("HostProcess containers have no Hyper-V isolation, which handler {} gives", class.handler);
         let mut found = cx.finding(conflict, cx.input.pod.at(NAME), message);
         found.rejected_by = RejectedBy::Kubelet;
-        "remove runtimeClassName, or name a class with process isolation".clone_into(&mut found.help);
+        found.help = "remove runtimeClassName, or name a class with process isolation".into();
         out.push(found);
     }
     if is_for(class, Os::Linux) {
@@ -81,7 +81,7 @@ fn placement(cx: &WorkloadContext<'_>, rule: &'static Rule, name: &str, class: &
             let message =
                 format!("RuntimeClass {name} requires {value}, and the API server rejects a pod that differs");
             let mut found = cx.finding(rule, pointer, message);
-            found.help = format!("write {value}, remove it, or name another RuntimeClass");
+            found.help = format!("write {value}, remove it, or name another RuntimeClass").into();
             out.push(found);
         }
     }
@@ -104,7 +104,7 @@ fn handler_finding(cx: &WorkloadContext<'_>, rule: &'static Rule, class: &Runtim
     let message = format!("{} nodes have no handler {}, so the pod never starts", pod.title(), class.handler);
     let mut found = cx.finding(rule, cx.input.pod.at(NAME), message);
     found.rejected_by = RejectedBy::Kubelet;
-    found.help = format!("name a RuntimeClass for {}, or remove runtimeClassName", pod.title());
+    found.help = format!("name a RuntimeClass for {}, or remove runtimeClassName", pod.title()).into();
     found
 }
 
@@ -122,7 +122,7 @@ fn same_overhead(cx: &WorkloadContext<'_>, defined: &BTreeMap<String, String>) -
 
 fn overhead_finding(cx: &WorkloadContext<'_>, rule: &'static Rule, message: String) -> Finding {
     let mut found = cx.finding(rule, cx.input.pod.at("/spec/overhead"), message);
-    "remove overhead: the API server adds what the RuntimeClass defines".clone_into(&mut found.help);
+    found.help = "remove overhead: the API server adds what the RuntimeClass defines".into();
     found
 }
 

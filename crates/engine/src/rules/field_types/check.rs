@@ -174,7 +174,7 @@ impl Found {
         let (message, help) = texts();
         let (path, rejected_by) = (printable_path(pointer), self.rejected_by);
         let finding = Finding::new(self.rule, self.action, pointer.to_owned(), message);
-        let finding = Finding { path, help, rejected_by, ..finding };
+        let finding = Finding { path, help: help.into(), rejected_by, ..finding };
         if self.findings.len() < MOST {
             self.findings.push(finding);
         } else {
@@ -185,8 +185,8 @@ impl Found {
     fn finish(self) -> impl Iterator<Item = Finding> {
         let last = self.more.map(|(mut finding, count)| {
             if count > 1 {
-                finding.message = format!("this and {} more like it are not listed", count - 1);
-                "fix the findings above first".clone_into(&mut finding.help);
+                finding.message = format!("this and {} more like it are not listed", count - 1).into();
+                finding.help = "fix the findings above first".into();
             }
             finding
         });

@@ -17,7 +17,7 @@ pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadCont
         let mut found = cx.finding(&GMSA_CREDENTIAL_SPEC, place.option_at(cx, option), message);
         found.rejected_by = RejectedBy::ApiServer;
         if let Some(help) = help {
-            found.help = help;
+            found.help = help.into();
         }
         out.push(found);
     };

@@ -56,9 +56,9 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
         if !cx.is_whole_pod() {
             // The other containers cannot change any more.
             found.help = if cx.containers().any(|container| runs_on_host(&container)) {
-                "leave hostProcess out of the new container".to_owned()
+                "leave hostProcess out of the new container".into()
             } else {
-                "write windowsOptions.hostProcess: true into the new container (kubectl debug --custom)".to_owned()
+                "write windowsOptions.hostProcess: true into the new container (kubectl debug --custom)".into()
             };
         }
         reject(found);
@@ -67,7 +67,7 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
         let pointer = cx.input.pod.at("/spec/hostNetwork");
         let mut found = cx.finding(&HOST_PROCESS_NETWORK, pointer, HOST_PROCESS_NETWORK.why);
         if !cx.is_whole_pod() {
-            "leave hostProcess out: hostNetwork of a running pod cannot change".clone_into(&mut found.help);
+            found.help = "leave hostProcess out: hostNetwork of a running pod cannot change".into();
         }
         reject(found);
     }
@@ -85,7 +85,7 @@ pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
         let found = || {
             let mut found = cx.finding(&HOST_PROCESS_USER, place.option_at(cx, "runAsUserName"), message);
             if let Some(help) = help {
-                found.help = help;
+                found.help = help.into();
             }
             found
         };

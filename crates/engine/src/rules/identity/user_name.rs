@@ -83,9 +83,9 @@ pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &
     let mut found = cx.finding(&RUN_AS_USER_NAME, pointer, message.join(", and "));
     found.rejected_by = RejectedBy::ApiServer;
     if let Some(meant) = meant(name) {
-        found.help = format!("write {meant}");
+        found.help = format!("write {meant}").into();
         if broken == [UserNameFault::ControlCharacter] && meant != name.trim() {
-            found.help.push_str(r" without double quotes: in them YAML reads \n as a line break, \t as a tab");
+            found.help.to_mut().push_str(r" without double quotes: in them YAML reads \n as a line break, \t as a tab");
         }
     }
     out.push(found);

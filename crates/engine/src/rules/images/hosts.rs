@@ -22,10 +22,9 @@ pub(crate) fn no_common_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out
     let images: Vec<String> =
         cx.builds.known.iter().map(|image| format!("{} is for {}", image.image, list(&image.facts.builds))).collect();
     let mut found = cx.finding(rule, cx.at(&first.container, "/image"), rule.why);
-    found.help = format!("{}; {}", images.join(", "), rule.instead);
+    found.help = format!("{}; {}", images.join(", "), rule.instead).into();
     if let Some(tags) = one_release(cx) {
-        found.help.push_str(", such as ");
-        found.help.push_str(&tags.join(" and "));
+        found.help = format!("{}, such as {}", found.help, tags.join(" and ")).into();
     }
     out.push(found);
 }
@@ -102,8 +101,8 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         let message = format!("{short}{fits}; {nodes} have {releases}");
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help = match fit {
-            Some((tag, _)) => format!("it cannot start; use {tag}, or add nodes for {wanted}"),
-            None => format!("it cannot start; {} instead of {}", rule.instead, image.image),
+            Some((tag, _)) => format!("it cannot start; use {tag}, or add nodes for {wanted}").into(),
+            None => format!("it cannot start; {} instead of {}", rule.instead, image.image).into(),
         };
         out.push(found);
     };

@@ -26,8 +26,8 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         let target = *target.get_or_init(|| best_of(LTSC, cx));
         let later = ImageRef::parse(image.image).ok().and_then(|image| for_build(&image, target?));
         found.help = match later {
-            Some(later) => format!("use {later}, built again on that release"),
-            None => format!("{} than {}", rule.instead, list(builds)),
+            Some(later) => format!("use {later}, built again on that release").into(),
+            None => format!("{} than {}", rule.instead, list(builds)).into(),
         };
         out.push(found);
     }
@@ -38,7 +38,7 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     {
         let message = format!("the Windows nodes get no security updates since {} ({})", newest.end, newest.name);
         let mut found = cx.finding(rule, cx.at(&first.container, "/image"), message);
-        "add nodes of a later release, which run it too".clone_into(&mut found.help);
+        found.help = "add nodes of a later release, which run it too".into();
         out.push(found);
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule
         let message = format!("its tag names no release: {}", tag.moved);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         if let Some(build) = best_of(tag.releases, cx) {
-            found.help = format!("use one that does, such as {}", tag.pinned(&reference, build));
+            found.help = format!("use one that does, such as {}", tag.pinned(&reference, build)).into();
         }
         out.push(found);
     }

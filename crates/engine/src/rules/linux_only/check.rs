@@ -57,13 +57,13 @@ fn found(
     if let HostProcess::Soft(anyway) = field.host_process
         && cx.host_process
     {
-        anyway.clone_into(&mut finding.message);
-        "leave it out".clone_into(&mut finding.help);
+        finding.message = anyway.into();
+        finding.help = "leave it out".into();
     }
     if finding.action == Action::Deny
         && let Some(help) = debugging(rule, cx)
     {
-        help.clone_into(&mut finding.help);
+        finding.help = help.into();
     }
     if by_policy != Action::Allow
         && !stamped
@@ -71,8 +71,8 @@ fn found(
         && let Some((pointer, user)) = user_for(value, &finding.pointer, cx)
     {
         finding.action = Action::Repair;
-        finding.message = format!("{}; it runs as {user}", rule.why);
-        finding.help.clear();
+        finding.message = format!("{}; it runs as {user}", rule.why).into();
+        finding.help = "".into();
         finding.replacement = Some(Edit::Set { pointer, value: Value::from(user) });
     }
     if field.kubelet_rejects.is_some_and(|values| values.holds(value)) {
@@ -122,8 +122,8 @@ fn mark_added_after_os_field(finding: &mut Finding) {
     finding.action = Action::Repair;
     finding.quiet = false;
     finding.replacement = None;
-    finding.message = format!("{OTHERS} added it after Mullion had set spec.os");
-    "keep that off Windows pods, or set place.specOS to Never".clone_into(&mut finding.help);
+    finding.message = format!("{OTHERS} added it after Mullion had set spec.os").into();
+    finding.help = "keep that off Windows pods, or set place.specOS to Never".into();
 }
 
 /// The Windows user that replaces a numeric one, and the pointer of its name: 0 is ContainerAdministrator,

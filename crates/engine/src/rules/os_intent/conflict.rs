@@ -35,7 +35,8 @@ pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     };
     let mut found = cx.finding(rule, pointer, message);
     if let Some((annotation, became)) = cx.annotation.and_then(|it| Some((it, selector_became(cx, it)?))) {
-        found.help = format!("Mullion set {OS_LABEL}: {}, and {OTHERS} {became} it later: {REMEDY}", annotation.os);
+        found.help =
+            format!("Mullion set {OS_LABEL}: {}, and {OTHERS} {became} it later: {REMEDY}", annotation.os).into();
     }
     if rejected_where_it_is_bound(decision) {
         found.rejected_by = RejectedBy::Kubelet;
@@ -81,8 +82,9 @@ pub(crate) fn windows_options_on_linux(cx: &WorkloadContext<'_>, rule: &'static 
             found.action = cx.action(rule, Action::Warn);
             // With them it would have been a Windows pod without the default.
             if cx.annotation.is_some_and(|annotation| annotation.basis == Basis::Default) {
-                found.message = format!("{OTHERS} added them after Mullion had placed the pod on Linux by default");
-                REMEDY.clone_into(&mut found.help);
+                found.message =
+                    format!("{OTHERS} added them after Mullion had placed the pod on Linux by default").into();
+                found.help = REMEDY.into();
             }
             out.push(found);
         }

@@ -27,7 +27,7 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         let message = format!("{} added this container, and its image is for Linux", injector.name);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         if let Some(opt_out) = opt_out(injector) {
-            found.help = opt_out;
+            found.help = opt_out.into();
         }
         out.push(found);
     }
@@ -40,7 +40,7 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if let Some(linux) = authored.into_iter().find(is(ImageOs::Linux)) {
         let message = format!("this image is for Linux and that of container {} for Windows", windows.container.name());
         let mut found = cx.finding(rule, cx.at(&linux.container, "/image"), message);
-        found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead);
+        found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead).into();
         out.push(found);
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
 fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &ContainerImage<'_>) -> Finding {
     let message = format!("{OTHERS} added this container after Mullion, and its image is for Linux");
     let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-    "keep that off Windows pods: most injectors leave a pod out by label or annotation".clone_into(&mut found.help);
+    found.help = "keep that off Windows pods: most injectors leave a pod out by label or annotation".into();
     found
 }
 
@@ -68,9 +68,9 @@ pub(crate) fn attribute_to_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<F
     found.retain_mut(|finding| {
         let inside = cx.input.pod.container_of(&finding.pointer).filter(|(_, below)| *below != "/image");
         let Some(injector) = inside.and_then(|(container, _)| injected.get(&place(&container))) else { return true };
-        finding.help = format!("{} added this container", injector.name);
+        finding.help = format!("{} added this container", injector.name).into();
         if let Some(opt_out) = opt_out(injector) {
-            finding.help = format!("{}: {opt_out}", finding.help);
+            finding.help = format!("{}: {opt_out}", finding.help).into();
         }
         !finding.hint
     });
@@ -115,7 +115,8 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
         let message = format!("this image is for {}, and the pod for {}", other.title(), os.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help =
-            format!("use a {} image instead of {}, or place the pod on {}", os.title(), image.image, other.title());
+            format!("use a {} image instead of {}, or place the pod on {}", os.title(), image.image, other.title())
+                .into();
         out.push(found);
     }
 }
@@ -125,7 +126,8 @@ fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: O
     for image in cx.input.images.iter().filter(|image| image.facts.os == os.into()) {
         let message = format!("this image is for {}, and the pod's node runs {}", os.title(), place.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        found.help = format!("choose a {} node, or a {} image instead of {}", os.title(), place.title(), image.image);
+        found.help =
+            format!("choose a {} node, or a {} image instead of {}", os.title(), place.title(), image.image).into();
         out.push(found);
     }
 }
@@ -139,7 +141,7 @@ pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut
     for image in cx.input.images.iter().filter(is_new).filter(|image| image.facts.os == other.into()) {
         let message = format!("this image is for {}, and the pod runs on {}", other.title(), os.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        found.help = format!("use a {} image instead of {}", os.title(), image.image);
+        found.help = format!("use a {} image instead of {}", os.title(), image.image).into();
         out.push(found);
     }
 }

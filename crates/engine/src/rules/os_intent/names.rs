@@ -48,7 +48,7 @@ pub(crate) fn deprecated(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     let mut add = |pointer: String, key: &str| {
         if let Some((old, new)) = DEPRECATED.iter().find(|(old, _)| *old == key) {
             let mut found = cx.finding(rule, pointer, format!("{old} is deprecated since Kubernetes 1.14"));
-            found.help = format!("use {new}");
+            found.help = format!("use {new}").into();
             out.push(found);
         }
     };
@@ -120,7 +120,7 @@ fn spec_os(cx: &WorkloadContext<'_>, rule: &'static Rule) -> Option<Finding> {
 /// Adds the intended name if only the letter case is wrong.
 fn named(mut found: Finding, written: &str) -> Finding {
     if let Some(os) = Os::from_name(&written.to_ascii_lowercase()) {
-        found.help = format!("write {}", os.name());
+        found.help = format!("write {}", os.name()).into();
     }
     found
 }

@@ -128,15 +128,15 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
     let windows = |path: &str| path.trim_end_matches('/').replace('/', "\\");
     if socket {
         if let Some(known) = SOCKETS.iter().find(|socket| path.rsplit('/').next() == Some(socket.name)) {
-            found.help = format!("mount {}", known.pipe);
+            found.help = format!("mount {}", known.pipe).into();
         }
     } else {
         if CHECKED_TYPES.contains(&kind) {
-            "on a Windows node this Linux path is usually missing: the pod never starts".clone_into(&mut found.message);
+            found.message = "on a Windows node this Linux path is usually missing: the pod never starts".into();
         }
         found.help = match known {
-            Some((OnWindows::Moved(there), below)) => format!("write {there}{}", windows(below)),
-            _ => format!("there it is C:{}; {}", windows(path), linux_host_path.instead),
+            Some((OnWindows::Moved(there), below)) => format!("write {there}{}", windows(below)).into(),
+            _ => format!("there it is C:{}; {}", windows(path), linux_host_path.instead).into(),
         };
     }
     out.push(found);
@@ -149,12 +149,12 @@ fn named_pipe(path: &str, kind: &str, volume: Volume<'_>, cx: &WorkloadContext<'
         // Only with two backslashes `MakeAbsolutePath` and containerd do not read it as a path of drive C.
         let mut found =
             cx.finding(linux_host_path, volume.at(cx, "/hostPath/path"), "with slashes this is no named pipe");
-        found.help = format!("write {}", path.replace('/', "\\"));
+        found.help = format!("write {}", path.replace('/', "\\")).into();
         out.push(found);
     } else if kind == "Socket" {
         let message = "to the kubelet a named pipe is no socket: the pod never starts";
         let mut found = by_kubelet(cx.finding(unix_socket, volume.at(cx, "/hostPath/type"), message));
-        "leave type out".clone_into(&mut found.help);
+        found.help = "leave type out".into();
         out.push(found);
     }
 }
