@@ -4,7 +4,7 @@
 #   run.sh test    all suites
 #   run.sh soak    the long forms of the trials that find rare faults by repetition
 # Prints a line for each suite that has ended, the slowest trials, and for each trial that failed the command that runs
-# it alone, the end of what it printed, and where its logs are. Logs: target/test-logs/<suite>.log. Exit status 1 if a
+# it alone, what it printed, shortened, and where its logs are. Logs: target/test-logs/<suite>.log. Exit status 1 if a
 # trial failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +25,7 @@ soaks=(
   "webhook edits::every_answer_is_of_one_set"
 )
 slowest=30
-# The end of what a failed trial printed, in lines: a CI log often has nothing else.
+# How much of what a failed trial printed is shown, in lines, half of it from its end: a CI log often has nothing else.
 shown_lines=40
 # Tests talk to this machine alone, whatever proxy there is: as in .cargo/config.toml, which `cargo test` reads.
 export NO_PROXY=localhost,.svc,127.0.0.0/8,10.0.0.0/8
@@ -66,7 +66,7 @@ result() {
 
 lane() { local name; for name in "$@"; do run "$name" "$name"; done; }
 
-# failures: for each trial that failed, the command that runs it alone, where its logs are, and the end of its output.
+# failures: for each trial that failed, the command that runs it alone, where its logs are, and its output, shortened.
 failures() {
   local label suite kind status log chosen trial
   while IFS=$'\t' read -r label suite kind status; do
@@ -85,7 +85,11 @@ failures() {
       # What it printed, which names the folder with the logs of its processes.
       awk -v head="---- $trial ----" -v other="---- $trial stdout ----" \
         '$0 == head || $0 == other { on = 1; next } /^---- |^failures:$/ { on = 0 } on { print "  " $0 }' "$log" |
-        cut -c -400 | tail -n "$shown_lines"
+        cut -c -400 | awk -v most="$shown_lines" '{ line[NR] = $0 } END {
+          for (at = 1; at <= NR; at++) {
+            if (NR > most && at == int(most / 2) + 1) { print "  …"; at = NR - int(most / 2) + 1 }
+            print line[at]
+          } }'
     done
   done <"$logs/.ended"
 }
