@@ -1,4 +1,5 @@
-//! The webhook against the budgets of its design: `cargo bench --bench webhook`, about five minutes.
+//! The webhook against the budgets of its design: `cargo bench --bench webhook`, about fifteen minutes, most of
+//! them for `growth`.
 //!
 //! | part | what it prints |
 //! |---|---|
