@@ -97,38 +97,50 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
     for page in pages {
         let found =
             FOUND.iter().find(|(name, _)| *name == page.name).map_or(Found::Installed("default"), |(_, found)| *found);
-        let directory = directory(plane)?;
-        page.fill(&directory);
-        let installs = |found: Found| match found {
-            Found::Bare => CLEAR.to_owned(),
-            Found::Installed(policies) => format!("{INSTALL} --set policies.shipped={policies}"),
-        };
-        let set_up = |command: &str| {
-            let done = directory.run(command);
-            ensure!(done.code == 0, "for {}: {command}\n{done}", page.name);
-            Ok(())
-        };
         // A page that installs Mullion can leave it in any state: withdrawn, for instance.
-        if former == Found::Bare && found != Found::Bare {
-            set_up(CLEAR)?;
-        }
+        let clear = former == Found::Bare && found != Found::Bare;
         former = found;
-        set_up(&installs(found))?;
-        let (wrong, printed) = page.run(
-            &directory,
-            |place| !matches!(place, Place::Nowhere(_)),
-            |run| {
-                // The page describes how to stop before it describes the running cluster.
-                if found != Found::Bare && run.command.contains("delete mutatingwebhookconfiguration") {
-                    directory.run(&installs(found));
-                }
-            },
-        );
+        let mut wrong = run_page(plane, &page, found, clear)?;
+        // The API server waits for the webhook for 5 s, the chart's maximum, and admits a pod after that. A busy machine can
+        // take longer, so a page counts as wrong if it is wrong from a new start, too.
+        if !wrong.is_empty() {
+            wrong = run_page(plane, &page, found, true)?;
+        }
         complaints.extend(wrong);
-        complaints.extend(page.compare(&printed).err());
-        complaints.extend(rejections(&page, &directory));
     }
     Ok(complaints)
+}
+
+/// What is wrong with a page on a cluster in the state `found`; `clear`: whether Mullion is removed before.
+fn run_page(plane: &ControlPlane, page: &Page, found: Found, clear: bool) -> Result<Vec<String>> {
+    let directory = directory(plane)?;
+    page.fill(&directory);
+    let installs = match found {
+        Found::Bare => CLEAR.to_owned(),
+        Found::Installed(policies) => format!("{INSTALL} --set policies.shipped={policies}"),
+    };
+    let set_up = |command: &str| {
+        let done = directory.run(command);
+        ensure!(done.code == 0, "for {}: {command}\n{done}", page.name);
+        Ok(())
+    };
+    if clear {
+        set_up(CLEAR)?;
+    }
+    set_up(&installs)?;
+    let (mut wrong, printed) = page.run(
+        &directory,
+        |place| !matches!(place, Place::Nowhere(_)),
+        |run| {
+            // The page describes how to stop before it describes the running cluster.
+            if found != Found::Bare && run.command.contains("delete mutatingwebhookconfiguration") {
+                directory.run(&installs);
+            }
+        },
+    );
+    wrong.extend(page.compare(&printed).err());
+    wrong.extend(rejections(page, &directory));
+    Ok(wrong)
 }
 
 /// Errors of the API server about objects of the page.
