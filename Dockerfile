@@ -1,8 +1,8 @@
 # The program alone: `make image`. Docker, podman and buildah build it; no part of it needs BuildKit.
 #
-# Any image with Rust, a C compiler and Debian's apt-get will do for the build. A digest in place of the tag builds the
-# same tomorrow: --build-arg BUILD_IMAGE=rust@sha256:…
-ARG BUILD_IMAGE=rust:1-slim-bookworm
+# Any image with Rust, a C compiler and Debian's apt-get will do for the build: --build-arg BUILD_IMAGE=… The digest names one
+# image, whatever the tag comes to mean; the tag is for people. The image that is built has no base image: see `FROM scratch`.
+ARG BUILD_IMAGE=rust:1.97.1-slim-bookworm@sha256:99e09cb2284e2ddbb73a995deee3e91783fd04d177602ccf6eab326d778ee777
 
 FROM ${BUILD_IMAGE} AS build
 # musl-tools: its C compiler, for the cryptography. ca-certificates: the roots by which registries are known.

@@ -35,6 +35,12 @@ test: needs fmt-check clippy doc ## Everything CI checks
 soak: needs ## The long forms of the tests that find rare faults by repetition
 	@tests/cluster/tools/build.sh >/dev/null && tests/run.sh soak
 
+# Needs a C++ compiler, and compiles everything once more: about 15 minutes, the first time.
+SECONDS ?= 60
+.PHONY: fuzz
+fuzz: needs ## Run each fuzz target for SECONDS=60; RUNS=N: that often instead
+	@fuzz/run.sh $(if $(RUNS),runs $(RUNS),seconds $(SECONDS))
+
 .PHONY: rules
 rules: needs ## Write again what is made from the rule catalogue and the policy keys: policies/rules, policies/schema, docs/policy-reference.md, expected findings; and what README.md and docs show
 	UPDATE_DOCS=1 $(CARGO) test --locked --test rules --test schema --test docs
@@ -52,6 +58,16 @@ editor: ## Ask yaml-language-server what it makes of the schemas: completion, ex
 monitoring: needs ## Ask promtool about the alerts, their cases and the dashboard's queries
 	@command -v promtool >/dev/null || { echo "promtool is missing: it comes with Prometheus (Debian: apt-get install prometheus)" >&2; exit 1; }
 	$(CARGO) test --locked --test monitoring -- --include-ignored
+
+# Not part of `test`: it installs cargo-deny, which compiles for minutes. The database of advisories is on GitHub; without that,
+# licenses, bans and sources are still checked, and the target says that advisories are not.
+DENY = cargo-deny@0.20.2
+.PHONY: deny
+deny: needs ## Ask cargo-deny about licenses, sources, duplicates and known vulnerabilities of dependencies
+	@command -v cargo-deny >/dev/null || $(CARGO) install --quiet --locked $(DENY)
+	$(CARGO) deny --locked check licenses bans sources
+	@if $(CARGO) deny fetch db; then $(CARGO) deny --locked --offline check advisories; else \
+		echo "deny: the database of advisories cannot be reached: advisories were NOT checked" >&2; fi
 
 # Not part of `test`: it needs ShellCheck.
 .PHONY: scripts

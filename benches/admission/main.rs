@@ -8,6 +8,7 @@
 //! | nothing registered | |
 //! | webhooks that change nothing | a mutating and a validating webhook allow it |
 //! | webhook with a constant patch | a mutating webhook returns the same patch for each pod, and a validating one allows it |
+//! | the same with a matchCondition | the same webhooks, called if `true`: what conditions cost the API server |
 //! | mutating policy | a `MutatingAdmissionPolicy` adds a node selector and a toleration |
 //! | mutating and validating policy | the same, and a `ValidatingAdmissionPolicy` denies `runAsUser` |
 //! | Mullion | the chart's webhook configurations and the built program |

@@ -28,6 +28,7 @@ pub struct Registrations {
     none: TestNamespace,
     unchanged: TestNamespace,
     patched: TestNamespace,
+    conditioned: TestNamespace,
     mutating_policy: TestNamespace,
     both_policies: TestNamespace,
     mullion: TestNamespace,
@@ -52,6 +53,7 @@ impl Registrations {
             none: namespace("none").await,
             unchanged: namespace("unchanged").await,
             patched: namespace("patched").await,
+            conditioned: namespace("conditioned").await,
             mutating_policy: namespace("mutating-policy").await,
             both_policies: namespace("both-policies").await,
             mullion,
@@ -111,6 +113,7 @@ impl Registrations {
             windows(NONE, &self.none, false, None),
             windows("webhooks that change nothing", &self.unchanged, false, constant),
             windows(CONSTANT_PATCH, &self.patched, true, constant),
+            windows(CONDITIONED_PATCH, &self.conditioned, true, constant),
             windows("mutating policy", &self.mutating_policy, true, None),
             windows(BOTH_POLICIES, &self.both_policies, true, None),
             windows(MULLION, &self.mullion, true, self.webhook.pid()),
@@ -122,6 +125,7 @@ impl Registrations {
 
 const NONE: &str = "nothing registered";
 pub const CONSTANT_PATCH: &str = "webhook with a constant patch";
+const CONDITIONED_PATCH: &str = "the same with a matchCondition";
 pub const BOTH_POLICIES: &str = "mutating and validating policy";
 pub const MULLION: &str = "Mullion";
 pub const NONE_LINUX: &str = "explicitly Linux: nothing registered";

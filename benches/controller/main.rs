@@ -4,7 +4,7 @@
 //! | part | what it prints |
 //! |---|---|
 //! | rate | patches per second of the controller from cold, and of a loop that only sends the same patches, in turn |
-//! | memory | resident set of the built program, and what the heartbeats of all Windows nodes cost it |
+//! | memory | how long the built program reads the cluster at its start, its resident set, and what the heartbeats of all Windows nodes cost it |
 //!
 //! On a real API server with 5,000 Windows and 15,000 Linux nodes; `-- rate` runs one part, `NODES=400` makes a smaller
 //! fleet. Figures are printed and not asserted, because they depend on the machine.
@@ -26,6 +26,8 @@ mod parts;
 mod rate;
 #[path = "../support/resident.rs"]
 mod resident;
+#[path = "../support/thread_times.rs"]
+mod thread_times;
 
 use mullion_cluster::ControlPlane;
 use parts::Parts;

@@ -1,6 +1,5 @@
-//! The built program: its resident set, and what heartbeats cost it.
+//! The built program: how long it reads the cluster, its resident set, and what heartbeats cost it.
 
-use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use tokio::net::TcpStream;
 
 use crate::fleet::{self, AT_ONCE};
 use crate::rate::patches;
-use crate::resident;
+use crate::{resident, thread_times};
 
 /// Ends the program when it is dropped.
 struct Running {
@@ -33,20 +32,29 @@ impl Drop for Running {
 impl Running {
     /// Processor time so far, of all its threads.
     fn processor(&self) -> Duration {
-        let mut sum = 0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap() {
-            let text = fs::read_to_string(task.unwrap().path().join("schedstat")).unwrap_or_default();
-            sum += text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0);
-        }
-        Duration::from_nanos(sum)
+        thread_times::of(self.child.id())
+    }
+
+    /// The response of its admin port: status line, headers and body; empty while the port is not open.
+    async fn get(&self, path: &str) -> String {
+        let Ok(mut stream) = TcpStream::connect(&self.admin).await else { return String::new() };
+        let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
     }
 
     async fn patches(&self) -> usize {
-        let Ok(mut stream) = TcpStream::connect(&self.admin).await else { return 0 };
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n").await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        patches(&text)
+        patches(&self.get("/metrics").await)
+    }
+
+    /// A controller that does not lead is ready without having read the cluster.
+    async fn wait_until_synced(&self) {
+        let leads = |metrics: &str| metrics.lines().any(|line| line == "mullion_leader 1");
+        while !leads(&self.get("/metrics").await) || !self.get("/readyz").await.starts_with("HTTP/1.1 200") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     async fn wait_for_patches(&self, count: usize) {
@@ -63,6 +71,7 @@ impl Running {
 
 pub async fn run(plane: &ControlPlane, count: usize) {
     let admin = format!("127.0.0.1:{}", free_port().unwrap());
+    let start = Instant::now();
     let child = Command::new(env!("CARGO_BIN_EXE_mullion"))
         .args(["controller", "--admin-bind", &admin, "--kubeconfig"])
         .arg(plane.kubeconfig())
@@ -71,6 +80,11 @@ pub async fn run(plane: &ControlPlane, count: usize) {
         .spawn()
         .unwrap();
     let running = Running { child, admin };
+    running.wait_until_synced().await;
+    println!(
+        "\nfrom the start of the controller until it has read the cluster: {:.2} s",
+        start.elapsed().as_secs_f64()
+    );
     println!("\n{:32} {:>8} {:>8}", "memory of the controller, MiB", "resident", "peak");
     running.wait_for_patches(count).await;
     running.print("all nodes labelled and tainted");

@@ -68,8 +68,9 @@ impl Client {
         loop {
             assert!(self.stream.read_buf(&mut self.buffer).await.unwrap() > 0, "the server closed the connection");
             let Some(head) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-            let text = std::str::from_utf8(&self.buffer[..head]).unwrap();
-            assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+            // Go writes names of headers in capitals.
+            let text = std::str::from_utf8(&self.buffer[..head]).unwrap().to_ascii_lowercase();
+            assert!(text.starts_with("http/1.1 200"), "{text}");
             let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
             let length: usize = length.parse().unwrap();
             while self.buffer.len() < head + 4 + length {

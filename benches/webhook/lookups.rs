@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures::future::join_all;
-use mullion::registry::RegistrySettings;
+use mullion::registry::{AddressRule, RegistrySettings};
 use mullion::server::{ReceivedBody, RequestDeadline};
-use mullion::webhook::{ImageSources, WebhookState, handler, source_factory, wait_limit};
+use mullion::webhook::{Caller, ImageSources, WebhookState, handler, source_factory, wait_limit};
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
@@ -67,7 +67,7 @@ impl Silent {
         let snapshot_synced = Arc::new(AtomicBool::new(true));
         let mut state =
             WebhookState::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
-        state.images = ImageSources::made_by(source_factory(None));
+        state.images = ImageSources::made_by(source_factory(None, |_| AddressRule::Any));
         state.images.follow(&policies, || ()).unwrap();
         Arc::new(state)
     }
@@ -186,7 +186,9 @@ fn inline(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
                     let arrived = tokio::time::Instant::now();
                     let body = ReceivedBody::of_bytes(body, &state.memory);
                     let deadline = RequestDeadline::after(budget);
-                    black_box(handler::handle(&state, Endpoint::Mutate, body, deadline).await.unwrap());
+                    black_box(
+                        handler::handle(&state, Endpoint::Mutate, Caller::ApiServer, body, deadline).await.unwrap(),
+                    );
                     arrived.elapsed()
                 })
             });

@@ -8,7 +8,7 @@
 //! | snapshot | time to make a new snapshot after one change among 20,000 nodes |
 //! | lookups | the handler's time, and how long reviews wait, with a registry that hangs, for every look-up mode |
 //! | growth | time of the handler for every shape of object at n and 4n items and at 3 MiB, and the size of the answer: the worst; `growth all` prints every shape, `growth /mutate tolerations` those with these words |
-//! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and returns a constant |
+//! | throughput | processor time of a review over HTTPS, of the built program and of a webhook in Go that allows everything (needs Go) |
 //! | memory | resident set of the built program with 20,000 nodes, at the start and after 100,000 reviews, and with 500 policies |
 //!
 //! `cargo bench --bench webhook -- reviews` runs the parts whose names are given. Figures are printed and not asserted,
@@ -34,6 +34,7 @@ mod lookups;
 mod memory;
 #[path = "../support/parts.rs"]
 mod parts;
+mod program;
 #[path = "../support/resident.rs"]
 mod resident;
 mod reviews;
@@ -41,6 +42,8 @@ mod stages;
 #[path = "../policies/texts.rs"]
 #[allow(dead_code, reason = "of the policies' benchmark, which measures other files too")]
 mod texts;
+#[path = "../support/thread_times.rs"]
+mod thread_times;
 mod throughput;
 
 use parts::Parts;

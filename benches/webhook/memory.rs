@@ -1,33 +1,14 @@
 //! The resident set of the built program with a large snapshot.
 
 use std::fs;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-use tokio::net::TcpStream;
 
 use crate::load::{self, Identity};
+use crate::program::Program;
 use crate::{fleet, resident, texts};
 
 const REVIEWS: usize = 100_000;
-
-/// Ends the program when it is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 pub fn run() {
     println!("\nmemory of the webhook, MiB: resident set, and its peak");
@@ -42,33 +23,19 @@ pub fn run() {
         let snapshot = identity.folder.path().join("snapshot.json");
         fs::write(&snapshot, fleet::dump(nodes, namespaces).to_string()).unwrap();
         let size = fs::metadata(&snapshot).unwrap().len() as f64 / 1024.0 / 1024.0;
-        let address: SocketAddr = ([127, 0, 0, 1], free_port()).into();
-        let program = Command::new(env!("CARGO_BIN_EXE_mullion"))
-            .args(["webhook", "--bind", &address.to_string(), "--admin-bind", "127.0.0.1:0", "--tls-dir"])
-            .arg(identity.folder.path())
-            .arg("--snapshot")
-            .arg(&snapshot)
-            .args(with.iter().flat_map(|policies| [Path::new("--policies"), policies]))
-            .env("MULLION_LOG", "off")
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let program = Running(program);
         let requests: Vec<_> = [2_000, 15_000]
             .into_iter()
             .flat_map(|bytes| fleet::pods().map(|(_, spec)| load::request(&fleet::review(&spec, bytes))))
             .collect();
         client.block_on(async {
-            while TcpStream::connect(address).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            load::once(address, &identity.connector, &requests).await;
-            let [start, peak] = resident::of(program.0.id());
+            let program = Program::mullion(&identity, &snapshot, with).await;
+            load::once(program.address, &identity.connector, &requests).await;
+            let [start, peak] = resident::of(program.id());
             let and = if with.is_some() { ", 500 policies of 10,000 patterns" } else { "" };
             println!("{nodes:6} nodes{and}, snapshot file of {size:.0} MiB, at the start: {start:.1}, {peak:.1}");
             let stop = Arc::new(AtomicBool::new(false));
-            load::many(address, &identity.connector, &Arc::new(requests), 16, REVIEWS, &stop).await;
-            let [end, peak] = resident::of(program.0.id());
+            load::many(program.address, &identity.connector, &Arc::new(requests), 16, REVIEWS, &stop).await;
+            let [end, peak] = resident::of(program.id());
             println!("{nodes:6} nodes{and}, after {REVIEWS} reviews: {end:.1}, {peak:.1}");
         });
     }

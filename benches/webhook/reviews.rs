@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use mullion::server::{ReceivedBody, RequestDeadline};
-use mullion::webhook::{WebhookState, engine_review, handler};
+use mullion::webhook::{Caller, WebhookState, engine_review, handler};
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
@@ -74,7 +74,9 @@ pub fn run() {
 /// The response to a request without time to wait.
 pub async fn handle(state: &Arc<WebhookState>, body: &Bytes) -> Bytes {
     let body = ReceivedBody::of_bytes(body.clone(), &state.memory);
-    handler::handle(state, Endpoint::Mutate, body, RequestDeadline::after(Duration::ZERO)).await.unwrap()
+    handler::handle(state, Endpoint::Mutate, Caller::ApiServer, body, RequestDeadline::after(Duration::ZERO))
+        .await
+        .unwrap()
 }
 
 fn engine(state: &WebhookState, spec: &Value) -> (Duration, Duration) {

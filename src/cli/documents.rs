@@ -2,6 +2,7 @@
 
 use std::io;
 
+use mullion_engine::model::json_pointer::unescape;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_manifest::{
@@ -196,8 +197,7 @@ fn span_of(root: &ManifestNode, prefix: &str, pointer: &str) -> Span {
     let mut pointer = pointer;
     while let Some((parent, token)) = pointer.rsplit_once('/') {
         if let Some(node) = object.at_pointer(pointer) {
-            let key = token.replace("~1", "/").replace("~0", "~");
-            return match object.at_pointer(parent).and_then(|parent| parent.get(&key)) {
+            return match object.at_pointer(parent).and_then(|parent| parent.get(&unescape(token))) {
                 // The key of a value from an alias or a merge key is elsewhere, perhaps below.
                 Some(entry) if entry.key_span.start <= node.span.start => {
                     Span::new(entry.key_span.start, node.span.end)

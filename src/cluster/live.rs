@@ -15,9 +15,10 @@ use kube::{Api, Client, Resource};
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, NodeParts, Nodes, RuntimeClass, Taint};
 use mullion_engine::model::image::KnownImages;
+use mullion_engine::model::names::OS_LABEL;
 use mullion_snapshot::{LabelMap, NodeSpec, NodeStatus, objects};
 use serde::{Deserialize, Deserializer};
-use tokio::sync::watch as channel;
+use tokio::sync::{mpsc, watch as channel};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -35,6 +36,9 @@ const REST: u32 = 30;
 /// know its taints, and one without the right to read the ConfigMap should start.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Events of nodes that wait for the control loop that follows them; it only puts each into its queue.
+const NODE_EVENTS: usize = 256;
+
 /// Taints that are added and removed with a node's state, some with the time as their value. They never mark an OS.
 const TEMPORARY_TAINTS: [&str; 3] =
     ["ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cloudprovider.kubernetes.io/"];
@@ -45,6 +49,7 @@ pub struct LiveSnapshot {
     /// The latest snapshot; empty, with `nodes: None`, until all three kinds have been read once.
     pub snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     ready: channel::Receiver<bool>,
+    node_followers: mpsc::Sender<mpsc::Sender<Event<SlimNode>>>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -56,8 +61,18 @@ impl LiveSnapshot {
     pub fn start(client: Client, state: StateReceiver) -> Self {
         let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
         let (ready_sender, ready) = channel::channel(false);
-        let task = tokio::spawn(follow(client, state, Arc::clone(&snapshot), ready_sender));
-        Self { snapshot, ready, _task: AbortOnDropHandle::new(task) }
+        let (node_followers, new_followers) = mpsc::channel(1);
+        let task = tokio::spawn(follow(client, state, Arc::clone(&snapshot), ready_sender, new_followers));
+        Self { snapshot, ready, node_followers, _task: AbortOnDropHandle::new(task) }
+    }
+
+    /// Events of the nodes that are not labelled as Linux, beginning with all of them: those that have only the older label
+    /// are among them. One follower at a time: a later one takes the place of the one before.
+    pub(crate) async fn follow_nodes(&self) -> mpsc::Receiver<Event<SlimNode>> {
+        let (sender, events) = mpsc::channel(NODE_EVENTS);
+        // An error means that the task has ended: then there are no more events.
+        self.node_followers.send(sender).await.ok();
+        events
     }
 
     /// The latest snapshot.
@@ -138,13 +153,17 @@ async fn follow(
     mut state: StateReceiver,
     snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     ready_sender: channel::Sender<bool>,
+    mut new_followers: mpsc::Receiver<mpsc::Sender<Event<SlimNode>>>,
 ) {
     let patience = Instant::now() + PATIENCE;
     let streaming = watch::streams_lists(&client).await;
     let config = Config::default;
-    let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), config(), streaming);
+    let watch_nodes = || watch::changes::<SlimNode>(Api::all(client.clone()), config(), streaming);
+    let mut nodes = watch_nodes();
+    let mut node_follower: Option<mpsc::Sender<Event<SlimNode>>> = None;
     let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), config(), streaming);
-    let mut namespaces = watch::changes::<PartialObjectMeta<core::Namespace>>(Api::all(client), config(), streaming);
+    let mut namespaces =
+        watch::changes::<PartialObjectMeta<core::Namespace>>(Api::all(client.clone()), config(), streaming);
 
     let mut gathered = Gathered::default();
     gathered.apply_state(state.borrow_and_update().as_deref());
@@ -153,7 +172,19 @@ async fn follow(
     let mut gather = GATHER;
     loop {
         let changed = tokio::select! {
+            Some(follower) = new_followers.recv() => {
+                node_follower = Some(follower);
+                // A new watch begins with every node.
+                nodes = watch_nodes();
+                false
+            }
             Some(event) = nodes.next() => {
+                if let Some(follower) = &node_follower
+                    && let Some(event) = not_linux(&event, &gathered.nodes.entries)
+                    && follower.send(event).await.is_err()
+                {
+                    node_follower = None;
+                }
                 let parts = &mut gathered.parts;
                 gathered.nodes.apply(event, |slim| node_entry(slim, parts))
             }
@@ -175,6 +206,24 @@ async fn follow(
         if changed && gathered.complete() {
             due = due.or_else(|| Some(Instant::now() + gather));
         }
+    }
+}
+
+/// The event as a watch with the selector `kubernetes.io/os!=linux` would have it, if it would; `known` are the nodes before.
+fn not_linux(event: &Event<SlimNode>, known: &BTreeMap<String, Arc<Node>>) -> Option<Event<SlimNode>> {
+    let is_linux = |node: &SlimNode| {
+        let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(OS_LABEL));
+        label.is_some_and(|os| os == Os::Linux.name())
+    };
+    match event {
+        Event::InitApply(node) | Event::Delete(node) if is_linux(node) => None,
+        Event::Apply(node) if is_linux(node) => {
+            let before = node.metadata.name.as_ref().and_then(|name| known.get(name));
+            // Nodes that are not kept (virtual ones) may have had any label.
+            let was_linux = before.is_some_and(|before| before.labels.get(OS_LABEL) == Some(Os::Linux.name()));
+            (!was_linux).then(|| Event::Delete(node.clone()))
+        }
+        _ => Some(event.clone()),
     }
 }
 
@@ -252,7 +301,7 @@ impl Gathered {
         let mut seen = self.seen.clone();
         let windows = self.nodes.entries.values().filter(|node| node.os == Some(Os::Windows));
         for node in windows {
-            seen.builds.extend(node.build);
+            seen.builds.extend(node.build.filter(|_| seen.builds.len() < MAX_SEEN));
             for taint in node.taints.iter().filter(|taint| is_lasting(taint)) {
                 if seen.taints.len() < MAX_SEEN && !seen.taints.contains(taint) {
                     seen.taints.insert(taint.clone());
@@ -349,7 +398,9 @@ mod tests {
             ready_sender.send_replace(true);
             wait.await.ok();
         });
-        let live = LiveSnapshot { snapshot: Arc::default(), ready, _task: AbortOnDropHandle::new(task) };
+        let (node_followers, _) = mpsc::channel(1);
+        let live =
+            LiveSnapshot { snapshot: Arc::default(), ready, node_followers, _task: AbortOnDropHandle::new(task) };
         live.synced().await;
         let ended = live.ended();
         tokio::pin!(ended);
@@ -402,6 +453,45 @@ mod tests {
         assert_eq!(nodes.entries.keys().collect::<Vec<_>>(), ["b"]);
         assert!(nodes.apply(Event::Delete(windows("b", "os")), node_entry));
         assert!(!nodes.apply(Event::Delete(windows("b", "os")), node_entry));
+    }
+
+    #[test]
+    fn followers_get_what_a_watch_without_linux_nodes_would_have() {
+        let labelled = |os: Option<&str>| {
+            let labels = os.map_or(json!({}), |os| json!({"kubernetes.io/os": os}));
+            slim(json!({"metadata": {"name": "a", "labels": labels}}))
+        };
+        let (windows, unlabelled, linux) = (Some("windows"), None, Some("linux"));
+        let mut nodes = Collection::default();
+        // The label before (`Some(None)`: the node exists without it), the label now, and the event that follows.
+        for (before, now, expected) in [
+            (None, windows, "apply"),
+            (None, unlabelled, "apply"),
+            (None, linux, "delete"),
+            (Some(windows), windows, "apply"),
+            (Some(linux), windows, "apply"),
+            (Some(windows), linux, "delete"),
+            (Some(unlabelled), linux, "delete"),
+            (Some(linux), linux, "none"),
+        ] {
+            nodes.apply(Event::Delete(labelled(None)), node_entry);
+            if let Some(before) = before {
+                nodes.apply(Event::Apply(labelled(before)), node_entry);
+            }
+            let event = match not_linux(&Event::Apply(labelled(now)), &nodes.entries) {
+                Some(Event::Apply(_)) => "apply",
+                Some(Event::Delete(_)) => "delete",
+                None => "none",
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(event, expected, "{before:?} {now:?}");
+        }
+        let none = BTreeMap::new();
+        assert!(not_linux(&Event::InitApply(labelled(linux)), &none).is_none());
+        assert!(not_linux(&Event::Delete(labelled(linux)), &none).is_none());
+        assert!(not_linux(&Event::InitApply(labelled(windows)), &none).is_some());
+        assert!(not_linux(&Event::Delete(labelled(windows)), &none).is_some());
+        assert!(not_linux(&Event::Init, &none).is_some() && not_linux(&Event::InitDone, &none).is_some());
     }
 
     #[test]
@@ -489,12 +579,14 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_taints_is_bounded() {
+    fn the_memory_of_taints_and_builds_is_bounded() {
         let mut gathered = Gathered::default();
         for n in 0..MAX_SEEN + 50 {
-            gathered.nodes.apply(Event::Apply(windows("a", &format!("key-{n}"))), node_entry);
+            let mut node = windows("a", &format!("key-{n}"));
+            node.status.node_info.kernel_version = format!("10.0.{n}.1");
+            gathered.nodes.apply(Event::Apply(node), node_entry);
             gathered.snapshot();
         }
-        assert_eq!(gathered.seen.taints.len(), MAX_SEEN);
+        assert_eq!((gathered.seen.taints.len(), gathered.seen.builds.len()), (MAX_SEEN, MAX_SEEN));
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use crate::controller::lease::{LEASE_NAME, LeaseStatus};
 use crate::controller::metrics::ControllerMetrics;
 use crate::policy_files::PolicyReporter;
-use crate::server::admin_port;
+use crate::server::{LogLevelChanges, admin_port};
 
 /// What makes a controller ready.
 #[derive(Debug, Clone)]
@@ -41,7 +41,8 @@ impl Readiness {
 
 /// The routes.
 pub(crate) fn router(metrics: ControllerMetrics, policies: &PolicyReporter, readiness: Readiness) -> Router {
-    policies.routes().merge(admin_port::routes(move || readiness.missing(), move || metrics.encode()))
+    let routes = admin_port::routes(LogLevelChanges::FromPod, move || readiness.missing(), move || metrics.encode());
+    policies.routes().merge(routes)
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! The controller's metrics. Their names are only in this file; no label contains the name of a node.
+//! The controller's metrics. Their names are only in this file; no label contains the name of a node, and a few contain the
+//! name of a workload.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mullion_engine::admission::Endpoint;
+use mullion_engine::node::TaintBlocker;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -25,6 +28,8 @@ struct Inner {
     missed_pods: Gauge,
     windows_nodes: Gauge,
     waiting: Gauge,
+    waits_for: Family<BlockerLabels, Gauge>,
+    named: Mutex<BTreeSet<BlockerLabels>>,
     contested: Gauge,
     withheld: Gauge,
     leader: Gauge,
@@ -36,6 +41,9 @@ struct Inner {
     certificate_writes: Family<MetricLabels<2>, Counter>,
     certificates: CertificateTimes,
 }
+
+/// Kind, namespace and name of a workload for which taints wait, and the toleration that it lacks.
+type BlockerLabels = [(&'static str, String); 4];
 
 label_values! {
     /// How one write ended.
@@ -135,6 +143,22 @@ impl ControllerMetrics {
         set(&self.0.withheld, withheld);
     }
 
+    /// For which workloads the taints of how many nodes wait, and the toleration that ends the wait.
+    pub fn set_taint_blockers(&self, toleration: &str, blockers: &[(TaintBlocker, usize)]) {
+        let mut named = self.0.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *named);
+        for (blocker, nodes) in blockers {
+            let Some((kind, namespace, name)) = blocker.object() else { continue };
+            let labels = [("kind", kind), ("namespace", namespace), ("name", name), ("toleration", toleration)];
+            let labels = labels.map(|(label, value)| (label, value.to_owned()));
+            set(&self.0.waits_for.get_or_create(&labels), *nodes);
+            named.insert(labels);
+        }
+        for labels in before.difference(&named) {
+            self.0.waits_for.remove(labels);
+        }
+    }
+
     /// Whether this process leads. What only a leader knows is cleared when it stops leading, because old values would look
     /// current.
     pub fn set_leading(&self, leads: bool) {
@@ -149,6 +173,7 @@ impl ControllerMetrics {
     /// Clears what this process reads from the cluster.
     fn clear_cluster(&self) {
         self.set_nodes(0, 0, 0, 0);
+        self.set_taint_blockers("", &[]);
         self.set_missed_pods(0);
         self.clear_probes();
     }
@@ -214,6 +239,12 @@ impl Inner {
             missed_pods: registered(r, "missed_pods", "Pods created without Mullion that must be created again"),
             windows_nodes: registered(r, "windows_nodes", "Windows nodes, virtual ones included"),
             waiting: registered(r, "nodes_waiting", "Nodes whose taint waits for pods that do not tolerate it"),
+            waits_for: registered(
+                r,
+                "taint_waits_for",
+                "Nodes whose taint waits for this DaemonSet or pod; the 20 that taints have waited for longest",
+            ),
+            named: Mutex::default(),
             contested: registered(r, "nodes_contested", "Nodes on which someone undoes a change repeatedly"),
             withheld: registered(
                 r,
@@ -270,6 +301,7 @@ mod tests {
         metrics.set_leading(true);
         metrics.set_withdrawn(true);
         metrics.set_nodes(3, 2, 1, 4);
+        metrics.set_taint_blockers("t", &[(TaintBlocker::DaemonSet("shop/agent".to_owned()), 2)]);
         metrics.set_missed_pods(4);
         metrics.endpoint_reached(Endpoint::Mutate, 5);
         metrics.endpoint_missed(Endpoint::Validate);
@@ -278,6 +310,7 @@ mod tests {
         for shown in [
             "leader 1",
             "nodes_waiting 2",
+            r#"taint_waits_for{kind="DaemonSet",namespace="shop",name="agent",toleration="t"} 2"#,
             "certificate=\"ca\"} 6",
             "certificate=\"ca\"} 4",
             "certificate=\"serving\"} 0",
@@ -286,6 +319,22 @@ mod tests {
         }
         metrics.set_leading(false);
         assert_eq!(own(), before);
+    }
+
+    #[test]
+    fn only_present_blockers_are_named() {
+        let (metrics, all) = (ControllerMetrics::new(), |names: &[&str]| {
+            names.iter().map(|name| (TaintBlocker::Pod(format!("shop/{name}")), 1)).collect::<Vec<_>>()
+        });
+        let named = || {
+            let text = metrics.encode().unwrap();
+            text.lines().filter(|line| line.starts_with("mullion_taint_waits_for{")).count()
+        };
+        metrics.set_taint_blockers("t", &all(&["a", "b"]));
+        assert_eq!(named(), 2);
+        metrics.set_taint_blockers("t", &all(&["b", "c", "d"]));
+        metrics.set_taint_blockers("t", &[(TaintBlocker::Unknown("the list of pods"), 1)]);
+        assert_eq!(named(), 0);
     }
 
     #[test]

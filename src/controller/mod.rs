@@ -37,6 +37,9 @@
 //! | secrets |  | its own namespace | `create` | `--webhook-service` |
 //! | secrets | `mullion-ca`, `mullion-tls` | its own namespace | `get`, `list`, `watch`, `patch`, `delete` | `--webhook-service` |
 //!
+//! The chart limits each of these writes, except Events, to what the controller writes (`charts/mullion/templates/fence`); a
+//! write that is denied there is reported by [`denied_write`].
+//!
 //! And one that every authenticated user has: `create` on selfsubjectreviews of `authentication.k8s.io`, to find the owner
 //! of the objects that it creates (`cluster::owner_references`). If the admission plugin
 //! `OwnerReferencesPermissionEnforcement` is on, existing objects without their owner get it only with `delete` on them as
@@ -46,6 +49,7 @@ mod admin;
 mod args;
 mod certificates;
 mod control_loops;
+mod denied_write;
 mod events;
 mod leader_context;
 mod lease;
@@ -55,6 +59,7 @@ pub mod pods;
 mod policy_status;
 mod reachability;
 mod runtime_classes;
+mod settled_builds;
 pub(crate) mod start;
 mod state;
 mod webhook_configuration;

@@ -1,4 +1,6 @@
-//! RuntimeClasses `mullion-windows-<release>`, one for each build that Windows nodes have or are expected to have.
+//! RuntimeClasses `mullion-windows-<release>`, one for each build that Windows nodes have or are expected to have: at most
+//! [`MOST_CLASSES`], and for a build that nobody knows only after nodes have had it for a while (see
+//! [`settled_builds`](crate::controller::settled_builds)).
 //!
 //! Mullion creates them, and adds tolerations when nodes gain taints. It removes none and deletes no class: a pool that is
 //! at zero now comes back with the taints it had, and kubelets read a pod's class for every sandbox they create. A class
@@ -18,6 +20,13 @@ use mullion_engine::node::{NodeFacts, facts};
 use mullion_engine::place::{BuildRuntimeClass, runtime_class_of_build};
 use mullion_snapshot::{MANAGED_BY, is_ours};
 use serde_json::{Value, json};
+
+use crate::controller::settled_builds::is_known;
+
+/// Most RuntimeClasses that Mullion creates; there are 21 known builds, and a fleet has a few.
+pub(crate) const MOST_CLASSES: usize = 32;
+/// Most tolerations that Mullion gives one class; a fleet has one or two taints that mark Windows nodes.
+const MOST_TOLERATIONS: usize = 64;
 
 /// A RuntimeClass of the cluster, as far as it is read here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,27 +58,60 @@ pub(crate) enum ClassWrite {
     },
 }
 
-/// What to write so that every build of a Windows node has its class; and warnings about classes that Mullion does not
-/// change.
+/// What RuntimeClasses depend on.
+#[derive(Debug, Default)]
+pub(crate) struct WindowsFleet {
+    /// The builds of Windows nodes, each with the name of one of its nodes.
+    pub(crate) builds: BTreeMap<Build, String>,
+    /// Every taint that marks Windows nodes: of existing nodes, of pools that may be at zero, and the policy's own.
+    taints: BTreeSet<Taint>,
+}
+
+/// What to do about RuntimeClasses.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ClassPlan {
+    pub(crate) writes: Vec<ClassWrite>,
+    /// About classes that Mullion does not change.
+    pub(crate) warnings: Vec<String>,
+    /// A build that gets no class because there are [`MOST_CLASSES`], and the name of one of its nodes.
+    pub(crate) without_class: Option<(Build, String)>,
+}
+
+/// What to write so that every build of a Windows node or an expected pool has its class. `counts` returns whether a build of
+/// a node counts yet.
 pub(crate) fn plan(
-    nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
+    fleet: &WindowsFleet,
     policy: &NodeSettings,
     existing: &BTreeMap<String, ExistingClass>,
-) -> (Vec<ClassWrite>, Vec<String>) {
-    let (mut writes, mut warnings) = (Vec::new(), Vec::new());
+    counts: impl Fn(Build) -> bool,
+) -> ClassPlan {
+    let mut plan = ClassPlan::default();
     if policy.mode != Mode::Enforce || policy.runtime_classes.mode == RuntimeClassesMode::Never {
-        return (writes, warnings);
+        return plan;
     }
-    let (builds, taints) = builds_and_taints(nodes, policy);
-    let tolerations: Vec<Value> = taints.iter().map(toleration).collect();
-    for build in builds {
+    let tolerations: Vec<Value> = fleet.taints.iter().map(toleration).collect();
+    let ours = existing.iter().filter(|(name, class)| class.ours && name.starts_with(names::RUNTIME_CLASS_PREFIX));
+    let mut room = MOST_CLASSES.saturating_sub(ours.count());
+    let expected = policy.expected_pools.iter().map(|pool| pool.build);
+    let builds: BTreeSet<Build> = fleet.builds.keys().copied().filter(|build| counts(*build)).chain(expected).collect();
+    // Known builds first: no node can take their place.
+    let (known, others): (Vec<Build>, Vec<Build>) = builds.into_iter().partition(|build| is_known(*build, policy));
+    for build in known.into_iter().chain(others) {
         let known = |name: &str| existing.get(name).map(|class| (class.ours, class.handler.as_str()));
         match runtime_class_of_build(build, policy, known) {
+            BuildRuntimeClass::Missing(_) if room == 0 => {
+                let node = fleet.builds.get(&build).cloned().unwrap_or_default();
+                plan.warnings.push(format!(
+                    "no RuntimeClass is created for build {build}, because there are {MOST_CLASSES} of Mullion's"
+                ));
+                plan.without_class.get_or_insert((build, node));
+            }
             BuildRuntimeClass::Missing(name) => {
-                writes.push(ClassWrite::Create { object: class(&name, build, policy, &tolerations) });
+                room -= 1;
+                plan.writes.push(ClassWrite::Create { object: class(&name, build, policy, &tolerations) });
             }
             BuildRuntimeClass::Foreign(name) => {
-                warnings.push(format!(
+                plan.warnings.push(format!(
                     "RuntimeClass {name} was not created by Mullion, or not with handler {}, and stays unchanged: pods \
                      for {build} get no RuntimeClass; rename it, or set runtimeClasses.mode: Never",
                     policy.runtime_classes.handler
@@ -77,37 +119,40 @@ pub(crate) fn plan(
             }
             BuildRuntimeClass::Existing(name) => {
                 if let Some(class) = existing.get(&name) {
-                    writes.extend(patch(name, class, &tolerations));
+                    plan.writes.extend(patch(name, class, &tolerations));
                 }
             }
         }
     }
-    (writes, warnings)
+    plan
 }
 
-/// Builds of Windows nodes, and every taint that marks them: of existing nodes, of pools that may be at zero, and the
-/// policy's own.
-fn builds_and_taints(
-    nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
-    policy: &NodeSettings,
-) -> (BTreeSet<Build>, BTreeSet<Taint>) {
-    let mut builds: BTreeSet<Build> = policy.expected_pools.iter().map(|pool| pool.build).collect();
-    let expected = policy.expected_pools.iter().flat_map(|pool| &pool.taints);
-    let mut taints: BTreeSet<Taint> = expected.filter_map(|taint| Taint::parse(taint)).collect();
-    for facts in nodes {
-        let facts = facts.borrow();
-        if facts::os(&facts.labels) != Some(Os::Windows) || facts::is_virtual(&facts.labels, &facts.taints) {
-            continue;
+impl WindowsFleet {
+    /// The fleet of these nodes under that policy.
+    pub(crate) fn of(nodes: impl Iterator<Item = impl Borrow<NodeFacts>>, policy: &NodeSettings) -> Self {
+        let expected = policy.expected_pools.iter().flat_map(|pool| &pool.taints);
+        let taints = expected.filter_map(|taint| Taint::parse(taint)).collect();
+        let mut fleet = Self { taints, ..Self::default() };
+        for facts in nodes {
+            let facts = facts.borrow();
+            if facts::os(&facts.labels) != Some(Os::Windows) || facts::is_virtual(&facts.labels, &facts.taints) {
+                continue;
+            }
+            if let Some(build) = facts::build(&facts.labels, &facts.kernel_version) {
+                fleet.builds.entry(build).or_insert_with(|| facts.name.clone());
+            }
+            fleet.taints.extend(facts.taints.iter().filter_map(Taint::from_json));
         }
-        builds.extend(facts::build(&facts.labels, &facts.kernel_version));
-        taints.extend(facts.taints.iter().filter_map(Taint::from_json));
+        // The same for which pods get tolerations: see `marker_taints` of the engine's placement.
+        fleet.taints.retain(|taint| marks(&policy.windows_taints, taint));
+        while fleet.taints.len() >= MOST_TOLERATIONS {
+            fleet.taints.pop_last();
+        }
+        if policy.taint.apply != ApplyTaint::Never {
+            fleet.taints.insert(node_settings::policy_taint(policy));
+        }
+        fleet
     }
-    // The same for which pods get tolerations: see `marker_taints` of the engine's placement.
-    taints.retain(|taint| marks(&policy.windows_taints, taint));
-    if policy.taint.apply != ApplyTaint::Never {
-        taints.insert(node_settings::policy_taint(policy));
-    }
-    (builds, taints)
 }
 
 fn toleration(taint: &Taint) -> Value {
@@ -131,7 +176,9 @@ fn class(name: &str, build: Build, policy: &NodeSettings, tolerations: &[Value])
 }
 
 fn patch(name: String, class: &ExistingClass, wanted: &[Value]) -> Option<ClassWrite> {
-    let missing: Vec<&Value> = wanted.iter().filter(|toleration| !class.tolerations.contains(toleration)).collect();
+    let room = MOST_TOLERATIONS.saturating_sub(class.tolerations.len());
+    let missing = wanted.iter().filter(|toleration| !class.tolerations.contains(toleration));
+    let missing: Vec<&Value> = missing.take(room).collect();
     if missing.is_empty() {
         return None;
     }
@@ -173,6 +220,18 @@ mod tests {
         }
     }
 
+    /// The plan for these nodes, whose builds all count.
+    fn planned(
+        nodes: &[NodeFacts],
+        policy: &NodeSettings,
+        existing: &BTreeMap<String, ExistingClass>,
+    ) -> (Vec<ClassWrite>, Vec<String>) {
+        let ClassPlan { writes, warnings, without_class } =
+            plan(&WindowsFleet::of(nodes.iter(), policy), policy, existing, |_| true);
+        assert_eq!(without_class, None);
+        (writes, warnings)
+    }
+
     fn names(writes: &[ClassWrite]) -> Vec<&str> {
         let name = |write: &'_ ClassWrite| match write {
             ClassWrite::Create { object } => object["metadata"]["name"].as_str().map(str::to_owned),
@@ -197,7 +256,7 @@ mod tests {
             linux,
             virtual_node,
         ];
-        let (writes, warnings) = plan(nodes.iter(), &policy, &BTreeMap::new());
+        let (writes, warnings) = planned(&nodes, &policy, &BTreeMap::new());
         assert_eq!(
             names(&writes),
             ["mullion-windows-ltsc2022", "mullion-windows-build-22631", "mullion-windows-ltsc2025"]
@@ -234,7 +293,7 @@ mod tests {
             tolerations: vec![old.clone()],
         };
         let existing = |class: &ExistingClass| BTreeMap::from([("mullion-windows-ltsc2022".to_owned(), class.clone())]);
-        let (writes, _) = plan(nodes.iter(), &policy, &existing(&class));
+        let (writes, _) = planned(&nodes, &policy, &existing(&class));
         let ClassWrite::Patch { body, .. } = &writes[0] else { panic!("{writes:?}") };
         let own = json!({"key": "os", "operator": "Equal", "value": "windows", "effect": "NoSchedule"});
         assert_eq!(
@@ -242,12 +301,12 @@ mod tests {
             &json!({"metadata": {"resourceVersion": "5"}, "scheduling": {"tolerations": [old, own.clone()]}})
         );
         class.tolerations = vec![own];
-        assert_eq!(plan(nodes.iter(), &policy, &existing(&class)), (vec![], vec![]));
+        assert_eq!(planned(&nodes, &policy, &existing(&class)), (vec![], vec![]));
         // No node is left: nothing is deleted.
-        assert_eq!(plan([].iter(), &policy, &existing(&class)), (vec![], vec![]));
+        assert_eq!(planned(&[], &policy, &existing(&class)), (vec![], vec![]));
         class.ours = false;
         class.tolerations.clear();
-        let (writes, warnings) = plan(nodes.iter(), &policy, &existing(&class));
+        let (writes, warnings) = planned(&nodes, &policy, &existing(&class));
         assert!(writes.is_empty() && warnings[0].contains("not created by Mullion"), "{warnings:?}");
     }
 
@@ -275,7 +334,7 @@ mod tests {
         ];
         for (existing, expected, warnings) in cases {
             let existing = existing.iter().map(|(name, class)| ((*name).to_owned(), class.clone())).collect();
-            let (writes, found) = plan(nodes.iter(), &policy, &existing);
+            let (writes, found) = planned(&nodes, &policy, &existing);
             assert_eq!((names(&writes), found.len()), (expected.to_vec(), warnings), "{existing:?} {found:?}");
             for write in writes {
                 let ClassWrite::Create { object } = write else { panic!("{write:?}") };
@@ -290,11 +349,74 @@ mod tests {
         let pool =
             json!({"build": "10.0.26100", "taints": ["os=Windows:NoSchedule", "spot=true:NoSchedule", "nonsense"]});
         policy.expected_pools = vec![serde_json::from_value(pool).unwrap()];
-        let (writes, _) = plan([].iter(), &policy, &BTreeMap::new());
+        let (writes, _) = planned(&[], &policy, &BTreeMap::new());
         assert_eq!(names(&writes), ["mullion-windows-ltsc2025"]);
         let ClassWrite::Create { object } = &writes[0] else { panic!("{writes:?}") };
         let keys = object["scheduling"]["tolerations"].as_array().unwrap().iter().map(|one| one["value"].as_str());
         assert_eq!(keys.collect::<Vec<_>>(), [Some("Windows"), Some("windows")]);
+    }
+
+    #[test]
+    fn an_unknown_build_gets_a_class_once_it_counts() {
+        let (policy, odd) = (NodeSettings::default(), Build::new(30_001));
+        let fleet =
+            WindowsFleet::of([windows("10.0.30001.1", json!([])), windows("10.0.20348.1", json!([]))].iter(), &policy);
+        assert_eq!(fleet.builds.len(), 2);
+        let classes = |counts: bool| {
+            let plan = plan(&fleet, &policy, &BTreeMap::new(), |build| build != odd || counts);
+            names(&plan.writes).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(classes(false), ["mullion-windows-ltsc2022"]);
+        assert_eq!(classes(true), ["mullion-windows-ltsc2022", "mullion-windows-build-30001"]);
+    }
+
+    /// Whatever builds nodes report, and however often: there are never more, and the known ones come first.
+    #[test]
+    fn classes_are_limited() {
+        let policy = NodeSettings::default();
+        let mut existing = BTreeMap::new();
+        let node = |n: u32| windows(&format!("10.0.{}.1", 30_000 + n), json!([]));
+        let nodes: Vec<NodeFacts> = (0..100).map(node).chain([windows("10.0.30100.1", json!([]))]).collect();
+        for chunk in nodes.chunks(10) {
+            let mut fleet = WindowsFleet::of(chunk.iter(), &policy);
+            fleet.builds.insert(Build::new(26_100), "known".to_owned());
+            let plan = plan(&fleet, &policy, &existing, |_| true);
+            for write in plan.writes {
+                let ClassWrite::Create { object } = write else { continue };
+                let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                let handler = "runhcs-wcow-process".to_owned();
+                let tolerations = object["scheduling"]["tolerations"].as_array().unwrap().clone();
+                existing.insert(name, ExistingClass { ours: true, handler, tolerations, ..ExistingClass::default() });
+            }
+            let full = existing.len() == MOST_CLASSES;
+            assert_eq!(plan.without_class.is_some(), full, "{:?}", plan.without_class);
+        }
+        assert_eq!(existing.len(), MOST_CLASSES);
+        assert!(existing.contains_key("mullion-windows-ltsc2025"));
+        // Somebody else's take no room, and a full house stays as it is.
+        existing.insert("other".to_owned(), ExistingClass { ours: true, ..ExistingClass::default() });
+        let fleet = WindowsFleet::of([windows("10.0.20348.1", json!([]))].iter(), &policy);
+        let plan = plan(&fleet, &policy, &existing, |_| true);
+        assert_eq!((plan.writes.len(), plan.without_class), (0, Some((Build::new(20_348), String::new()))));
+    }
+
+    #[test]
+    fn tolerations_are_limited() {
+        let policy = NodeSettings::default();
+        let taint = |n: usize| json!({"key": "os", "value": format!("win{n}"), "effect": "NoSchedule"});
+        let many = windows("10.0.20348.1", (0..500).map(taint).collect());
+        let (writes, _) = planned(&[many], &policy, &BTreeMap::new());
+        let ClassWrite::Create { object } = &writes[0] else { panic!("{writes:?}") };
+        let tolerations = object["scheduling"]["tolerations"].as_array().unwrap();
+        assert!(tolerations.len() == MOST_TOLERATIONS && tolerations.iter().any(|one| one["value"] == "windows"));
+        let class = ExistingClass {
+            ours: true,
+            handler: "runhcs-wcow-process".to_owned(),
+            tolerations: (500..564).map(|n| toleration(&Taint::from_json(&taint(n)).unwrap())).collect(),
+            ..ExistingClass::default()
+        };
+        let existing = BTreeMap::from([("mullion-windows-ltsc2022".to_owned(), class)]);
+        assert_eq!(planned(&[windows("10.0.20348.1", json!([taint(1)]))], &policy, &existing).0, []);
     }
 
     #[test]
@@ -308,7 +430,7 @@ mod tests {
         ] {
             let mut policy = NodeSettings::default();
             change(&mut policy);
-            assert_eq!(plan(nodes.iter(), &policy, &BTreeMap::new()), (vec![], vec![]));
+            assert_eq!(planned(&nodes, &policy, &BTreeMap::new()), (vec![], vec![]));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
 use mullion_engine::model::settings::{marks_windows, policy_taint, possible_taint};
+use mullion_engine::model::windows::Build;
 use mullion_engine::node::{Claimants, taint_on_create};
 use mullion_policy::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -17,11 +18,14 @@ use crate::cluster::Backoff;
 use crate::cluster::state::{MAX_POLICIES, MAX_SEEN, MullionState, NodeHistory, StateCondition};
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::WriteOutcome;
+use crate::controller::settled_builds::{SettledBuilds, is_known};
 use crate::telemetry::in_words;
 
 /// How often changes are looked for: all within this time are one write, even if 5,000 nodes join at once.
 const GATHER: Duration = Duration::from_secs(1);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+/// Most builds that are kept although neither the release table nor the policy names them.
+const MOST_UNKNOWN: usize = 32;
 /// The condition that reports whether the policies are kept.
 const POLICIES_KEPT: &str = "PoliciesKept";
 
@@ -42,6 +46,9 @@ pub(crate) async fn run(leading: LeaderContext) {
     let mut failures = 0;
     // Set while a write is to be tried again.
     let mut again: Option<Instant> = None;
+    let mut builds = SettledBuilds::default();
+    // When an unknown build has been there for long enough.
+    let mut next_build: Option<Instant> = None;
     let mut ticks = tokio::time::interval(GATHER);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -49,17 +56,26 @@ pub(crate) async fn run(leading: LeaderContext) {
             _ = ticks.tick() => {}
             () = stop.cancelled() => return,
         }
-        let newest = snapshot.snapshot();
+        let (newest, now) = (snapshot.snapshot(), Instant::now());
+        builds.update(newest.nodes.iter().flat_map(Nodes::windows_builds).copied(), now);
         let changed = [policies.has_changed(), state.has_changed(), claimants.has_changed()];
         let changed = changed.into_iter().any(|changed| changed.unwrap_or(false))
-            || last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &newest));
-        if again.map_or(!changed, |again| Instant::now() < again) {
+            || last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &newest))
+            || next_build.is_some_and(|at| at <= now);
+        if again.map_or(!changed, |again| now < again) {
             continue;
         }
         let set = policies.borrow_and_update().clone();
         let claimants = claimants.borrow_and_update().clone();
         let current = state.borrow_and_update().clone().unwrap_or_default();
-        let input = StateInput { policies: &set, nodes: newest.nodes.as_ref(), claimants: claimants.as_ref() };
+        next_build = builds.next(&set.nodes, now);
+        let settled = |build| builds.counts(build, &set.nodes, now);
+        let input = StateInput {
+            policies: &set,
+            nodes: newest.nodes.as_ref(),
+            claimants: claimants.as_ref(),
+            settled: &settled,
+        };
         let mut wanted = MullionState::clone(&current);
         input.update(&mut wanted);
         if !current.found || wanted != *current {
@@ -108,6 +124,8 @@ struct StateInput<'a> {
     nodes: Option<&'a Nodes>,
     /// The DaemonSets that may be for Windows nodes, once they are known.
     claimants: Option<&'a Claimants>,
+    /// Whether a build of a node counts yet.
+    settled: &'a (dyn Fn(Build) -> bool + Sync),
 }
 
 impl StateInput<'_> {
@@ -140,9 +158,14 @@ impl StateInput<'_> {
                 seen.taints.insert(taint.clone());
             }
         }
-        for build in nodes.windows_builds() {
-            if seen.builds.len() < MAX_SEEN {
-                seen.builds.insert(*build);
+        // Affinities of pods name builds that cannot run their images: the list of unknown ones must stay short.
+        let mut unknown = seen.builds.iter().filter(|build| !is_known(**build, policy)).count();
+        let new: Vec<Build> = nodes.windows_builds().difference(&seen.builds).copied().collect();
+        for build in new {
+            let is_known = is_known(build, policy);
+            if is_known || (unknown < MOST_UNKNOWN && (self.settled)(build)) {
+                seen.builds.insert(build);
+                unknown += usize::from(!is_known);
             }
         }
     }
@@ -182,7 +205,6 @@ mod tests {
     use mullion_engine::model::Os;
     use mullion_engine::model::cluster::{Node, Taint};
     use mullion_engine::model::settings::ApplyTaint;
-    use mullion_engine::model::windows::Build;
     use mullion_policy::PolicyFile;
     use proptest::prelude::*;
 
@@ -219,7 +241,7 @@ mod tests {
         state: &MullionState,
     ) -> MullionState {
         let mut state = state.clone();
-        StateInput { policies, nodes: Some(nodes), claimants }.update(&mut state);
+        StateInput { policies, nodes: Some(nodes), claimants, settled: &|_| true }.update(&mut state);
         state
     }
 
@@ -247,7 +269,7 @@ mod tests {
         assert_eq!(taints(&updated(&set, &one, None, &edited)), ["os=Windows:NoSchedule"]);
         // Nodes are not known: nothing about them changes.
         let mut blind = first.clone();
-        StateInput { policies: &set, nodes: None, claimants: None }.update(&mut blind);
+        StateInput { policies: &set, nodes: None, claimants: None, settled: &|_| true }.update(&mut blind);
         assert_eq!(blind, first);
     }
 
@@ -257,7 +279,15 @@ mod tests {
             (0..400).map(|n| (Os::Windows, format!("windows=v{n}:NoSchedule"), n)).collect();
         let many: Vec<_> = many.iter().map(|(os, text, build)| (*os, text.as_str(), *build)).collect();
         let state = updated(&policies(""), &nodes(&many), None, &MullionState::default());
-        assert_eq!((state.seen.taints.len(), state.seen.builds.len()), (MAX_SEEN, MAX_SEEN));
+        assert_eq!((state.seen.taints.len(), state.seen.builds.len()), (MAX_SEEN, MOST_UNKNOWN));
+        // A known build has room at any time, and an unknown one none before it has settled.
+        let more = nodes(&[(Os::Windows, "", 20348), (Os::Windows, "", 30_000)]);
+        let known = updated(&policies(""), &more, None, &state).seen.builds;
+        assert!(known.len() == MOST_UNKNOWN + 1 && known.contains(&Build::new(20348)), "{known:?}");
+        let mut early = MullionState::default();
+        let input = StateInput { policies: &policies(""), nodes: Some(&more), claimants: None, settled: &|_| false };
+        input.update(&mut early);
+        assert_eq!(early.seen.builds, [Build::new(20348)].into());
         // If someone fills the list, Mullion still keeps the taint that it sets.
         let ours = updated(&policies(""), &nodes(&[(Os::Windows, "os=windows:NoSchedule", 1)]), None, &state);
         assert_eq!(ours.seen.taints.len(), MAX_SEEN + 1);

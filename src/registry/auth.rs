@@ -14,9 +14,16 @@ const MAX_TOKEN: usize = 256 << 10;
 
 /// A challenge of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Challenge {
+pub enum Challenge {
+    /// User and password.
     Basic,
-    Bearer { realm: Uri, service: Option<String> },
+    /// A token of a token service.
+    Bearer {
+        /// The address of the token service.
+        realm: Uri,
+        /// The name that the registry has there.
+        service: Option<String>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -66,7 +73,8 @@ async fn token(
     Ok(value)
 }
 
-fn token_uri(realm: &Uri, service: Option<&str>, repository: &str) -> Option<Uri> {
+/// The address that returns a token to pull from that repository; `None` if it is too long.
+pub fn token_uri(realm: &Uri, service: Option<&str>, repository: &str) -> Option<Uri> {
     let mut text = realm.to_string();
     let mut separator = if realm.query().is_some() { '&' } else { '?' };
     let scope = format!("repository:{repository}:pull");
@@ -95,7 +103,7 @@ fn encode(out: &mut String, value: &str) {
 }
 
 /// The token service if there is one, else user and password; `None` for other challenges.
-pub(crate) fn challenge(headers: &HeaderMap) -> Option<Challenge> {
+pub fn challenge(headers: &HeaderMap) -> Option<Challenge> {
     let mut basic = false;
     for value in headers.get_all(WWW_AUTHENTICATE) {
         for (scheme, parameters) in challenges(value.to_str().unwrap_or_default()) {

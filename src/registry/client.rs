@@ -16,6 +16,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
+use crate::registry::addresses::ForbiddenAddress;
 use crate::registry::outcome::LookupError;
 use crate::registry::proxy::Connector;
 use crate::registry::settings::RegistrySettings;
@@ -49,7 +50,7 @@ impl HttpClient {
     pub(crate) fn new(settings: &RegistrySettings) -> anyhow::Result<Self> {
         // Less than the whole timeout, so that a silent host differs from a slow one.
         let patience = settings.timeout / 2;
-        let connector = Connector::new(patience);
+        let connector = Connector::new(patience, settings.addresses);
         let https = HttpsConnectorBuilder::new()
             .with_tls_config(tls::client_config(settings)?)
             .https_or_http()
@@ -82,7 +83,7 @@ impl HttpClient {
             let request = self.request(method, &at, accept, authorization.filter(|_| same_origin))?;
             let response = match timeout(self.patience, self.inner.request(request)).await {
                 Ok(Ok(response)) => response,
-                Ok(Err(error)) => return Err(silent(&at, redirects, &causes(error))),
+                Ok(Err(error)) => return Err(failed(&at, redirects, error)),
                 Err(_) => return Err(silent(&at, redirects, "no response in time")),
             };
             if !is_redirect(response.status()) {
@@ -155,6 +156,18 @@ impl HttpClient {
     fn is_plain(&self, host: &str) -> bool {
         self.plain_http.iter().any(|listed| listed.eq_ignore_ascii_case(host))
     }
+}
+
+/// The failure of a request without a response.
+fn failed(at: &Uri, redirects: usize, error: impl Error + Send + Sync + 'static) -> LookupFailure {
+    let mut causes_of: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(cause) = causes_of {
+        if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
+            return LookupFailure { error: LookupError::refused(forbidden.to_string()), silent: redirects == 0 };
+        }
+        causes_of = cause.source();
+    }
+    silent(at, redirects, &causes(error))
 }
 
 /// Only the registry itself counts as silent, not the target of a redirect.

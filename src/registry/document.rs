@@ -30,7 +30,8 @@ const UNKNOWN: &str = "unknown";
 
 /// A document under a reference.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum RegistryDocument {
+pub enum RegistryDocument {
+    /// The manifests of several platforms.
     Index(Vec<IndexEntry>),
     /// The config is a blob of its own.
     Manifest(Descriptor),
@@ -38,17 +39,22 @@ pub(crate) enum RegistryDocument {
     Other,
 }
 
+/// A manifest in an index.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum IndexEntry {
+pub enum IndexEntry {
+    /// With its platform.
     Platform(Platform),
     /// Without platform, which is in the entry's own config.
     WithoutPlatform(Descriptor),
 }
 
+/// A reference to a blob.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Descriptor {
-    pub(crate) digest: String,
-    pub(crate) size: u64,
+pub struct Descriptor {
+    /// Algorithm and lower case hexadecimal digits: it becomes part of a path.
+    pub digest: String,
+    /// The length of the blob, in bytes, as the registry reports it.
+    pub size: u64,
 }
 
 #[derive(Deserialize)]
@@ -99,7 +105,7 @@ struct RawPlatform {
 }
 
 /// Reads a manifest or an index by its members, because proxies can change the `Content-Type`.
-pub(crate) fn read_manifest(bytes: &[u8]) -> Result<RegistryDocument, LookupError> {
+pub fn read_manifest(bytes: &[u8]) -> Result<RegistryDocument, LookupError> {
     let raw: RawDocument = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "manifest", &error))?;
     match (raw.manifests, raw.config) {
         // Two clients would read it as two different images (CVE-2021-41190).
@@ -117,7 +123,7 @@ pub(crate) fn read_manifest(bytes: &[u8]) -> Result<RegistryDocument, LookupErro
 }
 
 /// Reads an image config.
-pub(crate) fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
+pub fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
     let raw: RawPlatform = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "config", &error))?;
     platform(raw)
 }

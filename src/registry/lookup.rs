@@ -17,6 +17,7 @@ use crate::registry::credentials::{Credentials, CredentialsKey, Login};
 use crate::registry::outcome::{LookupError, Outcomes, RegistryOutcome};
 use crate::registry::settings::RegistrySettings;
 use crate::registry::source::{ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
+use crate::telemetry::LogLimit;
 
 /// Most registries that are paused; of more, the least recently used is asked again.
 const MAX_PAUSED_HOSTS: u64 = 1_000;
@@ -38,6 +39,7 @@ struct Inner {
     look_ups: Mutex<RunningLookups>,
     background: Semaphore,
     outcomes: Outcomes,
+    refusal_log: LogLimit,
 }
 
 /// An image and the credentials with which it is visible.
@@ -108,6 +110,7 @@ impl RegistryClient {
             look_ups: Mutex::default(),
             background: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             outcomes: Outcomes::default(),
+            refusal_log: LogLimit::default(),
             settings,
         }))
     }
@@ -248,6 +251,12 @@ impl Inner {
         let outcome = RegistryOutcome::of(&answer);
         self.outcomes.count(outcome);
         let reason = answer.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        if let Err(LookupError::Refused(reason)) = &answer
+            && let Some(omitted) = self.refusal_log.pass(std::time::Instant::now())
+        {
+            let text = "a registry is not asked, because the RegistryPolicy does not allow it";
+            tracing::warn!(registry = &*target.registry, %reason, not_logged_since_the_last = omitted, "{text}");
+        }
         tracing::debug!(image = &*key.reference, outcome = outcome.name(), reason, "image looked up");
         answer
     }
@@ -258,6 +267,10 @@ impl Inner {
         logins: &[Arc<Login>],
         last: Option<&ImageAnswer>,
     ) -> Result<ImageAnswer, LookupError> {
+        if !self.settings.lists(&target.registry) {
+            let text = format!("spec.registries of the RegistryPolicy does not list {}", target.registry);
+            return Err(LookupError::refused(text));
+        }
         if let Some(paused) = self.paused.get(&target.host) {
             if Instant::now() < paused.until {
                 return Err(paused.error);

@@ -8,12 +8,14 @@
 //!
 //! One look-up is GET manifest, and for a single manifest GET config; a response 401 adds a request to a token service.
 //! Responses of registries are not trusted: bodies, index entries and texts are bounded, digests are checked, and an
-//! `Authorization` header never goes to another origin than the one it was made for.
+//! `Authorization` header never goes to another origin than the one it was made for. Names of images come from whoever creates a
+//! pod: which registries are asked, and at which addresses, is limited by `spec.registries` of the RegistryPolicy.
 //!
 //! The HTTP client is Mullion's own, based on hyper. The client library for registries reads bodies of any
 //! length into memory, keeps one login per registry for the life of a client, so that one tenant would get another's answer,
 //! uses anonymous access after a rejected token, and drops `Retry-After`.
 
+mod addresses;
 mod auth;
 mod client;
 mod credentials;
@@ -22,11 +24,15 @@ mod fetch;
 mod lookup;
 mod outcome;
 mod proxy;
+mod resolver;
 mod settings;
 mod source;
 mod tls;
 
+pub use addresses::AddressRule;
+pub use auth::{Challenge, challenge, token_uri};
 pub use credentials::Credentials;
+pub use document::{Descriptor, IndexEntry, RegistryDocument, read_config, read_manifest};
 pub use lookup::RegistryClient;
 pub use outcome::{LookupError, RegistryOutcome};
 pub use settings::RegistrySettings;

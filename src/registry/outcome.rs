@@ -21,6 +21,9 @@ pub enum LookupError {
         /// From now, at most an hour.
         retry_after: Duration,
     },
+    /// The policy does not let Mullion ask the registry, or connect to an address that it, its token service or a redirect names.
+    #[error("the registry is not asked: {0}")]
+    Refused(Arc<str>),
     /// Name resolution, connection, TLS, time, a broken connection or 5xx.
     #[error("the registry cannot be reached: {0}")]
     Unreachable(Arc<str>),
@@ -36,6 +39,10 @@ pub enum LookupError {
 }
 
 impl LookupError {
+    pub(crate) fn refused(reason: impl Into<Arc<str>>) -> Self {
+        Self::Refused(reason.into())
+    }
+
     pub(crate) fn unreachable(reason: impl Into<Arc<str>>) -> Self {
         Self::Unreachable(reason.into())
     }
@@ -58,6 +65,8 @@ label_values! {
         Denied = "denied",
         /// [`LookupError::Throttled`].
         Throttled = "throttled",
+        /// [`LookupError::Refused`].
+        Refused = "refused",
         /// [`LookupError::Unreachable`].
         Unreachable = "unreachable",
         /// [`LookupError::Malformed`].
@@ -69,12 +78,13 @@ label_values! {
 
 impl RegistryOutcome {
     /// Every outcome.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Hit,
         Self::Found,
         Self::Absent,
         Self::Denied,
         Self::Throttled,
+        Self::Refused,
         Self::Unreachable,
         Self::Malformed,
         Self::Dropped,
@@ -86,6 +96,7 @@ impl RegistryOutcome {
             Err(LookupError::Absent) => Self::Absent,
             Err(LookupError::Denied) => Self::Denied,
             Err(LookupError::Throttled { .. }) => Self::Throttled,
+            Err(LookupError::Refused(_)) => Self::Refused,
             Err(LookupError::Unreachable(_) | LookupError::Late) => Self::Unreachable,
             Err(LookupError::Malformed(_)) => Self::Malformed,
             Err(LookupError::Busy) => Self::Dropped,

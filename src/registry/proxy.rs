@@ -1,4 +1,7 @@
 //! Connections to registries, direct or through the proxy that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
+//!
+//! A direct connection goes only to an address that the rule allows. Through a proxy only the text of the host is checked,
+//! because the proxy resolves names, and it may have any address itself, because whoever runs the webhook chose it.
 
 use std::io;
 use std::pin::Pin;
@@ -9,6 +12,7 @@ use std::time::Duration;
 use http::Uri;
 use http::uri::Scheme;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -16,13 +20,18 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
+use crate::registry::addresses::AddressRule;
+use crate::registry::resolver::CheckedResolver;
+
 type ConnectError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Opens TCP connections for the TLS layer above.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    direct: HttpConnector,
+    direct: HttpConnector<CheckedResolver<GaiResolver>>,
+    to_proxy: HttpConnector,
     proxies: Arc<Matcher>,
+    addresses: AddressRule,
 }
 
 /// A connection that knows whether it goes to a proxy, because requests to a proxy need whole URLs.
@@ -32,13 +41,23 @@ pub(crate) struct Stream {
 }
 
 impl Connector {
-    pub(crate) fn new(connect_timeout: Duration) -> Self {
-        let mut direct = HttpConnector::new();
-        direct.enforce_http(false);
-        direct.set_nodelay(true);
-        direct.set_connect_timeout(Some(connect_timeout));
-        Self { direct, proxies: Arc::new(Matcher::from_env()) }
+    pub(crate) fn new(connect_timeout: Duration, addresses: AddressRule) -> Self {
+        let checked = CheckedResolver { inner: GaiResolver::new(), addresses };
+        Self {
+            direct: connector(checked, connect_timeout),
+            to_proxy: connector(GaiResolver::new(), connect_timeout),
+            proxies: Arc::new(Matcher::from_env()),
+            addresses,
+        }
     }
+}
+
+fn connector<R>(resolver: R, connect_timeout: Duration) -> HttpConnector<R> {
+    let mut connector = HttpConnector::new_with_resolver(resolver);
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(connect_timeout));
+    connector
 }
 
 impl Service<Uri> for Connector {
@@ -51,17 +70,21 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        // The clone is as ready as this one: `poll_ready` is ready always.
-        let mut direct = self.direct.clone();
+        // An address as the host of the URL is not resolved.
+        if let Err(forbidden) = self.addresses.check_text(uri.host().unwrap_or_default()) {
+            return Box::pin(async { Err(forbidden.into()) });
+        }
+        // The clones are as ready as these: `poll_ready` is ready always.
+        let (mut direct, mut to_proxy) = (self.direct.clone(), self.to_proxy.clone());
         let Some(proxy) = self.proxies.intercept(&uri) else {
             return Box::pin(async move { Ok(Stream { inner: direct.call(uri).await?, proxied: false }) });
         };
         if uri.scheme() == Some(&Scheme::HTTP) {
             return Box::pin(
-                async move { Ok(Stream { inner: direct.call(proxy.uri().clone()).await?, proxied: true }) },
+                async move { Ok(Stream { inner: to_proxy.call(proxy.uri().clone()).await?, proxied: true }) },
             );
         }
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), direct);
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
         if let Some(login) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(login.clone());
         }

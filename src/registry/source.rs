@@ -14,6 +14,8 @@ const DOCKER_HUB_API: &str = "registry-1.docker.io";
 /// One image to look up. If it has a digest, its tag is ignored.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
+    /// The registry as references begin with it.
+    pub(crate) registry: Box<str>,
     /// Host and port of the registry's API.
     pub(crate) host: Box<str>,
     pub(crate) repository: Box<str>,
@@ -38,6 +40,7 @@ impl Target {
     pub(crate) fn new(image: &ImageRef<'_>) -> Self {
         let registry = image.normalized_registry();
         Self {
+            registry: registry.into(),
             host: if registry == DOCKER_HUB { DOCKER_HUB_API } else { registry }.into(),
             repository: image.normalized_repository().into(),
             revision: match image.digest() {

@@ -21,13 +21,27 @@ const MAX_LEVEL: usize = 1024;
 /// How long that body may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The response to `PUT /log-level` if nobody may change it.
+const FIXED: &str = "mullion: the log level is fixed by --fixed-log-level, because every process of the node reaches this port; \
+    start the webhook with another --log-level (chart value webhook.log)\n";
+
 /// The client's address: an extension of every request on the admin port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub SocketAddr);
 
+/// Who may change the log level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevelChanges {
+    /// Clients inside the pod.
+    FromPod,
+    /// Nobody: `--fixed-log-level`. On the network of a node, every process of the node would be inside.
+    Never,
+}
+
 /// `/healthz`, `/readyz`, `/metrics` and `/log-level`. `missing` returns what readiness waits for, if anything; `metrics` returns the
 /// text.
 pub(crate) fn routes(
+    changes: LogLevelChanges,
     missing: impl Fn() -> Option<String> + Clone + Send + Sync + 'static,
     metrics: impl Fn() -> Result<String, fmt::Error> + Clone + Send + Sync + 'static,
 ) -> Router {
@@ -35,7 +49,13 @@ pub(crate) fn routes(
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(async move || readiness(missing())))
         .route("/metrics", get(async move || text(metrics())))
-        .route("/log-level", get(level).put(set_level))
+        .route(
+            "/log-level",
+            match changes {
+                LogLevelChanges::FromPod => get(level).put(set_level),
+                LogLevelChanges::Never => get(level).put(async || (StatusCode::FORBIDDEN, FIXED)),
+            },
+        )
 }
 
 fn readiness(missing: Option<String>) -> Response {
@@ -100,7 +120,17 @@ mod tests {
     use crate::telemetry::LogArgs;
 
     async fn send(method: &str, path: &str, peer: Option<&str>, body: impl Into<Body>) -> (u16, String) {
-        let router = routes(|| Some("this and that".to_owned()), || Ok("# EOF\n".to_owned()));
+        send_to(LogLevelChanges::FromPod, method, path, peer, body).await
+    }
+
+    async fn send_to(
+        changes: LogLevelChanges,
+        method: &str,
+        path: &str,
+        peer: Option<&str>,
+        body: impl Into<Body>,
+    ) -> (u16, String) {
+        let router = routes(changes, || Some("this and that".to_owned()), || Ok("# EOF\n".to_owned()));
         let mut request = Request::builder().method(method).uri(path).body(body.into()).unwrap();
         if let Some(peer) = peer {
             request.extensions_mut().insert(Peer(peer.parse().unwrap()));
@@ -146,6 +176,10 @@ mod tests {
         assert!(status == 413 && text.contains("1024 bytes"), "{status} {text}");
         assert_eq!(send("POST", "/log-level", own, "off").await.0, 405);
         let (status, text) = send("GET", "/log-level", None, "").await;
+        assert!(status == 200 && text.contains("mullion=error"), "{text}");
+        let (status, text) = send_to(LogLevelChanges::Never, "PUT", "/log-level", own, "debug").await;
+        assert!(status == 403 && text.contains("fixed by --fixed-log-level"), "{status} {text}");
+        let (status, text) = send_to(LogLevelChanges::Never, "GET", "/log-level", own, "").await;
         assert!(status == 200 && text.contains("mullion=error"), "{text}");
     }
 }

@@ -57,11 +57,11 @@ pub(crate) async fn read(
         let text = format!("expected Content-Type application/json, found {:?}", shorten(content_type, QUOTED));
         return Err(RejectedRequest::new(BadRequest::ContentType, text));
     }
-    let announced = announced_length(headers);
-    if announced.is_some_and(|length| length > limits.body.saturating_mul(2)) {
-        return Err(RejectedRequest { close: true, ..too_large(limits) });
+    let announced = body.size_hint().exact();
+    if announced.is_some_and(|length| length > limits.body.saturating_mul(2) as u64) {
+        return Err(too_large(limits).closing());
     }
-    let class = RequestClass::of_length(body.size_hint().exact());
+    let class = RequestClass::of_length(announced);
     let mut reservation = pool.body(class);
     let received = match class {
         RequestClass::Ordinary => receive(&mut body, &mut reservation, deadline, deadline.end(), limits).await,
@@ -83,7 +83,7 @@ pub(crate) async fn read(
             if rejected.close || discard(&mut body, deadline, limits).await {
                 return Err(rejected);
             }
-            Err(RejectedRequest { close: true, ..rejected })
+            Err(rejected.closing())
         }
     }
 }
@@ -107,12 +107,12 @@ async fn receive(
                 wait if wait == end => format!("the body was not complete after {:?}", end - started),
                 _ => format!("the body made no progress for {:?}", limits.body_stall),
             };
-            return Err(RejectedRequest { close: true, ..RejectedRequest::new(BadRequest::Slow, text) });
+            return Err(RejectedRequest::new(BadRequest::Slow, text).closing());
         };
         let Some(frame) = frame else { return Ok(read.freeze()) };
         let Ok(frame) = frame else {
             let text = format!("the body ended early, after {length} bytes");
-            return Err(RejectedRequest { close: true, ..RejectedRequest::new(BadRequest::Broken, text) });
+            return Err(RejectedRequest::new(BadRequest::Broken, text).closing());
         };
         let Ok(data) = frame.into_data() else { continue };
         length = length.saturating_add(data.len());
@@ -175,10 +175,6 @@ impl Buffer {
 fn too_large(limits: &BodyLimits) -> RejectedRequest {
     let text = format!("the body is longer than {} bytes, the longest that is read", limits.body);
     RejectedRequest::new(BadRequest::TooLarge, text)
-}
-
-fn announced_length(headers: &HeaderMap) -> Option<usize> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn is_json(content_type: &str) -> bool {

@@ -25,6 +25,7 @@ use crate::server::admin_port::Peer;
 use crate::server::connection_limits::ConnectionLimits;
 use crate::server::open_connections::OpenConnection;
 use crate::server::response_end::{TrackedBody, TrackedStream};
+use crate::server::tls::VerifiedClient;
 use crate::telemetry::WebhookMetrics;
 
 /// The most bytes that hyper reads ahead, and so the longest head of a request: 8 KiB, hyper's minimum. That of an API server
@@ -81,7 +82,11 @@ impl ConnectionServer {
         match handshake {
             Ok(Ok(mut stream)) => {
                 stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
-                self.serve_http(self.router.clone(), stream, peer, &connection).await;
+                let router = match stream.get_ref().1.peer_certificates() {
+                    Some(_) => self.router.clone().layer(Extension(VerifiedClient)),
+                    None => self.router.clone(),
+                };
+                self.serve_http(router, stream, peer, &connection).await;
             }
             Ok(Err(error)) => self.metrics.handshake_failed(peer, &error),
             Err(_) => self.metrics.handshake_failed(peer, &"it took too long"),

@@ -34,6 +34,7 @@ pub mod tls;
 
 pub use accept::serve;
 pub(crate) use accept::{listen, run_to_end};
+pub use admin_port::LogLevelChanges;
 pub(crate) use admin_thread::AdminThread;
 pub(crate) use arguments::{positive_seconds, seconds};
 pub use body::ReceivedBody;

@@ -22,6 +22,11 @@ impl RejectedRequest {
         Self { reason, text: text.into(), close: false }
     }
 
+    /// The same, and the connection must be closed.
+    pub(crate) fn closing(self) -> Self {
+        Self { close: true, ..self }
+    }
+
     /// For a request that got no memory.
     pub(crate) fn unreserved(why: Unreserved) -> Self {
         match why {

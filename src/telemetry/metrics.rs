@@ -51,10 +51,14 @@ struct Inner {
     unreviewed_log: LogLimit,
     handshake_failures: Counter,
     accept_errors: Counter,
+    controller_user_seen: Gauge,
     connections: Gauge,
     closed_connections: Family<MetricLabels<1>, Counter>,
     policy_reviews: Family<MetricLabels<1>, Counter>,
     tls_reloads: Family<MetricLabels<1>, Counter>,
+    client_ca_reloads: Family<MetricLabels<1>, Counter>,
+    unknown_callers: Counter,
+    unknown_caller_log: LogLimit,
     certificates: CertificateTimes,
 }
 
@@ -265,6 +269,12 @@ impl WebhookMetrics {
         tracing::error!(uid = short(uid), "the review panicked; the request is allowed unreviewed");
     }
 
+    /// Sets and logs that a built-in controller was seen at work, so that owner references are believed from no other user.
+    pub(crate) fn controller_user_seen(&self) {
+        self.0.controller_user_seen.set(1);
+        tracing::info!("a user of --controller-users has created a pod; owners are believed only from these users now");
+    }
+
     /// Counts an image that a review needs.
     pub fn image_lookup(&self, outcome: LookupOutcome) {
         self.0.lookups.get_or_create(&[("outcome", outcome.name())]).inc();
@@ -356,6 +366,27 @@ impl WebhookMetrics {
         self.0.tls_reloads.get_or_create(&[("outcome", "failed")]).inc();
         tracing::error!(%error, "certificate unusable; the previous one, if any, stays in use");
     }
+
+    /// Counts new authorities of clients, now in use.
+    pub fn client_ca_loaded(&self) {
+        self.0.client_ca_reloads.get_or_create(&[("outcome", "loaded")]).inc();
+        tracing::info!("verifying clients with new authorities");
+    }
+
+    /// Counts a new file of client authorities that is invalid or missing; the old authorities stay.
+    pub fn client_ca_failed(&self, error: &dyn fmt::Display) {
+        self.0.client_ca_reloads.get_or_create(&[("outcome", "failed")]).inc();
+        tracing::error!(%error, "client authorities unusable; the previous ones stay in use");
+    }
+
+    /// Counts a request without a client certificate, and logs one in a while: it can be an API server that shows none.
+    pub(crate) fn unknown_caller(&self) {
+        self.0.unknown_callers.inc();
+        if let Some(omitted) = self.0.unknown_caller_log.pass(Instant::now()) {
+            let text = "a caller showed no client certificate, so no pull secrets are used for it";
+            tracing::warn!(not_logged_since_the_last = omitted, "{text}");
+        }
+    }
 }
 
 /// Counts one connection for as long as it lives.
@@ -397,6 +428,11 @@ impl Inner {
             bad_requests: registered(own, "bad_requests", "Requests that got no review"),
             handshake_failures: registered(own, "tls_handshake_failures", "Failed TLS handshakes"),
             accept_errors: registered(own, "accept_errors", "Failures to accept a connection"),
+            controller_user_seen: registered(
+                own,
+                "controller_user_seen",
+                "1 if a user of --controller-users has created a pod; until then owners are believed from everybody",
+            ),
             connections: registered(own, "connections", "Open connections"),
             closed_connections: registered(
                 own,
@@ -409,6 +445,13 @@ impl Inner {
                 "ConfigMaps with policies that were reviewed at admission",
             ),
             tls_reloads: registered(own, "tls_reload", "Changes of the certificate files or Secret"),
+            client_ca_reloads: registered(own, "client_ca_reload", "Changes of the file of client authorities"),
+            unknown_callers: registered(
+                own,
+                "unknown_callers",
+                "Requests without a client certificate, although --client-ca is set",
+            ),
+            unknown_caller_log: LogLimit::default(),
             certificates: CertificateTimes::default(),
         };
         let help = "Time from the complete body to the response";

@@ -25,6 +25,7 @@ pub(crate) mod watch_health;
 pub(crate) use certificate_validity::CertificateTimes;
 pub(crate) use error_text::in_words;
 pub(crate) use label_values::label_values;
+pub(crate) use log_limit::LogLimit;
 pub(crate) use logs::LogArgs;
 pub use metrics::{
     BadRequest, ConnectionClose, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent,

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use axum::Router;
 
-use crate::server::admin_port;
+use crate::server::{LogLevelChanges, admin_port};
 use crate::webhook::state::WebhookState;
 
 /// The routes of the admin port.
-pub fn router(state: &Arc<WebhookState>) -> Router {
+pub fn router(state: &Arc<WebhookState>, changes: LogLevelChanges) -> Router {
     let (ready_state, metrics_state) = (Arc::clone(state), Arc::clone(state));
-    state
-        .policy_reporter
-        .routes()
-        .merge(admin_port::routes(move || missing(&ready_state), move || metrics(&metrics_state)))
+    state.policy_reporter.routes().merge(admin_port::routes(
+        changes,
+        move || missing(&ready_state),
+        move || metrics(&metrics_state),
+    ))
 }
 
 fn missing(state: &WebhookState) -> Option<String> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::server::tls::SecretName;
 use crate::server::{positive_seconds, seconds};
 use crate::telemetry::LogArgs;
+use crate::webhook::controller_users::username;
 
 /// Serve admission reviews over HTTPS
 #[derive(Debug, Clone, clap::Args)]
@@ -27,6 +28,10 @@ pub struct WebhookArgs {
     /// --webhook-service` keeps one, named mullion-tls
     #[arg(long, value_name = "NS/NAME")]
     pub tls_secret: Option<SecretName>,
+    /// PEM file with authorities of client certificates, read again when it changes. Clients with another certificate are
+    /// rejected. Those without one get reviews, for which no pull secrets are used
+    #[arg(long, value_name = "FILE")]
+    pub client_ca: Option<PathBuf>,
     /// Kubeconfig of the cluster to watch; without it, the service account of the pod
     #[arg(long, value_name = "FILE", conflicts_with = "snapshot")]
     pub kubeconfig: Option<PathBuf>,
@@ -34,6 +39,11 @@ pub struct WebhookArgs {
     /// kubeconfig's context
     #[arg(long, value_name = "NS", conflicts_with = "snapshot")]
     pub namespace: Option<String>,
+    /// Users of the built-in controllers of Kubernetes, separated by commas; may be given several times. Only a pod that
+    /// one of them creates has the owner that it names; any other is reviewed as a bare pod, as soon as this process has
+    /// seen a listed user create a pod. Without it, owners are believed from everybody
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = username)]
+    pub controller_users: Vec<String>,
     /// Nodes, RuntimeClasses and namespaces from a file instead of from a cluster
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
@@ -44,6 +54,10 @@ pub struct WebhookArgs {
     /// How often policies and certificate are read again, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = positive_seconds, hide = true)]
     pub reload_interval: Duration,
+    /// Do not let PUT /log-level change the log level: for a webhook on the network of a node, where every process of the node
+    /// reaches the admin port
+    #[arg(long)]
+    pub fixed_log_level: bool,
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,

@@ -9,8 +9,9 @@
 //! | has and had no label | allowed |
 //! | was not reviewed in time, is longer than any that an API server accepts, or the review panicked | allowed, with a warning: the next reload reports the faults |
 //!
-//! Any user who may write a ConfigMap anywhere can cause this review. So one is reviewed at a time, beside the threads that
-//! review pods; and only those of Mullion's own namespace, which alone can be mounted, are compared with the policies in force.
+//! The chart has the API server ask about Mullion's own namespace only, but any client that reaches the port can ask about any.
+//! So one is reviewed at a time, beside the threads that review pods; and only those of Mullion's own namespace, which alone
+//! can be mounted, are compared with the policies in force.
 
 use std::sync::Arc;
 use std::time::Duration;

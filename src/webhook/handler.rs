@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::{ReceivedBody, RejectedRequest, RequestClass, RequestDeadline, Reservation};
 use crate::telemetry::{BadRequest, ReviewEvent};
+use crate::webhook::caller::Caller;
 use crate::webhook::envelope::AdmissionRequest;
 use crate::webhook::request_outcome::RequestOutcome;
 use crate::webhook::review_stages::Stages;
@@ -34,17 +35,18 @@ use crate::webhook::state::WebhookState;
 use crate::webhook::workload_review::WorkloadReview;
 use crate::webhook::{config_map_review, images, nodes, review_memory};
 
-/// Answers the AdmissionReview in `body`, sent to `endpoint`, before `deadline`: the body of a 200. Never panics. The bytes hold
+/// Answers the AdmissionReview in `body`, which `caller` sent to `endpoint`, before `deadline`: the body of a 200. Never panics. The bytes hold
 /// their memory in the pool until they are dropped. Takes microseconds, unless a policy lets it wait for registries, or the
 /// object is large or a ConfigMap with policies.
 pub async fn handle(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
+    caller: Caller,
     body: ReceivedBody,
     deadline: RequestDeadline,
 ) -> Result<Bytes, RejectedRequest> {
     if body.class == RequestClass::Ordinary {
-        return respond(state, endpoint, body, deadline, &Stages::Inline).await;
+        return respond(state, endpoint, caller, body, deadline, &Stages::Inline).await;
     }
     // A task of its own: if the client goes away, the server drops this future, but the memory is reserved until the stage under
     // way has ended.
@@ -52,7 +54,7 @@ pub async fn handle(
     let _cancel_when_dropped = abandoned.clone().drop_guard();
     let stages = Stages::Blocking { permits: state.blocking_permits.clone(), deadline, abandoned };
     let state = Arc::clone(state);
-    let task = tokio::spawn(async move { respond(&state, endpoint, body, deadline, &stages).await });
+    let task = tokio::spawn(async move { respond(&state, endpoint, caller, body, deadline, &stages).await });
     task.await.unwrap_or_else(|_| Err(RejectedRequest::late()))
 }
 
@@ -60,6 +62,7 @@ pub async fn handle(
 async fn respond(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
+    caller: Caller,
     body: ReceivedBody,
     deadline: RequestDeadline,
     stages: &Stages,
@@ -71,7 +74,7 @@ async fn respond(
     reservation.grow_to(needed, deadline.latest_start()).await.map_err(RejectedRequest::unreserved)?;
     let request = stages.run(move || AdmissionRequest::parse(&body.bytes)).await?.map_err(|error| malformed(&error))?;
     let request = Arc::new(request);
-    let outcome = outcome(state, endpoint, &request, deadline, stages).await;
+    let outcome = outcome(state, endpoint, caller, &request, deadline, stages).await;
     let (state, over) = (Arc::clone(state), stages.is_over());
     let finish = move || {
         let outcome = outcome?;
@@ -88,6 +91,7 @@ async fn respond(
 async fn outcome(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
+    caller: Caller,
     request: &Arc<AdmissionRequest>,
     deadline: RequestDeadline,
     stages: &Stages,
@@ -96,7 +100,7 @@ async fn outcome(
     let left = deadline.end().saturating_duration_since(now);
     Ok(match Route::of(endpoint, request) {
         Route::Workload(WorkloadRequest { kind, operation, .. }) => {
-            let review = WorkloadReview::new(state, endpoint, request, kind, operation);
+            let review = WorkloadReview::new(state, endpoint, caller, request, kind, operation);
             review.run(now + images::wait_limit(left), stages).await?
         }
         Route::NodeCreate => RequestOutcome::default().with_patch(nodes::patch(state, request)),

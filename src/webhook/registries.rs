@@ -13,11 +13,11 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use mullion_engine::model::image::{ImageRef, Platforms};
-use mullion_policy::PullSecretsMode;
+use mullion_policy::{PullSecretsMode, RegistryPolicy};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::registry::{Credentials, RegistryClient, RegistrySettings};
+use crate::registry::{AddressRule, Credentials, RegistryClient, RegistrySettings};
 use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, SourceFactory};
 
 /// How long credentials are used before they are read again; they stay in use meanwhile. Those of a registry in a cloud
@@ -30,10 +30,12 @@ const READ: Duration = Duration::from_secs(5);
 /// Images that can wait for their Secrets at one time; the next pod asks for further ones again.
 const WAITING: usize = 64;
 
-/// Makes sources that ask registries; without a client for the API server they send no pull secrets.
-pub fn source_factory(client: Option<Client>) -> SourceFactory {
+/// Makes sources that ask registries; without a client for the API server they send no pull secrets. `addresses` is
+/// [`AddressRule::of`], except in tests with registries on loopback.
+pub fn source_factory(client: Option<Client>, addresses: fn(&RegistryPolicy) -> AddressRule) -> SourceFactory {
     Box::new(move |policy| {
-        let registries = RegistryClient::new(RegistrySettings::from(policy))?;
+        let settings = RegistrySettings { addresses: addresses(policy), ..RegistrySettings::from(policy) };
+        let registries = RegistryClient::new(settings)?;
         let keyring = match (policy.pull_secrets, &client) {
             (PullSecretsMode::Never, _) => None,
             (PullSecretsMode::Pods, Some(client)) => Some(Keyring::new(client.clone())),

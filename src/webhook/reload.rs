@@ -1,4 +1,4 @@
-//! Reloads of policy and certificate files in the webhook.
+//! Reloads of the files of the webhook: policies, certificate, authorities of clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +8,8 @@ use mullion_policy::{PolicyReading, PolicySet};
 use tokio_util::sync::CancellationToken;
 
 use crate::policy_files::{PolicyFileReader, every, read};
+use crate::server::tls::ClientCa;
+use crate::telemetry::WebhookMetrics;
 use crate::webhook::state::WebhookState;
 
 /// Puts the policies of a reading at `now`, in seconds since 1970, in force. After an invalid reading the earlier ones stay.
@@ -59,4 +61,17 @@ pub async fn certificate(
 ) {
     every(interval, stop, "the certificate files", move || seen = state.certificate.reload(&dir, seen, &state.metrics))
         .await;
+}
+
+/// Reads the authorities of clients at `path` every `interval` until `stop` is cancelled; `seen` is the content they were loaded
+/// from.
+pub async fn client_ca(
+    authorities: Arc<ClientCa>,
+    path: PathBuf,
+    mut seen: u64,
+    metrics: WebhookMetrics,
+    interval: Duration,
+    stop: CancellationToken,
+) {
+    every(interval, stop, "the client authorities", move || seen = authorities.reload(&path, seen, &metrics)).await;
 }

@@ -12,7 +12,7 @@ const FINDING: usize = 400;
 const ESCAPED: usize = 3;
 
 /// The bytes that the review of this body takes at most, from parsing to the response. Fails if the body cannot be parsed.
-pub(crate) fn needed(body: &[u8]) -> anyhow::Result<usize> {
+pub fn needed(body: &[u8]) -> anyhow::Result<usize> {
     let estimate = estimate(body);
     let size = if estimate.bytes <= ESTIMATED {
         estimate

@@ -64,12 +64,7 @@ impl Stages {
         if self.is_over() {
             return Err(RejectedRequest::late());
         }
-        let ended = spawn_blocking(move || {
-            let _permit = permit;
-            stage()
-        });
-        // A stage that panics was not reviewed, as one without time.
-        ended.await.map_err(|_| RejectedRequest::late())
+        run_blocking(permit, stage).await
     }
 
     /// Runs the last stage, which frees what the review holds: always, also if the time is over or the client is gone.
@@ -79,11 +74,7 @@ impl Stages {
     ) -> Result<T, RejectedRequest> {
         let Self::Blocking { permits, .. } = self else { return Ok(stage()) };
         let permit = Arc::clone(&permits.0).acquire_owned().await;
-        let ended = spawn_blocking(move || {
-            let _permit = permit;
-            stage()
-        });
-        ended.await.map_err(|_| RejectedRequest::late())
+        run_blocking(permit, stage).await
     }
 
     /// Whether the response has no reader any more.
@@ -93,4 +84,17 @@ impl Stages {
             Self::Blocking { deadline, abandoned, .. } => abandoned.is_cancelled() || Instant::now() >= deadline.end(),
         }
     }
+}
+
+/// Runs a stage in a blocking task, which holds `permit` until the stage has ended, even if nobody waits for it any more.
+async fn run_blocking<T: Send + 'static>(
+    permit: impl Send + 'static,
+    stage: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, RejectedRequest> {
+    let ended = spawn_blocking(move || {
+        let _permit = permit;
+        stage()
+    });
+    // A stage that panics was not reviewed, as one without time.
+    ended.await.map_err(|_| RejectedRequest::late())
 }

@@ -12,6 +12,7 @@ use axum::routing::post;
 use mullion_engine::admission::Endpoint;
 
 use crate::server::{BodyLimits, RejectedRequest, RequestDeadline, body};
+use crate::webhook::caller::Caller;
 use crate::webhook::handler;
 use crate::webhook::state::WebhookState;
 
@@ -33,9 +34,10 @@ pub fn router(state: Arc<WebhookState>, limits: BodyLimits) -> Router {
 async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let (state, limits) = (&shared.state, &shared.limits);
+    let caller = Caller::of(state, &parts.extensions);
     let deadline = RequestDeadline::of_query(parts.uri.query(), limits);
     let outcome = match body::read(&parts.headers, body, &deadline, limits, &state.memory).await {
-        Ok(body) => handler::handle(state, endpoint, body, deadline).await,
+        Ok(body) => handler::handle(state, endpoint, caller, body, deadline).await,
         Err(rejected) => Err(rejected),
     };
     let (mut response, close) = match outcome {

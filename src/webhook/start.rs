@@ -8,17 +8,19 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use arc_swap::ArcSwap;
 use mullion_engine::model::cluster::ClusterSnapshot;
-use mullion_policy::PolicySet;
+use mullion_policy::{PolicySet, RegistryPolicy};
 use mullion_snapshot::dump;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::state::{StateFollower, follow, last_good};
 use crate::cluster::{connect, live};
 use crate::policy_files::{PolicyFileReader, begin};
-use crate::server::tls::{Certificate, secret};
-use crate::server::{AdminThread, BodyLimits, ConnectionLimits, listen, run_to_end, serve};
+use crate::registry::AddressRule;
+use crate::server::tls::{Certificate, ClientCa, secret};
+use crate::server::{AdminThread, BodyLimits, ConnectionLimits, LogLevelChanges, listen, run_to_end, serve};
 use crate::shutdown_signals::{Signals, StopRequest};
 use crate::webhook::args::WebhookArgs;
+use crate::webhook::controller_users::ControllerUsers;
 use crate::webhook::images::ImageSources;
 use crate::webhook::namespaces::NamespaceLookups;
 use crate::webhook::registries::source_factory;
@@ -29,10 +31,15 @@ use crate::webhook::{admin, reload, router};
 /// part of it ended, and that a restart is better than a snapshot that no longer changes. It logs to standard error from
 /// several threads, so the caller must not hold the lock of standard error.
 pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<()> {
-    run_to_end(&args.log, start(args))
+    run_with_addresses(args, AddressRule::of)
 }
 
-async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
+/// The same with another rule for the addresses of registries: for tests, whose registries are on loopback.
+pub fn run_with_addresses(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule) -> anyhow::Result<()> {
+    run_to_end(&args.log, start(args, addresses))
+}
+
+async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule) -> anyhow::Result<()> {
     // First: a signal during the start must not find the default action.
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
@@ -40,14 +47,17 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
         Some(dir) => Certificate::load(dir)?,
         None => (Arc::default(), 0),
     };
-    let config = Arc::new(certificate.server_config()?);
+    let client_ca = args.client_ca.as_deref().map(ClientCa::load).transpose()?;
+    let config = Arc::new(certificate.server_config(client_ca.as_ref().map(|(authorities, _)| authorities))?);
     let ClusterFacts { snapshot, synced, live, follower, client } = snapshot(args).await?;
     let mut state = WebhookState::new(snapshot, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
     state.mullion_state = follower.as_ref().map(|follower| follower.state.clone());
     state.namespace = client.as_ref().map(|client| namespace(args, client));
     state.namespaces = client.clone().map(NamespaceLookups::of);
     state.certificate = certificate;
-    state.images = ImageSources::made_by(source_factory(client.clone()));
+    state.controller_users = ControllerUsers::new(args.controller_users.clone());
+    state.client_ca = client_ca.as_ref().map(|(authorities, _)| Arc::clone(authorities));
+    state.images = ImageSources::made_by(source_factory(client.clone(), addresses));
     let state = Arc::new(state);
     state.metrics.tls_valid(state.certificate.valid().as_ref());
     let source = tokio::select! {
@@ -61,11 +71,16 @@ async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
         tokio::spawn(reload::policies(Arc::clone(&state), source, args.reload_interval, stop.clone()));
     }
     follow_certificate(args, client, seen, &state, &stop)?;
+    if let (Some(path), Some((authorities, seen))) = (args.client_ca.clone(), client_ca) {
+        let (metrics, interval) = (state.metrics.clone(), args.reload_interval);
+        tokio::spawn(reload::client_ca(authorities, path, seen, metrics, interval, stop.clone()));
+    }
 
     let admin = listen(args.admin_bind, "--admin-bind").await?;
     let main = listen(args.bind, "--bind").await?;
     tracing::info!(bind = %main.local_addr()?, admin = %admin.local_addr()?, "serving");
-    let mut admin = AdminThread::start(admin, admin::router(&state), state.metrics.clone())?;
+    let changes = if args.fixed_log_level { LogLevelChanges::Never } else { LogLevelChanges::FromPod };
+    let mut admin = AdminThread::start(admin, admin::router(&state, changes), state.metrics.clone())?;
     let (limits, metrics) = (ConnectionLimits::default(), state.metrics.clone());
     let main_routes = router::router(Arc::clone(&state), BodyLimits::default());
     let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));

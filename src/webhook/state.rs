@@ -11,8 +11,9 @@ use tokio::sync::{Semaphore, watch as channel};
 use crate::cluster::state::MullionState;
 use crate::policy_files::PolicyReporter;
 use crate::server::MemoryPool;
-use crate::server::tls::Certificate;
+use crate::server::tls::{Certificate, ClientCa};
 use crate::telemetry::WebhookMetrics;
+use crate::webhook::controller_users::ControllerUsers;
 use crate::webhook::engine_review::{ReviewFunction, review_and_respond};
 use crate::webhook::images::ImageSources;
 use crate::webhook::namespaces::NamespaceLookups;
@@ -41,12 +42,16 @@ pub struct WebhookState {
     pub images: ImageSources,
     /// The certificate of TLS handshakes.
     pub certificate: Arc<Certificate>,
+    /// The authorities of clients' certificates; `None`: the webhook asks for no certificate.
+    pub client_ca: Option<Arc<ClientCa>>,
     /// Whether the process is about to stop: it is not ready, and connections are closed after the response.
     pub draining: AtomicBool,
     /// The memory of all requests.
     pub memory: MemoryPool,
     /// How many stages of large reviews run at a time.
     pub blocking_permits: BlockingPermits,
+    /// The users whose owner references are believed.
+    pub controller_users: ControllerUsers,
     /// The review of one workload.
     pub review: ReviewFunction,
     /// Metrics and events.
@@ -73,9 +78,11 @@ impl WebhookState {
             namespaces: None,
             images: ImageSources::default(),
             certificate: Arc::default(),
+            client_ca: None,
             draining: AtomicBool::new(false),
             memory: MemoryPool::default(),
             blocking_permits: BlockingPermits::default(),
+            controller_users: ControllerUsers::default(),
             review: review_and_respond,
         }
     }

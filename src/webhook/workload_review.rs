@@ -12,7 +12,7 @@ use mullion_engine::model::cluster::Namespace;
 use mullion_engine::model::image::KnownImages;
 use mullion_engine::model::json_pointer::member;
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{Operation, Requester, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::server::RejectedRequest;
 use crate::telemetry::RequestDecision;
 use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
+use crate::webhook::caller::Caller;
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 use crate::webhook::images::{PlatformSource, PullSecrets};
 use crate::webhook::request_outcome::RequestOutcome;
@@ -36,9 +37,11 @@ const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
 pub(crate) struct WorkloadReview {
     state: Arc<WebhookState>,
     endpoint: Endpoint,
+    caller: Caller,
     request: Arc<AdmissionRequest>,
     kind: WorkloadKind,
     operation: Operation,
+    requester: Requester,
     /// Loaded once for the request, as the source: both can change while a namespace or a registry is looked up.
     policies: Arc<PolicySet>,
     source: Option<Arc<dyn PlatformSource>>,
@@ -56,13 +59,15 @@ impl WorkloadReview {
     pub(crate) fn new(
         state: &Arc<WebhookState>,
         endpoint: Endpoint,
+        caller: Caller,
         request: &Arc<AdmissionRequest>,
         kind: WorkloadKind,
         operation: Operation,
     ) -> Self {
         let (policies, source) = state.images.with_policies(&state.policies);
+        let requester = state.controller_users.requester(&request.username);
         let (state, request) = (Arc::clone(state), Arc::clone(request));
-        Self { state, endpoint, request, kind, operation, policies, source }
+        Self { state, endpoint, caller, request, kind, operation, requester, policies, source }
     }
 
     fn workload(&self) -> WorkloadRequest<'_> {
@@ -114,7 +119,10 @@ impl WorkloadReview {
         deadline: Instant,
     ) -> Option<KnownImages> {
         let pod = Pod::of(workload.kind, workload.object)?;
-        let secrets = PullSecrets::of(&pod, workload.namespace);
+        let secrets = match self.caller {
+            Caller::ApiServer => PullSecrets::of(&pod, workload.namespace),
+            Caller::Unknown => PullSecrets::default(),
+        };
         let metrics = &self.state.metrics;
         let known = images::look_up(source, &outcome.wanted, &secrets, outcome.lookup, deadline, metrics).await;
         (!known.is_empty()).then_some(known)
@@ -137,6 +145,7 @@ impl WorkloadReview {
             at_validate: *endpoint == Endpoint::Validate,
             images: facts.images.as_ref(),
             namespace: facts.namespace.as_deref(),
+            requester: self.requester,
         };
         let snapshot = state.snapshot.load();
         // Continuing after a panic is sound: the request and both snapshots are only read, and the result is dropped.
@@ -156,6 +165,7 @@ impl WorkloadReview {
             outcome.response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
             return outcome;
         };
+        state.controller_users.observe(self.requester, review.category, &state.metrics);
         let mut audit = response.audit;
         if review.namespace_unknown {
             let text = "no policy with a namespaceSelector applied, and its annotations were not read";

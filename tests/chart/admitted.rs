@@ -59,8 +59,11 @@ pub async fn pods_pass_pod_security(server: &Server, file: &Rendered) -> Result<
 /// Only the host's network and its ports violate Pod Security.
 fn only_for_the_network(denial: &str) -> Result<()> {
     let (_, reasons) = denial.rsplit_once("violates PodSecurity \"restricted:latest\": ").context(denial.to_owned())?;
-    let known =
-        |reason: &str| reason.starts_with("host namespaces (hostNetwork=true)") || reason.starts_with("hostPort (");
+    // The probes go to 127.0.0.1, where the admin port is.
+    let known = |reason: &str| {
+        let begins = ["host namespaces (hostNetwork=true)", "hostPort (", "probe or lifecycle host ("];
+        begins.iter().any(|begin| reason.starts_with(begin))
+    };
     // Reasons have the form `name (details)`, and details can contain commas.
     for reason in reasons.split_inclusive("), ") {
         if !known(reason) {

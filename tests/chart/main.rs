@@ -15,6 +15,8 @@
 
 mod admitted;
 mod documented;
+mod fence;
+mod fence_rules;
 mod meaning;
 mod network;
 mod pods;
@@ -44,6 +46,7 @@ const VALUES: &[(&str, OfValues)] = &[
     ("values::valid_values_are_accepted", values::valid_values_are_accepted),
     ("values::old_servers_are_rejected", values::old_servers_are_rejected),
     ("values::schema_and_values_agree", documented::schema_and_values_agree),
+    ("fence::servers_without_the_kind_get_no_fence", fence_rules::servers_without_the_kind_get_no_fence),
     (
         "templates::no_template_uses_random_values_clock_or_cluster",
         repeated::no_template_uses_random_values_clock_or_cluster,
@@ -75,6 +78,7 @@ const OFFLINE: &[(&str, Check)] = &[
     ("engine", program::the_engine_leaves_the_pods_on_linux),
     ("policy-check", program::policies_load),
     ("rights", rights::as_documented),
+    ("fence", fence_rules::every_write_is_fenced),
     ("no-more", rights::no_wildcards_and_no_writes_of_the_webhook),
 ];
 
@@ -96,6 +100,15 @@ const ALL_FILES_CHECKS: &[(&str, AllFilesCheck)] = &[
     }),
     ("upgrades::helm_and_kubectl_keep_the_bundle_and_do_not_drift", |server, files| {
         Box::pin(upgrades::helm_and_kubectl_keep_the_bundle_and_do_not_drift(server, files))
+    }),
+    ("fence::a_stolen_token_writes_no_more_than_mullion", |server, _| {
+        Box::pin(fence::a_stolen_token_writes_no_more_than_mullion(server))
+    }),
+    ("fence::pods_are_created_where_system_classes_are_limited", |server, _| {
+        Box::pin(fence::pods_are_created_where_system_classes_are_limited(server))
+    }),
+    ("fence::upgrades_from_the_chart_before_and_back", |server, _| {
+        Box::pin(fence::upgrades_from_the_chart_before_and_back(server))
     }),
     ("upgrades::no_immutable_field_changes", |server, files| {
         Box::pin(upgrades::no_immutable_field_changes(server, files))

@@ -10,9 +10,12 @@ use crate::rendered::{Rendered, list, text};
 /// Kinds with the API group and version in which every Kubernetes from 1.30 on has them, and whether they have a namespace.
 const KINDS: &[(&str, &str, bool)] = &[
     ("v1", "ConfigMap", true),
+    ("v1", "ResourceQuota", true),
     ("v1", "Service", true),
     ("v1", "ServiceAccount", true),
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", false),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", false),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", false),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", false),
     ("apps/v1", "Deployment", true),
     ("batch/v1", "Job", true),
@@ -26,7 +29,6 @@ const KINDS: &[(&str, &str, bool)] = &[
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", false),
     ("rbac.authorization.k8s.io/v1", "Role", true),
     ("rbac.authorization.k8s.io/v1", "RoleBinding", true),
-    ("scheduling.k8s.io/v1", "PriorityClass", false),
 ];
 
 fn has_namespace(object: &Value) -> Result<bool> {
@@ -111,6 +113,12 @@ pub fn webhooks(file: &Rendered) -> Result<Vec<&Value>> {
 
 pub fn configurations_follow_the_values(file: &Rendered) -> Result<()> {
     let fail = file.value("/admission/failurePolicy") == "Fail";
+    let users = list(file.value("/admission/controllerUsers"), "");
+    let users: Vec<&str> = users.iter().filter_map(Value::as_str).collect();
+    let program = file.named("Deployment", "mullion-webhook")?;
+    let arguments = list(program, "/spec/template/spec/containers/0/args").iter().filter_map(Value::as_str);
+    let given: Vec<&str> = arguments.filter_map(|argument| argument.strip_prefix("--controller-users=")).collect();
+    ensure!(given == if users.is_empty() { Vec::new() } else { vec![users.join(",")] }, "{given:?}, not {users:?}");
     let endpoints = [
         ("Mutating", "/mutate", ["pods", "templates", "nodes"]),
         ("Validating", "/validate", ["pods", "templates", "policies"]),
@@ -147,6 +155,19 @@ pub fn configurations_follow_the_values(file: &Rendered) -> Result<()> {
                 let mut wanted = vec![json!("mullion-system")];
                 wanted.extend(list(&file.values, "/admission/excludedNamespaces").iter().cloned());
                 ensure!(excluded == wanted, "{endpoint} {name}: {excluded:?}");
+            }
+            if name == "policies.mullion.dev" {
+                let only = json!({"matchLabels": {"kubernetes.io/metadata.name": "mullion-system"}});
+                ensure!(webhook["namespaceSelector"] == only, "{name}: {}", webhook["namespaceSelector"]);
+            }
+            for condition in list(webhook, "/matchConditions") {
+                let expression = text(condition, "/expression");
+                let by_owner = expression.contains("ownerReferences");
+                ensure!(
+                    expression.contains("userInfo") == (by_owner && !users.is_empty())
+                        && (!by_owner || users.iter().all(|user| expression.contains(&format!("'{user}'")))),
+                    "{endpoint} {name}: {condition}"
+                );
             }
             let condition = list(webhook, "/matchConditions").iter().any(|one| one["name"] == "not-settled-on-linux");
             let may_skip = ["pods.mullion.dev", "templates.mullion.dev", "other-pods.mullion.dev"].contains(&name);

@@ -25,6 +25,8 @@ pub fn services_reach_their_pods(file: &Rendered) -> Result<()> {
         let name = text(service, "/metadata/name");
         let owners = selected(file, &service["spec"]["selector"])?;
         ensure!(owners.len() == 1 && owners[0].name() == format!("Deployment {name}"), "{name}: {service}");
+        let admin = !(name.ends_with("-webhook") && file.is_on("/webhook/hostNetwork"));
+        ensure!(list(service, "/spec/ports").iter().any(|port| port["name"] == "admin") == admin, "{service}");
         for port in list(service, "/spec/ports") {
             let reached = container_port(&owners[0], &port["targetPort"]);
             ensure!(reached.is_some(), "{name}: nobody listens at {port}");
@@ -44,7 +46,7 @@ pub fn services_reach_their_pods(file: &Rendered) -> Result<()> {
 }
 
 /// The address of the API server is unknown (a node, a tunnel's pod, an address outside): the webhook's port must be open to
-/// all, or the policy would block it.
+/// all, or the policy would block it, unless the values name the address.
 pub fn policies_allow_required_clients(file: &Rendered) -> Result<()> {
     let all: Vec<_> = file.of_kind("NetworkPolicy")?.collect();
     ensure!(all.is_empty() != file.is_on("/networkPolicy/enabled"), "{} policies", all.len());
@@ -55,7 +57,7 @@ pub fn policies_allow_required_clients(file: &Rendered) -> Result<()> {
         let is_webhook = owners.iter().any(|owner| owner.name().ends_with("-webhook"));
         if is_webhook && list(policy, "/spec/policyTypes").contains(&json!("Ingress")) {
             let open = list(policy, "/spec/ingress").iter().any(|rule| {
-                list(rule, "/from").is_empty()
+                list(rule, "/from") == list(file.value("/networkPolicy/apiServerFrom"), "")
                     && list(rule, "/ports").iter().any(|port| {
                         owners
                             .iter()

@@ -86,6 +86,7 @@ pub fn probes_ask_the_admin_port(file: &Rendered) -> Result<()> {
         let part = owner.name().replace("Deployment mullion-", "");
         let admin = file.value(&format!("/{part}/adminPort"));
         let container = *owner.containers().first().context("no container")?;
+        let on_host = owner.spec()["hostNetwork"] == true;
         let port_of = |wanted: &Value| -> Value {
             list(container, "/ports")
                 .iter()
@@ -95,12 +96,18 @@ pub fn probes_ask_the_admin_port(file: &Rendered) -> Result<()> {
         for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
             let get = &container[probe]["httpGet"];
             ensure!(get["path"] == path && port_of(&get["port"]) == *admin, "{part}: {probe} {get}, port {admin}");
+            let host = if on_host { json!("127.0.0.1") } else { Value::Null };
+            ensure!(get["host"] == host, "{part}: {probe} {get}");
         }
         // A slow start must not kill it: a webhook that waits is not ready, but alive.
         let bind =
             list(container, "/args").iter().filter_map(Value::as_str).find_map(|one| one.strip_prefix("--admin-bind="));
         let bind: std::net::SocketAddr = bind.context("no --admin-bind")?.parse()?;
-        ensure!(json!(bind.port()) == *admin && bind.ip().is_unspecified(), "{part}: {bind}");
+        // Every process of a node reaches its loopback, and everybody the node's other addresses.
+        let ip_fits = if on_host { bind.ip().is_loopback() } else { bind.ip().is_unspecified() };
+        ensure!(json!(bind.port()) == *admin && ip_fits, "{part}: {bind}");
+        let fixed = list(container, "/args").contains(&json!("--fixed-log-level"));
+        ensure!(fixed == on_host, "{part}: --fixed-log-level {fixed}");
     }
     Ok(())
 }
@@ -123,11 +130,6 @@ pub fn volumes_are_there_and_used(file: &Rendered) -> Result<()> {
         }
         let class = text(owner.spec(), "/priorityClassName");
         ensure!(class == text(&file.values, "/priorityClass/name"), "{name}: priority class {class:?}");
-        if file.is_on("/priorityClass/create") {
-            let value = file.named("PriorityClass", class)?["value"].as_i64().context("no value")?;
-            // Higher ones are Kubernetes' own; system-cluster-critical is 2000000000 and is rejected outside kube-system on GKE.
-            ensure!(value <= 1_000_000_000 && !class.starts_with("system-"), "{class} {value}");
-        }
     }
     Ok(())
 }

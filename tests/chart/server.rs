@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
-use mullion_cluster::{ControlPlane, Fixture, wait_for};
+use mullion_cluster::{ControlPlane, Fixture, Tool, wait_for};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -31,7 +32,7 @@ impl Fixture for Server {
 
 impl Server {
     pub async fn start() -> Result<Self> {
-        let plane = ControlPlane::builder().kwok(false).scheduler(false).start().await?;
+        let plane = ControlPlane::builder().kwok(false).scheduler(false).limited_system_classes().start().await?;
         let kinds = include_str!("kinds.yaml");
         plane.kubectl_with_input(&["create", "--validate=strict", "-f", "-"], kinds).await?;
         plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]).await?;
@@ -109,12 +110,27 @@ impl Server {
         let plane = &self.plane;
         self.namespace("mullion-system", json!({})).await?;
         let whole = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings,\
-            priorityclasses,deployments,services,serviceaccounts,configmaps,roles,rolebindings,networkpolicies,\
+            validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses,resourcequotas,deployments,services,serviceaccounts,configmaps,roles,rolebindings,networkpolicies,\
             poddisruptionbudgets,certificates,issuers,servicemonitors,prometheusrules";
         let ours = "--selector=app.kubernetes.io/name=mullion";
         plane.kubectl(&["delete", whole, ours, "--all-namespaces", "--ignore-not-found"]).await?;
         plane.kubectl(&["delete", "secrets", "--selector=owner=helm", "--namespace=mullion-system"]).await?;
         Ok(turn)
+    }
+
+    /// What `helm <arguments>` prints, in Mullion's namespace.
+    pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+        let plane = &self.plane;
+        let home = plane.dir().join("tools");
+        let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
+            .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", "mullion-system"])
+            .args(arguments)
+            .envs(["CACHE", "CONFIG", "DATA"].map(|kind| (format!("HELM_{kind}_HOME"), home.join(kind))))
+            .stdin(Stdio::null())
+            .output()
+            .await?;
+        ensure!(done.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        Ok(String::from_utf8(done.stdout)?)
     }
 
     pub async fn get(&self, object: &Value) -> Result<Value> {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::Tool;
 use serde_json::{Value, json};
 
 use crate::rendered::{Rendered, list, text};
@@ -92,15 +91,6 @@ pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]
         for gone in installed.iter().filter(|one| !wanted.iter().any(|other| identity(other) == identity(one))) {
             server.delete(gone).await?;
         }
-        let classes = |objects: &[Value]| -> Vec<Value> {
-            objects.iter().filter(|object| object["kind"] == "PriorityClass").cloned().collect()
-        };
-        // The only immutable field from a value: to change it, you delete the class first, as its comment says.
-        for old in classes(&installed) {
-            if classes(&wanted).iter().any(|new| identity(new) == identity(&old) && new["value"] != old["value"]) {
-                server.delete(&old).await?;
-            }
-        }
         for object in &wanted {
             // Where Managed was before, the bundle is the controller's: `--force-conflicts`, as values.yaml says.
             let taken_over = is_configuration(object) && file.value("/certificates/mode") == "Provided";
@@ -137,7 +127,7 @@ fn is_configuration(object: &Value) -> bool {
     CONFIGURATIONS.iter().any(|kind| object["kind"] == *kind)
 }
 
-fn is_hook(object: &Value) -> bool {
+pub fn is_hook(object: &Value) -> bool {
     object["metadata"]["annotations"].get("helm.sh/hook").is_some()
 }
 
@@ -171,18 +161,7 @@ pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, 
     server.namespace("mullion-system", json!({})).await?;
     let (first, last) = (named(files, "default")?, named(files, "everything")?);
     let chart = mullion_cluster::Chart::folder();
-    let helm = async |arguments: &[&str]| -> Result<String> {
-        let home = plane.dir().join("tools");
-        let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
-            .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", "mullion-system"])
-            .args(arguments)
-            .envs(["CACHE", "CONFIG", "DATA"].map(|kind| (format!("HELM_{kind}_HOME"), home.join(kind))))
-            .stdin(std::process::Stdio::null())
-            .output()
-            .await?;
-        ensure!(done.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-        Ok(String::from_utf8(done.stdout)?)
-    };
+    let helm = async |arguments: &[&str]| server.helm(arguments).await;
     let (chart, first_values, last_values) =
         (chart.to_string_lossy(), first.path.to_string_lossy(), last.path.to_string_lossy());
     let bundled = async |file: &Rendered, what: &str| -> Result<()> {

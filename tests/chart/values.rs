@@ -26,7 +26,10 @@ const WRONG: &[(&str, &[&str])] = &[
     ("webhook.replicas=0", &["at '/webhook/replicas'", "got 0, want 1"]),
     ("controller.replicas=-1", &["at '/controller/replicas'", "want 1"]),
     ("runAsUser=0", &["at '/runAsUser'", "got 0, want 1"]),
-    ("priorityClass.value=2000000000", &["at '/priorityClass/value'", "want 1×10⁰⁹"]),
+    ("priorityClass.value=900000", &["at '/priorityClass'", "'value' not allowed"]),
+    ("priorityClass.create=true", &["at '/priorityClass/create'", "value must be false"]),
+    ("fence.taintKeys={os=windows}", &["at '/fence/taintKeys/0'", "does not match pattern"]),
+    ("fence.tolerationEffects={Always}", &["at '/fence/tolerationEffects/0'", "'NoSchedule', 'NoExecute'"]),
     ("withdraw.deadlineSeconds=10", &["at '/withdraw/deadlineSeconds'", "got 10, want 30"]),
     ("webhook.drainSeconds=-1", &["at '/webhook/drainSeconds'", "want 0"]),
     ("networkPolicy.apiServerPorts={65536}", &["at '/networkPolicy/apiServerPorts/0'", "want 65,535"]),
@@ -49,6 +52,11 @@ const WRONG: &[(&str, &[&str])] = &[
     // Names and forms.
     ("admission.excludedNamespaces={dev-*}", &["at '/admission/excludedNamespaces/0'", "does not match pattern"]),
     ("admission.excludedNamespaces={a,a}", &["at '/admission/excludedNamespaces'", "items at 0 and 1 are equal"]),
+    ("admission.controllerUsers=jane", &["at '/admission/controllerUsers'", "got string, want array"]),
+    (
+        "admission.controllerUsers={'] || true || '' in ['}",
+        &["at '/admission/controllerUsers/0'", "does not match pattern"],
+    ),
     ("controller.probeNamespace=Default", &["at '/controller/probeNamespace'", "does not match pattern"]),
     ("policies.configMap=my_policies", &["at '/policies/configMap'", "does not match pattern"]),
     ("image.digest=sha256:0123", &["at '/image/digest'", "does not match pattern"]),
@@ -79,6 +87,16 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     ("certificates.provided.secretName=mine", &["certificates.mode is Managed", "certificates.mode=Provided"]),
     ("webhook.adminPort=9443", &["webhook.port and webhook.adminPort are both 9443"]),
+    (
+        "webhook.hostNetwork=true,monitoring.serviceMonitor.enabled=true",
+        &["monitoring.serviceMonitor.enabled is true", "127.0.0.1 of its node only", "kubectl port-forward"],
+    ),
+    (
+        "webhook.clientCA.configMap=a,webhook.clientCA.secretName=b",
+        &["webhook.clientCA.configMap and webhook.clientCA.secretName are both given"],
+    ),
+    ("webhook.clientCA.key=..", &["at '/webhook/clientCA/key'", "does not match pattern"]),
+    ("networkPolicy.apiServerFrom={10.0.0.0/8}", &["at '/networkPolicy/apiServerFrom/0'", "got string, want object"]),
     ("webhook.hostNetwork=true,webhook.port=443", &["only root opens ports below 1024"]),
     ("webhook.hostNetwork=true,webhook.port=10250", &["which the kubelet"]),
 ];
@@ -125,6 +143,9 @@ pub fn valid_values_are_accepted() -> Result<()> {
         "policies.files.a\\.yaml=x",
         "image.repository=localhost:5000/mullion",
         "runAsUser=null",
+        "webhook.clientCA.secretName=authorities,webhook.clientCA.key=tls.crt",
+        "webhook.clientCA=null",
+        "networkPolicy.enabled=true,networkPolicy.apiServerFrom[0].ipBlock.cidr=10.0.0.0/8",
     ];
     for value in right {
         if let Err(message) = Chart::default().value(value).text() {
@@ -137,6 +158,7 @@ pub fn valid_values_are_accepted() -> Result<()> {
 /// Values that `null` may remove, alone or with all below: then Kubernetes sets a default, or there is none.
 const TAKEN_AWAY: &[&str] = &[
     "runAsUser",
+    "priorityClass.create",
     "webhook.resources",
     "webhook.tolerations",
     "controller.resources",

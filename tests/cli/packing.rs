@@ -37,6 +37,8 @@ fn no_registry_is_named() {
     let from = all.iter().filter_map(|line| line.strip_prefix("FROM "));
     let images: Vec<&str> = defaults.map(|(_, image)| image).chain(from).collect();
     assert_eq!(images.len(), 3, "{images:?}");
+    let digest = images[0].split_once("@sha256:").map(|(_, digest)| digest.len());
+    assert_eq!(digest, Some(64), "the build image is named by its digest: {}", images[0]);
     for image in images {
         // A host has a dot or a port, and stands before the first slash.
         assert!(!image.contains('/'), "{image}");

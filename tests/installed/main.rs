@@ -16,6 +16,7 @@
 mod again;
 mod cold_start;
 mod documents;
+mod fence;
 mod install;
 mod kubelet;
 mod load;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
             replicas::stopping_one_replica_causes_no_unreviewed_pod,
             replicas::a_crash_of_one_replica_has_a_short_impact,
             upgrade::upgrade_and_rollback_affect_no_pod,
+            fence::a_denied_taint_names_the_value_that_allows_it,
             uninstall::nobody_notices,
             uninstall::a_broken_one_goes,
             uninstall::a_failed_job_is_tried_again_or_skipped,

@@ -18,6 +18,15 @@ pub const NAMESPACE: &str = "mullion-system";
 /// The longest timeout of webhooks, so that a busy machine does not fail the trials. Every installation here uses it.
 pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
 
+/// For the system classes in kube-system, as on GKE, which limits them elsewhere to namespaces with such a quota.
+const QUOTA_OF_THE_CLUSTER: &str = r#"{"apiVersion": "v1", "kind": "ResourceQuota",
+    "metadata": {"name": "critical-pods", "namespace": "kube-system"},
+    "spec": {"hard": {"pods": "1000"}, "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass",
+        "operator": "In", "values": ["system-node-critical", "system-cluster-critical"]}]}}}"#;
+
+/// The chart of the version before this one: `helm package` of its folder.
+pub const BEFORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chart/before.tgz");
+
 /// A cluster with two Linux nodes, whose pods really run, and two Windows nodes of different builds.
 pub struct Site {
     pub kubelet: Kubelet, // first: it ends before what it talks to
@@ -32,7 +41,8 @@ impl Fixture for Site {
 
 impl Site {
     pub async fn start() -> Result<Self> {
-        let plane = ControlPlane::builder().network(Network::up()?).start().await?;
+        let plane = ControlPlane::builder().network(Network::up()?).limited_system_classes().start().await?;
+        plane.kubectl_with_input(&["create", "-f", "-"], QUOTA_OF_THE_CLUSTER).await?;
         let kubelet = Kubelet::start(&plane, [(image("registry.mullion.dev/mullion"), program())])?;
         plane.create_nodes(&[linux_nodes(), windows_nodes()].concat()).await?;
         Ok(Self { kubelet, plane })
@@ -106,7 +116,11 @@ impl Site {
 
     /// Installs the chart as in the README, or upgrades an installed one to these arguments (`--set`, …).
     pub async fn install(&self, arguments: &[&str]) -> Result<String> {
-        let chart = chart();
+        self.install_chart(&chart(), arguments).await
+    }
+
+    /// The same of another chart, as [`BEFORE`].
+    pub async fn install_chart(&self, chart: &Path, arguments: &[&str]) -> Result<String> {
         let chart = chart.to_str().context("a path that is not UTF-8")?;
         let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
         self.helm(&[&usual[..], &PATIENT, arguments].concat()).await

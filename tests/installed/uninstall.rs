@@ -164,7 +164,8 @@ pub async fn the_namespace_is_deleted_first(site: &Site) -> Result<()> {
 
         if way == "by hand" {
             mullion(site, &["withdraw"]).await?;
-            let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding,priorityclass";
+            let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding,\
+                validatingadmissionpolicy,validatingadmissionpolicybinding";
             site.plane.kubectl(&["delete", kinds, "-l", "app.kubernetes.io/name=mullion"]).await?;
             let kinds = "role,rolebinding";
             site.plane.kubectl(&["delete", kinds, "-A", "-l", "app.kubernetes.io/name=mullion"]).await?;

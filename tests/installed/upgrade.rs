@@ -1,18 +1,23 @@
 //! Upgrades to another image, other policies and other values, and the rollback.
 
-use anyhow::{Result, ensure};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
 use kube::ResourceExt as _;
 use mullion_cluster::{Seen, wait_for};
 
 use crate::load::{Load, all_pods_were_reviewed};
-use crate::site::{DEADLINE, NAMESPACE, Site, image, program};
+use crate::site::{BEFORE, DEADLINE, NAMESPACE, Site, image, program};
+use crate::user_actions::at_work;
 
 const NEXT: &str = "registry.example.com/mirror/mullion";
 
-/// During them, no pod is rejected and none is admitted without a review.
+/// From the chart before to this one and back, controllers of both side by side: no pod is rejected, none is admitted without a
+/// review, and the fence denies nothing that a controller writes.
 pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     site.kubelet.image(&format!("{NEXT}:next"), program());
-    site.install(&[]).await?;
+    site.install_chart(Path::new(BEFORE), &[]).await?;
+    at_work(site).await?;
     let before = bundles(site).await?;
     let load = Load::start(site).await?;
 
@@ -23,12 +28,35 @@ pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     images(site, 3, &format!("{NEXT}:next")).await?;
     load.more(50).await?;
     ensure!(bundles(site).await? == before, "the upgrade changed caBundle");
+    writes_are_allowed(site).await.context("after the upgrade")?;
 
     site.helm(&["rollback", "mullion", "-n", NAMESPACE, "--wait"]).await?;
     images(site, 2, &image("registry.mullion.dev/mullion")).await?;
     load.more(50).await?;
     ensure!(bundles(site).await? == before, "rolling back changed caBundle");
+    writes_are_allowed(site).await.context("after the rollback")?;
     all_pods_were_reviewed(&load.stop().await)
+}
+
+/// New nodes get labels and taint from the controller that leads now, RuntimeClasses come back, and no write was denied.
+async fn writes_are_allowed(site: &Site) -> Result<()> {
+    let undo = ["label", "node", "w2022", "mullion.dev/windows-release-", "mullion.dev/windows-revision-"];
+    site.plane.kubectl(&undo).await?;
+    site.plane.kubectl(&["taint", "node", "w2022", "os-"]).await?;
+    site.plane.kubectl(&["delete", "runtimeclass", "mullion-windows-ltsc2022", "--ignore-not-found"]).await?;
+    let node = ["get", "node", "w2022", "-o", "jsonpath={.metadata.labels} {.spec.taints[*].key}"];
+    wait_for("labels, taint and class to come back", DEADLINE, async || {
+        let found = site.plane.kubectl(&node).await?;
+        let written = found.contains("mullion.dev/windows-release") && found.ends_with(" os");
+        ensure!(written, "{found}");
+        site.plane.kubectl(&["get", "runtimeclass", "mullion-windows-ltsc2022"]).await
+    })
+    .await?;
+    let denied =
+        ["get", "events", "-A", "--field-selector", "reason=WriteDenied", "-o", "jsonpath={.items[*].message}"];
+    let denied = site.plane.kubectl(&denied).await?;
+    ensure!(denied.is_empty(), "{denied}");
+    Ok(())
 }
 
 /// Waits until exactly so many webhooks, all of this image, are left.

@@ -12,6 +12,7 @@ use mullion::telemetry::{
 };
 use mullion_engine::admission::{CountedOutcome, Endpoint};
 use mullion_engine::model::{Operation, Os, WorkloadKind};
+use mullion_engine::node::TaintBlocker;
 use mullion_policy::{PolicyFile, PolicyFiles, PolicyReading, PolicyStore};
 
 use crate::promql::{Matcher, Selector};
@@ -189,6 +190,7 @@ fn controller() -> String {
         metrics.certificate_written(object, WriteOutcome::Failed);
     }
     metrics.certificates_valid(Some(&(1..2)), Some(&(1..2)));
+    metrics.set_taint_blockers("{key: os}", &[(TaintBlocker::DaemonSet("shop/agent".to_owned()), 1)]);
     metrics.endpoint_reached(Endpoint::Mutate, 1);
     metrics.endpoint_reached(Endpoint::Validate, 1);
     metrics.probed("reached");

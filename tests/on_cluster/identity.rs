@@ -253,12 +253,8 @@ fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
     let request = ReviewRequest {
         operation: if old.is_some() { Operation::Update } else { Operation::Create },
         subresource: old.map(|_| "ephemeralcontainers"),
-        workload: WorkloadObject { kind, namespace: "x", object },
         old,
-        into_templates: false,
-        at_validate: false,
-        images: None,
-        namespace: None,
+        ..ReviewRequest::creation(WorkloadObject { kind, namespace: "x", object })
     };
     let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::default());
     let mut findings = review(&request, &snapshot, &policies.resolve(&request, &snapshot)).findings;

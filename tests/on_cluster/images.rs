@@ -129,7 +129,7 @@ async fn webhook(
     for (at, document) in documents.iter().enumerate() {
         std::fs::write(folder.path().join(format!("{at}.yaml")), document.to_string())?;
     }
-    let (webhook, registration) = start_webhook_with(plane, &folder.path().to_string_lossy()).await?;
+    let (webhook, registration) = start_webhook_with_registries(plane, &folder.path().to_string_lossy()).await?;
     registration.named(label.1).namespace_label(label.0, label.1).register(&plane.client()).await?;
     // The image of this probe has a name that shows its operating system: no registry is called.
     wait_until_mullion_is_called(&plane.namespace_with_labels(NEVER, &[label]).await?).await?;

@@ -19,6 +19,7 @@ mod audit;
 mod audit_mode;
 mod cases;
 mod certificates;
+mod client_certificates;
 mod connections;
 mod differential;
 mod field_types;
@@ -58,6 +59,9 @@ const PLANES: usize = 3;
 
 #[allow(clippy::too_many_lines, reason = "the list of all trials")]
 fn main() -> ExitCode {
+    if let Some(code) = shared::webhook_with_registries_on_loopback() {
+        return code;
+    }
     let arguments = Arguments::from_args();
     let mut suite = Suite::new("on_cluster", AT_ONCE);
 
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
             survival::every_network_failure,
             survival::the_api_server_restarts,
             reachability::the_webhook_is_reported_as_reachable_or_not,
+            registration::controller_users_are_those_of_the_cluster,
             registration::explicitly_linux_pods_cause_no_call,
             registration::the_largest_pods_are_judged,
             registration::an_outage_stops_windows_pods_at_most,
@@ -91,6 +96,7 @@ fn main() -> ExitCode {
             memory::a_new_node_has_its_taint_at_once,
             memory::permission_to_taint_at_create_follows_the_daemon_sets,
             memory::earlier_taints_are_removed_and_forged_ones_kept,
+            memory::a_node_that_cycles_its_kernel_version_leaves_nothing,
             policies::admins_see_the_result_of_their_edit,
             withdraw::nodes_are_left_as_they_were_found,
             withdraw::classes_that_are_named_stay,
@@ -105,6 +111,8 @@ fn main() -> ExitCode {
             nodes::a_taint_waits_for_a_windows_pod_out_of_reach,
             nodes::linux_daemonsets_hold_a_taint_where_they_run,
             nodes::a_broken_windows_daemonset_holds_a_taint,
+            nodes::a_tenants_daemonset_is_named_and_can_be_left_out,
+            nodes::classes_are_limited,
             nodes::racing_writers_lose_no_taint,
             nodes::the_snapshot_follows_the_cluster,
         ],
@@ -165,10 +173,16 @@ fn main() -> ExitCode {
             missed::pods_on_the_wrong_nodes_are_reported,
             missed::the_findings_of_a_deployment_are_one_event,
             missed::findings_are_reported_on_the_top_level_owner,
+            missed::a_tenant_with_many_pods_delays_no_other,
+            missed::a_tenant_with_many_reports_uses_up_its_own_share,
         ],
     );
     let later = Shared::new(missed::Missed::start);
     suite.shared(&later, trials![missed::taints_that_appear_later_are_tolerated]);
+    suite.trial(
+        "client_certificates::the_api_server_shows_its_certificate",
+        client_certificates::the_api_server_shows_its_certificate(),
+    );
     suite.trial("nodes::many_nodes_get_one_patch_each", nodes::many_nodes_get_one_patch_each());
     cases::add_runner(&mut suite);
     suite.run(arguments)

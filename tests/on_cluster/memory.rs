@@ -1,4 +1,4 @@
-//! ConfigMap `mullion-state` between controller and webhook, and the taint at a node's CREATE.
+//! ConfigMap `mullion-state` between controller and webhook, the taint at a node's CREATE, and what nodes cannot make grow.
 //!
 //! Each function runs Mullion over the whole cluster: one at a time.
 
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use mullion_cluster::{
     ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
@@ -614,4 +615,43 @@ impl Kubelet {
         ensure!(taints(&node) == expected, "{}: {:?}", self.name, taints(&node));
         Ok(())
     }
+}
+
+/// A node that reports another kernel version again and again, as a kubelet may: no RuntimeClass is made for one of them, and
+/// none is remembered. A known one counts at once.
+pub async fn a_node_that_cycles_its_kernel_version_leaves_nothing(plane: &ControlPlane) -> Result<()> {
+    let own = plane.namespace("mullion").await?;
+    let policies = directory(&policy(0))?;
+    plane.create_node(&NodeSpec::windows("mem-cycle", "10.0.20348.2655")).await?;
+    let controller = controller(&controllers(plane, &own).await?, &own, policies.path()).await?;
+    state(&own, "the first build", |data| data["seen-builds"] == "10.0.20348\n").await?;
+    let api: Api<Node> = Api::all(plane.client());
+    let report = async |build: u32| {
+        let params = PatchParams::default();
+        let status = json!({"status": {"nodeInfo": {"kernelVersion": format!("10.0.{build}.1")}}});
+        api.patch_status("mem-cycle", &params, &Patch::Merge(&status)).await?;
+        let label = json!({"metadata": {"labels": {"node.kubernetes.io/windows-build": format!("10.0.{build}")}}});
+        api.patch("mem-cycle", &params, &Patch::Merge(&label)).await?;
+        anyhow::Ok(())
+    };
+    for build in 30_000..30_040 {
+        report(build).await?;
+        // The controller has seen it.
+        let release = format!("build-{build}");
+        wait_for(&format!("the label {release}"), DEADLINE, async || {
+            let labels = api.get("mem-cycle").await?.metadata.labels.unwrap_or_default();
+            ensure!(labels.get("mullion.dev/windows-release") == Some(&release), "{labels:?}");
+            anyhow::Ok(())
+        })
+        .await?;
+    }
+    report(26_100).await?;
+    state(&own, "the known builds alone", |data| data["seen-builds"] == "10.0.20348\n10.0.26100\n").await?;
+    let classes: Api<RuntimeClass> = Api::all(plane.client());
+    wait_for("the class of the known build", DEADLINE, async || classes.get("mullion-windows-ltsc2025").await).await?;
+    let names: Vec<String> =
+        classes.list(&ListParams::default()).await?.items.into_iter().filter_map(|class| class.metadata.name).collect();
+    ensure!(!names.iter().any(|name| name.contains("build-300")), "{names:?}");
+    drop(controller);
+    remove(plane, &["mem-cycle"]).await
 }

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use kube::Client;
+use futures::TryStreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher;
+use kube::{Api, Client};
 use mullion::controller::{ControllerMetrics, LeaderContext, pods};
 use mullion_cluster::{ControlPlane, Fixture, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
 use mullion_policy::PolicySet;
@@ -17,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::rights::{self, Subject};
-use crate::shared::{DEADLINE, bound, create, delete, differences, get, merge, pod, workload};
+use crate::shared::{DEADLINE, as_tenant, bound, create, delete, differences, get, merge, pod, workload};
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 const TOLERATION: [&str; 4] = ["os", "Equal", "windows", "NoSchedule"];
@@ -51,11 +54,17 @@ impl Missed {
 
     /// A controller for the namespace alone, with more YAML in the policy's spec.
     fn controller(&self, namespace: &TestNamespace, more: &str) -> Result<Controller> {
+        self.controller_of(&[namespace], more)
+    }
+
+    /// The same for several namespaces.
+    fn controller_of(&self, namespaces: &[&TestNamespace], more: &str) -> Result<Controller> {
+        let names: Vec<&str> = namespaces.iter().map(|namespace| &*namespace.name).collect();
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: others}}\nspec: {{mode: Disabled}}\n---\n\
              apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: ours}}\nspec:\n  priority: 10\n  \
-             match: {{namespaces: {{include: [\"{}\"]}}}}\n  {more}\n",
-            namespace.name
+             match: {{namespaces: {{include: [{}]}}}}\n  {more}\n",
+            names.join(", ")
         );
         let policies = PolicySet::from_files(&[("policies.yaml", text)]).map_err(|why| anyhow::anyhow!("{why:?}"))?;
         let (keep, policies) = watch::channel(Arc::new(policies));
@@ -369,4 +378,92 @@ pub async fn findings_are_reported_on_the_top_level_owner(missed: &Missed) -> Re
     let events = events(&namespace).await?;
     ensure!(events.len() == 2, "{events:?}");
     controller.stop().await
+}
+
+/// Creates many, eight at a time.
+async fn create_all(namespace: &TestNamespace, objects: &[Value]) -> Result<()> {
+    for some in objects.chunks(8) {
+        futures::future::try_join_all(some.iter().map(|object| create(namespace, object))).await?;
+    }
+    Ok(())
+}
+
+/// A tenant's pods that wait for a node are hundreds, and were there before the one of another namespace. It is repaired
+/// with the first few of them.
+pub async fn a_tenant_with_many_pods_delays_no_other(missed: &Missed) -> Result<()> {
+    const MANY: usize = 300;
+    let (noisy, quiet) = (missed.plane.namespace("a-noisy").await?, missed.plane.namespace("quiet").await?);
+    let tenant = as_tenant(&missed.plane, "noisy-tenant", &noisy).await?;
+    let waiting = |name: &str| {
+        let mut pod = windows(name);
+        pod["spec"]["nodeSelector"]["pool"] = json!("none");
+        pod
+    };
+    let pods: Vec<Value> = (0..MANY).map(|n| waiting(&format!("p{n:03}"))).collect();
+    create_all(&tenant, &pods).await?;
+    let last = create(&quiet, &waiting("only")).await?;
+    let created: jiff::Timestamp = last["metadata"]["creationTimestamp"].as_str().context("a time")?.parse()?;
+    wait_for("every pod to be due at once", DEADLINE, async || {
+        let age = jiff::Timestamp::now().duration_since(created).as_secs();
+        if age > 6 { Ok(()) } else { Err(format!("{age} s")) }
+    })
+    .await?;
+
+    // The order of the patches is that of the watch's events.
+    let pending = watcher::Config::default().fields("status.phase=Pending");
+    let mut changes = Box::pin(watcher(Api::<Pod>::all(missed.plane.client()), pending));
+    while !matches!(changes.try_next().await?, Some(watcher::Event::InitDone)) {}
+    let controller = missed.controller_of(&[&noisy, &quiet], "mode: Enforce")?;
+    let mut repaired: Vec<String> = Vec::new();
+    tokio::time::timeout(DEADLINE, async {
+        while !repaired.contains(&quiet.name) {
+            let Some(watcher::Event::Apply(pod)) = changes.try_next().await? else { continue };
+            if helped(&serde_json::to_value(&pod)?) {
+                repaired.extend(pod.metadata.namespace);
+            }
+        }
+        anyhow::Ok(())
+    })
+    .await
+    .with_context(|| format!("{} pods of the tenant are repaired, and not the other one", repaired.len()))??;
+    // Eight are repaired at a time, and each may be seen again when the scheduler has tried it.
+    ensure!(repaired.len() <= 40, "{} pods of the tenant were repaired before", repaired.len());
+    controller.wait_for_patched(MANY as u64 + 1).await?;
+    controller.stop().await?;
+    noisy.delete().await?;
+    quiet.delete().await
+}
+
+/// A tenant's pods that must be reported are more than its share of Events. Others get theirs.
+pub async fn a_tenant_with_many_reports_uses_up_its_own_share(missed: &Missed) -> Result<()> {
+    const SHARE: usize = 100;
+    let (noisy, quiet) = (missed.plane.namespace("a-reported").await?, missed.plane.namespace("quiet-reported").await?);
+    let tenant = as_tenant(&missed.plane, "reported-tenant", &noisy).await?;
+    let hopeless = |name: &str| {
+        pod(
+            name,
+            json!({"containers": [{"name": "c", "image": WINDOWS}], "nodeSelector": {"pool": "none"}, "hostNetwork": true}),
+        )
+    };
+    let pods: Vec<Value> = (0..SHARE + 40).map(|n| hopeless(&format!("p{n:03}"))).collect();
+    create_all(&tenant, &pods).await?;
+    create(&quiet, &hopeless("first")).await?;
+    let controller = missed.controller_of(&[&noisy, &quiet], "mode: Enforce")?;
+    event_of(&quiet, "Pod", "first").await?;
+    wait_for("the share of the tenant", DEADLINE, async || match events(&noisy).await {
+        Ok(events) if events.len() == SHARE => Seen::Done(()),
+        Ok(events) if events.len() > SHARE => Seen::Hopeless(anyhow::anyhow!("{} events", events.len())),
+        events => Seen::NotYet(format!("{:?}", events.map(|events| events.len()))),
+    })
+    .await?;
+    // By the time that another one is written, so would be the rest.
+    create(&quiet, &hopeless("second")).await?;
+    event_of(&quiet, "Pod", "second").await?;
+    let events = events(&noisy).await?;
+    ensure!(events.len() == SHARE, "{} events", events.len());
+    // All are counted, whether or not an Event says so.
+    controller.wait_for_missed(SHARE as u64 + 42).await?;
+    controller.stop().await?;
+    noisy.delete().await?;
+    quiet.delete().await
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-pub(crate) use classes::classes_are_kept_without_a_fight;
+pub(crate) use classes::{classes_are_kept_without_a_fight, classes_are_limited};
 pub(crate) use fleet::many_nodes_get_one_patch_each;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -36,7 +36,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(crate) use undone::repeated_removals_are_left;
 pub(crate) use waiting::{
     a_broken_windows_daemonset_holds_a_taint, a_taint_waits_for_a_windows_cni,
-    a_taint_waits_for_a_windows_pod_out_of_reach, linux_daemonsets_hold_a_taint_where_they_run,
+    a_taint_waits_for_a_windows_pod_out_of_reach, a_tenants_daemonset_is_named_and_can_be_left_out,
+    linux_daemonsets_hold_a_taint_where_they_run,
 };
 
 use crate::rights::{self, Subject};

@@ -7,6 +7,8 @@ mod predicate;
 mod shapes;
 mod upgrade;
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result, ensure};
 pub use calls::{the_largest_pods_are_judged, the_server_calls_for_exactly_the_expected_requests};
 use mullion_cluster::{ControlPlane, NodeSpec, WebhookRegistration, free_port, wait_for};
@@ -23,6 +25,43 @@ async fn calls(admin: u16) -> Result<u64> {
     let (_, text) = admin_get(admin, "/metrics").await?;
     let lines = text.lines().filter_map(|line| line.strip_prefix("mullion_admission_reviews_total{")?.rsplit_once(' '));
     Ok(lines.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
+}
+
+/// The default of `admission.controllerUsers` against the roles that the API server gives its own controllers.
+pub async fn controller_users_are_those_of_the_cluster(plane: &ControlPlane) -> Result<()> {
+    let get = async |kind: &str| -> Result<Value> {
+        Ok(serde_json::from_str(&plane.kubectl(&["get", kind, "-o", "json"]).await?)?)
+    };
+    let (roles, bindings) = (get("clusterroles").await?, get("clusterrolebindings").await?);
+    let has = |value: &Value, name: &str| value.as_array().is_some_and(|all| all.contains(&json!(name)));
+    // Objects whose owner Mullion believes.
+    let owned = [("", "pods"), ("apps", "replicasets"), ("batch", "jobs")];
+    let creates = |role: &Value| {
+        role["rules"].as_array().into_iter().flatten().any(|rule| {
+            has(&rule["verbs"], "create")
+                && owned.iter().any(|(group, kind)| has(&rule["apiGroups"], group) && has(&rule["resources"], kind))
+        })
+    };
+    let items = |list: &Value| list["items"].as_array().cloned().unwrap_or_default();
+    let roles: BTreeSet<String> = items(&roles)
+        .iter()
+        .filter(|role| creates(role))
+        .filter_map(|role| role["metadata"]["name"].as_str().map(str::to_owned))
+        // Its pods, which recycle volumes, name no owner.
+        .filter(|name| name.starts_with("system:controller:") && name != "system:controller:persistent-volume-binder")
+        .collect();
+    let mut expected = BTreeSet::from([CONTROLLERS.0.to_owned()]);
+    for binding in items(&bindings) {
+        if binding["roleRef"]["name"].as_str().is_some_and(|role| roles.contains(role)) {
+            expected.extend(binding["subjects"].as_array().into_iter().flatten().map(|subject| {
+                let text = |key: &str| subject[key].as_str().unwrap_or_default();
+                format!("system:serviceaccount:{}:{}", text("namespace"), text("name"))
+            }));
+        }
+    }
+    let listed: BTreeSet<String> = controller_users()?.into_iter().collect();
+    ensure!(listed == expected && roles.len() == 7, "the chart lists {listed:?}, the cluster has {expected:?}");
+    Ok(())
 }
 
 pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result<()> {

@@ -1,16 +1,18 @@
 //! The control plane that all tests share, and the calls they make.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::core::Status;
+use mullion::registry::AddressRule;
 use mullion_cluster::{
-    ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port,
-    wait_for, wait_until_called, wait_until_denied,
+    Chart, ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration,
+    free_port, wait_for, wait_until_called, wait_until_denied,
 };
 use mullion_engine::model::cluster::ClusterSnapshot;
 use serde_json::{Value, json};
@@ -49,26 +51,102 @@ pub async fn start_webhook_with(plane: &ControlPlane, policies: &str) -> Result<
     start_webhook_at(plane, policies, free_port()?).await
 }
 
+/// The same, with registries on loopback: this program as the webhook, see [`webhook_with_registries_on_loopback`].
+pub async fn start_webhook_with_registries(
+    plane: &ControlPlane,
+    policies: &str,
+) -> Result<(MullionProcess, WebhookRegistration)> {
+    start_program(&std::env::current_exe()?, plane, policies, [free_port()?, free_port()?], &[]).await
+}
+
+/// The webhook, if that is what this program was started as. `mullion` itself asks no registry on loopback.
+pub fn webhook_with_registries_on_loopback() -> Option<ExitCode> {
+    #[derive(clap::Parser)]
+    enum Program {
+        Webhook(mullion::webhook::WebhookArgs),
+    }
+    if std::env::args_os().nth(1).is_none_or(|first| first != "webhook") {
+        return None;
+    }
+    let Program::Webhook(arguments) = clap::Parser::parse();
+    Some(match mullion::webhook::run_with_addresses(&arguments, |_| AddressRule::Any) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
 /// The same with an admin port, as for [`admin_get`].
 pub async fn start_webhook_at(
     plane: &ControlPlane,
     policies: &str,
     admin: u16,
 ) -> Result<(MullionProcess, WebhookRegistration)> {
-    let bind = free_port()?;
+    start_webhook_of("default", plane, policies, admin).await
+}
+
+/// The same for a Mullion that is installed in that namespace.
+pub async fn start_webhook_of(
+    namespace: &str,
+    plane: &ControlPlane,
+    policies: &str,
+    admin: u16,
+) -> Result<(MullionProcess, WebhookRegistration)> {
+    let program = Path::new(env!("CARGO_BIN_EXE_mullion"));
+    start_program(program, plane, policies, [free_port()?, admin], &["--namespace", namespace]).await
+}
+
+/// The webhook of `program`, with its HTTPS port, its admin port, and more arguments.
+pub async fn start_program(
+    program: &Path,
+    plane: &ControlPlane,
+    policies: &str,
+    [bind, admin]: [u16; 2],
+    more: &[&str],
+) -> Result<(MullionProcess, WebhookRegistration)> {
     let certificate = ServingCert::for_loopback()?;
     // In the plane's folder: read again and again as long as the webhook runs.
     let tls = plane.dir().join(format!("webhook-{bind}"));
     std::fs::create_dir_all(&tls)?;
     certificate.copy_to(&tls)?;
-    let webhook = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+    let webhook = MullionProcess::builder(program)
         .args(["webhook", "--bind", &format!("127.0.0.1:{bind}"), "--admin-bind", &format!("127.0.0.1:{admin}")])
         .args(["--policies", policies, "--tls-dir", &tls.to_string_lossy()])
+        .args(["--controller-users", &controller_users()?.join(",")])
         .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy()])
+        .args(more)
         .admin(([127, 0, 0, 1], admin).into())
         .start()
         .await?;
     Ok((webhook, WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())))
+}
+
+/// The namespace with the client of a tenant: a user who is bound to the ClusterRole `edit` there.
+pub async fn as_tenant(plane: &ControlPlane, user: &str, namespace: &TestNamespace) -> Result<TestNamespace> {
+    let (subject, name) = (format!("--user={user}"), &*namespace.name);
+    plane.kubectl(&["create", "rolebinding", "tenant", "--clusterrole=edit", &subject, "--namespace", name]).await?;
+    // The controller manager aggregates the rules of `edit` once it runs.
+    let can = ["auth", "can-i", "create", "daemonsets.apps", "--as", user, "--namespace", name];
+    wait_for("the tenant's rights", DEADLINE, async || plane.kubectl(&can).await).await?;
+    Ok(TestNamespace { client: plane.client_as(user, &[]).await?, ..namespace.clone() })
+}
+
+/// The users whose owner references the chart has Mullion believe.
+pub fn controller_users() -> Result<Vec<String>> {
+    let arguments = Chart::default().arguments_of("mullion-webhook")?;
+    let users = arguments.iter().find_map(|argument| argument.strip_prefix("--controller-users="));
+    Ok(users.context("the chart has no --controller-users")?.split(',').map(str::to_owned).collect())
+}
+
+/// The user of kube-controller-manager, where it is one user and may do everything.
+pub const CONTROLLERS: (&str, &[&str]) = ("system:kube-controller-manager", &["system:masters"]);
+
+/// The namespace with a client of that user.
+pub async fn as_controllers(plane: &ControlPlane, namespace: &TestNamespace) -> Result<TestNamespace> {
+    let (user, groups) = CONTROLLERS;
+    Ok(TestNamespace { name: namespace.name.clone(), client: plane.client_as(user, groups).await? })
 }
 
 /// Status and text of a path of an admin port.

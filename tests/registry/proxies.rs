@@ -4,13 +4,13 @@ use std::process::Command;
 
 use axum::body::Body;
 use axum::http::{Response, header};
-use mullion::registry::RegistryClient;
+use mullion::registry::{AddressRule, LookupError, RegistryClient, RegistrySettings};
 use mullion_cluster::ServingCert;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::scripted::{Scripted, head};
+use crate::scripted::{Scripted, Seen, head};
 use crate::server::Registry;
 use crate::support::{ask, settings, shown};
 
@@ -19,6 +19,7 @@ const INDEX: &str = r#"{"manifests": [{"platform": {"os": "windows", "architectu
 const IMAGE: &str = "MULLION_TEST_IMAGE";
 const PLAIN: &str = "MULLION_TEST_PLAIN";
 const AUTHORITIES: &str = "MULLION_TEST_AUTHORITIES";
+const REFUSED: &str = "MULLION_TEST_REFUSED";
 
 #[tokio::test]
 #[ignore = "run by the other tests of this file"]
@@ -30,10 +31,26 @@ async fn child() {
     assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
 }
 
+/// The same, where only public addresses are allowed: [`REFUSED`] is in the error.
+#[tokio::test]
+#[ignore = "run by the other tests of this file"]
+async fn refused() {
+    let plain = std::env::var(PLAIN).unwrap();
+    let hosts: Vec<_> = plain.split(' ').collect();
+    let settings = RegistrySettings { addresses: AddressRule::Public, ..settings(&hosts) };
+    let answer = ask(&RegistryClient::new(settings).unwrap(), &std::env::var(IMAGE).unwrap()).await;
+    let Err(LookupError::Refused(reason)) = &answer else { panic!("{answer:?}") };
+    assert!(reason.contains(&std::env::var(REFUSED).unwrap()), "{reason}");
+}
+
 /// Runs [`child`] with these variables.
 async fn run(variables: &[(&str, &str)]) {
+    run_test("proxies::child", variables).await;
+}
+
+async fn run_test(name: &str, variables: &[(&str, &str)]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "proxies::child"]);
+    command.args(["--ignored", "--exact", name]);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
         command.env_remove(name).env_remove(name.to_ascii_lowercase());
     }
@@ -95,4 +112,47 @@ async fn a_tunnel_for_tls() {
     let request = proxy.await.unwrap();
     assert!(request.starts_with("CONNECT registry.invalid:5000 HTTP/1.1\r\n"), "{request}");
     assert!(request.to_ascii_lowercase().contains("proxy-authorization: basic dxnlcjpwyxnz\r\n"), "{request}");
+}
+
+/// The proxy resolves names, so that any name may be asked. A registry, a token service or a redirect with an address that is not
+/// public is not.
+#[tokio::test]
+async fn addresses_that_are_not_public_are_not_asked_through_a_proxy_either() {
+    let registry = "registry.invalid:5000";
+    let redirect = |to: &'static str| {
+        move |_: &Seen| Response::builder().status(307).header(header::LOCATION, to).body(Body::empty()).unwrap()
+    };
+    let challenge = |realm: &'static str| {
+        let challenge = format!("Bearer realm=\"{realm}\"");
+        move |_: &Seen| {
+            let response = Response::builder().status(401).header(header::WWW_AUTHENTICATE, &challenge);
+            response.body(Body::empty()).unwrap()
+        }
+    };
+    let cases: [(Scripted, &str, usize, &str); 6] = [
+        (
+            Scripted::start(redirect("http://10.1.2.3/a")).await,
+            registry,
+            1,
+            "10.1.2.3 has the private address 10.1.2.3, so",
+        ),
+        (Scripted::start(redirect("https://[::ffff:169.254.169.254]/a")).await, registry, 1, "link-local address"),
+        (Scripted::start(redirect("http://localhost/a")).await, registry, 1, "localhost has the loopback address"),
+        (
+            Scripted::start(challenge("http://169.254.169.254/t")).await,
+            registry,
+            1,
+            "link-local address 169.254.169.254, which",
+        ),
+        (Scripted::start(challenge("https://[fd00::1]:8443/t")).await, registry, 1, "private address fd00::1"),
+        (Scripted::start(|_| index()).await, "192.168.7.7:5000", 0, "192.168.7.7 has the private address"),
+    ];
+    for (proxy, host, requests, expected) in &cases {
+        let url = format!("http://{}", proxy.address);
+        let image = format!("{host}/a:1");
+        let plain = format!("{host} 10.1.2.3 169.254.169.254 localhost");
+        let variables = [("HTTP_PROXY", &*url), (IMAGE, &image), (PLAIN, &plain), (REFUSED, expected)];
+        run_test("proxies::refused", &variables).await;
+        assert_eq!(proxy.seen().len(), *requests, "{expected}");
+    }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use mullion::registry::{Credentials, LookupError, RegistryClient, RegistryOutcome, RegistrySettings};
+use mullion::registry::{AddressRule, Credentials, LookupError, RegistryClient, RegistryOutcome, RegistrySettings};
 use mullion_engine::model::image::{ImageRef, Platforms};
 use serde_json::json;
 use tokio::time::Instant;
@@ -45,10 +45,11 @@ pub fn log() -> String {
     String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned()
 }
 
-/// With these hosts over plain HTTP.
+/// With these hosts over plain HTTP, and with any address, because the registries of the tests are on loopback.
 pub fn settings(plain_http: &[&str]) -> RegistrySettings {
     LazyLock::force(&LOG);
     RegistrySettings {
+        addresses: AddressRule::Any,
         plain_http: plain_http.iter().map(|&host| host.to_owned()).collect(),
         timeout: PATIENCE,
         ..RegistrySettings::default()

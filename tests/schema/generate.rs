@@ -50,6 +50,10 @@ pub fn texts(form: TextFormat) -> (&'static [&'static str], &'static [&'static s
             &["registry.local:5000", "localhost", "10.0.0.7", "[::1]:5000", "a:80", "docker.io", "Reg"],
             &["", "registry", "http://a.b", "a.b/c", "*.a", "a b", ":80", "a:b"],
         ),
+        TextFormat::RegistryPattern => (
+            &["registry.local:5000", "*.corp.example", "docker.io", "[::1]:5000", "*", "r.io:*", "10.0.*:50*", "Reg*"],
+            &["", "registry", "http://a.b", "*.a/b", "*/", "a b*", ":*", "*:", "*:x", "[*]:5", "[::*]"],
+        ),
         TextFormat::Path => (&["/etc/mullion/ca.pem", "/"], &["", "ca.pem", "./a", "~/a"]),
         TextFormat::Span => {
             (&["5m", "90s", "24h", "7d", "01s"], &["", "5", "5 m", "1h30m", "0s", "00d", "m", "-5m", "1.5h", "5M"])

@@ -13,6 +13,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use mullion::policy_files::{PolicyFileReader, files};
+use mullion::server::LogLevelChanges;
 use mullion::webhook::{WebhookState, admin, reload};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_manifest::Problem;
@@ -32,7 +33,7 @@ async fn readiness_names_what_is_missing() {
     let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
     let policies = Arc::new(ArcSwap::from_pointee(PolicySet::default()));
     let state = Arc::new(WebhookState::new(snapshot, Arc::clone(&synced), policies));
-    let router = admin::router(&state);
+    let router = admin::router(&state, LogLevelChanges::FromPod);
     assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK);
     let got = get(&router, "/readyz").await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -51,14 +52,14 @@ async fn readiness_names_what_is_missing() {
 
 #[tokio::test]
 async fn metrics_are_open_metrics() {
-    let got = get(&admin::router(&state()), "/metrics").await;
+    let got = get(&admin::router(&state(), LogLevelChanges::FromPod), "/metrics").await;
     assert_eq!(got.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
     assert!(got.text().ends_with("# EOF\n"), "{}", got.text());
 }
 
 #[tokio::test]
 async fn other_admin_paths_and_methods_do_not_exist() {
-    let router = admin::router(&state());
+    let router = admin::router(&state(), LogLevelChanges::FromPod);
     assert_eq!(get(&router, "/mutate").await.status, StatusCode::NOT_FOUND);
     let post = Request::post("/policies").body(Body::empty()).unwrap();
     assert_eq!(send(&router, post).await.status, StatusCode::METHOD_NOT_ALLOWED);
@@ -78,7 +79,7 @@ fn write(dir: &Path, text: &str) {
 #[tokio::test]
 async fn stored_policies_are_reported_until_the_files_are_valid() {
     let state = state();
-    let router = admin::router(&state);
+    let router = admin::router(&state, LogLevelChanges::FromPod);
     let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
     let metric = || async { get(&router, "/metrics").await.text().contains("mullion_policies_from_state 1") };
     assert!(shown().await["kept"] == false && !metric().await);
@@ -107,7 +108,7 @@ async fn stored_policies_are_reported_until_the_files_are_valid() {
 async fn bad_policy_files_leave_the_last_good_set_in_force() {
     let dir = tempfile::tempdir().unwrap();
     let state = state();
-    let router = admin::router(&state);
+    let router = admin::router(&state, LogLevelChanges::FromPod);
     let mut source = files(vec![dir.path().to_owned()], Duration::from_millis(1));
     let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
 

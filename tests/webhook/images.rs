@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use base64::Engine as _;
-use mullion::server::BodyLimits;
+use mullion::server::{BodyLimits, LogLevelChanges};
 use mullion::webhook::{
     ImageSources, PlatformFuture, PlatformSource, PullSecrets, WebhookState, admin, engine_review, reload, router,
 };
@@ -162,7 +162,9 @@ async fn in_the_background_the_first_pod_does_not_wait_and_the_second_is_correct
     source.fill();
     assert_eq!(selector(&router, "?timeout=1s").await, "windows");
     assert_eq!((counted(&state, "queued"), counted(&state, "known")), (1, 1));
-    let metrics = send(&admin::router(&state), Request::get("/metrics").body(Body::empty()).unwrap()).await;
+    let metrics =
+        send(&admin::router(&state, LogLevelChanges::FromPod), Request::get("/metrics").body(Body::empty()).unwrap())
+            .await;
     assert!(metrics.text().contains("mullion_registry_answers_total{outcome=\"found\"} 1"), "{}", metrics.text());
 }
 

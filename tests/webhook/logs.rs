@@ -32,6 +32,7 @@ async fn no_part_of_an_object_in_any_log() {
     let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
         .args(arguments(dir.path(), bind, admin_bind))
         .args(["--log-format", "text", "--log-level", "trace,mullion=trace"])
+        .args(["--controller-users", &format!("{SECRET},{SECRET}-controller")])
         .admin(admin_bind)
         .start()
         .await
@@ -45,6 +46,9 @@ async fn no_part_of_an_object_in_any_log() {
         TestResponse::read(within(client.send_request(request)).await.unwrap()).await.status.as_u16()
     };
     let mut windows = pod_review("web");
+    // A user, its groups and what an authenticator adds.
+    windows["request"]["userInfo"] = json!({"username": format!("{SECRET}-tenant"), "uid": SECRET,
+        "groups": [SECRET], "extra": {SECRET: [SECRET]}});
     let object = &mut windows["request"]["object"];
     object["metadata"]["annotations"] = json!({"note": SECRET});
     object["spec"]["securityContext"] = json!({"runAsUser": 1000});
@@ -60,10 +64,22 @@ async fn no_part_of_an_object_in_any_log() {
         review["request"]["object"]["spec"]["containers"] = json!(SECRET);
         review
     };
+    // A controller: from here on owners are believed from nobody else.
+    let mut owned = windows.clone();
+    owned["request"]["userInfo"]["username"] = json!(format!("{SECRET}-controller"));
+    owned["request"]["object"]["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": SECRET, "uid": "u", "controller": true}]);
+    let long_name = windows.to_string().replace("-tenant", &format!("-{}", SECRET.repeat(100)));
+    let mut nameless = windows.clone();
+    nameless["request"]["userInfo"]["username"] = json!([SECRET]);
     let whole = windows.to_string();
     for path in ["/mutate", "/validate"] {
         for (body, status) in [
             (whole.clone(), 200),
+            (owned.to_string(), 200),
+            (whole.clone(), 200),
+            (long_name.clone(), 200),
+            (nameless.to_string(), 400),
             (probe.to_string(), 200),
             (wrong.to_string(), 200),
             (strange(windows.clone()).to_string(), 200),
@@ -78,7 +94,7 @@ async fn no_part_of_an_object_in_any_log() {
     let (status, log) = process.stop().await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
     // The log contains all events.
-    for expected in [" TRACE rustls", "reviewed", "malformed request"] {
+    for expected in [" TRACE rustls", "reviewed", "a user of --controller-users", "malformed request"] {
         assert!(log.contains(expected), "{expected} is not logged: is this the whole log?");
     }
     assert!(!log.contains("hunter2"), "{}", log.lines().find(|line| line.contains("hunter2")).unwrap_or_default());

@@ -4,6 +4,7 @@
 mod admin;
 mod bad_input;
 mod certificates;
+mod client_certificates;
 mod connections;
 mod edits;
 mod images;

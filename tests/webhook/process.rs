@@ -74,6 +74,14 @@ fn an_invalid_file_at_the_start_is_reported_with_its_place_and_exit_code_2() {
         assert!(expected.iter().all(|part| stderr.contains(part)), "{file}: {stderr}");
         assert!(ended.stdout.is_empty());
     }
+    let (dir, _) = folder(GOOD);
+    let authorities = dir.path().join("policies/mine.yaml");
+    let arguments = arguments(dir.path(), loopback(), loopback());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mullion"));
+    let ended = command.args(arguments).arg("--client-ca").arg(&authorities).output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("mine.yaml: it contains no certificate; expected certificates of authorities"), "{stderr}");
 }
 
 /// With invalid files, the last valid ones are read from the API server, which here never responds.

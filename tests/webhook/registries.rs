@@ -4,22 +4,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Path, Request, State as Extract};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::client::Body as KubeBody;
+use mullion::registry::AddressRule;
 use mullion::server::BodyLimits;
+use mullion::server::tls::{ClientCa, VerifiedClient};
 use mullion::webhook::{ImageSources, PullSecrets, WebhookState, router, source_factory};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::image::ImageRef;
-use mullion_policy::PolicySet;
+use mullion_policy::{PolicySet, RegistryPolicy};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::client_certificates::authority;
 use crate::images::stored;
 use crate::support::{pod_review, within};
 
@@ -80,20 +83,30 @@ async fn manifest(
     ([(header::CONTENT_TYPE, "application/vnd.oci.image.index.v1+json")], index.to_string()).into_response()
 }
 
-/// A webhook with policies that allow look-ups.
+/// A webhook with policies that allow look-ups, from any address.
 fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Client>) -> (Router, Arc<WebhookState>) {
+    let spec = format!("{{plainHTTP: [\"{host}\"], pullSecrets: {pull_secrets}}}");
+    let state = Arc::new(state(lookup, &spec, client, |_| AddressRule::Any));
+    (router::router(Arc::clone(&state), BodyLimits::default()), state)
+}
+
+/// The state of a webhook with policies that allow look-ups, and a RegistryPolicy of this `spec`.
+fn state(
+    lookup: &str,
+    spec: &str,
+    client: Option<kube::Client>,
+    addresses: fn(&RegistryPolicy) -> AddressRule,
+) -> WebhookState {
     let text = format!(
         "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
          detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
-         apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec:\n  \
-         plainHTTP: [\"{host}\"]\n  pullSecrets: {pull_secrets}\n"
+         apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
     );
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
     let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies.clone());
-    state.images = ImageSources::made_by(source_factory(client));
+    state.images = ImageSources::made_by(source_factory(client, addresses));
     state.images.follow(&policies, || ()).unwrap();
-    let state = Arc::new(state);
-    (router::router(Arc::clone(&state), BodyLimits::default()), state)
+    state
 }
 
 fn review(image: &str, namespace: &str, secrets: &Value) -> Value {
@@ -274,6 +287,59 @@ async fn pull_secrets_are_read_only_if_a_policy_allows_it() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn no_pull_secrets_are_used_for_callers_without_a_certificate() {
+    let host = serve(Arc::new(Registry { private: true, ..Registry::default() })).await;
+    let requests = Arc::default();
+    let spec = format!("{{plainHTTP: [\"{host}\"], pullSecrets: Pods}}");
+    let mut state = state("Inline", &spec, Some(api_server(&host, &requests)), |_| AddressRule::Any);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), authority().pem()).unwrap();
+    state.client_ca = Some(ClientCa::load(file.path()).unwrap().0);
+    let state = Arc::new(state);
+    let unknown = router::router(Arc::clone(&state), BodyLimits::default());
+    let verified = unknown.clone().layer(Extension(VerifiedClient));
+    let pod = review(&format!("{host}/web:1"), "shop", &json!([{"name": "pull"}]));
+    assert_eq!(os(&unknown, &pod).await, "linux");
+    assert!(requests.lock().unwrap().is_empty(), "no Secret was read");
+    assert_eq!(os(&verified, &pod).await, "windows");
+    assert_eq!(os(&unknown, &pod).await, "linux", "what the other review made known stays hidden");
+    assert!(state.metrics.encode().unwrap().contains("mullion_unknown_callers_total 2\n"));
+}
+
+#[tokio::test]
+async fn only_registries_with_an_allowed_name_and_address_are_asked() {
+    let registry = Arc::new(Registry::default());
+    let host = serve(Arc::clone(&registry)).await;
+    let port = host.rsplit_once(':').unwrap().1;
+    let by_name = format!("localhost:{port}");
+    for (spec, image, reason) in [
+        ("{}", &host, "has the loopback address 127.0.0.1, which no registry may have"),
+        ("{registries: ['*']}", &host, "has the loopback address 127.0.0.1, which no registry may have"),
+        ("{registries: ['localhost:*']}", &by_name, "localhost has the loopback address 127.0.0.1"),
+        (
+            "{registries: [docker.io, '*.corp.example']}",
+            &host,
+            "spec.registries of the RegistryPolicy does not list 127.0.0.1",
+        ),
+    ] {
+        let spec = spec.replacen('{', &format!("{{plainHTTP: ['{host}', '{by_name}'], "), 1);
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        let guard = tracing::subscriber::set_default(subscriber.finish());
+        let state = Arc::new(state("Inline", &spec, None, AddressRule::of));
+        let router = router::router(Arc::clone(&state), BodyLimits::default());
+        assert_eq!(os(&router, &review(&format!("{image}/web:1"), "shop", &Value::Null)).await, "linux", "{spec}");
+        drop(guard);
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains(reason), "{spec}: {text}");
+        let outcomes = state.images.source().unwrap().outcomes();
+        assert!(outcomes.contains(&("refused", 1)), "{outcomes:?}");
+    }
+    assert_eq!(registry.requests.load(Ordering::SeqCst), 0);
+}
+
 #[test]
 fn unusable_registry_settings_are_errors() {
     let policy = |spec: &str| {
@@ -283,7 +349,7 @@ fn unusable_registry_settings_are_errors() {
         );
         PolicySet::from_files(&[("a.yaml", text)]).unwrap()
     };
-    let images = ImageSources::made_by(source_factory(None));
+    let images = ImageSources::made_by(source_factory(None, |_| AddressRule::Any));
     for (spec, expected) in [
         ("{caFiles: [/nowhere/ca.pem]}", "/nowhere/ca.pem: "),
         ("{pullSecrets: Pods}", "there is no cluster to read Secrets from"),
@@ -294,13 +360,12 @@ fn unusable_registry_settings_are_errors() {
     }
 }
 
-/// `mullion image --registry` with these references, under a policy that allows plain HTTP for `host` and a docker
-/// configuration with these logins: exit code, stdout and stderr.
-async fn image_command(host: &str, logins: Value, references: &[&str]) -> (Option<i32>, String, String) {
+/// `mullion image --registry` with these references, under a RegistryPolicy of this `spec` and a docker configuration with these
+/// logins: exit code, stdout and stderr.
+async fn image_command(spec: &str, logins: Value, references: &[&str]) -> (Option<i32>, String, String) {
     let directory = tempfile::tempdir().unwrap();
-    let policy = format!(
-        "apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {{plainHTTP: [\"{host}\"]}}\n"
-    );
+    let policy =
+        format!("apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n");
     std::fs::create_dir(directory.path().join("policies")).unwrap();
     std::fs::write(directory.path().join("policies/a.yaml"), policy).unwrap();
     std::fs::write(directory.path().join("config.json"), logins.to_string()).unwrap();
@@ -316,21 +381,26 @@ async fn image_command(host: &str, logins: Value, references: &[&str]) -> (Optio
 async fn the_command_asks_registries_with_the_logins_of_docker() {
     let host = serve(Arc::new(Registry { private: true, ..Registry::default() })).await;
     let (web, other) = (format!("{host}/web:1"), format!("{host}/other:alpine"));
+    let spec = format!("{{plainHTTP: [\"{host}\"]}}");
     let row = |reference: &str, os: &str, builds: &str, source: &str| {
         format!("{{\"reference\":\"{reference}\",\"os\":\"{os}\",\"builds\":[{builds}],\"source\":\"{source}\"}}\n")
     };
     let logins = json!({"auths": {&host: {"auth": STANDARD.encode("user:password")}}, "credsStore": "desktop"});
-    let (code, out, err) = image_command(&host, logins, &[&web, &other, &web]).await;
+    let (code, out, err) = image_command(&spec, logins, &[&web, &other, &web]).await;
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let windows = |reference| row(reference, "windows", "\"10.0.20348\"", "registry");
     assert_eq!(out, [windows(&web), windows(&other), windows(&web)].concat());
     // Without a login: one message for each image, and the result by name.
-    let (code, out, err) = image_command(&host, json!({}), &[&web, &other, &web]).await;
+    let (code, out, err) = image_command(&spec, json!({}), &[&web, &other, &web]).await;
     assert_eq!(code, Some(2));
     let unknown = row(&web, "unknown", "", "none");
     assert_eq!(out, [unknown.as_str(), &row(&other, "linux", "", "tag"), &unknown].concat());
     assert_eq!(err.lines().count(), 2, "{err}");
     assert!(err.contains(&format!("mullion: {other}: the registry does not show the image")), "{err}");
-    let (code, _, err) = image_command(&host, json!({"auths": []}), &[&web]).await;
+    let listed = "{registries: [docker.io]}";
+    let (code, _, err) = image_command(listed, json!({}), &[&web]).await;
+    let refusal = format!("the registry is not asked: spec.registries of the RegistryPolicy does not list {host}");
+    assert!(code == Some(2) && err.contains(&refusal), "{err}");
+    let (code, _, err) = image_command(&spec, json!({"auths": []}), &[&web]).await;
     assert!(code == Some(2) && err.contains("config.json: line 1"), "{err}");
 }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use base64::Engine as _;
 use mullion::server::BodyLimits;
-use mullion::webhook::{WebhookState, router};
+use mullion::webhook::{ControllerUsers, WebhookState, router};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
@@ -64,6 +64,66 @@ async fn a_denial_is_a_200_with_a_status_and_no_patch() {
             })
         );
         assert!(review.get("patch").is_none() && review.get("patchType").is_none(), "{review}");
+    }
+}
+
+/// What the chart lists; a tenant; and a tenant's service account with a controller's name.
+const USERS: [&str; 3] = [
+    "system:serviceaccount:kube-system:daemon-set-controller",
+    "jane",
+    "system:serviceaccount:shop:daemon-set-controller",
+];
+
+/// A pod with a field that only a bare pod is denied for, which names a DaemonSet of that version.
+fn owned_review(user: &str, api_version: &str) -> Value {
+    let mut review = pod_review("agent-x");
+    review["request"]["userInfo"]["username"] = json!(user);
+    let object = &mut review["request"]["object"];
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": api_version, "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": true}]);
+    object["spec"]["securityContext"] = json!({"runAsUser": 1000});
+    object["spec"]["containers"][0]["image"] = json!("mcr.microsoft.com/windows/nanoserver:ltsc2022");
+    review
+}
+
+#[tokio::test]
+async fn owners_are_believed_only_from_controllers_once_one_was_seen() {
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    state.controller_users = ControllerUsers::new(["system:kube-controller-manager", USERS[0]]);
+    let metrics = state.metrics.clone();
+    let router = router::router(Arc::new(state), BodyLimits::default());
+    // At /mutate nothing is denied that the API server would take.
+    let allowed = async |user: &str, version: &str| {
+        post(&router, "/mutate", owned_review(user, version).to_string()).await.review();
+        post(&router, "/validate", owned_review(user, version).to_string()).await.review()["allowed"].clone()
+    };
+    let seen = |number: u8| {
+        let line = format!("mullion_controller_user_seen {number}");
+        assert!(metrics.encode().unwrap().lines().any(|other| other == line), "not {line}");
+    };
+    // The control plane can have other users: a tenant's requests do not show which.
+    for user in &USERS[1..] {
+        assert_eq!(allowed(user, "apps/v1").await, true, "{user}");
+    }
+    assert_eq!(allowed("jane", "apps/v2").await, false, "no such owner exists");
+    seen(0);
+    assert_eq!(allowed(USERS[0], "apps/v1").await, true);
+    for _ in 0..2 {
+        seen(1);
+        for (user, expected) in USERS.iter().zip([true, false, false]) {
+            assert_eq!(allowed(user, "apps/v1").await, expected, "{user}");
+        }
+        assert_eq!(allowed(USERS[0], "apps/v2").await, false, "no such owner exists");
+    }
+}
+
+#[tokio::test]
+async fn without_controller_users_owners_are_believed_from_everybody() {
+    let state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    let router = router::router(Arc::new(state), BodyLimits::default());
+    for user in USERS.iter().chain(&USERS) {
+        let response = post(&router, "/validate", owned_review(user, "apps/v1").to_string()).await.review();
+        assert_eq!(response["allowed"], true, "{user}: {response}");
     }
 }
 

@@ -207,7 +207,7 @@ pub(crate) struct Server {
     pub(crate) seen: u64,
     pub(crate) stop: CancellationToken,
     pub(crate) task: JoinHandle<()>,
-    roots: RootCertStore,
+    pub(crate) roots: RootCertStore,
 }
 
 impl Server {
@@ -223,7 +223,7 @@ impl Server {
         let mut roots = RootCertStore::empty();
         roots.add(certificate.der().clone()).unwrap();
         let (certificate, seen) = Certificate::load(dir.path()).unwrap();
-        let config = Arc::new(certificate.server_config().unwrap());
+        let config = Arc::new(certificate.server_config(state.client_ca.as_ref()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -244,6 +244,11 @@ impl Server {
     /// A handshake with a client that offers these protocols.
     pub(crate) async fn handshake(&self, protocols: &[&[u8]]) -> std::io::Result<TlsStream<TcpStream>> {
         handshake(self.address, &self.roots, protocols).await
+    }
+
+    /// A handshake with a client of this configuration.
+    pub(crate) async fn tls_with(&self, config: Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
+        handshake_with(self.address, config).await
     }
 
     /// A client that keeps its connection.
@@ -277,9 +282,13 @@ async fn handshake(
         .with_root_certificates(roots.clone())
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    handshake_with(address, Arc::new(config)).await
+}
+
+async fn handshake_with(address: SocketAddr, config: Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from(NAME).unwrap();
-    within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await
+    within(TlsConnector::from(config).connect(name, stream)).await
 }
 
 /// A POST of [`pod_review`].

@@ -88,8 +88,20 @@ request.namespace != 'kube-system'
     .exists(c, c.?securityContext.?windowsOptions.?hostProcess.orValue(false)))
 {{- end }}
 
+{{/*
+Whoever creates an object writes its owner: it counts only if one of these users sends the request; without a list, always.
+A server without authentication sends no username.
+*/}}
+{{- define "mullion.cel.byController" -}}
+{{- with .Values.admission.controllerUsers -}}
+&& request.userInfo.?username.orValue('') in [
+  '{{ join "',\n  '" . }}']
+{{- end -}}
+{{- end }}
+
 {{- define "mullion.cel.mayFail.daemonSet" -}}
-!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == 'DaemonSet')
+!(object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == 'DaemonSet')
+  {{- include "mullion.cel.byController" . | nindent 2 }})
 {{- end }}
 
 {{- define "mullion.cel.mayFail.systemPriority" -}}
@@ -130,7 +142,8 @@ present: .orValue({}).size() > 0
 - name: not-in-kube-system
   expression: {{ include "mullion.cel.mayFail.kubeSystem" $pod | quote }}
 - name: not-of-a-daemonset
-  expression: {{ include "mullion.cel.mayFail.daemonSet" $pod | quote }}
+  expression: |-
+    {{ include "mullion.cel.mayFail.daemonSet" . | nindent 4 | trim }}
 - name: not-of-a-system-priority
   expression: {{ include "mullion.cel.mayFail.systemPriority" $pod | quote }}
 - name: not-host-process
@@ -149,7 +162,7 @@ present: .orValue({}).size() > 0
   expression: |-
     request.operation != 'CREATE' || !(
       {{ include "mullion.cel.mayFail.kubeSystem" $pod }}
-      && {{ include "mullion.cel.mayFail.daemonSet" $pod }}
+      && {{ include "mullion.cel.mayFail.daemonSet" . | nindent 6 | trim }}
       && {{ include "mullion.cel.mayFail.systemPriority" $pod }}
       && {{ include "mullion.cel.mayFail.hostProcess" $pod | nindent 6 | trim }}
       && (
@@ -176,12 +189,14 @@ present: .orValue({}).size() > 0
     // A DaemonSet in which Mullion placed something: who is not asked first is not asked again when a later webhook has
     // rewritten its template.
     || request.kind.kind == 'DaemonSet' && 'mullion.dev/decision' in oldObject.metadata.?annotations.orValue({})
-# What a Deployment or CronJob makes was judged when they were written. Whatever else a workload owns, an operator made.
+# What a Deployment or CronJob makes was judged when they were written. Whatever else a workload owns, an operator made,
+# and what anybody else writes only says that they made it.
 - name: not-of-another-workload
   expression: |-
-    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
-      request.kind.kind == 'ReplicaSet' && o.kind == 'Deployment' && o.apiVersion.startsWith('apps/')
-      || request.kind.kind == 'Job' && o.kind == 'CronJob' && o.apiVersion.startsWith('batch/')))
+    !(object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
+      request.kind.kind == 'ReplicaSet' && o.kind == 'Deployment' && o.apiVersion == 'apps/v1'
+      || request.kind.kind == 'Job' && o.kind == 'CronJob' && o.apiVersion == 'batch/v1'))
+      {{- include "mullion.cel.byController" . | nindent 6 }})
 {{- if .Values.admission.skipSettledLinux }}
 - name: not-settled-on-linux
   expression: |-

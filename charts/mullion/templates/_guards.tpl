@@ -1,5 +1,5 @@
 {{/*
-Every value whose default is a word, a number or a switch, and `policies`: nothing could be rendered without some, and
+Every value whose default is a word, a number or a switch, `policies` and the lists of `fence`: nothing could be rendered without some, and
 without others a webhook would be gone in silence. Only nulls, and values of an older release, lack one.
 */}}
 {{- define "mullion.values.needed" -}}
@@ -7,9 +7,8 @@ image.repository
 image.architecture
 image.pullPolicy
 bindAddress
-priorityClass.create
 priorityClass.name
-priorityClass.value
+priorityClass.quota
 webhook.replicas
 webhook.port
 webhook.adminPort
@@ -33,6 +32,7 @@ admission.templates
 admission.nodes
 admission.policies
 admission.skipSettledLinux
+admission.controllerUsers
 admission.failurePolicy
 admission.timeoutSeconds.mutating
 admission.timeoutSeconds.validating
@@ -45,6 +45,10 @@ rbac.create
 serviceAccount.create
 withdraw.enabled
 withdraw.deadlineSeconds
+fence.enabled
+fence.taintKeys
+fence.tolerationEffects
+fence.runtimeClassHandlers
 {{- end }}
 
 {{/* What the schema cannot say: values that contradict each other, or the release. Each says what to do. */}}
@@ -116,6 +120,14 @@ withdraw.deadlineSeconds
 {{- end -}}
 
 {{- $webhook := $values.webhook -}}
+{{- with $webhook.clientCA -}}
+{{- if and .configMap .secretName -}}
+{{- fail "webhook.clientCA.configMap and webhook.clientCA.secretName are both given: keep the one that has the authorities, and leave the other empty" -}}
+{{- end -}}
+{{- end -}}
+{{- if and $webhook.hostNetwork $values.monitoring.serviceMonitor.enabled -}}
+{{- fail "monitoring.serviceMonitor.enabled is true, but with webhook.hostNetwork the webhook's admin port is open on 127.0.0.1 of its node only, because it would be a port of the node for everybody otherwise. Prometheus cannot read it: turn the ServiceMonitor off, and read metrics with kubectl port-forward" -}}
+{{- end -}}
 {{- if eq (int $webhook.port) (int $webhook.adminPort) -}}
 {{- fail (printf "webhook.port and webhook.adminPort are both %d: choose another adminPort, as 8081" (int $webhook.port)) -}}
 {{- end -}}

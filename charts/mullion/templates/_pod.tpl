@@ -8,9 +8,9 @@ Deployments `settings`, the values of that program.
 {{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ with $image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
-{{/* HOST:PORT to listen on; IPv6 addresses have colons of their own. */}}
+{{/* HOST:PORT to listen on, by default on `bindAddress`; IPv6 addresses have colons of their own. */}}
 {{- define "mullion.address" -}}
-{{- $host := .root.Values.bindAddress -}}
+{{- $host := .host | default .root.Values.bindAddress -}}
 {{ contains ":" $host | ternary (printf "[%s]" $host) $host }}:{{ .port | int }}
 {{- end }}
 
@@ -101,17 +101,22 @@ image: {{ include "mullion.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 {{- end }}
 
-{{/* A minute to start, in which policies are read; the API server may come up at the same time. */}}
+{{/*
+A minute to start, in which policies are read; the API server may come up at the same time. Argument: `host`, where the
+kubelet connects to another address than the pod's.
+*/}}
 {{- define "mullion.container.probes" -}}
+{{- $host := "" }}
+{{- with .host }}{{ $host = printf ", host: %s" . }}{{ end -}}
 startupProbe:
-  httpGet: {path: /healthz, port: admin}
+  httpGet: {path: /healthz, port: admin{{ $host }}}
   periodSeconds: 1
   failureThreshold: 60
 readinessProbe:
-  httpGet: {path: /readyz, port: admin}
+  httpGet: {path: /readyz, port: admin{{ $host }}}
   periodSeconds: 2
   timeoutSeconds: 2
 livenessProbe:
-  httpGet: {path: /healthz, port: admin}
+  httpGet: {path: /healthz, port: admin{{ $host }}}
   timeoutSeconds: 5
 {{- end }}

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::settings::{Labels, Origin, Settings};
+use mullion_engine::model::settings::{Glob, Labels, Origin, Settings};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::documents::PodPolicy;
-use crate::matching::{Glob, LabelOperator, LabelRequirement, LabelSelector, PolicyMatch};
+use crate::matching::{LabelOperator, LabelRequirement, LabelSelector, PolicyMatch};
 use crate::policy_set::PolicySet;
 use crate::schema::{NODE_SPEC, POD_KEYS, PolicyKey, REGISTRY_SPEC, SchemaKey, SchemaObject, ValueShape, to_json};
 

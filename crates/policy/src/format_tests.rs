@@ -197,7 +197,7 @@ fn nodes_and_registries_take_every_key() {
         let less = load(&[("a.yaml".to_owned(), without.join("\n"))]);
         assert_ne!(less.nodes, whole.nodes, "{}", lines[at]);
     }
-    let text = "apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {name: r}\nspec:\n  plainHTTP: [registry.local:5000]\n  caFiles: [/ca.pem]\n  pullSecrets: Pods\n  lifetimes: {tag: 1m, digest: 2h, error: 3s}\n  timeout: 4s\n";
+    let text = "apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {name: r}\nspec:\n  registries: [registry.local:5000]\n  plainHTTP: [registry.local:5000]\n  caFiles: [/ca.pem]\n  pullSecrets: Pods\n  lifetimes: {tag: 1m, digest: 2h, error: 3s}\n  timeout: 4s\n";
     let whole = load(&[("a.yaml".to_owned(), text.to_owned())]);
     let lines: Vec<&str> = text.lines().collect();
     for at in 4..lines.len() {

@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mullion_engine::model::image::ImageRef;
+use mullion_engine::model::settings::Glob;
 use serde::{Deserialize, Serialize};
 
 /// `kind: RegistryPolicy`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RegistryPolicy {
+    /// Registries that Mullion may query, as image references begin with them: `docker.io`, `*.corp.example`, `r.local:5000`.
+    /// They may have private addresses. Empty: every registry with a public address.
+    pub registries: Vec<Glob>,
     /// Registries without TLS, as image references begin with them: `registry.local:5000`.
     #[serde(rename = "plainHTTP")]
     pub plain_http: Vec<String>,
@@ -54,6 +58,7 @@ pub struct Lifetimes {
 impl Default for RegistryPolicy {
     fn default() -> Self {
         Self {
+            registries: Vec::new(),
             plain_http: Vec::new(),
             ca_files: Vec::new(),
             pull_secrets: PullSecretsMode::default(),

@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 
 use mullion_engine::model::settings::{
-    Action, ImagePattern, Mode, PatternOs, RuleAction, Settings, TemplateDenials, Toleration, match_image,
+    Action, Glob, ImagePattern, Mode, PatternOs, RuleAction, Settings, TemplateDenials, Toleration, match_image,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::documents::PodPolicy;
-use crate::matching::Glob;
 use crate::policy_set::PolicySet;
 
 const RULES: [&str; 5] = ["MUL", "MUL2", "MUL20", "MUL201", "run-as-user"];

@@ -10,11 +10,11 @@ use mullion_engine::node::reaches;
 use crate::policy_set::PolicySet;
 
 /// Whether the policies give every existing Windows pod the toleration of the policy's taint when it is created again: then
-/// pods need no check. `false` also if it depends on the pod.
+/// pods need no check. `false` also if it depends on the pod. Only namespaces for which the taint waits count.
 pub fn all_covered(namespaces: &BTreeMap<String, Namespace>, policies: &PolicySet) -> bool {
     let by_namespace = policies.pods.iter().all(|policy| policy.matches.pod_selector.is_empty());
     by_namespace
-        && namespaces.iter().all(|(name, namespace)| {
+        && namespaces.iter().filter(|(name, _)| policies.nodes.taint.waits_for(name)).all(|(name, namespace)| {
             let settings = policies.settings(name, Some(&namespace.labels), &());
             reaches(&settings, Some(namespace), None, &policies.nodes)
                 && settings.ignore != HonourIgnore::Pods

@@ -10,7 +10,7 @@ use futures::stream::{BoxStream, select_all};
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Config;
 use kube::{Api, Error, Resource, Result};
@@ -25,6 +25,8 @@ use crate::controller::certificates::plan::{CertificatePlan, CertificateStep, Ob
 use crate::controller::certificates::settings::CertificateSettings;
 use crate::controller::certificates::x509::CaCertificate;
 use crate::controller::certificates::{issuer, x509};
+use crate::controller::denied_write::denied_write;
+use crate::controller::events::EventRecorder;
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::{CertificateObject, ControllerMetrics, WriteOutcome};
 use crate::controller::webhook_configuration::CONFIGURATION;
@@ -40,7 +42,7 @@ const DELAY: Duration = Duration::from_secs(10);
 /// Keeps certificates as the settings of `leading` require, until `leading.stop`; without settings, it only waits.
 pub(crate) async fn run(leading: LeaderContext) {
     let Some(settings) = leading.certificates.clone() else { return leading.stop.cancelled().await };
-    leading.stop.run_until_cancelled(work(&leading, settings)).await;
+    leading.stop.run_until_cancelled(Box::pin(work(&leading, settings))).await;
 }
 
 async fn work(leading: &LeaderContext, settings: Arc<CertificateSettings>) {
@@ -49,6 +51,7 @@ async fn work(leading: &LeaderContext, settings: Arc<CertificateSettings>) {
         store: CertificateStore::new(leading.client.clone(), &leading.namespace, leading.owner.clone()),
         settings,
         metrics: leading.metrics.clone(),
+        events: leading.events.clone(),
         trust: None,
         pair: None,
         writes: VecDeque::new(),
@@ -122,6 +125,7 @@ struct Reconciler {
     store: CertificateStore,
     settings: Arc<CertificateSettings>,
     metrics: ControllerMetrics,
+    events: EventRecorder,
     /// The hash of CA and bundles, and since when it is unchanged.
     trust: Option<(u64, Instant)>,
     /// The same of the pair.
@@ -173,8 +177,15 @@ impl Reconciler {
                 Err(Error::Api(status)) if matches!(status.code, 404 | 409) => failed = true,
                 Err(error) => {
                     failed = true;
-                    let error = in_words(&error);
-                    tracing::error!(object = self.object_name(step, &stored), error, "not written; trying again");
+                    let words = in_words(&error);
+                    tracing::error!(
+                        object = self.object_name(step, &stored),
+                        error = words,
+                        "not written; trying again"
+                    );
+                    if let (Some(event), Some(about)) = (denied_write(&error), self.reference(step, &stored)) {
+                        self.events.publish(&about, &event).await;
+                    }
                 }
             }
         }
@@ -263,6 +274,19 @@ impl Reconciler {
             CertificateStep::NewPair { .. } => self.store.full_name(TLS_SECRET),
             CertificateStep::Bundle { configuration, .. } => {
                 stored.configurations.get(*configuration).map(StoredConfiguration::full_name).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The object of a step, for an Event about it.
+    fn reference(&self, step: &CertificateStep, stored: &StoredObjects) -> Option<ObjectReference> {
+        match step {
+            CertificateStep::NewCa { .. } | CertificateStep::PreviousCas { .. } => {
+                Some(self.store.reference(CA_SECRET))
+            }
+            CertificateStep::NewPair { .. } => Some(self.store.reference(TLS_SECRET)),
+            CertificateStep::Bundle { configuration, .. } => {
+                stored.configurations.get(*configuration).map(StoredConfiguration::reference)
             }
         }
     }

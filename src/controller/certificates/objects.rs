@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::api::{DynamicObject, GetParams, ObjectMeta, Patch};
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
+use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Error, Resource as _, Result};
 use mullion_engine::admission::Endpoint;
 use serde_json::json;
@@ -62,6 +63,11 @@ impl StoredConfiguration {
     pub(crate) fn full_name(&self) -> String {
         format!("{} {CONFIGURATION}", configuration_resource(self.endpoint).kind)
     }
+
+    /// For an Event about it.
+    pub(crate) fn reference(&self) -> ObjectReference {
+        ObjectRef::<DynamicObject>::new_with(CONFIGURATION, configuration_resource(self.endpoint)).into()
+    }
 }
 
 /// The four objects as read, so far as they exist.
@@ -104,6 +110,11 @@ impl CertificateStore {
     /// Kind, namespace and name of a Secret.
     pub(crate) fn full_name(&self, secret: &str) -> String {
         format!("Secret {}/{secret}", self.namespace)
+    }
+
+    /// For an Event about a Secret.
+    pub(crate) fn reference(&self, secret: &str) -> ObjectReference {
+        ObjectRef::<Secret>::new(secret).within(&self.namespace).into()
     }
 
     /// Reads all four. An error names the Secret that cannot be read.

@@ -36,10 +36,11 @@ pub(crate) async fn list_bound_pods(
     Ok(pods.items.into_iter().filter_map(|pod| bound_pod(pod, policies, snapshot)).collect())
 }
 
-/// `None` for a pod that is being deleted, or has ended.
+/// `None` for a pod that is being deleted, has ended, or is of a namespace for which the taint does not wait.
 fn bound_pod(pod: WholePod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Option<BoundPod> {
     let WholePod { metadata, spec, status } = pod;
-    if metadata.deletion_timestamp.is_some() || status.ended() {
+    let counts = policies.nodes.taint.waits_for(metadata.namespace.as_deref().unwrap_or_default());
+    if metadata.deletion_timestamp.is_some() || status.ended() || !counts {
         return None;
     }
     let name = full_name(&metadata);
@@ -76,6 +77,18 @@ mod tests {
     use mullion_engine::model::settings::Mode;
 
     use super::*;
+
+    #[test]
+    fn pods_of_namespaces_that_do_not_count_are_left_out() {
+        let pod = json!({"metadata": {"name": "p", "namespace": "team-a"}, "spec": {}});
+        let mut policies = PolicySet::default();
+        let read = |policies: &PolicySet| {
+            bound_pod(serde_json::from_value(pod.clone()).unwrap(), policies, &ClusterSnapshot::default())
+        };
+        assert!(read(&policies).is_some());
+        policies.nodes.taint.wait_for = serde_json::from_value(json!({"namespaces": {"exclude": ["team-*"]}})).unwrap();
+        assert!(read(&policies).is_none());
+    }
 
     #[test]
     fn pods_are_read_leniently() {

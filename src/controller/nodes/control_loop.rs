@@ -11,7 +11,7 @@ use mullion_engine::model::cluster::Taint;
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::cluster::state::StateReceiver;
-use crate::cluster::{SlimNode, watch};
+use crate::cluster::watch;
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::nodes::daemon_sets::SlimDaemonSet;
 use crate::controller::nodes::queue::NodeQueue;
@@ -29,15 +29,13 @@ pub async fn run(leading: LeaderContext) {
         client, streaming, mut policies, snapshot, state, events, claimants, metrics, ready, stop, ..
     } = leading;
     claimants.send_replace(None);
+    let mut nodes = snapshot.follow_nodes().await;
     let mut state = state.state.clone();
     // Only the ConfigMap contains the taints that earlier policies set.
     tokio::select! {
         Ok(()) = async { state.wait_for(Option::is_some).await.map(drop) } => {}
         () = stop.cancelled() => return,
     }
-    // `!=` also selects nodes without the label: those that have only the older one.
-    let not_linux = Config::default().labels("kubernetes.io/os!=linux");
-    let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), not_linux, streaming);
     // Never from the API server's cache, which may be behind: no taint would wait for a DaemonSet that it lacks.
     let mut daemon_sets = watch::paged_changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
     let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), Config::default(), streaming);
@@ -50,9 +48,12 @@ pub async fn run(leading: LeaderContext) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         queue.start();
+        if queue.has_synced() {
+            ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+        }
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(event) = nodes.next() => queue.apply(event),
+            Some(event) = nodes.recv() => queue.apply(event),
             Some(event) = daemon_sets.next() => {
                 if queue.daemon_sets.apply(event, SlimDaemonSet::entry) {
                     queue.context_changed();
@@ -71,10 +72,11 @@ pub async fn run(leading: LeaderContext) {
                 if let Some(newest) = queue.claimants() {
                     claimants.send_if_modified(|known| known.replace(newest.clone()) != Some(newest));
                 }
-                ready.send_if_modified(|ready| !*ready && { *ready = queue.has_synced(); *ready });
             }
         }
     }
+    // The snapshot does not wait for a follower that reads no more.
+    drop(nodes);
     if timeout(DRAIN, queue.running.collect::<Vec<_>>()).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }

@@ -85,6 +85,10 @@ impl SlimDaemonSet {
 }
 
 impl StoredDaemonSet {
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// The input of taint decisions, for this snapshot.
     pub(crate) fn facts(&self, name: &str, snapshot: &ClusterSnapshot, policies: &PolicySet) -> DaemonSetFacts {
         let object = serde_json::from_str(&self.object).unwrap_or(Value::Null);

@@ -16,10 +16,12 @@
 //! | `stored_node` | nodes as they are kept between their changes |
 //! | `daemon_sets` | DaemonSets as they are kept, and what taints need to know of them |
 //! | `taint_context` | DaemonSets and the cluster snapshot that taints wait for |
+//! | `blocker_times` | since when taints have waited for each DaemonSet and pod |
 //! | `bound_pods` | the pods of a node, read when its taint is about to be set |
 //! | `node_events` | Events on nodes |
 //! | `write_limits` | how often the same change is made to the same object |
 
+mod blocker_times;
 mod bound_pods;
 pub mod control_loop;
 mod daemon_sets;

@@ -4,6 +4,7 @@
 //! always from its newest object. What fails is tried again with growing delays.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,12 +19,15 @@ use mullion_policy::PolicySet;
 use tokio::time::Instant;
 
 use crate::cluster::{Backoff, Collection, LiveSnapshot, SlimNode};
+use crate::controller::nodes::blocker_times::BlockerTimes;
 use crate::controller::nodes::daemon_sets::StoredDaemonSet;
+use crate::controller::nodes::node_events;
 use crate::controller::nodes::requests::{Completed, NodeReport, NodeRequests, NodeResult, now};
 use crate::controller::nodes::stored_node::{StoredNode, observe};
 use crate::controller::nodes::taint_context::TaintContext;
 use crate::controller::runtime_classes;
-use crate::controller::runtime_classes::ExistingClass;
+use crate::controller::runtime_classes::{ClassPlan, ExistingClass, WindowsFleet};
+use crate::controller::settled_builds::SettledBuilds;
 use crate::value_hash::hash_of;
 
 /// Nodes worked on at the same time. Against a server that takes 5 ms, 8 gave 880 patches a second and 32 about 2,500.
@@ -35,6 +39,9 @@ const RECHECK: Duration = Duration::from_secs(30);
 /// How long a node's labels wait, at the start or when it is new, for what only its taint needs: a node that is patched
 /// without it is patched twice. Lists of a busy API server take seconds, and up to a minute (`--request-timeout`).
 const CONTEXT_WAIT: Duration = Duration::from_secs(30);
+
+/// How often it is reported that a build gets no RuntimeClass.
+const CLASS_REPORT: Duration = Duration::from_secs(1800);
 
 /// A node, and the state of the work on it: 120 bytes, 0.6 MB for 5,000 nodes.
 struct QueuedNode {
@@ -101,9 +108,19 @@ pub(crate) struct NodeQueue {
     classes_not_before: Instant,
     /// To be planned.
     due: BTreeSet<String>,
+    /// The node that was taken last. The turn is of the next one by name, so that nodes which change all the time hold back
+    /// no others.
+    last_taken: String,
     /// Being planned or patched. A node that is deleted meanwhile stays here until its work ends.
     busy: BTreeSet<String>,
     next_recheck: Instant,
+    blockers: BlockerTimes,
+    blockers_changed: bool,
+    builds: SettledBuilds,
+    /// When the next unknown build gets its class.
+    next_build: Option<Instant>,
+    /// When a build without a class may be reported again.
+    next_class_report: Instant,
     /// Until when nodes wait for the context.
     context_deadline: Instant,
     pub(crate) running: FuturesUnordered<BoxFuture<'static, Completed>>,
@@ -133,8 +150,14 @@ impl NodeQueue {
             class_warnings: Vec::new(),
             classes_not_before: Instant::now(),
             due: BTreeSet::new(),
+            last_taken: String::new(),
             busy: BTreeSet::new(),
             next_recheck: Instant::now() + RECHECK,
+            blockers: BlockerTimes::default(),
+            blockers_changed: false,
+            builds: SettledBuilds::default(),
+            next_build: None,
+            next_class_report: Instant::now(),
             context_deadline: Instant::now() + CONTEXT_WAIT,
             running: FuturesUnordered::new(),
         }
@@ -208,7 +231,7 @@ impl NodeQueue {
     }
 
     fn forget(&mut self, name: &str) {
-        self.nodes.remove(name);
+        self.blockers_changed |= self.nodes.remove(name).is_some_and(|queued| queued.is_waiting());
         self.due.remove(name);
         self.requests.events.forget(name);
     }
@@ -261,6 +284,7 @@ impl NodeQueue {
         self.due.extend(self.nodes.keys().cloned());
         self.classes_due = true;
         self.classes_not_before = Instant::now();
+        self.blockers_changed = true;
         self.requests.limits().clear();
         self.context_due = true;
         self.update_context();
@@ -285,6 +309,13 @@ impl NodeQueue {
             withheld += usize::from(queued.withheld);
         }
         self.requests.metrics.set_nodes(self.nodes.len(), waiting, contested, withheld);
+        if std::mem::take(&mut self.blockers_changed) {
+            let present = self.nodes.values().flat_map(|queued| &queued.waits_for);
+            let longest = self.blockers.update(present, now);
+            let toleration = node_events::toleration_text(&policy_taint(&self.policies.nodes));
+            self.requests.metrics.set_taint_blockers(&toleration, &longest);
+        }
+        self.classes_due |= self.next_build.is_some_and(|at| at <= now);
         let classes_read = self.nodes_complete && self.classes.complete;
         if self.classes_due && classes_read && !self.classes_busy && now >= self.classes_not_before {
             self.classes_due = false;
@@ -301,8 +332,12 @@ impl NodeQueue {
         }
         while self.busy.len() < CONCURRENCY {
             let ready = |name: &&String| !self.busy.contains(*name) && !self.is_too_new(name, now);
-            let Some(name) = self.due.iter().find(ready).cloned() else { return };
+            let last = self.last_taken.as_str();
+            let later = self.due.range::<str, _>((Bound::Excluded(last), Bound::Unbounded));
+            let earlier = self.due.range::<str, _>((Bound::Unbounded, Bound::Included(last)));
+            let Some(name) = later.chain(earlier).find(ready).cloned() else { return };
             self.due.remove(&name);
+            self.last_taken.clone_from(&name);
             let Some(queued) = self.nodes.get_mut(&name) else { continue };
             let node = queued.node.observed();
             if !queued.is_waiting() && is_in_order(&node.facts, &self.policies.nodes, &self.trust) {
@@ -319,12 +354,27 @@ impl NodeQueue {
     }
 
     fn start_classes(&mut self) {
+        let (now, policy) = (Instant::now(), &self.policies.nodes);
         let facts = self.nodes.values().map(|queued| queued.node.facts());
-        let (writes, warnings) = runtime_classes::plan(facts, &self.policies.nodes, &self.classes.entries);
+        let fleet = WindowsFleet::of(facts, policy);
+        self.builds.update(fleet.builds.keys().copied(), now);
+        self.next_build = self.builds.next(policy, now);
+        let ClassPlan { writes, warnings, without_class } =
+            runtime_classes::plan(&fleet, policy, &self.classes.entries, |build| {
+                self.builds.counts(build, policy, now)
+            });
         for warning in warnings.iter().filter(|warning| !self.class_warnings.contains(warning)) {
             tracing::warn!("{warning}");
         }
         self.class_warnings = warnings;
+        if let Some((build, node)) = without_class
+            && now >= self.next_class_report
+            && let Some(queued) = self.nodes.get(&node)
+        {
+            self.next_class_report = now + CLASS_REPORT;
+            let report = Arc::clone(&self.requests).report_class_limit(queued.node.observed(), build);
+            self.running.push(report.boxed());
+        }
         if !writes.is_empty() {
             self.classes_busy = true;
             self.running.push(Arc::clone(&self.requests).write_classes(writes).boxed());
@@ -342,6 +392,7 @@ impl NodeQueue {
                 }
                 return;
             }
+            Completed::ClassLimit => return,
             Completed::Node(report) => report,
         };
         let NodeReport { name, version, result, waits_for, contested, withheld } = report;
@@ -352,9 +403,12 @@ impl NodeQueue {
             return;
         };
         let is_newer = *queued.node.version != *version;
-        if waits_for.is_empty() && !contested && !withheld {
+        // What failed may have written an Event, and is tried again soon.
+        let failed = matches!(result, NodeResult::Failed);
+        if waits_for.is_empty() && !contested && !withheld && !failed {
             self.requests.events.forget(&name);
         }
+        self.blockers_changed |= queued.waits_for != waits_for;
         queued.waits_for = waits_for;
         queued.contested = contested;
         queued.withheld = withheld;

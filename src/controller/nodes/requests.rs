@@ -8,6 +8,7 @@ use kube::api::Patch;
 use kube::{Api, Client};
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::ApplyTaint;
+use mullion_engine::model::windows::Build;
 use mullion_engine::node::{
     NodePatch, NodePlan, TaintBlocker, TaintHold, TrustedTaints, blockers, needs_pods, plan_node, wanted_taint,
 };
@@ -16,6 +17,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::{SlimNode, await_answer, patch_params, post_params};
+use crate::controller::denied_write::denied_write;
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::{ControllerMetrics, WriteOutcome};
 use crate::controller::nodes::bound_pods::list_bound_pods;
@@ -27,6 +29,9 @@ use crate::controller::nodes::write_limits::WriteLimits;
 use crate::controller::runtime_classes::ClassWrite;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
+
+/// Most blockers of one node that are kept: a tenant may create any number, and each of them is enough to wait for.
+const MOST_BLOCKERS: usize = 8;
 
 /// Makes the requests, with what they need.
 pub(crate) struct NodeRequests {
@@ -40,7 +45,11 @@ pub(crate) struct NodeRequests {
 /// Work that has ended.
 pub(crate) enum Completed {
     Node(NodeReport),
-    Classes { again: bool },
+    Classes {
+        again: bool,
+    },
+    /// The Event about a build without a class is written, or lost.
+    ClassLimit,
 }
 
 /// How the work on a node ended.
@@ -48,7 +57,7 @@ pub(crate) struct NodeReport {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) result: NodeResult,
-    /// What the taint waits for.
+    /// What the taint waits for, at most [`MOST_BLOCKERS`], DaemonSets first.
     pub(crate) waits_for: Vec<TaintBlocker>,
     /// Whether a change is not made because someone undoes it repeatedly.
     pub(crate) contested: bool,
@@ -98,7 +107,7 @@ impl NodeRequests {
             None => (Vec::new(), false),
         };
         let NodePlan { patch, reasons, hold, withheld } = plan_node(facts, policy, &trust, &waits_for, now());
-        let waits_for = if hold == TaintHold::Waiting { waits_for } else { Vec::new() };
+        let mut waits_for = if hold == TaintHold::Waiting { waits_for } else { Vec::new() };
         match (hold, &wanted, reasons.last()) {
             (TaintHold::Waiting, Some(taint), _) if is_known => {
                 self.events.report(&node, &node_events::taint_waits(taint, &waits_for)).await;
@@ -107,6 +116,8 @@ impl NodeRequests {
             _ if withheld => self.events.report(&node, &node_events::would_change(&reasons)).await,
             _ => {}
         }
+        waits_for.truncate(MOST_BLOCKERS);
+        waits_for.shrink_to_fit();
         let result = match patch {
             Some(patch) => self.change(&node, &patch, &reasons).await,
             None => NodeResult::Unchanged,
@@ -153,29 +164,39 @@ impl NodeRequests {
             self.events.report(node, &node_events::changes_undone(name, reasons)).await;
             return NodeResult::LimitReached(limit.until);
         }
-        let result = self.patch(name, &patch.to_merge_patch(&node.version), reasons).await;
+        let result = self.patch(node, &patch.to_merge_patch(&node.version), reasons).await;
         if matches!(result, NodeResult::Patched(_)) {
             self.limits().record(key, Instant::now());
         }
         result
     }
 
-    async fn patch(&self, name: &str, body: &Value, reasons: &[String]) -> NodeResult {
+    async fn patch(&self, node: &ObservedNode, body: &Value, reasons: &[String]) -> NodeResult {
+        let name = &node.facts.name;
         let answer = await_answer(self.nodes.patch(name, &patch_params(), &Patch::Merge(body))).await;
         let outcome = WriteOutcome::of(&answer);
         self.metrics.node_patched(outcome);
         match (answer, outcome) {
-            (Ok(node), _) => {
+            (Ok(patched), _) => {
                 tracing::info!(node = name, changes = reasons.join("; "), "node patched");
-                NodeResult::Patched(Box::new(node))
+                NodeResult::Patched(Box::new(patched))
             }
             (Err(_), WriteOutcome::Conflict) => NodeResult::Conflict,
             (Err(_), WriteOutcome::Gone) => NodeResult::Gone,
             (Err(error), _) => {
                 tracing::warn!(node = name, error = in_words(&error), "cannot patch the node; trying again later");
+                if let Some(event) = denied_write(&error) {
+                    self.events.report(node, &event).await;
+                }
                 NodeResult::Failed
             }
         }
+    }
+
+    /// Reports on a node that its build gets no RuntimeClass.
+    pub(crate) async fn report_class_limit(self: Arc<Self>, node: ObservedNode, build: Build) -> Completed {
+        self.events.publish(&node, &node_events::no_class_left(build)).await;
+        Completed::ClassLimit
     }
 
     /// Writes what was not written often enough yet: a class that someone deletes, or a toleration that someone removes,
@@ -225,8 +246,11 @@ impl NodeRequests {
         match answer {
             Ok(_) => tracing::info!(class = name, "RuntimeClass written"),
             Err(error) if outcome == WriteOutcome::Failed => {
-                let error = in_words(&error);
-                tracing::warn!(class = name, error, "cannot write the RuntimeClass; trying again later");
+                let words = in_words(&error);
+                tracing::warn!(class = name, error = words, "cannot write the RuntimeClass; trying again later");
+                if let Some(event) = denied_write(&error) {
+                    self.events.report_class(name, &event).await;
+                }
             }
             // Someone else wrote it first, or it is gone: the watch brings that, and it is planned again.
             Err(_) => {}

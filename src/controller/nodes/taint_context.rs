@@ -13,7 +13,7 @@ use crate::controller::nodes::stored_node::{ObservedNode, StoredNode};
 /// What the taints of all nodes depend on beside the node and its pods; replaced as a whole.
 #[derive(Debug)]
 pub(crate) struct TaintContext {
-    /// Those that may be for a Windows node.
+    /// Those that may be for a Windows node and for which the taint waits: see `taint.waitFor` of the NodePolicy.
     pub(crate) daemon_sets: Arc<Vec<DaemonSetFacts>>,
     pub(crate) snapshot: Arc<ClusterSnapshot>,
     /// Whether the successor of every pod would have the toleration: see [`all_covered`].
@@ -26,7 +26,9 @@ impl TaintContext {
         snapshot: Arc<ClusterSnapshot>,
         policies: &PolicySet,
     ) -> Self {
-        let facts = daemon_sets.iter().map(|(name, stored)| stored.facts(name, &snapshot, policies));
+        let counts = |stored: &StoredDaemonSet| policies.nodes.taint.waits_for(stored.namespace());
+        let facts = daemon_sets.iter().filter(|(_, stored)| counts(stored));
+        let facts = facts.map(|(name, stored)| stored.facts(name, &snapshot, policies));
         Self { daemon_sets: Arc::new(facts.collect()), covered: all_covered(&snapshot.namespaces, policies), snapshot }
     }
 

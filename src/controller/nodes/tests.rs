@@ -79,6 +79,31 @@ async fn a_node_that_came_back_while_it_was_patched_is_not_forgotten() {
     }
 }
 
+#[tokio::test]
+async fn nodes_that_change_all_the_time_hold_back_no_others() {
+    let mut queue = queue();
+    queue.set_empty_context();
+    let names: Vec<String> = (0..16).map(|n| format!("busy-{n:02}")).chain(["quiet".to_owned()]).collect();
+    let change = |queue: &mut NodeQueue, name: &str, version: usize| {
+        let labels = json!({"kubernetes.io/os": "windows", "mullion.dev/windows-revision": version.to_string()});
+        let metadata = json!({"name": name, "uid": name, "resourceVersion": version.to_string(), "labels": labels});
+        queue.apply(Event::Apply(serde_json::from_value(json!({"metadata": metadata})).unwrap()));
+        queue.mark_known(name);
+    };
+    for name in &names {
+        change(&mut queue, name, 1);
+    }
+    queue.start();
+    assert!(queue.is_due("quiet"), "the others take every place");
+    for name in &names[..16] {
+        change(&mut queue, name, 2);
+    }
+    let completed = queue.running.next().await.unwrap();
+    queue.finish(completed);
+    queue.start();
+    assert!(!queue.is_due("quiet"));
+}
+
 /// An API server that fails every request and records its body.
 fn recording_client(bodies: &Arc<Mutex<Vec<Value>>>) -> Client {
     let bodies = Arc::clone(bodies);
@@ -248,6 +273,25 @@ fn only_what_decides_is_kept_of_daemon_sets() {
         let (name, stored) = entry(malformed);
         assert!(!stored.unwrap().facts(&name, &ClusterSnapshot::default(), &PolicySet::built_in()).belongs);
     }
+}
+
+#[test]
+fn daemon_sets_of_namespaces_that_do_not_count_are_left_out() {
+    let entry = |namespace: &str| {
+        let windows = json!({"template": {"spec": {"nodeSelector": {"kubernetes.io/os": "windows"}}}});
+        let object = json!({"metadata": {"name": "d", "namespace": namespace}, "spec": windows});
+        let (name, stored) = serde_json::from_value::<SlimDaemonSet>(object).unwrap().entry();
+        (name, stored.unwrap())
+    };
+    let all = BTreeMap::from([entry("kube-system"), entry("team-a")]);
+    let mut policies = PolicySet::default();
+    let names = |policies: &PolicySet| {
+        let context = TaintContext::new(&all, Arc::default(), policies);
+        context.daemon_sets.iter().map(|one| one.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&policies), ["kube-system/d", "team-a/d"]);
+    policies.nodes.taint.wait_for = serde_json::from_value(json!({"namespaces": {"include": ["kube-*"]}})).unwrap();
+    assert_eq!(names(&policies), ["kube-system/d"]);
 }
 
 #[test]

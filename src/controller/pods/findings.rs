@@ -1,9 +1,9 @@
 //! Events on the owners of pods with the label `mullion.dev/findings`.
 //!
 //! The label names rules; the content of the Event comes from a review of one of the pods. Pods of one controller with the
-//! same label are one group, however many there are.
+//! same label are one group, however many there are. Namespaces take turns.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +20,11 @@ use mullion_engine::rules::catalogue;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::watch;
+use crate::controller::pods::event_shares::REPEAT;
+use crate::controller::pods::fair_queue::{FairQueue, LeftOut};
 use crate::controller::pods::missed::findings_with_outcome;
 use crate::controller::pods::object::{LabelledPod, owner_uid};
-use crate::controller::pods::pod_context::{BACKOFF, PodContext, REPEAT};
+use crate::controller::pods::pod_context::{BACKOFF, PodContext};
 use crate::controller::pods::pod_events;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
@@ -33,7 +35,10 @@ const GATHER: Duration = Duration::from_secs(1);
 const CONCURRENCY: usize = 4;
 /// Most pods counted, of about 50 bytes each: the owners of any others most likely have their Event already.
 const MAX_PODS: usize = 100_000;
-/// Most groups, of about 500 bytes each. An owner beyond gets its Event after another group is gone.
+/// Most of them in one namespace.
+const MAX_PODS_OF_NAMESPACE: usize = 10_000;
+/// Most groups, of about 500 bytes each, shared by all namespaces that have any. An owner beyond gets its Event with the next
+/// list.
 const MAX_GROUPS: usize = 5_000;
 /// How often due work is looked for.
 const TICK: Duration = Duration::from_millis(500);
@@ -49,6 +54,10 @@ pub(crate) async fn run(context: Arc<PodContext>, streaming: bool) {
     loop {
         while running.len() < CONCURRENCY {
             let Some((key, pod)) = groups.next_due(Instant::now()) else { break };
+            if let Err(later) = context.may_report(&key.namespace) {
+                groups.queue.set_due(&key.namespace, &key, later);
+                continue;
+            }
             let context = Arc::clone(&context);
             let report = async move {
                 let result = report(&context, &pod, &key.codes).await;
@@ -67,7 +76,9 @@ pub(crate) async fn run(context: Arc<PodContext>, streaming: bool) {
 /// What the pods of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
-    /// The uid of the controller, or of a pod without one.
+    namespace: String,
+    /// The uid of the controller, or of a pod without one. Authors of pods can write any uid there, so it says nothing
+    /// without the namespace.
     owner: String,
     /// The label's value: codes with dots between them.
     codes: String,
@@ -75,22 +86,30 @@ struct GroupKey {
 
 #[derive(Debug)]
 struct Group {
+    key: Arc<GroupKey>,
     pods: usize,
     /// The newest one, because it most likely still exists.
     sample: ObjectMeta,
-    due: Instant,
     failures: u32,
 }
 
 /// Groups, and the group of each pod.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Groups {
-    by_key: BTreeMap<Arc<GroupKey>, Group>,
+    queue: FairQueue<Arc<GroupKey>, Group>,
     /// By a hash of the uid.
     pods: HashMap<u64, Arc<GroupKey>>,
+    /// How many of them each namespace has.
+    counts: HashMap<String, usize>,
     /// Pods of a list that is still coming.
     arriving: Option<BTreeSet<u64>>,
-    queue: BTreeSet<(Instant, Arc<GroupKey>)>,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        let queue = FairQueue::new(MAX_GROUPS);
+        Self { queue, pods: HashMap::new(), counts: HashMap::new(), arriving: None }
+    }
 }
 
 impl Groups {
@@ -123,62 +142,70 @@ impl Groups {
             return;
         }
         self.remove(id);
-        if self.pods.len() >= MAX_PODS {
+        let counted = self.counts.get(&key.namespace).copied().unwrap_or_default();
+        if self.pods.len() >= MAX_PODS || counted >= MAX_PODS_OF_NAMESPACE {
             return;
         }
-        let known = self.by_key.get_key_value(&key).map(|(known, _)| Arc::clone(known));
-        if let Some(group) = self.by_key.get_mut(&key) {
+        let key = if let Some(group) = self.queue.get_mut(&key.namespace, &key) {
             group.pods += 1;
             group.sample = slim(pod);
-            self.pods.extend(known.map(|known| (id, known)));
-            return;
-        }
-        if self.by_key.len() >= MAX_GROUPS {
-            return;
-        }
-        let (key, due) = (Arc::new(key), now + GATHER);
-        self.by_key.insert(Arc::clone(&key), Group { pods: 1, sample: slim(pod), due, failures: 0 });
-        self.queue.insert((due, Arc::clone(&key)));
+            Arc::clone(&group.key)
+        } else {
+            let key = Arc::new(key);
+            let group = Group { key: Arc::clone(&key), pods: 1, sample: slim(pod), failures: 0 };
+            if self.queue.insert(&key.namespace, Arc::clone(&key), now + GATHER, group) == LeftOut::TheNew {
+                return;
+            }
+            key
+        };
+        self.counts.insert(key.namespace.clone(), counted + 1);
         self.pods.insert(id, key);
     }
 
     fn remove(&mut self, id: u64) {
         let Some(key) = self.pods.remove(&id) else { return };
-        if let Some(group) = self.by_key.get_mut(&key) {
-            group.pods -= 1;
-            if group.pods == 0 {
-                self.by_key.remove(&key);
+        if let Some(counted) = self.counts.get_mut(&key.namespace) {
+            *counted -= 1;
+            if *counted == 0 {
+                self.counts.remove(&key.namespace);
             }
+        }
+        // Another group may have taken the place of this one since.
+        let Some(group) = self.queue.get_mut(&key.namespace, &key) else { return };
+        group.pods = group.pods.saturating_sub(1);
+        if group.pods == 0 {
+            self.queue.remove(&key.namespace, &key);
         }
     }
 
-    /// The next due group, with one of its pods. It is not due again before its report ends, or much later.
+    /// The next due group, with one of its pods. It is not due again before its report ends.
     fn next_due(&mut self, now: Instant) -> Option<(Arc<GroupKey>, ObjectMeta)> {
-        while let Some((due, key)) = self.queue.first().filter(|(due, _)| *due <= now).cloned() {
-            self.queue.pop_first();
-            if let Some(group) = self.by_key.get_mut(&key).filter(|group| group.due == due) {
-                group.due = now + REPEAT;
-                return Some((key, group.sample.clone()));
-            }
-        }
-        None
+        let (namespace, key) = self.queue.take_due(now)?;
+        let sample = self.queue.get(&namespace, &key)?.sample.clone();
+        Some((key, sample))
     }
 
     fn finish(&mut self, key: &Arc<GroupKey>, reported: bool, now: Instant) {
-        let Some(group) = self.by_key.get_mut(key) else { return };
-        if reported {
+        let Some(group) = self.queue.get_mut(&key.namespace, key) else { return };
+        let due = if reported {
             group.failures = 0;
+            now + REPEAT
         } else {
-            group.due = now + BACKOFF.delay(group.failures);
+            let due = now + BACKOFF.delay(group.failures);
             group.failures = group.failures.saturating_add(1);
-        }
-        self.queue.insert((group.due, Arc::clone(key)));
+            due
+        };
+        self.queue.set_due(&key.namespace, key, due);
     }
 }
 
 fn key(pod: &ObjectMeta) -> GroupKey {
     let codes = pod.labels.as_ref().and_then(|labels| labels.get(FINDINGS_LABEL));
-    GroupKey { owner: owner_uid(pod), codes: codes.cloned().unwrap_or_default() }
+    GroupKey {
+        namespace: pod.namespace.clone().unwrap_or_default(),
+        owner: owner_uid(pod),
+        codes: codes.cloned().unwrap_or_default(),
+    }
 }
 
 fn id(pod: &ObjectMeta) -> u64 {

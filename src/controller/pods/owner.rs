@@ -18,10 +18,11 @@ use crate::controller::pods::object::{LabelledPod, controller};
 /// Most owners in the cache, of about 300 bytes each. If there are more, all are read again.
 const MAX_CACHED: usize = 4096;
 
-/// Reads owners of `ReplicaSet`s and `Job`s, and caches them by the uid of the owned object.
+/// Reads owners of `ReplicaSet`s and `Job`s, and caches them by namespace and uid of the owned object. Whoever creates a pod
+/// writes its `ownerReferences`, and may write the uid of another namespace's object.
 pub(crate) struct Owners {
     client: Client,
-    cache: Mutex<HashMap<String, ObjectReference>>,
+    cache: Mutex<HashMap<(String, String), ObjectReference>>,
 }
 
 impl Owners {
@@ -39,7 +40,8 @@ impl Owners {
             return Ok(LabelledPod { metadata }.object_ref(&()));
         };
         let itself = reference(owner, namespace);
-        if let Some(cached) = self.cache().get(&owner.uid) {
+        let key = (namespace.to_owned(), owner.uid.clone());
+        if let Some(cached) = self.cache().get(&key) {
             return Ok(cached.clone());
         }
         let metadata = match (owner.kind.as_str(), owner.api_version.split('/').next()) {
@@ -55,7 +57,7 @@ impl Owners {
         if cache.len() >= MAX_CACHED {
             cache.clear();
         }
-        cache.insert(owner.uid.clone(), found.clone());
+        cache.insert(key, found.clone());
         Ok(found)
     }
 
@@ -67,7 +69,7 @@ impl Owners {
         Ok(await_answer(api.get_metadata_opt(&owner.name)).await?.map(|object| object.metadata))
     }
 
-    fn cache(&self) -> MutexGuard<'_, HashMap<String, ObjectReference>> {
+    fn cache(&self) -> MutexGuard<'_, HashMap<(String, String), ObjectReference>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,6 +158,16 @@ mod tests {
             assert_eq!(owner_name(&owners, &pod).await, expected);
             assert_eq!(requests.lock().unwrap().len(), 1, "one request: {requests:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_forged_uid_changes_nothing_for_the_object_that_has_it() {
+        let (owners, requests) = owners(200, above("apps/v1", "Deployment", "o"));
+        let forged = ObjectMeta { namespace: Some("tenant".to_owned()), ..pod("apps/v1", "ReplicaSet") };
+        for (pod, namespace) in [(forged, "tenant"), (pod("apps/v1", "ReplicaSet"), "shop")] {
+            assert_eq!(owners.of(&pod).await.unwrap().namespace.as_deref(), Some(namespace));
+        }
+        assert_eq!(requests.lock().unwrap().len(), 2);
     }
 
     #[tokio::test]

@@ -1,6 +1,5 @@
 //! What the three loops share: reviews of pods as they would be created now, and Events on their owners.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,17 +20,13 @@ use crate::cluster::{Backoff, await_answer};
 use crate::controller::events::{EventRecorder, NewEvent};
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::ControllerMetrics;
+use crate::controller::pods::event_shares::EventShares;
 use crate::controller::pods::object::WholePod;
 use crate::controller::pods::owner::Owners;
 use crate::controller::pods::webhook_selectors::WebhookSelectors;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// How often an Event that still holds is written again, which increases its count: the API server forgets events after an
-/// hour (kube-apiserver `--event-ttl`).
-pub(crate) const REPEAT: Duration = Duration::from_secs(45 * 60);
-/// Most Events remembered, of 24 bytes each.
-const MAX_REPORTED: usize = 16_384;
 /// Delays after an Event or a patch that could not be written.
 pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(300));
 
@@ -46,7 +41,7 @@ pub(crate) struct PodContext {
     namespace: String,
     events: EventRecorder,
     owners: Owners,
-    reported: Mutex<HashMap<u64, Instant>>,
+    reported: Mutex<EventShares>,
     missed: [AtomicUsize; 2],
 }
 
@@ -120,8 +115,13 @@ impl PodContext {
         Ok(pod.filter(|pod| pod.metadata.uid.as_deref() == uid))
     }
 
+    /// Whether the namespace has not used up its share of Events; the error is when it may write the next one.
+    pub(crate) fn may_report(&self, namespace: &str) -> Result<(), Instant> {
+        self.reported().check(namespace, Instant::now())
+    }
+
     /// Writes an Event on the owner of the pod, unless the same was written recently. Returns whether it is written; a failure
-    /// is logged.
+    /// is logged. Not written either: more than the namespace's share.
     pub(crate) async fn report(
         &self,
         pod: &ObjectMeta,
@@ -140,31 +140,30 @@ impl PodContext {
             }
         };
         let Some(event) = event(&owner) else { return true };
-        let key = hash_of(&(&owner.uid, &event));
-        if self.reported().get(&key).is_some_and(|at| at.elapsed() < REPEAT) {
-            return true;
+        let namespace = pod.namespace.as_deref().unwrap_or_default();
+        let (key, now) = (hash_of(&(&owner.uid, &event)), Instant::now());
+        let was_last = {
+            let mut reported = self.reported();
+            if reported.is_recent(namespace, key, now) {
+                return true;
+            }
+            if reported.check(namespace, now).is_err() {
+                return false;
+            }
+            // Recorded first: two pods of one owner may come here together.
+            reported.record(namespace, key, now)
+        };
+        if was_last {
+            tracing::warn!(namespace, "the namespace has used up its share of events; the others are written later");
         }
-        // Recorded first: two pods of one owner may come here together.
-        self.record(key);
         let written = self.events.publish(&owner, &event).await;
         if !written {
-            self.reported().remove(&key);
+            self.reported().forget(namespace, key);
         }
         written
     }
 
-    fn record(&self, key: u64) {
-        let mut reported = self.reported();
-        if reported.len() >= MAX_REPORTED {
-            reported.retain(|_, at| at.elapsed() < REPEAT);
-        }
-        if reported.len() >= MAX_REPORTED {
-            reported.clear();
-        }
-        reported.insert(key, Instant::now());
-    }
-
-    fn reported(&self) -> MutexGuard<'_, HashMap<u64, Instant>> {
+    fn reported(&self) -> MutexGuard<'_, EventShares> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,7 +2,6 @@
 //!
 //! A watch would bring every change of every pod of the cluster, for pods that hardly ever exist.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,8 +12,9 @@ use mullion_engine::model::Os;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::patch::decision_reason;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use crate::controller::pods::fair_queue::FairQueue;
 use crate::controller::pods::missed::intended_os;
 use crate::controller::pods::object::{PlacedPod, owner_uid, reviewed};
 use crate::controller::pods::pod_context::{MissedKind, PodContext};
@@ -31,7 +31,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// The namespace or node of a younger pod may not be in the snapshot yet.
 const MIN_AGE: Duration = Duration::from_secs(10);
-/// Most owners with an Event in one sweep.
+/// Most owners with an Event in one sweep, shared by all namespaces that have any.
 const MAX_OWNERS: usize = 1000;
 
 /// Runs forever.
@@ -46,9 +46,9 @@ pub(crate) async fn run(context: &PodContext) {
 }
 
 /// Pods on the wrong node: for each owner one of them, with its OS and the reason for that; and how many there are of all.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MisplacedPods {
-    by_owner: BTreeMap<String, (ObjectMeta, Os, String)>,
+    by_owner: FairQueue<String, (ObjectMeta, Os, String)>,
     pods: usize,
 }
 
@@ -56,7 +56,7 @@ async fn sweep(context: &PodContext) -> anyhow::Result<MisplacedPods> {
     let api: Api<PlacedPod> = Api::all(context.client.clone());
     let mut list =
         ListParams::default().fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed").limit(PAGE);
-    let mut misplaced = MisplacedPods::default();
+    let mut misplaced = MisplacedPods { by_owner: FairQueue::new(MAX_OWNERS), pods: 0 };
     loop {
         let page = timeout(PAGE_TIMEOUT, api.list(&list)).await??;
         let snapshot = context.snapshot.load_full();
@@ -77,10 +77,10 @@ impl MisplacedPods {
         let Some(review) = context.review(&pod.metadata, &pod.object()) else { return };
         let Some(intended) = intended_os(&review, os) else { return };
         self.pods += 1;
-        if self.by_owner.len() < MAX_OWNERS {
-            let owner = owner_uid(&pod.metadata);
-            let entry = || (pod.metadata, intended, decision_reason(&review.decision));
-            self.by_owner.entry(owner).or_insert_with(entry);
+        let (namespace, owner) = (pod.metadata.namespace.clone().unwrap_or_default(), owner_uid(&pod.metadata));
+        if self.by_owner.get(&namespace, &owner).is_none() {
+            let sample = (pod.metadata, intended, decision_reason(&review.decision));
+            self.by_owner.insert(&namespace, owner, Instant::now(), sample);
         }
     }
 }
@@ -96,10 +96,14 @@ fn suspect(pod: &PlacedPod, snapshot: &ClusterSnapshot, now: Timestamp) -> Optio
     (!fine && pod.metadata.deletion_timestamp.is_none()).then_some(os)
 }
 
-async fn report(context: &PodContext, misplaced: MisplacedPods) {
-    context.count(MissedKind::Bound, misplaced.pods);
-    for (pod, intended, reason) in misplaced.by_owner.into_values() {
-        // After a failure the next sweep reports it.
+async fn report(context: &PodContext, MisplacedPods { mut by_owner, pods }: MisplacedPods) {
+    context.count(MissedKind::Bound, pods);
+    while let Some((namespace, owner)) = by_owner.take_due(Instant::now()) {
+        let Some((pod, intended, reason)) = by_owner.remove(&namespace, &owner) else { continue };
+        // After a failure, or beyond the namespace's share of Events, the next sweep reports it.
+        if context.may_report(&namespace).is_err() {
+            continue;
+        }
         context.report(&pod, |owner| Some(pod_events::misplaced(owner, intended, &reason))).await;
     }
 }

@@ -1,9 +1,9 @@
 //! Pods that wait for a node: repaired if possible, otherwise reported.
 //!
 //! Every change of an unscheduled pod is reviewed as it comes; only pods that need something are kept. When such a pod is
-//! due it is read again, so every write follows from its newest version and the newest snapshot.
+//! due it is read again, so every write follows from its newest version and the newest snapshot. Namespaces take turns.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +21,13 @@ use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::{Changes, await_answer, patch_params, watch};
+use crate::controller::denied_write::denied_write;
 use crate::controller::metrics::WriteOutcome;
+use crate::controller::pods::event_shares::{EventShares, REPEAT};
+use crate::controller::pods::fair_queue::{FairQueue, LeftOut};
 use crate::controller::pods::missed::{MissedPod, MissedReport, assess};
 use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
-use crate::controller::pods::pod_context::{BACKOFF, MissedKind, PodContext, REPEAT};
+use crate::controller::pods::pod_context::{BACKOFF, MissedKind, PodContext};
 use crate::controller::pods::pod_events;
 use crate::controller::pods::repair::toleration_patch;
 use crate::controller::pods::webhook_selectors::WebhookSelectors;
@@ -37,7 +40,8 @@ const SCHEDULING_TIME: Duration = Duration::from_secs(5);
 const PAGE: u32 = 100;
 /// Pods worked on at the same time.
 const CONCURRENCY: usize = 8;
-/// Most pods kept, of about 500 bytes each. The rest follow when these are done and all are listed again.
+/// Most pods kept, of about 500 bytes each, shared by all namespaces that have any. The rest follow when these are done and
+/// all are listed again.
 const MAX_PODS: usize = 5_000;
 /// How often due work and a changed snapshot are looked for.
 const TICK: Duration = Duration::from_secs(1);
@@ -76,7 +80,6 @@ fn follow(context: &PodContext, streaming: bool) -> Changes<WholePod> {
 struct QueuedPod {
     uid: String,
     task: PodTask,
-    due: Instant,
     /// When the work that is under way began; `None` while there is none.
     began: Option<Instant>,
     failures: u32,
@@ -88,23 +91,22 @@ enum PodTask {
     Review,
     /// To be reported; a hash of the owner and the report.
     Report(u64),
-    /// Reported.
+    /// Reported, or left until its namespace has a share of Events again.
     Reported(u64),
 }
 
 /// Namespace and name.
-type PodKey = (String, String);
-type Pods = BTreeMap<PodKey, QueuedPod>;
+type PodKey = (Arc<str>, String);
+/// By name.
+type Pods = FairQueue<String, QueuedPod>;
 
 struct PodQueue {
     context: Arc<PodContext>,
     pods: Pods,
     /// Those of a list that is still coming.
     arriving: Option<Pods>,
-    /// Pods by due time; an entry is outdated if the pod has another time.
-    queue: BTreeSet<(Instant, PodKey)>,
-    /// When each report was written, by the hash of the owner and the report.
-    reported: HashMap<u64, Instant>,
+    /// Reports that were written, by the hash of the owner and the report.
+    reported: EventShares,
     running: FuturesUnordered<BoxFuture<'static, (PodKey, Instant, PodResult)>>,
     basis: ReviewBasis,
     began: Instant,
@@ -135,10 +137,9 @@ impl PodQueue {
         Self {
             basis: ReviewBasis::of(&context),
             context,
-            pods: Pods::new(),
+            pods: Pods::new(MAX_PODS),
             arriving: None,
-            queue: BTreeSet::new(),
-            reported: HashMap::new(),
+            reported: EventShares::default(),
             running: FuturesUnordered::new(),
             began: now,
             not_before: now,
@@ -149,26 +150,25 @@ impl PodQueue {
     fn apply(&mut self, event: Event<WholePod>) {
         match event {
             Event::Init => {
-                self.arriving = Some(Pods::new());
+                self.arriving = Some(Pods::new(MAX_PODS));
                 self.began = Instant::now();
             }
             Event::InitDone => {
-                self.pods = self.arriving.take().unwrap_or_default();
-                // The old queue has lost the entries that came due meanwhile.
-                self.queue = self.pods.iter().map(|(key, queued)| (queued.due, key.clone())).collect();
+                self.pods = self.arriving.take().unwrap_or_else(|| Pods::new(MAX_PODS));
                 let took = self.began.elapsed().saturating_mul(10);
                 self.not_before = Instant::now() + took.clamp(LIST_PAUSE.0, LIST_PAUSE.1);
             }
             Event::InitApply(pod) | Event::Apply(pod) => self.add(&pod),
             Event::Delete(pod) => {
-                self.pods.remove(&key(&pod.metadata));
+                let (namespace, name) = names(&pod.metadata);
+                self.pods.remove(namespace, name);
             }
         }
     }
 
     /// Keeps the pod if it needs something, and forgets it otherwise.
     fn add(&mut self, pod: &WholePod) {
-        let key = key(&pod.metadata);
+        let (namespace, name) = names(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let wait = remaining_wait(pod.metadata.creation_timestamp.as_ref().map(|time| time.0), Timestamp::now());
         let owner = owner_uid(&pod.metadata);
@@ -178,51 +178,51 @@ impl PodQueue {
             PodAction::Report(report) => Some(PodTask::Report(hash_of(&(owner, &report)))),
         };
         // Work that is under way may have read the pod before this change.
-        let before = self.pods.get(&key).filter(|before| before.uid == uid && before.began.is_none()).cloned();
+        let before = self.pods.get(namespace, name).filter(|before| before.uid == uid && before.began.is_none());
+        let before = before.cloned().zip(self.pods.due(namespace, name));
         let pods = self.arriving.as_mut().unwrap_or(&mut self.pods);
         let Some(task) = task else {
-            pods.remove(&key);
+            pods.remove(namespace, name);
             return;
         };
-        if pods.len() >= MAX_PODS && !pods.contains_key(&key) {
-            if !self.overflowed {
-                tracing::warn!(
-                    "more than {MAX_PODS} unscheduled pods need something; the rest wait until these are done"
-                );
-            }
-            self.overflowed = true;
-            return;
-        }
-        let is_same = |before: &QueuedPod| match (before.task, task) {
+        let is_same = |(before, _): &(QueuedPod, Instant)| match (before.task, task) {
             (PodTask::Reported(earlier), PodTask::Report(report)) => earlier == report,
             (earlier, task) => earlier == task,
         };
-        let new = QueuedPod { uid, task, due: Instant::now() + wait, began: None, failures: 0 };
-        let queued = before.filter(is_same).unwrap_or(new);
-        self.queue.insert((queued.due, key.clone()));
-        pods.insert(key, queued);
+        let new = QueuedPod { uid, task, began: None, failures: 0 };
+        let (queued, due) = before.filter(is_same).unwrap_or_else(|| (new, Instant::now() + wait));
+        if pods.insert(namespace, name.to_owned(), due, queued) != LeftOut::Nothing {
+            if !self.overflowed {
+                tracing::warn!(
+                    "more than {MAX_PODS} unscheduled pods need something; the rest, of the namespaces that have most, wait \
+                     until these are done"
+                );
+            }
+            self.overflowed = true;
+        }
     }
 
     /// Starts work on due pods, up to [`CONCURRENCY`].
     fn start(&mut self) {
         let now = Instant::now();
         while self.running.len() < CONCURRENCY {
-            let Some((due, key)) = self.queue.first().filter(|(due, _)| *due <= now).cloned() else { return };
-            self.queue.pop_first();
-            let Some(queued) = self.pods.get_mut(&key).filter(|queued| queued.due == due) else { continue };
-            if let PodTask::Report(report) | PodTask::Reported(report) = queued.task
-                && self.reported.get(&report).is_some_and(|at| at.elapsed() < REPEAT)
-            {
-                // Reported for another pod of the same owner.
-                queued.task = PodTask::Reported(report);
-                queued.due = now + REPEAT;
-                self.queue.insert((queued.due, key));
-                continue;
+            let Some((namespace, name)) = self.pods.take_due(now) else { return };
+            let Some(queued) = self.pods.get_mut(&namespace, &name) else { continue };
+            if let PodTask::Report(report) | PodTask::Reported(report) = queued.task {
+                let later = if self.reported.is_recent(&namespace, report, now) {
+                    // Reported for another pod of the same owner.
+                    Err(now + REPEAT)
+                } else {
+                    self.context.may_report(&namespace)
+                };
+                if let Err(later) = later {
+                    queued.task = PodTask::Reported(report);
+                    self.pods.set_due(&namespace, &name, later);
+                    continue;
+                }
             }
-            let (context, uid) = (Arc::clone(&self.context), queued.uid.clone());
-            // Not again while it is under way; its result sets the next time.
-            queued.due = now + REPEAT;
             queued.began = Some(now);
+            let (context, uid, key) = (Arc::clone(&self.context), queued.uid.clone(), (namespace, name));
             let act = async move {
                 let result = act(&context, &key, &uid).await;
                 (key, now, result)
@@ -231,29 +231,30 @@ impl PodQueue {
         }
     }
 
-    fn finish(&mut self, key: &PodKey, began: Instant, result: PodResult) {
+    fn finish(&mut self, (namespace, name): &PodKey, began: Instant, result: PodResult) {
         // A pod that has changed meanwhile has a new due time.
-        let Some(queued) = self.pods.get_mut(key).filter(|queued| queued.began == Some(began)) else { return };
+        let Some(queued) = self.pods.get_mut(namespace, name).filter(|queued| queued.began == Some(began)) else {
+            return;
+        };
         queued.began = None;
-        match result {
+        let due = match result {
             PodResult::Reported(report) => {
                 queued.task = PodTask::Reported(report);
                 queued.failures = 0;
-                if self.reported.len() >= MAX_PODS {
-                    self.reported.retain(|_, at| at.elapsed() < REPEAT);
-                }
-                self.reported.insert(report, Instant::now());
+                self.reported.record(namespace, report, Instant::now());
+                Instant::now() + REPEAT
             }
             PodResult::Finished => {
-                self.pods.remove(key);
+                self.pods.remove(namespace, name);
                 return;
             }
             PodResult::Failed => {
-                queued.due = Instant::now() + BACKOFF.delay(queued.failures);
+                let due = Instant::now() + BACKOFF.delay(queued.failures);
                 queued.failures = queued.failures.saturating_add(1);
+                due
             }
-        }
-        self.queue.insert((queued.due, key.clone()));
+        };
+        self.pods.set_due(namespace, name, due);
     }
 
     /// Counts reported pods, and returns whether all pods should be listed again: the basis of reviews has changed, or there
@@ -320,8 +321,9 @@ fn remaining_wait(created: Option<Timestamp>, now: Timestamp) -> Duration {
     SCHEDULING_TIME.saturating_sub(age)
 }
 
-fn key(metadata: &ObjectMeta) -> PodKey {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+/// Namespace and name.
+fn names(metadata: &ObjectMeta) -> (&str, &str) {
+    (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
 }
 
 enum PodAction {
@@ -355,6 +357,7 @@ fn decide(context: &PodContext, pod: &WholePod) -> PodAction {
 
 /// Reads the pod again, and does what it needs then.
 async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> PodResult {
+    let (namespace, name) = (&**namespace, name.as_str());
     let pod = match context.read(namespace, name, Some(uid)).await {
         Ok(Some(pod)) => pod,
         Ok(None) => return PodResult::Finished,
@@ -374,7 +377,7 @@ async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> Pod
             if let Some(report) = unrepaired {
                 report_missed(&report).await;
             }
-            write(context, namespace, name, patch).await
+            write(context, metadata, patch).await
         }
         PodAction::Report(report) if report_missed(&report).await => {
             PodResult::Reported(hash_of(&(owner_uid(metadata), &report)))
@@ -383,7 +386,8 @@ async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> Pod
     }
 }
 
-async fn write(context: &PodContext, namespace: &str, name: &str, patch: Value) -> PodResult {
+async fn write(context: &PodContext, pod: &ObjectMeta, patch: Value) -> PodResult {
+    let (namespace, name) = (pod.namespace.as_deref().unwrap_or_default(), pod.name.as_deref().unwrap_or_default());
     let api: Api<WholePod> = Api::namespaced(context.client.clone(), namespace);
     let written = await_answer(api.patch(name, &patch_params(), &Patch::Merge(&patch))).await;
     let outcome = WriteOutcome::of(&written);
@@ -391,8 +395,11 @@ async fn write(context: &PodContext, namespace: &str, name: &str, patch: Value) 
     match written {
         Ok(_) => tracing::info!(namespace, name, "tolerations appended to a pod that was created without them"),
         Err(error) if outcome == WriteOutcome::Failed => {
-            let error = in_words(&error);
-            tracing::warn!(namespace, name, error, "cannot append tolerations to a pod; trying again");
+            let words = in_words(&error);
+            tracing::warn!(namespace, name, error = words, "cannot append tolerations to a pod; trying again");
+            if let Some(event) = denied_write(&error) {
+                context.report(pod, |_| Some(event)).await;
+            }
         }
         Err(_) => {}
     }

@@ -8,9 +8,11 @@ use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 
+use crate::server::tls::client_ca::ClientCa;
 use crate::server::tls::directory;
 use crate::server::tls::key_pair::TlsContent;
 use crate::telemetry::WebhookMetrics;
@@ -93,12 +95,23 @@ impl Certificate {
     /// TLS 1.2 and 1.3, and HTTP/1.1 only, with the pair that is in force at the handshake. The API server offers nothing else
     /// to webhooks, so that its calls spread over the replicas (`NextProtos` in `k8s.io/apiserver/pkg/util/webhook/client.go`,
     /// the same from 1.30 to 1.36); except to a URL with a loopback address, where it offers both.
-    pub fn server_config(self: &Arc<Self>) -> anyhow::Result<ServerConfig> {
+    ///
+    /// With `clients`, certificates of clients are verified. Sessions are not resumed then, because rustls takes the certificate
+    /// of the client from a session without verifying it again; API servers resume none anyway.
+    pub fn server_config(self: &Arc<Self>, clients: Option<&Arc<ClientCa>>) -> anyhow::Result<ServerConfig> {
+        let verifier: Arc<dyn ClientCertVerifier> = match clients {
+            Some(clients) => Arc::clone(clients) as _,
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .context("TLS 1.2 and 1.3 are not available")?
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        if clients.is_some() {
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }

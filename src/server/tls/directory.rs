@@ -28,7 +28,7 @@ pub(crate) fn read(dir: &Path) -> anyhow::Result<TlsContent> {
     Ok(TlsContent { origin: dir.display().to_string(), certificate: read(CERTIFICATE)?, key: read(KEY)? })
 }
 
-fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     // Checked before opening: opening a pipe would wait for a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::Error::other("it is not a regular file"));

@@ -6,8 +6,11 @@ mod object;
 mod request;
 mod response;
 mod tree_size;
+mod username;
 
 pub use object::JsonTree;
 pub use request::AdmissionRequest;
 pub use response::{AdmissionResponse, DenialStatus};
 pub(crate) use tree_size::{TreeSize, estimate};
+pub(crate) use username::USERNAME_LIMIT;
+pub use username::Username;

@@ -14,6 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::webhook::envelope::object::{Extent, JsonTree, Part};
+use crate::webhook::envelope::username::{UserInfo, Username};
 
 /// The only supported version.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
@@ -38,6 +39,8 @@ pub struct AdmissionRequest<T = Value> {
     pub namespace: String,
     /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
     pub operation: String,
+    /// `userInfo.username`. Nothing else of `userInfo` is read.
+    pub username: Username,
     /// The part of the object that is read: nothing on DELETE and of kinds that Mullion does not know; of other kinds, not the
     /// members that no review reads.
     pub object: T,
@@ -89,6 +92,7 @@ enum Member {
     Name,
     Namespace,
     Operation,
+    UserInfo,
     Object,
     OldObject,
     DryRun,
@@ -105,6 +109,7 @@ struct Members<T> {
     name: Option<String>,
     namespace: Option<String>,
     operation: Option<String>,
+    username: Option<Username>,
     object: Option<T>,
     old_object: Option<T>,
     dry_run: Option<bool>,
@@ -135,6 +140,10 @@ impl<'de, T: JsonTree> Visitor<'de> for Reader<T> {
                 Member::Name => once(&mut all.name, "name", map.next_value()?)?,
                 Member::Namespace => once(&mut all.namespace, "namespace", map.next_value()?)?,
                 Member::Operation => once(&mut all.operation, "operation", Some(map.next_value()?))?,
+                Member::UserInfo => {
+                    let info: Option<UserInfo> = map.next_value()?;
+                    once(&mut all.username, "userInfo", info.map(|info| info.username))?;
+                }
                 Member::Object => {
                     let part = Part::whole(all.extent());
                     once(&mut all.object, "object", Some(map.next_value_seed(part)?))?;
@@ -154,6 +163,7 @@ impl<'de, T: JsonTree> Visitor<'de> for Reader<T> {
             name: all.name.unwrap_or_default(),
             namespace: all.namespace.unwrap_or_default(),
             operation: required(all.operation, "operation")?,
+            username: all.username.unwrap_or_default(),
             object: all.object.unwrap_or_default(),
             old_object: all.old_object.unwrap_or_default(),
             dry_run: all.dry_run,
@@ -279,6 +289,25 @@ pub(crate) mod tests {
         assert_eq!(found.uid, "u\"1");
         assert_eq!((&*found.name, &*found.namespace, found.subresource()), ("", "", None));
         assert_eq!((found.known_kind(), found.operation()), (Some(WorkloadKind::Pod), Some(Operation::Create)));
+    }
+
+    #[test]
+    fn only_the_username_of_the_user_is_read() {
+        let with = |info: &str| request(&MINIMAL.replace("\"name\":null", &format!("\"userInfo\":{info}"))).username;
+        for (info, known) in [
+            (r#"{"username":"jane","groups":["a"],"extra":{"k":[{"deep":1}]},"uid":"u"}"#, true),
+            (r#"{"uid":"u","username":"j\u0061ne"}"#, true),
+            (r#"{"username":"Jane"}"#, false),
+            (r#"{"username":""}"#, false),
+            (r#"{"username":null}"#, false),
+            (r#"{"groups":["jane"]}"#, false),
+            ("{}", false),
+            ("null", false),
+        ] {
+            assert_eq!(with(info).is("jane"), known, "{info}");
+            assert_eq!(with(info).is_absent(), !info.contains("ane\"}") && !known, "{info}");
+        }
+        assert!(request(MINIMAL).username.is_absent());
     }
 
     #[test]

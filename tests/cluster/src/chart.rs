@@ -123,6 +123,18 @@ impl Chart {
         Ok(found)
     }
 
+    /// The arguments of the first container of a Deployment.
+    pub fn arguments_of(&self, deployment: &str) -> Result<Vec<String>> {
+        let named = |object: &&Value| {
+            object.pointer("/metadata/name").and_then(Value::as_str) == Some(deployment)
+                && object.get("kind").and_then(Value::as_str) == Some("Deployment")
+        };
+        let objects = self.objects()?;
+        let object = objects.iter().find(named).with_context(|| format!("the chart has no Deployment {deployment}"))?;
+        let arguments = object.pointer("/spec/template/spec/containers/0/args").and_then(Value::as_array);
+        Ok(arguments.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
     /// The first object of a kind.
     pub fn object(&self, kind: &str) -> Result<Value> {
         let found = self.objects()?.into_iter().find(|object| object.get("kind").and_then(Value::as_str) == Some(kind));

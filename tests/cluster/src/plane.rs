@@ -40,13 +40,23 @@ static PLACES: Semaphore = Semaphore::const_new(6);
 const PARALLEL: usize = 32;
 
 const API_SERVER: &str = "kube-apiserver";
+/// In the group's folder.
+const LIMITED_RESOURCES: &str = "limited-resources.yaml";
+
+/// Whether kube-controller-manager runs, and its users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Controllers {
+    None,
+    OneUser,
+    Accounts,
+}
 
 /// Options of a [`ControlPlane`].
 #[derive(Clone, Debug)]
 pub struct Builder {
     api_server_flags: Vec<String>,
     admission_plugins: Vec<String>,
-    controller_manager: bool,
+    controllers: Controllers,
     scheduler: bool,
     kwok: bool,
     verbosity: u8,
@@ -68,10 +78,24 @@ impl Builder {
         self
     }
 
+    /// Limits system priority classes to namespaces with a ResourceQuota for them, as GKE does.
+    #[must_use]
+    pub fn limited_system_classes(self) -> Self {
+        self.api_server_flag(format!("--admission-control-config-file={LIMITED_RESOURCES}"))
+    }
+
     /// Whether to start kube-controller-manager (default: yes). Without it there are no Deployments, DaemonSets or taint changes.
     #[must_use]
     pub fn controller_manager(mut self, start: bool) -> Self {
-        self.controller_manager = start;
+        self.controllers = if start { Controllers::OneUser } else { Controllers::None };
+        self
+    }
+
+    /// Makes each controller of kube-controller-manager a user of its own, as
+    /// `system:serviceaccount:kube-system:daemon-set-controller`, where otherwise all are `system:kube-controller-manager`.
+    #[must_use]
+    pub fn controller_accounts(mut self) -> Self {
+        self.controllers = Controllers::Accounts;
         self
     }
 
@@ -149,6 +173,9 @@ impl Builder {
         let etcd = format!("http://127.0.0.1:{}", free_port()?);
         let url = format!("https://{host}:{port}");
         let kubeconfig = write_kubeconfig(group.folder(), "admin", &authority, &url, "admin", &["system:masters"])?;
+        let accounts = self.controllers == Controllers::Accounts;
+        let groups = if accounts { &[][..] } else { &["system:masters"] };
+        write_kubeconfig(group.folder(), "controllers", &authority, &url, "system:kube-controller-manager", groups)?;
 
         group.start(Rank::Last, "etcd", tools.command(Tool::Etcd).args(etcd_flags(&etcd)))?;
         let mut api_server = tools.command(Tool::ApiServer);
@@ -162,7 +189,12 @@ impl Builder {
             None => "--manage-all-nodes".to_owned(),
         };
         for (wanted, tool, name, flags) in [
-            (self.controller_manager, Tool::ControllerManager, "kube-controller-manager", CONTROLLER_MANAGER_FLAGS),
+            (
+                self.controllers != Controllers::None,
+                Tool::ControllerManager,
+                "kube-controller-manager",
+                CONTROLLER_MANAGER_FLAGS,
+            ),
             (self.scheduler, Tool::Scheduler, "kube-scheduler", SCHEDULER_FLAGS),
             (self.kwok, Tool::Kwok, "kwok", KWOK_FLAGS),
         ] {
@@ -171,6 +203,9 @@ impl Builder {
                 command.args(flags).arg(format!("-v={}", self.verbosity));
                 if tool == Tool::Kwok {
                     command.arg(&kwok_nodes);
+                }
+                if tool == Tool::ControllerManager {
+                    command.arg(format!("--use-service-account-credentials={accounts}"));
                 }
                 group.start(Rank::Middle, name, &mut command)?;
             }
@@ -205,7 +240,7 @@ const API_SERVER_FLAGS: &[&str] = &[
     "--allow-privileged=true", // else pods that are privileged or HostProcess never reach admission
 ];
 const CONTROLLER_MANAGER_FLAGS: &[&str] = &[
-    "--kubeconfig=admin.kubeconfig",
+    "--kubeconfig=controllers.kubeconfig",
     "--service-account-private-key-file=pki/sa.key",
     "--root-ca-file=pki/ca.crt",
     "--leader-elect=false",
@@ -252,6 +287,7 @@ fn write_pki(folder: &Path, host: Ipv4Addr) -> Result<Authority> {
     pki::write(&pki, "sa.key", &private)?;
     pki::write(&pki, "sa.pub", &public)?;
     pki::write(folder, "stages.yaml", include_str!("../tools/stages.yaml"))?;
+    pki::write(folder, LIMITED_RESOURCES, include_str!("../tools/limited-resources.yaml"))?;
     Ok(authority)
 }
 
@@ -355,7 +391,7 @@ impl ControlPlane {
         Builder {
             api_server_flags: Vec::new(),
             admission_plugins: vec!["NodeRestriction".to_owned()],
-            controller_manager: true,
+            controllers: Controllers::OneUser,
             scheduler: true,
             kwok: true,
             verbosity: 0,
@@ -427,6 +463,11 @@ impl ControlPlane {
         let file = format!("account-{}.kubeconfig", self.users.fetch_add(1, Ordering::Relaxed));
         let user = json!({"token": token.trim()});
         write_config(&self.dir(), &file, &self.url, name, &user)
+    }
+
+    /// A client with such a token.
+    pub async fn client_as_service_account(&self, namespace: &str, name: &str) -> Result<Client> {
+        client_from(&self.kubeconfig_for_service_account(namespace, name).await?).await
     }
 
     /// A client with the same kind of identity as [`ControlPlane::kubeconfig_for`].
@@ -538,7 +579,7 @@ impl ControlPlane {
     async fn wait_until_stable(&self, api: &Api<Node>, spec: &NodeSpec) -> Result<Node> {
         let name = spec.name();
         let taints = spec.taints()?;
-        if !self.options.controller_manager && spec.is_ready() {
+        if self.options.controllers == Controllers::None && spec.is_ready() {
             // Admission taints every new node as not ready, and only the node lifecycle controller would ever remove that.
             let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
             within(

@@ -95,7 +95,7 @@ impl Page {
 }
 
 /// API groups that no test has a server for, and whose documentation was read instead.
-const FOREIGN: [&str; 2] = ["karpenter.sh/", "karpenter.k8s.aws/"];
+const FOREIGN: [&str; 4] = ["karpenter.sh/", "karpenter.k8s.aws/", "apiserver.config.k8s.io/", "v1\nkind: Config\n"];
 
 /// Whether it is for `helm install -f`.
 pub fn is_values(file: &File) -> bool {

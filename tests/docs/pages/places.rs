@@ -13,7 +13,7 @@ pub enum Place {
 }
 
 /// Commands that are not run, by how they begin.
-const NOWHERE: [(&str, &str); 12] = [
+const NOWHERE: [(&str, &str); 13] = [
     ("make demo", ".ci/run runs it"),
     ("make check", "what runs these tests"),
     ("make test", "what runs these tests"),
@@ -26,6 +26,7 @@ const NOWHERE: [(&str, &str); 12] = [
     ("curl ", "needs the port that is forwarded"),
     ("kubectl logs ", "needs a kubelet"),
     ("kubectl debug node/", "needs a kubelet"),
+    ("kubectl create configmap api-server-client-ca ", "needs a file of a control-plane node"),
 ];
 
 /// Commands that only a cluster answers.

@@ -17,9 +17,9 @@ use tokio::sync::OnceCell;
 
 use super::ask::{self, Kinds, Request};
 use super::file;
-use super::format::{Cluster, Failure, Mullion, Os, Step};
+use super::format::{Cluster, Failure, Mullion, Os, Step, User};
 use super::third_party::ThirdPartyServer;
-use crate::shared::{DEADLINE, admin_get, start_webhook_at};
+use crate::shared::{CONTROLLERS, DEADLINE, admin_get, start_webhook_at};
 
 /// Namespaces are under the Mullion that this label names.
 pub const LABEL: &str = "mullion-case";
@@ -57,7 +57,7 @@ impl Site {
     pub async fn start(name: &str) -> Result<Self> {
         let cluster: Cluster = file::read("clusters", name)?;
         let plugins: Vec<&str> = cluster.plugins.iter().map(String::as_str).collect();
-        let mut builder = ControlPlane::builder().admission_plugins(&plugins);
+        let mut builder = ControlPlane::builder().admission_plugins(&plugins).controller_accounts();
         for flag in &cluster.flags {
             builder = builder.api_server_flag(flag);
         }
@@ -186,14 +186,19 @@ impl Site {
         tokio::select! { never = calling => never, called = called => called }
     }
 
-    /// Creates a pod for which the API server calls Mullion whatever it skips. The response does not matter.
+    /// Creates a pod for which the API server calls Mullion whatever it skips, as a controller does: from here on Mullion
+    /// believes owners from controllers only. The response does not matter.
     async fn create_probe_pod(&self, namespace: &TestNamespace) -> Result<()> {
         let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
         let spec =
             json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "image": image}]});
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec});
+        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": true});
+        let metadata = json!({"name": "probe", "ownerReferences": [owner]});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+        let (user, groups) = CONTROLLERS;
+        let user = User::Full { user: user.to_owned(), groups: groups.iter().map(|&group| group.to_owned()).collect() };
         let path = format!("/api/v1/namespaces/{}/pods?dryRun=All", namespace.name);
-        let request = Request { method: "POST", path, body: Some(pod), ..Request::default() };
+        let request = Request { method: "POST", path, body: Some(pod), user: Some(&user), ..Request::default() };
         ask::send(&self.plane.client(), &request).await.map(drop)
     }
 

@@ -1,14 +1,14 @@
-//! RuntimeClasses: expected ones, deleted or edited ones, and another handler.
+//! RuntimeClasses: expected ones, deleted or edited ones, another handler, and too many.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use mullion_cluster::{ControlPlane, wait_for};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use mullion_engine::model::settings::{ExpectedPool, Mode, NodeSettings};
 use serde_json::{from_value, json};
 
-use super::{Controller, DEADLINE, set, with, with_its_rights};
+use super::{Controller, DEADLINE, set, wait_for_event, with, with_its_rights};
 
 /// A class for a pool at zero; created again, restored, and after three times left; another handler, another class.
 pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Result<()> {
@@ -68,6 +68,35 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
     controller.stop().await?;
     for name in [plain, named] {
         classes.get(name).await.with_context(|| format!("{name} was removed"))?;
+    }
+    Ok(())
+}
+
+/// There are at most 32 of Mullion's: a node with a build beyond gets none, and an Event, until one is deleted.
+pub(crate) async fn classes_are_limited(plane: &ControlPlane) -> Result<()> {
+    let classes: Api<RuntimeClass> = Api::all(plane.client());
+    let label = "app.kubernetes.io/managed-by=mullion";
+    let ours = async || anyhow::Ok(classes.list(&ListParams::default().labels(label)).await?.items.len());
+    let before = ours().await?;
+    let filler = |n: usize| format!("mullion-windows-build-{}", 31_000 + n);
+    for n in before..32 {
+        let class = json!({"metadata": {"name": filler(n), "labels": {"app.kubernetes.io/managed-by": "mullion"}},
+            "handler": "runhcs-wcow-process"});
+        classes.create(&PostParams::default(), &from_value(class)?).await?;
+    }
+    plane.create_node(&NodeSpec::windows("nmany", "10.0.19042.1")).await?;
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
+    wait_for_event(plane, "nmany", "TooManyRuntimeClasses", &["10.0.19042", "there are 32 of Mullion's"]).await?;
+    ensure!(classes.get_opt("mullion-windows-build-19042").await?.is_none(), "there are more than 32");
+    classes.delete(&filler(31), &DeleteParams::default()).await?;
+    wait_for("the class of the node's build", DEADLINE, async || {
+        classes.get_opt("mullion-windows-build-19042").await.ok().flatten().context("there is none")
+    })
+    .await?;
+    ensure!(ours().await? == 32, "{} classes", ours().await?);
+    controller.stop().await?;
+    for n in before..31 {
+        classes.delete(&filler(n), &DeleteParams::default()).await?;
     }
     Ok(())
 }

@@ -1,16 +1,18 @@
 //! The DaemonSets and pods for which a taint waits.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
 use mullion_engine::model::settings::NodeSettings;
 use serde_json::{Value, json};
 
 use super::{Controller, DEADLINE, OURS, labels, policies, taints, wait_for_event, wait_for_taints, with_its_rights};
-use crate::shared::{start_webhook, wait_until_mullion_is_called};
+use crate::shared::{as_tenant, start_webhook, wait_until_mullion_is_called};
 
 const NANOSERVER: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
 const OPAQUE: &str = "registry.example.com/agent:1";
@@ -81,6 +83,63 @@ pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Res
     // It keeps running, also after the next failure of its pod.
     wait_for_ready(&namespace, "kube-flannel-ds-windows", 1).await?;
     controller.stop().await
+}
+
+/// A tenant's DaemonSet holds back the taint of every node it fits. An Event and a metric name it and the toleration; the
+/// policy can leave out the tenant's namespace, and with annotation `mullion.dev/os: any` it holds back nothing.
+pub(crate) async fn a_tenants_daemonset_is_named_and_can_be_left_out(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.namespace_with_labels("held", &[("mullion-test", "held")]).await?;
+    let tenant = as_tenant(plane, "held-tenant", &namespace).await?;
+    create(&tenant, daemon("agent", OPAQUE, &json!({}), json!({"nodeSelector": {"kubernetes.io/os": "windows"}}))?)
+        .await?;
+    plane.create_node(&NodeSpec::windows("nheld", BUILD)).await?;
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
+    let toleration = "{key: os, value: 'windows', effect: NoSchedule}";
+    let waiting = format!("it waits for DaemonSet {}/agent", namespace.name);
+    let expected = [OURS, &*waiting, &format!("tolerations: [{toleration}]"), "taint.waitFor.namespaces.exclude"];
+    wait_for_event(plane, "nheld", "TaintWaits", &expected).await?;
+    let named = format!(
+        "mullion_taint_waits_for{{kind=\"DaemonSet\",namespace=\"{}\",name=\"agent\",toleration=\"{toleration}\"}}",
+        namespace.name
+    );
+    controller.wait_for_metric(&named, 1).await?;
+    waits(plane, "nheld").await?;
+
+    // The policy leaves out the namespace.
+    let policy = |wait_for: &str| {
+        policies(&format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {{name: nodes}}\n\
+             spec: {{taint: {{waitFor: {{namespaces: {wait_for}}}}}}}\n"
+        ))
+    };
+    controller.policies.send_replace(policy("{exclude: [\"held-*\"]}")?);
+    let api: Api<Node> = Api::all(plane.client());
+    wait_for_taints(&api, "nheld", &[OURS]).await?;
+    controller.wait_for_metric(&named, 0).await?;
+    controller.policies.send_replace(policy("{}")?);
+
+    // Instead, the author says that it is for every node.
+    let daemons: Api<DaemonSet> = tenant.api();
+    daemons.delete("agent", &DeleteParams::default()).await?;
+    let (_webhook, registration) = start_webhook(plane).await?;
+    registration.namespace_label("mullion-test", "held").register(&plane.client()).await?;
+    wait_until_mullion_is_called(&namespace).await?;
+    let mut any = daemon("any", OPAQUE, &json!({}), json!({}))?;
+    any.metadata.annotations = Some([("mullion.dev/os".to_owned(), "any".to_owned())].into());
+    create(&tenant, any).await?;
+    plane.create_node(&NodeSpec::windows("nany", BUILD)).await?;
+    wait_for_taints(&api, "nany", &[OURS]).await?;
+    let pods: Api<Pod> = namespace.api();
+    wait_for("its pods on the tainted nodes", DEADLINE, async || {
+        let all = pods.list(&kube::api::ListParams::default()).await.map_err(|error| error.to_string())?;
+        let nodes = all.items.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
+        let nodes: BTreeSet<String> = nodes.collect();
+        if ["nheld", "nany"].iter().all(|node| nodes.contains(*node)) { Ok(()) } else { Err(format!("{nodes:?}")) }
+    })
+    .await?;
+    controller.stop().await?;
+    daemons.delete("any", &DeleteParams::default()).await?;
+    Ok(())
 }
 
 /// A Windows pod in audit mode would not come back to a tainted node; one that gets the toleration would.

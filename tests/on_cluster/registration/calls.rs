@@ -117,9 +117,14 @@ impl<'a> Silent<'a> {
 
     /// Sends requests: method, path and object.
     async fn send(&self, requests: Vec<Asking>, parallel: usize) -> Result<Vec<Seen>> {
+        self.send_as(self.namespace, requests, parallel).await
+    }
+
+    /// The same as the user of another client of the namespace.
+    async fn send_as(&self, namespace: &TestNamespace, requests: Vec<Asking>, parallel: usize) -> Result<Vec<Seen>> {
         futures::stream::iter(requests)
             .map(|(method, path, object)| {
-                let namespace = self.namespace.clone();
+                let namespace = namespace.clone();
                 async move { anyhow::Ok(ask_at(&namespace, method.as_str(), &path, &object).await?) }
             })
             .buffered(parallel)
@@ -171,6 +176,10 @@ pub async fn the_server_calls_for_exactly_the_expected_requests(plane: &ControlP
     let before = evaluation_errors(&namespace).await?;
     let templates: Vec<Value> =
         pods.iter().enumerate().map(|(at, pod)| shapes::around(shapes::KINDS[at % shapes::KINDS.len()], pod)).collect();
+    let owned = |object: &&Value| object["metadata"]["ownerReferences"].as_array().is_some_and(|all| !all.is_empty());
+    let owned_pods: Vec<Value> = pods.iter().filter(owned).cloned().collect();
+    let owned_templates: Vec<Value> = templates.iter().filter(owned).cloned().collect();
+    let controllers = as_controllers(plane, &namespace).await?;
     let at = |object: &Value| path(&namespace, object["kind"].as_str().unwrap_or_default());
     let post =
         |objects: &[Value]| objects.iter().map(|object| (Method::POST, at(object), object.clone())).collect::<Vec<_>>();
@@ -184,12 +193,19 @@ pub async fn the_server_calls_for_exactly_the_expected_requests(plane: &ControlP
         eprintln!("registration: pods at {endpoint:?}: {counts:?}");
         ensure!(["Asked(\"pods.mullion.dev\")", "Passed"].iter().all(|seen| counts[*seen] > 50), "{counts:?}");
 
-        let expected = templates.iter().map(|object| {
-            (predicate::is_called_for_template(object, None).then_some("templates.mullion.dev"), object.clone())
-        });
-        let counts = compare(silent.send(post(&templates), PARALLEL).await?, expected.collect())?;
-        eprintln!("registration: templates at {endpoint:?}: {counts:?}");
-        ensure!(["Asked(\"templates.mullion.dev\")", "Passed"].iter().all(|seen| counts[*seen] > 50), "{counts:?}");
+        for (user, by_controller, objects, least) in
+            [(&namespace, false, &templates, 50), (&controllers, true, &owned_templates, 5)]
+        {
+            let expected = objects.iter().map(|object| {
+                let called = predicate::is_called_for_template(object, None, by_controller);
+                (called.then_some("templates.mullion.dev"), object.clone())
+            });
+            let counts = compare(silent.send_as(user, post(objects), PARALLEL).await?, expected.collect())
+                .with_context(|| format!("{endpoint:?}, by a controller: {by_controller}"))?;
+            eprintln!("registration: templates at {endpoint:?}, by a controller {by_controller}: {counts:?}");
+            let both = ["Asked(\"templates.mullion.dev\")", "Passed"];
+            ensure!(both.iter().all(|seen| counts[*seen] > least), "{counts:?}");
+        }
 
         let (requests, expected) = stored.updates();
         let counts = compare(silent.send(requests, PARALLEL).await?, expected)?;
@@ -202,17 +218,20 @@ pub async fn the_server_calls_for_exactly_the_expected_requests(plane: &ControlP
     let silent =
         Silent::begin(&namespace, Endpoint::Validate, &unreachable.clone().value("admission.failurePolicy=Fail"))
             .await?;
-    let expected = pods.iter().map(|pod| {
-        let name = if predicate::rejected_in_an_outage(pod, &namespace.name) {
-            "pods.mullion.dev"
-        } else {
-            "other-pods.mullion.dev"
-        };
-        (predicate::is_called_for_pod(pod).then_some(name), pod.clone())
-    });
-    let counts = compare(silent.send(post(&pods), PARALLEL).await?, expected.collect())?;
-    eprintln!("registration: pods at Validate under Fail: {counts:?}");
-    ensure!(counts.len() == 4 && counts.values().all(|count| *count > 50), "{counts:?}");
+    for (user, by_controller, objects, least) in [(&namespace, false, &pods, 50), (&controllers, true, &owned_pods, 5)]
+    {
+        let expected = objects.iter().map(|pod| {
+            let name = if predicate::rejected_in_an_outage(pod, &namespace.name, by_controller) {
+                "pods.mullion.dev"
+            } else {
+                "other-pods.mullion.dev"
+            };
+            (predicate::is_called_for_pod(pod).then_some(name), pod.clone())
+        });
+        let counts = compare(silent.send_as(user, post(objects), PARALLEL).await?, expected.collect())?;
+        eprintln!("registration: pods at Validate under Fail, by a controller {by_controller}: {counts:?}");
+        ensure!(counts.len() == 4 && counts.values().all(|count| *count > least), "{counts:?}");
+    }
     silent.end().await?;
     let errors = evaluation_errors(&namespace).await?;
     ensure!(errors == before, "expressions failed: {errors:?}");
@@ -298,7 +317,7 @@ impl Stored {
                 };
                 change(new.pointer_mut(pointer).unwrap());
                 let expected_webhook =
-                    predicate::is_called_for_template(&new, Some(old)).then_some("templates.mullion.dev");
+                    predicate::is_called_for_template(&new, Some(old), false).then_some("templates.mullion.dev");
                 let at = format!(
                     "{}/{}",
                     path(&self.namespace, &kind),
@@ -344,7 +363,7 @@ pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
         let (mut requests, mut expected) = (Vec::new(), Vec::new());
         for (what, pod) in shapes::large() {
             let name = match endpoint {
-                Endpoint::Validate if !predicate::rejected_in_an_outage(&pod, &namespace.name) => {
+                Endpoint::Validate if !predicate::rejected_in_an_outage(&pod, &namespace.name, false) => {
                     "other-pods.mullion.dev"
                 }
                 _ => "pods.mullion.dev",
@@ -352,7 +371,7 @@ pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
             expected.push((predicate::is_called_for_pod(&pod).then_some(name), json!(what)));
             let template = shapes::around("Deployment", &pod);
             let expected_webhook =
-                predicate::is_called_for_template(&template, None).then_some("templates.mullion.dev");
+                predicate::is_called_for_template(&template, None, false).then_some("templates.mullion.dev");
             expected.push((expected_webhook, json!(format!("template with {what}"))));
             requests.push((Method::POST, path(&namespace, "Pod"), pod));
             requests.push((Method::POST, path(&namespace, "Deployment"), template));

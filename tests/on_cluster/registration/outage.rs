@@ -26,6 +26,11 @@ fn with(mut pod: Value, pointer: &str, value: Value) -> Value {
     pod
 }
 
+fn of_daemon_set(pod: Value) -> Value {
+    let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true});
+    with(pod, "/metadata/ownerReferences", json!([owner]))
+}
+
 /// Nodes join and report, and everything starts except Windows pods of users, which are rejected with a message.
 pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Result<()> {
     let team = plane.namespace("team").await?;
@@ -55,11 +60,12 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     let explicit = with(plain.clone(), "/spec/nodeSelector", json!({"kubernetes.io/os": "linux"}));
     let host_process = json!({"windowsOptions": {"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"}});
     let host = with(with(windows("host"), "/spec/securityContext", host_process), "/spec/hostNetwork", json!(true));
-    let of_daemon_set =
-        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]);
     let either = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
         {"key": "kubernetes.io/os", "operator": "In", "values": ["linux", "windows"]}]}]}}});
     let mirror = json!({"kubernetes.io/config.mirror": "x", "kubernetes.io/config.source": "file"});
+    let owned = of_daemon_set(windows("owned"));
+    let controllers = as_controllers(plane, &team).await?;
+    an_owner_that_a_user_names_does_not_count(&team, &owned).await?;
     let cases = [
         ("has no operating system", &team, plain.clone()),
         ("is explicitly Linux", &team, with(explicit.clone(), "/metadata/name", json!("explicit"))),
@@ -69,7 +75,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
             with(with(plain.clone(), "/spec/affinity", either), "/metadata/name", json!("either")),
         ),
         ("is a HostProcess pod", &team, host),
-        ("is a DaemonSet's", &team, with(windows("owned"), "/metadata/ownerReferences", of_daemon_set)),
+        ("is a DaemonSet's", &controllers, owned),
         (
             "has a system priority",
             &system,
@@ -137,6 +143,16 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     team.delete().await?;
     rolled.delete().await?;
     plane.kubectl(&["delete", "node", "out-linux", "out-win", "out-new-linux", "out-new-windows"]).await.map(drop)
+}
+
+/// Whoever creates a pod can name an owner: it counts from the DaemonSet controller only.
+async fn an_owner_that_a_user_names_does_not_count(team: &TestNamespace, owned: &Value) -> Result<()> {
+    let forged = ask(team, owned).await?;
+    ensure!(
+        forged.as_ref().is_err_and(|status| status.message.contains("failed calling webhook \"pods.mullion.dev\"")),
+        "a pod that names a DaemonSet, of a user: {forged:?}"
+    );
+    Ok(())
 }
 
 /// Kubelets register their nodes and report.

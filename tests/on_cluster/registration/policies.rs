@@ -1,4 +1,4 @@
-//! ConfigMaps with policies in Mullion's own namespace, before Mullion runs and while it does.
+//! ConfigMaps with policies in Mullion's own namespace, before Mullion runs and while it does, and in a tenant's.
 
 use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::{ControlPlane, WebhookRegistration, free_port, wait_for};
@@ -52,11 +52,10 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
         apply(plane, INSTALLED_IN, map, &[]).await.context("before Mullion runs")?;
     }
     let admin = free_port()?;
-    let (webhook, registration) = start_webhook_at(plane, &policies(), admin).await?;
+    let (webhook, registration) = start_webhook_of(INSTALLED_IN, plane, &policies(), admin).await?;
     registration.register(&plane.client()).await?;
     wait_until_mullion_is_called(&namespace).await?;
 
-    // The webhook's own namespace is that of its kubeconfig here; in the chart's the API server calls it for no pods.
     let denied = wait_for("the API server to call about policies", DEADLINE, async || {
         let answer =
             apply(plane, INSTALLED_IN, &broken.replace("\"broken\"", "\"another\""), &["--dry-run=server"]).await;
@@ -71,15 +70,30 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     let text = loud.err().context("no warning")?.to_string();
     ensure!(text.contains("Mullion: ConfigMap broken is as broken as before"), "{text}");
 
-    // Beside the policies in force, of which one has this priority: reported where it can be mounted, and nowhere else.
+    // Beside the policies in force, of which one has this priority.
     let collides = config_map("good", &policy(&json!({"priority": 10, "place": {"build": {"mode": "Never"}}})));
     let loud = ["--warnings-as-errors"];
-    apply(plane, INSTALLED_IN, &collides, &loud).await.context("a warning in a namespace that is not Mullion's")?;
-    let text = apply(plane, "default", &collides, &loud).await.err().context("no warning")?.to_string();
+    let text = apply(plane, INSTALLED_IN, &collides, &loud).await.err().context("no warning")?.to_string();
     for part in ["Mullion: together with the policies in force: own.yaml:1:", "`own` and `exact`", "exact.yaml:4"] {
         ensure!(text.contains(part), "{part} is not in {text}");
     }
-    plane.kubectl(&["get", "configmap", "good", "--namespace", "default"]).await.context("it was accepted")?;
+    let stored = plane.kubectl(&["get", "configmap", "good", "--namespace", INSTALLED_IN, "-o", "yaml"]).await?;
+    ensure!(stored.contains("Never"), "it was accepted: {stored}");
+
+    // A tenant's ConfigMap cannot be mounted: nobody reviews it, and its author learns nothing about the policies in force.
+    let reviews = async || {
+        let (_, metrics) = admin_get(admin, "/metrics").await?;
+        let counted = metrics.lines().filter(|line| line.starts_with("mullion_policy_reviews_total"));
+        anyhow::Ok(counted.map(str::to_owned).collect::<Vec<_>>())
+    };
+    as_tenant(plane, "tenant", &namespace).await?;
+    let before = reviews().await?;
+    for map in [&broken, &collides] {
+        let as_tenant = ["--as=tenant", "--warnings-as-errors"];
+        apply(plane, &namespace.name, map, &as_tenant).await.context("a tenant's ConfigMap")?;
+    }
+    let after = reviews().await?;
+    ensure!(before == after, "{before:?} before, and {after:?} after a tenant's ConfigMaps");
 
     let large = large();
     ensure!(large.len() > 900_000, "{}", large.len());
@@ -95,7 +109,6 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     }
     WebhookRegistration::new("https://127.0.0.1:1", "").remove(&plane.client()).await?;
     drop(webhook);
-    plane.kubectl(&["delete", "configmap", "good", "--namespace", "default"]).await?;
     plane.kubectl(&["delete", "configmap", "broken", "good", "large", "--namespace", INSTALLED_IN]).await?;
     namespace.delete().await
 }

@@ -53,19 +53,22 @@ pub fn is_called_for_pod(pod: &Value) -> bool {
     !is_mirror(pod) && !is_explicitly_linux(&pod["spec"], &[&pod["metadata"]["annotations"]])
 }
 
-/// Whether a new pod is rejected in an outage under `failurePolicy: Fail`.
-pub fn rejected_in_an_outage(pod: &Value, namespace: &str) -> bool {
+/// Whether a new pod is rejected in an outage under `failurePolicy: Fail`; `by_controller`: a listed user creates it.
+pub fn rejected_in_an_outage(pod: &Value, namespace: &str, by_controller: bool) -> bool {
     let owners = items(&pod["metadata"]["ownerReferences"]);
+    let of_daemon_set =
+        by_controller && owners.iter().any(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet");
     for_windows(&pod["spec"], &[&pod["metadata"]["annotations"]])
         && !is_mirror(pod)
         && namespace != "kube-system"
-        && !owners.iter().any(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")
+        && !of_daemon_set
         && !text(&pod["spec"]["priorityClassName"]).starts_with("system-")
         && !options(&pod["spec"]).any(|options| options["hostProcess"] == true)
 }
 
-/// Whether the API server calls Mullion for an object with a pod template; `old` on UPDATE.
-pub fn is_called_for_template(object: &Value, old: Option<&Value>) -> bool {
+/// Whether the API server calls Mullion for an object with a pod template; `old` on UPDATE; `by_controller`: a listed user
+/// writes it.
+pub fn is_called_for_template(object: &Value, old: Option<&Value>, by_controller: bool) -> bool {
     let template = template(object);
     let none = Value::Null;
     let annotations = [
@@ -74,13 +77,12 @@ pub fn is_called_for_template(object: &Value, old: Option<&Value>) -> bool {
         old.map_or(&none, |old| &old["metadata"]["annotations"]),
     ];
     let owners = items(&object["metadata"]["ownerReferences"]);
-    let made = |kind: &str, by: &str, group: &str| {
-        let owned = |owner: &Value| {
-            owner["controller"] == true && owner["kind"] == by && text(&owner["apiVersion"]).starts_with(group)
-        };
+    let made = |kind: &str, by: &str, version: &str| {
+        let owned =
+            |owner: &Value| owner["controller"] == true && owner["kind"] == by && owner["apiVersion"] == version;
         object["kind"] == kind && owners.iter().any(owned)
     };
-    let owned = made("ReplicaSet", "Deployment", "apps/") || made("Job", "CronJob", "batch/");
+    let owned = by_controller && (made("ReplicaSet", "Deployment", "apps/v1") || made("Job", "CronJob", "batch/v1"));
     let decided = |object: &Value| text(&object["metadata"]["annotations"]["mullion.dev/decision"]).to_owned();
     let placed = |old: &Value| {
         object["kind"] == "DaemonSet" && old["metadata"]["annotations"].get("mullion.dev/decision").is_some()

@@ -187,6 +187,7 @@ fn parts() -> Vec<Variants> {
                 owner("apps/v1", "ReplicaSet", json!(true)),
                 owner("apps/v1", "DaemonSet", Value::Null),
                 owner("apps/v1", "Deployment", json!(true)),
+                owner("apps/v2", "Deployment", json!(true)),
                 owner("example.com/v1", "Deployment", json!(true)),
                 owner("batch/v1", "CronJob", json!(true)),
                 owner("v1", "ReplicationController", json!(true)),

@@ -7,6 +7,7 @@
 //! | pod of a Job | denied if the API server would; else labelled | changed | labelled |
 //! | pod of another built-in controller | denied if the API server or the kubelet would; else labelled | changed | labelled |
 //! | template, created | denied; warned under `rules.templates: Warn` | changed | warned |
+//! | Job that a user copied from a CronJob | warned | changed | warned |
 //! | template, changed | as for a created one; only warned if the old template had the finding, and for a Job | changed | warned |
 //! | any other request | nothing | nothing | nothing |
 //!
@@ -55,11 +56,11 @@ pub fn outcome_of(finding: &Finding, category: RequestCategory, templates: Templ
         // No person reads the response, and the author of the template got the hint.
         (Action::Warn, RequestCategory::OwnedPod { .. }) if finding.hint => Nothing,
         (Action::Deny | Action::Warn, RequestCategory::OwnedPod { .. }) => Labelled,
-        (Action::Deny, RequestCategory::Template { of, update }) => {
+        (Action::Deny, RequestCategory::Template { of, update, copied }) => {
             // The template of a Job can change only in its scheduling fields, and only while the Job is suspended
             // (`validateJobUpdate`, pkg/apis/batch/validation/validation.go). A queue does that, and could only try
             // again.
-            let stands = update && (finding.pre_existing || of == WorkloadKind::Job);
+            let stands = copied || update && (finding.pre_existing || of == WorkloadKind::Job);
             if templates == TemplateDenials::Deny && !stands { Denied } else { Warned }
         }
         (Action::Repair, _) => Repaired,
@@ -117,8 +118,8 @@ mod tests {
     #[allow(clippy::too_many_lines, reason = "a table")]
     fn each_cell_of_the_table() {
         let owned = |by| RequestCategory::OwnedPod { by };
-        let made = |of| RequestCategory::Template { of, update: false };
-        let changed = |of| RequestCategory::Template { of, update: true };
+        let made = |of| RequestCategory::Template { of, update: false, copied: false };
+        let changed = |of| RequestCategory::Template { of, update: true, copied: false };
         for (category, known, templates, expected) in [
             (RequestCategory::Pod, false, TemplateDenials::Warn, [Denied, Denied, Denied, Repaired, Warned, Warned]),
             (
@@ -158,6 +159,12 @@ mod tests {
                 [Denied, Denied, Denied, Repaired, Warned, Warned],
             ),
             (made(WorkloadKind::Job), false, TemplateDenials::Deny, [Denied, Denied, Denied, Repaired, Warned, Warned]),
+            (
+                RequestCategory::Template { of: WorkloadKind::Job, update: false, copied: true },
+                false,
+                TemplateDenials::Deny,
+                [Warned, Warned, Warned, Repaired, Warned, Warned],
+            ),
             (
                 made(WorkloadKind::Deployment),
                 false,

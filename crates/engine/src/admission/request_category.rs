@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::model::json_pointer::member;
 use crate::model::pod_view::Pod;
-use crate::model::{Operation, ReviewRequest, WorkloadKind};
+use crate::model::{Operation, Requester, ReviewRequest, WorkloadKind};
 
 /// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -12,12 +12,13 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Which kind of workload, and which operation: the rows of the outcome table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCategory {
-    /// A request that Mullion does not review: an unknown subresource, a mirror pod, a ReplicaSet of a Deployment or a
-    /// Job of a CronJob, an opted-out namespace, a disabled policy.
+    /// A request that Mullion does not review: an unknown subresource, a mirror pod, a ReplicaSet that a Deployment or
+    /// a Job that a CronJob created, an opted-out namespace, a disabled policy.
     Skipped,
-    /// CREATE of a bare pod, or of a pod whose owner has no template Mullion judges.
+    /// CREATE of a bare pod, of a pod whose owner has no template Mullion judges, or of a pod whose owner is not
+    /// believed.
     Pod,
-    /// CREATE of a pod of a built-in controller.
+    /// CREATE of a pod of a built-in controller, by that controller.
     OwnedPod {
         /// That controller's kind.
         by: WorkloadKind,
@@ -28,6 +29,8 @@ pub enum RequestCategory {
         of: WorkloadKind,
         /// Whether it is an UPDATE: only findings that the old object lacks deny it.
         update: bool,
+        /// Whether a user copied it from a template that is stored: a Job that names a CronJob. It is only warned about.
+        copied: bool,
     },
     /// UPDATE of `pods/ephemeralcontainers`.
     EphemeralContainers,
@@ -43,6 +46,8 @@ impl RequestCategory {
     /// The category of a request; `pod`: its workload's.
     pub fn of(request: &ReviewRequest<'_>, pod: &Pod<'_>) -> Self {
         let workload = &request.workload;
+        let owner = built_in_owner(workload.object);
+        let creator = owner.filter(|_| request.requester != Requester::Other);
         match (workload.kind, request.operation, request.subresource) {
             (WorkloadKind::Pod, Operation::Update, Some("ephemeralcontainers")) => RequestCategory::EphemeralContainers,
             (WorkloadKind::Pod, Operation::Update, Some("resize")) => RequestCategory::Resize,
@@ -51,7 +56,7 @@ impl RequestCategory {
                 if pod.annotation(MIRROR).is_some() {
                     return RequestCategory::Skipped;
                 }
-                match controller(workload.object) {
+                match creator {
                     Some(by) => RequestCategory::OwnedPod { by },
                     None => RequestCategory::Pod,
                 }
@@ -60,16 +65,21 @@ impl RequestCategory {
             // The objects that a Deployment or CronJob creates were judged with their template; to deny them here would
             // only make their controllers try again forever. Any other object that names a built-in controller comes
             // from an operator.
-            (WorkloadKind::ReplicaSet, ..) if controller(workload.object) == Some(WorkloadKind::Deployment) => {
-                RequestCategory::Skipped
+            (WorkloadKind::ReplicaSet, ..) if creator == Some(WorkloadKind::Deployment) => RequestCategory::Skipped,
+            (WorkloadKind::Job, ..) if creator == Some(WorkloadKind::CronJob) => RequestCategory::Skipped,
+            // `kubectl create job --from` copies the template of a CronJob, which can be older than Mullion, and names
+            // the CronJob as the owner (`createJobFromCronJob`, kubectl pkg/cmd/create/create_job.go).
+            (of, Operation::Create, None) => {
+                let copied = of == WorkloadKind::Job && owner == Some(WorkloadKind::CronJob);
+                RequestCategory::Template { of, update: false, copied }
             }
-            (WorkloadKind::Job, ..) if controller(workload.object) == Some(WorkloadKind::CronJob) => {
-                RequestCategory::Skipped
-            }
-            (of, Operation::Create, None) => RequestCategory::Template { of, update: false },
             (of, Operation::Update, None) => {
                 let same = request.old.is_some_and(|old| same_at(of.pod_pointer(), old, workload.object));
-                if same { RequestCategory::OtherUpdate } else { RequestCategory::Template { of, update: true } }
+                if same {
+                    RequestCategory::OtherUpdate
+                } else {
+                    RequestCategory::Template { of, update: true, copied: false }
+                }
             }
         }
     }
@@ -79,23 +89,123 @@ fn same_at(pointer: &str, old: &Value, new: &Value) -> bool {
     member(old, pointer) == member(new, pointer)
 }
 
-/// Kinds whose templates Mullion judges, with the API group their owner references name.
-const CONTROLLERS: [(WorkloadKind, &str); 7] = [
-    (WorkloadKind::ReplicationController, ""),
-    (WorkloadKind::ReplicaSet, "apps"),
-    (WorkloadKind::Deployment, "apps"),
-    (WorkloadKind::StatefulSet, "apps"),
-    (WorkloadKind::DaemonSet, "apps"),
-    (WorkloadKind::Job, "batch"),
-    (WorkloadKind::CronJob, "batch"),
+/// The built-in controllers that create pods, or objects with a pod template, with the `apiVersion` that their owner
+/// references have (`controllerKind` in each controller of pkg/controller). No other version of them exists from
+/// Kubernetes 1.25 on.
+const OWNERS: [(WorkloadKind, &str); 7] = [
+    (WorkloadKind::ReplicationController, "v1"),
+    (WorkloadKind::ReplicaSet, "apps/v1"),
+    (WorkloadKind::Deployment, "apps/v1"),
+    (WorkloadKind::StatefulSet, "apps/v1"),
+    (WorkloadKind::DaemonSet, "apps/v1"),
+    (WorkloadKind::Job, "batch/v1"),
+    (WorkloadKind::CronJob, "batch/v1"),
 ];
 
-/// The built-in controller that owns the object.
-fn controller(object: &Value) -> Option<WorkloadKind> {
+/// The built-in controller that the object names as the one that controls it.
+pub(crate) fn built_in_owner(object: &Value) -> Option<WorkloadKind> {
     let owners = member(object, "/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
     let text = |name| owner.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = WorkloadKind::from_name(text("kind"))?;
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    CONTROLLERS.contains(&(kind, group)).then_some(kind)
+    OWNERS.contains(&(kind, text("apiVersion"))).then_some(kind)
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::WorkloadObject;
+
+    const BARE: RequestCategory = RequestCategory::Pod;
+
+    fn category(kind: WorkloadKind, requester: Requester, object: &Value, old: Option<&Value>) -> RequestCategory {
+        let workload = WorkloadObject { kind, namespace: "shop", object };
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let request = ReviewRequest { operation, old, requester, ..ReviewRequest::creation(workload) };
+        RequestCategory::of(&request, &Pod::of(kind, object).unwrap())
+    }
+
+    fn owned(api_version: &str, kind: &str) -> Value {
+        let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+        json!({"metadata": {"ownerReferences": [{"apiVersion": api_version, "kind": kind, "controller": true}]},
+            "spec": {"containers": [], "template": template}})
+    }
+
+    #[test]
+    fn an_owner_needs_the_version_that_exists_and_a_requester_who_is_believed() {
+        for (api_version, kind, by) in [
+            ("apps/v1", "DaemonSet", Some(WorkloadKind::DaemonSet)),
+            ("apps/v1", "ReplicaSet", Some(WorkloadKind::ReplicaSet)),
+            ("apps/v1", "StatefulSet", Some(WorkloadKind::StatefulSet)),
+            ("batch/v1", "Job", Some(WorkloadKind::Job)),
+            ("v1", "ReplicationController", Some(WorkloadKind::ReplicationController)),
+            ("apps/v2", "DaemonSet", None),
+            ("apps/", "DaemonSet", None),
+            ("apps", "DaemonSet", None),
+            ("apps/v1/v1", "DaemonSet", None),
+            ("apps/v1beta1", "StatefulSet", None),
+            ("batch/v2", "Job", None),
+            ("v2", "ReplicationController", None),
+            ("", "ReplicationController", None),
+            ("v1", "DaemonSet", None),
+            ("apps.kruise.io/v1alpha1", "DaemonSet", None),
+            ("v1", "Pod", None),
+            ("v1", "PodTemplate", None),
+        ] {
+            let believed = by.map_or(BARE, |by| RequestCategory::OwnedPod { by });
+            for (requester, expected) in
+                [(Requester::Unknown, believed), (Requester::BuiltInController, believed), (Requester::Other, BARE)]
+            {
+                let pod = owned(api_version, kind);
+                let found = category(WorkloadKind::Pod, requester, &pod, None);
+                assert_eq!(found, expected, "{api_version} {kind}, {requester:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_template_with_an_owner_is_skipped_only_from_its_controller() {
+        let created = |of, copied| RequestCategory::Template { of, update: false, copied };
+        let (replica_set, job) = (WorkloadKind::ReplicaSet, WorkloadKind::Job);
+        for (kind, api_version, owner, by_other) in [
+            (replica_set, "apps/v1", "Deployment", Some(created(replica_set, false))),
+            (job, "batch/v1", "CronJob", Some(created(job, true))),
+            (replica_set, "apps/v2", "Deployment", None),
+            (job, "batch/v1beta1", "CronJob", None),
+            (replica_set, "batch/v1", "CronJob", None),
+            (job, "apps/v1", "Deployment", None),
+            (WorkloadKind::DaemonSet, "apps/v1", "Deployment", None),
+        ] {
+            let object = owned(api_version, owner);
+            for requester in [Requester::Unknown, Requester::BuiltInController, Requester::Other] {
+                let expected = match by_other {
+                    Some(by_other) if requester == Requester::Other => by_other,
+                    Some(_) => RequestCategory::Skipped,
+                    None => created(kind, false),
+                };
+                let found = category(kind, requester, &object, None);
+                assert_eq!(found, expected, "{kind:?} of {api_version} {owner}, {requester:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_update_by_a_user_is_one_of_a_template() {
+        let old = owned("apps/v1", "Deployment");
+        let mut new = old.clone();
+        let of = WorkloadKind::ReplicaSet;
+        assert_eq!(category(of, Requester::Other, &new, Some(&old)), RequestCategory::OtherUpdate);
+        *new.pointer_mut("/spec/template/spec").unwrap() = json!({"containers": []});
+        let changed = RequestCategory::Template { of, update: true, copied: false };
+        assert_eq!(category(of, Requester::Other, &new, Some(&old)), changed);
+        assert_eq!(category(of, Requester::BuiltInController, &new, Some(&old)), RequestCategory::Skipped);
+        // Of a pod, whatever it names.
+        let pod = owned("apps/v1", "DaemonSet");
+        assert_eq!(category(WorkloadKind::Pod, Requester::Other, &pod, Some(&pod)), RequestCategory::OtherUpdate);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::admission::pre_existing::mark_pre_existing;
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize;
-use crate::detect::{DetectionInput, Requester, check_linux_default, decide, images_of, read_os_annotation};
+use crate::detect::{DefaultCandidate, DetectionInput, check_linux_default, decide, images_of, read_os_annotation};
 use crate::model::cluster::{ClusterSnapshot, Namespace, opts_out};
 use crate::model::json_pointer::{field_path, member};
 use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
@@ -14,8 +14,8 @@ use crate::model::pod_view::Pod;
 use crate::model::scheduling::{OsWanted, selector_os};
 use crate::model::settings::{Action, Exemptions, HonourIgnore, Lookup, Mode, ReviewSettings, Settings};
 use crate::model::{
-    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, OsDecision, ReviewRequest, WorkloadKind,
-    WorkloadObject,
+    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, Os, OsDecision, ReviewRequest, ScopeOs,
+    WorkloadKind, WorkloadObject,
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
 use crate::place::{CheckScope, WorkloadContext, new_ephemeral_containers, pod_builds};
@@ -92,9 +92,9 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     let own = DecisionAnnotation::written_by_mullion(workload.object)
         .filter(|_| category != RequestCategory::EphemeralContainers);
     let mut decision = decide_again(&input, own.as_ref().filter(|_| !request.at_validate));
-    let no_default = match requester(category, &input) {
+    let no_default = match default_candidate(category, &input) {
         None => None,
-        Some(requester) => match check_linux_default(&input, &decision, nodes, requester) {
+        Some(candidate) => match check_linux_default(&input, &decision, nodes, candidate) {
             Ok(()) => {
                 (decision.os, decision.basis) = (DetectedOs::Linux, Basis::Default);
                 None
@@ -126,7 +126,10 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     if let Some(update) = &update {
         let mut repairs = Vec::new();
         repair(rejected_by_server(&findings), &mut repairs);
-        if let Some(changes) = update.restore_template(repairs, read_os_annotation(&input).map(|(os, _)| os)) {
+        // With `any`, other fields of the author may name one of both: then the placement is for that one.
+        let requested = read_os_annotation(&input)
+            .map(|(scope, _)| scope.os().or(decision.decided()).map_or(ScopeOs::Any.name(), Os::name));
+        if let Some(changes) = update.restore_template(repairs, requested) {
             return Review::rewrite(Arc::clone(new), changes);
         }
     }
@@ -189,14 +192,16 @@ fn decide_again(input: &DetectionInput<'_>, own: Option<&DecisionAnnotation>) ->
     decide(input)
 }
 
-/// Who requests the Linux default; `None`: the request gives none.
-fn requester(category: RequestCategory, input: &DetectionInput<'_>) -> Option<Requester> {
+/// What may get the Linux default; `None`: the request gives none.
+fn default_candidate(category: RequestCategory, input: &DetectionInput<'_>) -> Option<DefaultCandidate> {
     match category {
         RequestCategory::EphemeralContainers => None,
-        RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => Some(Requester::ExistingDaemonSet),
-        RequestCategory::Template { update: true, .. } if input.is_daemon_set() => Some(Requester::ExistingDaemonSet),
-        RequestCategory::Template { .. } if input.is_daemon_set() => Some(Requester::NewDaemonSet),
-        _ => Some(Requester::Ordinary),
+        RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => Some(DefaultCandidate::ExistingDaemonSet),
+        RequestCategory::Template { update: true, .. } if input.is_daemon_set() => {
+            Some(DefaultCandidate::ExistingDaemonSet)
+        }
+        RequestCategory::Template { .. } if input.is_daemon_set() => Some(DefaultCandidate::NewDaemonSet),
+        _ => Some(DefaultCandidate::Ordinary),
     }
 }
 

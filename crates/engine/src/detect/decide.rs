@@ -13,7 +13,7 @@ use crate::detect::scope::decide_by_scope;
 use crate::detect::windows_hints::looks_windows;
 use crate::model::{Evidence, EvidenceSource, OsDecision};
 
-/// Decides from everything but the Linux default, which depends on the requester: see
+/// Decides from everything but the Linux default, which depends on the request category: see
 /// [`linux_default`](crate::detect::linux_default).
 pub(crate) fn decide(input: &DetectionInput<'_>) -> OsDecision {
     let mut decision = decide_by_author(input)

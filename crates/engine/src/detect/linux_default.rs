@@ -11,9 +11,9 @@ use crate::model::scheduling::marks;
 use crate::model::settings::{LinuxDefault, NodeSettings};
 use crate::model::{DetectedOs, EvidenceOs, Os, OsDecision, scheduling};
 
-/// Which kind of workload requests the default.
+/// Which kind of workload may get the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Requester {
+pub(crate) enum DefaultCandidate {
     /// A pod, or a template of any kind but DaemonSet.
     Ordinary,
     /// A DaemonSet that is created.
@@ -98,7 +98,7 @@ pub(crate) fn check_linux_default(
     input: &DetectionInput<'_>,
     decision: &OsDecision,
     nodes: &NodeSettings,
-    requester: Requester,
+    candidate: DefaultCandidate,
 ) -> Result<(), NoDefault> {
     let DetectionInput { pod, snapshot, .. } = input;
     if decision.os != DetectedOs::Undecided || !decision.placement {
@@ -112,12 +112,12 @@ pub(crate) fn check_linux_default(
     if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::LooksWindows) {
         return Err(NoDefault::LooksWindows);
     }
-    match requester {
-        Requester::ExistingDaemonSet => return Err(NoDefault::ExistingDaemonSet),
-        Requester::NewDaemonSet if input.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
+    match candidate {
+        DefaultCandidate::ExistingDaemonSet => return Err(NoDefault::ExistingDaemonSet),
+        DefaultCandidate::NewDaemonSet if input.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
             return Err(NoDefault::EveryNode);
         }
-        Requester::NewDaemonSet | Requester::Ordinary => {}
+        DefaultCandidate::NewDaemonSet | DefaultCandidate::Ordinary => {}
     }
     if pod.text("/spec/nodeName").is_some() || scheduling::node_constraints::affinity_node_name(pod).is_some() {
         return Err(NoDefault::Bound);

@@ -21,5 +21,5 @@ pub(crate) use container_images::{ContainerImage, images_of};
 pub use container_images::{ImageFacts, image_facts};
 pub(crate) use decide::decide;
 pub(crate) use input::{DetectionInput, EarlierPlacement};
-pub(crate) use linux_default::{NoDefault, Requester, check_linux_default};
+pub(crate) use linux_default::{DefaultCandidate, NoDefault, check_linux_default};
 pub(crate) use node_evidence::place_of;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::json_pointer::{escape, member};
 use crate::model::names::DECISION_ANNOTATION;
-use crate::model::operating_system::Os;
+use crate::model::operating_system::ScopeOs;
 use crate::model::os_decision::Basis;
 use crate::model::placed_words::PlacedWords;
 use crate::model::pod_view::{Container, Pod};
@@ -19,7 +19,7 @@ use crate::model::scheduling::toleration_word;
 /// The annotation's value, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DecisionAnnotation {
-    /// `windows` or `linux`.
+    /// `windows`, `linux`, or `any` on a DaemonSet for both.
     pub os: String,
     /// What kind of evidence decided.
     pub basis: Basis,
@@ -109,7 +109,7 @@ impl DecisionAnnotation {
         // Mullion writes no longer list, and every container is looked up in it.
         let containers = containers.filter(|names| names.len() <= MAX_CONTAINERS);
         Some(Self {
-            os: Os::from_name(text("os")?)?.name().to_owned(),
+            os: ScopeOs::from_name(text("os")?)?.name().to_owned(),
             basis: annotation.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
             because: text("because").unwrap_or_default().to_owned(),
             placed: placed.map(str::to_owned).collect(),

@@ -33,7 +33,7 @@ pub fn field_path(pointer: &str) -> String {
 }
 
 /// The key that [`escape`] turned into this token.
-fn unescape(token: &str) -> Cow<'_, str> {
+pub fn unescape(token: &str) -> Cow<'_, str> {
     // A loop over bytes: tokens are too short for the searcher of `str::contains` to pay off.
     if token.bytes().any(|byte| byte == b'~') {
         Cow::Owned(token.replace("~1", "/").replace("~0", "~"))

@@ -28,5 +28,5 @@ pub(crate) use operating_system::ScopeOs;
 pub(crate) use os_decision::agree;
 pub use os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision};
 pub use placed_words::PlacedWords;
-pub use review_request::{Operation, ReviewRequest};
+pub use review_request::{Operation, Requester, ReviewRequest};
 pub use workload::{WorkloadKind, WorkloadObject};

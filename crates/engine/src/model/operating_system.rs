@@ -70,6 +70,11 @@ impl ScopeOs {
     }
 
     /// `windows`, `linux` or `any`.
+    pub fn name(self) -> &'static str {
+        self.os().map_or("any", Os::name)
+    }
+
+    /// Reads `windows`, `linux` or `any`; any other text is unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "windows" => Some(Self::Windows),

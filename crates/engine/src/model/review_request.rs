@@ -26,6 +26,8 @@ pub struct ReviewRequest<'a> {
     pub images: Option<&'a KnownImages>,
     /// The workload's namespace, used if the snapshot does not contain it.
     pub namespace: Option<&'a Namespace>,
+    /// Who sent the request, which decides whether the workload's owner is believed.
+    pub requester: Requester,
 }
 
 impl<'a> ReviewRequest<'a> {
@@ -40,8 +42,20 @@ impl<'a> ReviewRequest<'a> {
             at_validate: false,
             images: None,
             namespace: None,
+            requester: Requester::Unknown,
         }
     }
+}
+
+/// Who sent a request. Whoever creates an object writes its `ownerReferences`, so they prove nothing by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requester {
+    /// A built-in controller of Kubernetes: its objects have the owner that they name.
+    BuiltInController,
+    /// Any other user: an owner that the object names is not believed.
+    Other,
+    /// Nobody said: a file, a dump, a policy test, a review of an object that is stored. The owner is believed.
+    Unknown,
 }
 
 /// The operation on a workload.

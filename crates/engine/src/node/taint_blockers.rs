@@ -65,6 +65,18 @@ pub enum TaintBlocker {
     Unknown(&'static str),
 }
 
+impl TaintBlocker {
+    /// Kind, namespace and name; `None` if it is not known.
+    pub fn object(&self) -> Option<(&'static str, &str, &str)> {
+        let (kind, name) = match self {
+            Self::DaemonSet(name) => ("DaemonSet", name),
+            Self::Pod(name) => ("Pod", name),
+            Self::Unknown(_) => return None,
+        };
+        name.split_once('/').map(|(namespace, name)| (kind, namespace, name))
+    }
+}
+
 impl fmt::Display for TaintBlocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,12 +2,12 @@
 
 use crate::model::json_pointer::field_path;
 use crate::model::text::shorten_to_bytes;
-use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision};
+use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision, ScopeOs};
 use crate::place::WorkloadContext;
 
 /// The annotation for the decision and `placed`.
 pub(crate) fn annotation_of(cx: &WorkloadContext<'_>, placed: Vec<String>) -> DecisionAnnotation {
-    let os = cx.decision.decided().map_or("", Os::name).to_owned();
+    let os = cx.decision.decided().map_or(ScopeOs::Any.name(), Os::name).to_owned();
     let pod = &cx.input.pod;
     let containers = if pod.pointer.is_empty() { DecisionAnnotation::names(pod) } else { Vec::new() };
     let placed = placed.into_iter().collect();

@@ -10,7 +10,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::Value;
 
-use crate::model::json_pointer::member;
+use crate::model::json_pointer::{member, unescape};
 use crate::model::names::CONTAINER_LISTS;
 use crate::model::pod_view::is_read_whole;
 
@@ -132,8 +132,8 @@ impl<'a> Group<'a> {
                 continue;
             };
             match (value.as_mut()?.pointer_mut(parent)?, new) {
-                (Value::Object(members), Some(new)) => drop(members.insert(unescape(token), new.clone())),
-                (Value::Object(members), None) => drop(members.remove(&unescape(token))?),
+                (Value::Object(members), Some(new)) => drop(members.insert(unescape(token).into_owned(), new.clone())),
+                (Value::Object(members), None) => drop(members.remove(&*unescape(token))?),
                 (Value::Array(items), Some(new)) if token == "-" => items.push(new.clone()),
                 (Value::Array(_), None) => drop(removed_items.entry(parent).or_default().insert(token.parse().ok()?)),
                 _ => return None,
@@ -147,11 +147,6 @@ impl<'a> Group<'a> {
         }
         Some(())
     }
-}
-
-/// The key of a token of a JSON pointer.
-fn unescape(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
 }
 
 #[cfg(test)]

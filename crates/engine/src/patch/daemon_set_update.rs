@@ -66,13 +66,11 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     /// The changes that restore the old template, annotation included, if the request drops only what Mullion had
-    /// changed there. `repairs`: of what the API server would reject; `requested`: the author's annotation, which may
-    /// remove a placement.
-    pub(crate) fn restore_template(&self, repairs: Vec<Change>, requested: Option<ScopeOs>) -> Option<Vec<Change>> {
+    /// changed there. `repairs`: of what the API server would reject; `requested`: the operating system of a placement by
+    /// the author's annotation, or `any`, which may remove the earlier placement.
+    pub(crate) fn restore_template(&self, repairs: Vec<Change>, requested: Option<&str>) -> Option<Vec<Change>> {
         let mut changes = repairs;
-        let another = |annotation: &DecisionAnnotation| {
-            requested.is_some_and(|requested| requested.os().map(Os::name) != Some(&annotation.os))
-        };
+        let another = |annotation: &DecisionAnnotation| requested.is_some_and(|requested| requested != annotation.os);
         if !self.annotation.as_ref().is_some_and(another) {
             changes.extend(self.lost_placement().changes);
         }
@@ -97,7 +95,10 @@ impl<'a> DaemonSetUpdate<'a> {
         let Some(annotation) = &self.annotation else { return PlacementState::Unclear };
         match decision.os {
             DetectedOs::Conflict => PlacementState::Unclear,
-            DetectedOs::Undecided if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::Any) => {
+            DetectedOs::Undecided
+                if annotation.os != ScopeOs::Any.name()
+                    && decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::Any) =>
+            {
                 PlacementState::Outdated
             }
             DetectedOs::Undecided => PlacementState::Valid,

@@ -13,14 +13,13 @@ impl WorkloadContext<'_> {
     /// Sets the OS field to `windows` and removes every field it forbids, all or nothing. Not where Pod Security would
     /// reject the pod for it: with the fields the pod passes there, and runs.
     ///
-    /// `selector_stands`: whether the pod has, or is given, the Windows nodeSelector.
-    pub fn set_os_field(&self, findings: &[Finding], selector_stands: bool, placed: &mut PlacementChanges<'_>) {
+    /// Only for a pod that [`runs_only_on_windows`](Self::runs_only_on_windows).
+    pub fn set_os_field(&self, findings: &[Finding], placed: &mut PlacementChanges<'_>) {
         let forbidden = || findings.iter().filter(|finding| finding.forbidden_by_os);
         let stays = |finding: &Finding| finding.action != Action::Repair && finding.rejected_beside_os;
         let clean = !findings.iter().any(stays);
         let stands = self.input.pod.has_windows_os_field();
         let wanted = self.input.settings.spec_os == OsFieldMode::WhenClean
-            && selector_stands
             && clean
             && !PodSecurity::of(self.input.namespace).rejects_windows_os();
         // What the author wrote stays, even a name Mullion does not know, or an empty field.

@@ -1,9 +1,8 @@
 //! The changes of a pod: its own at CREATE, or those of a template's pods.
 
 use crate::model::cluster::RuntimeClass;
-use crate::model::names::{DECISION_ANNOTATION, OS_LABEL};
-use crate::model::{Basis, Change, Os, SELECTOR};
-use crate::patch::annotation::annotation_of;
+use crate::model::{Basis, Change, DecisionAnnotation, Os};
+use crate::patch::annotation::{annotation_of, with_decision};
 use crate::patch::repair::{rejected_by_server, repair};
 use crate::place::{PlacementChanges, WorkloadContext};
 use crate::rules::Finding;
@@ -12,7 +11,12 @@ use crate::rules::Finding;
 pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool) -> Vec<Change> {
     let mut placed = PlacementChanges::on(cx.input.object());
     match cx.placed_on() {
-        None => repair(rejected_by_server(findings), &mut placed.changes),
+        None => {
+            repair(rejected_by_server(findings), &mut placed.changes);
+            for os in cx.tolerated_systems() {
+                cx.add_tolerations(*os, &mut placed);
+            }
+        }
         // A pod that is bound to a Linux node needs nothing from Mullion.
         Some(Os::Linux) if cx.decision.basis == Basis::Place => {}
         Some(Os::Linux) => {
@@ -38,24 +42,34 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
             cx.constrain_build(placed);
         }
     }
-    // Before the OS field, which depends only on fields that it forbids: these are removed whether it is set or not.
-    repair(findings.iter().filter(|finding| !finding.forbidden_by_os), &mut placed.changes);
-    let given = placed.words.iter().any(|word| word == SELECTOR);
-    let stands = given || pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, "windows"));
-    cx.set_os_field(findings, stands, placed);
+    if cx.runs_only_on_windows(placed) {
+        // Before the OS field, which depends only on fields that it forbids: these are removed whether it is set or not.
+        repair(findings.iter().filter(|finding| !finding.forbidden_by_os), &mut placed.changes);
+        cx.set_os_field(findings, placed);
+    }
     if !daemon_set && !cx.input.request.into_templates {
         cx.add_build_label(placed);
     }
 }
 
-/// On a pod the annotation is for people, and stays as it was first written unless the operating system changes; a
+/// On a pod the annotation is for people, and stays as it was first written unless the operating system changes. It must
+/// record what is placed now: a second call for one request takes a selector that nobody recorded for the author's. A
 /// template gets none inside.
 fn annotate(cx: &WorkloadContext<'_>, mut placed: PlacementChanges<'_>) -> Vec<Change> {
     let os = cx.decision.decided();
-    let outdated = || cx.annotation.is_some_and(|it| os.is_some() && Os::from_name(&it.os) != os);
-    let due = cx.input.pod.annotation(DECISION_ANNOTATION).is_none() || outdated();
-    if !placed.changes.is_empty() && due && !cx.input.request.into_templates && os.is_some() {
-        placed.changes.push(annotation_of(cx, placed.words.clone()).change());
+    if placed.changes.is_empty() || cx.input.request.into_templates || os.is_none() {
+        return placed.changes;
     }
+    let words = placed.words.clone();
+    let annotation = match DecisionAnnotation::of(cx.input.object()).filter(|it| Os::from_name(&it.os) == os) {
+        Some(it)
+            if words.is_empty() || it.basis == cx.decision.basis && words.iter().all(|word| it.has_placed(word)) =>
+        {
+            None
+        }
+        Some(it) => Some(with_decision(cx, it).beside(words)),
+        None => Some(annotation_of(cx, words)),
+    };
+    placed.changes.extend(annotation.map(|annotation| annotation.change()));
     placed.changes
 }

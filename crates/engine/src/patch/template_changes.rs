@@ -26,10 +26,12 @@ pub(crate) fn template_changes(
     }
     let state = update.map_or(PlacementState::Unclear, |update| update.state(cx.decision));
     let mut fresh = PlacementChanges::on(object);
-    let os = cx.placed_on();
-    if let Some(os) = os {
+    if let Some(os) = cx.placed_on() {
         cx.add_node_selector(os, &mut fresh);
-        cx.add_tolerations(os, &mut fresh);
+    }
+    let systems = cx.tolerated_systems();
+    for os in systems {
+        cx.add_tolerations(*os, &mut fresh);
     }
     if let Some(update) = update {
         match state {
@@ -39,8 +41,8 @@ pub(crate) fn template_changes(
                 placed.words.extend(lost.words);
             }
             PlacementState::Outdated => {
-                let wanted = os.map(|os| cx.wanted_tolerations(os));
-                let wanted = |toleration: &Value| wanted.as_ref().is_some_and(|wanted| wanted(toleration));
+                let wanted: Vec<_> = systems.iter().map(|os| cx.wanted_tolerations(*os)).collect();
+                let wanted = |toleration: &Value| wanted.iter().any(|wanted| wanted(toleration));
                 placed.changes.extend(update.remove_placement(&fresh, wanted));
             }
             PlacementState::Unclear => {}

@@ -2,11 +2,11 @@
 //!
 //! It is immutable. [`DetectionInput`] is the input of the decision; the rest follows from the decision.
 
-use crate::detect::{DetectionInput, NoDefault, place_of};
+use crate::detect::{DetectionInput, NoDefault, place_of, read_os_annotation};
 use crate::model::cluster::RuntimeClass;
 use crate::model::pod_view::Container;
 use crate::model::settings::{Exemptions, NodeSettings};
-use crate::model::{DecisionAnnotation, DetectedOs, Os, OsDecision};
+use crate::model::{DecisionAnnotation, DetectedOs, Os, OsDecision, ScopeOs};
 use crate::place::builds::PodBuilds;
 
 /// One workload with its decision.
@@ -82,5 +82,28 @@ impl<'a> WorkloadContext<'a> {
         let os = self.decision.decided().filter(|_| self.decision.placement)?;
         let elsewhere = place_of(&self.input.pod, self.input.snapshot).is_some_and(|place| place != os);
         (!elsewhere).then_some(os)
+    }
+
+    /// The operating systems whose taints the workload is to tolerate: the one it is placed on; for a DaemonSet with
+    /// annotation `mullion.dev/os: any` those it can run on. The DaemonSet controller creates no pod for a node whose
+    /// taints the template does not tolerate, so without them `any` would mean untainted nodes.
+    pub fn tolerated_systems(&self) -> &'static [Os] {
+        let of = |os: Os| match os {
+            Os::Linux => &[Os::Linux][..],
+            Os::Windows => &[Os::Windows],
+        };
+        if let Some(os) = self.placed_on() {
+            return of(os);
+        }
+        let any = || read_os_annotation(&self.input).is_some_and(|(os, _)| os == ScopeOs::Any);
+        if !self.input.is_daemon_set() || !any() {
+            return &[];
+        }
+        match self.decision.os {
+            DetectedOs::Undecided => &[Os::Linux, Os::Windows],
+            DetectedOs::Conflict => &[],
+            DetectedOs::Linux => of(Os::Linux),
+            DetectedOs::Windows => of(Os::Windows),
+        }
     }
 }

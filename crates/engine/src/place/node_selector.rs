@@ -28,13 +28,23 @@ impl<'a> WorkloadContext<'a> {
         let literal = self.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL);
         let stands = match literal {
             // A selector for the other system is Mullion's own, from before the author named this one: if both were the
-            // author's, they would be a conflict.
-            Some((_, value)) => value == os.name(),
+            // author's, they would be a conflict. A name that Mullion does not know is the author's.
+            Some((_, value)) => value == os.name() || Os::from_name(value).is_none(),
             None => {
                 os == Os::Linux && OS_LABELS.iter().any(|label| node_constraints::constrains(&self.input.pod, label))
             }
         };
         self.input.settings.node_selector == NodeSelectorMode::Add && !stands
+    }
+
+    /// Whether no Linux kubelet runs the pod once these changes are made: it has the OS field, or the literal Windows
+    /// nodeSelector (kubernetes: pkg/kubelet/lifecycle/predicate.go, `rejectPodAdmissionBasedOnOSField` and
+    /// `rejectPodAdmissionBasedOnOSSelector`). Only such a pod may lose a field: any other may run on Linux without it.
+    pub fn runs_only_on_windows(&self, placed: &PlacementChanges<'_>) -> bool {
+        let pod = &self.input.pod;
+        pod.has_windows_os_field()
+            || placed.words.iter().any(|word| word == SELECTOR)
+            || pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, Os::Windows.name()))
     }
 
     /// The namespace annotation that requires another value of that node label: see

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mullion_engine::model::settings::{Action, Denials, Mode, OsFieldMode, RuleAction, Settings, TemplateDenials};
+use mullion_engine::model::settings::{
+    Action, Denials, Glob, Mode, NamespacePatterns, OsFieldMode, RuleAction, Settings, TemplateDenials,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::matching::NamespaceMatch;
 use crate::policy_set::{Memo, PolicySet};
 
 fn set(policies: &[(&str, &str)]) -> PolicySet {
@@ -232,8 +233,8 @@ proptest! {
 
     #[test]
     fn exclude_takes_precedence(include in prop::collection::vec("[ab*]{1,3}", 0..3), exclude in prop::collection::vec("[ab*]{1,3}", 1..3), name in "[ab]{1,3}") {
-        let globs = |list: &[String]| list.iter().map(|glob| crate::matching::Glob(glob.clone())).collect::<Vec<_>>();
-        let namespaces = NamespaceMatch { include: globs(&include), exclude: globs(&exclude) };
+        let globs = |list: &[String]| list.iter().map(|glob| Glob(glob.clone())).collect::<Vec<_>>();
+        let namespaces = NamespacePatterns { include: globs(&include), exclude: globs(&exclude) };
         if globs(&exclude).iter().any(|glob| glob.matches(&name)) {
             prop_assert!(!namespaces.matches(&name));
         }

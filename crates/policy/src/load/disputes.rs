@@ -7,11 +7,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mullion_engine::model::settings::{Action, PatternOs, Settings};
+use mullion_engine::model::settings::{Action, NamespacePatterns, PatternOs, Settings};
 use mullion_engine::model::windows::Build;
 
 use crate::documents::PodPolicy;
-use crate::matching::NamespaceMatch;
 
 /// The value of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +72,7 @@ pub(crate) fn find_disputes<'p>(policies: impl Iterator<Item = &'p PodPolicy>, m
 
 impl<'p> EarlierValues<'p> {
     /// The place of another value for a namespace that both policies may match.
-    fn find_other(&self, value: EntryValue<'p>, namespaces: &'p NamespaceMatch) -> Option<(usize, u32)> {
+    fn find_other(&self, value: EntryValue<'p>, namespaces: &'p NamespacePatterns) -> Option<(usize, u32)> {
         let other =
             |firsts: &FirstPlaces<'p>| firsts.iter().find(|(first, _)| *first != value).map(|(_, place)| *place);
         match namespaces.literal() {
@@ -84,7 +83,7 @@ impl<'p> EarlierValues<'p> {
         }
     }
 
-    fn add(&mut self, value: EntryValue<'p>, place: (usize, u32), namespaces: &'p NamespaceMatch) {
+    fn add(&mut self, value: EntryValue<'p>, place: (usize, u32), namespaces: &'p NamespacePatterns) {
         let add = |firsts: &mut FirstPlaces<'p>| {
             if !firsts.iter().any(|(first, _)| *first == value) {
                 firsts.push((value, place));

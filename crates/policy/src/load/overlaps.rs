@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
+use mullion_engine::model::settings::NamespacePatterns;
+
 use crate::load::check::Places;
-use crate::matching::NamespaceMatch;
 
 /// Policies of one priority, by position.
 pub(crate) struct Overlaps<'p> {
-    namespaces: Vec<&'p NamespaceMatch>,
+    namespaces: Vec<&'p NamespacePatterns>,
     /// The keys that each policy sets, one bit each. Beyond 64 keys, two keys share one bit, so that callers compare more
     /// policies than necessary.
     sets: Vec<u64>,
@@ -21,7 +22,7 @@ pub(crate) struct Overlaps<'p> {
 impl<'p> Overlaps<'p> {
     /// The overlaps of policies, given as their namespaces and the places of their keys; two that set none of `keys` never
     /// overlap.
-    pub(crate) fn of(policies: impl Iterator<Item = (&'p NamespaceMatch, &'p Places)>, keys: &[&str]) -> Self {
+    pub(crate) fn of(policies: impl Iterator<Item = (&'p NamespacePatterns, &'p Places)>, keys: &[&str]) -> Self {
         let mut all = Self { namespaces: Vec::new(), sets: Vec::new(), anywhere: Vec::new(), named: HashMap::new() };
         for (at, (namespaces, places)) in policies.enumerate() {
             let bits = keys.iter().enumerate().map(|(bit, key)| u64::from(places.contains_key(*key)) << (bit % 64));

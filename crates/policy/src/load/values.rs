@@ -55,6 +55,7 @@ impl TextFormat {
             Self::Rule | Self::TranslatedRule => "a rule: its name, its code or a code prefix",
             Self::Version => "a version of Mullion such as \"0.1\"",
             Self::Registry => "a registry as host:port, such as registry.local:5000",
+            Self::RegistryPattern => "a registry as in image references, in which `*` matches anything",
             Self::Path => "an absolute path such as /etc/mullion/ca.pem",
             Self::Span => "a duration such as 90s, 5m, 24h or 7d",
         }
@@ -86,6 +87,10 @@ impl TextFormat {
             Self::Registry => {
                 Some(r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*)$")
             }
+            Self::RegistryPattern => Some(concat!(
+                r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*",
+                r"|[-A-Za-z0-9.*]*\*[-A-Za-z0-9.*]*(:[0-9*]+)?|[-A-Za-z0-9.]+:[0-9]*\*[0-9*]*)$"
+            )),
             Self::Path => Some(r"^/"),
             Self::Span => Some(r"^0*[1-9][0-9]*[smhd]$"),
         }
@@ -128,6 +133,7 @@ impl TextFormat {
             Self::Taint => taint(text),
             Self::Version => version(text),
             Self::Registry => registry(text),
+            Self::RegistryPattern => registry_pattern(text),
             Self::Path => is(text.starts_with('/'), "it does not start with `/`; a relative path has no base here"),
             Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
         }
@@ -231,14 +237,16 @@ fn image(text: &str) -> Result<(), Malformed> {
     }
 }
 
+fn without_scheme(text: &str) -> Result<(), Malformed> {
+    let Some((_, rest)) = text.split_once("://") else { return Ok(()) };
+    Err(Malformed::new("registries have no scheme here").hint(format!("write `{}`", shown(rest.trim_end_matches('/')))))
+}
+
 fn registry(text: &str) -> Result<(), Malformed> {
     if is_registry(text) {
         return Ok(());
     }
-    if let Some((_, rest)) = text.split_once("://") {
-        return Err(Malformed::new("registries have no scheme here")
-            .hint(format!("write `{}`", shown(rest.trim_end_matches('/')))));
-    }
+    without_scheme(text)?;
     if text.contains('*') {
         return Err(Malformed::new("wildcards are not allowed here: list each registry without TLS separately"));
     }
@@ -247,6 +255,26 @@ fn registry(text: &str) -> Result<(), Malformed> {
             .hint(format!("write `{}`", shown(host))));
     }
     Err(Malformed::new("image references begin with a domain that has a dot, with host:port, or with localhost"))
+}
+
+fn registry_pattern(text: &str) -> Result<(), Malformed> {
+    without_scheme(text)?;
+    if let Some((host, _)) = text.split_once('/') {
+        return Err(
+            Malformed::new("a registry is listed with all its repositories").hint(format!("write `{}`", shown(host)))
+        );
+    }
+    if !text.contains('*') {
+        return registry(text);
+    }
+    let (host, port) = text.split_once(':').unwrap_or((text, "*"));
+    let host_fits = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'*'));
+    let port_fits = port.bytes().all(|b| b.is_ascii_digit() || b == b'*');
+    if !host_fits || host.is_empty() || !port_fits || port.is_empty() {
+        return Err(Malformed::new("only the name of a host and its port may contain `*`")
+            .hint("write `*.corp.example` or `*.corp.example:5000`"));
+    }
+    Ok(())
 }
 
 fn taint_pattern(text: &str) -> Result<(), Malformed> {

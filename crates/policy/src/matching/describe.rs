@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::matching::glob::Glob;
+use mullion_engine::model::settings::Glob;
+
 use crate::matching::matches::PolicyMatch;
 use crate::matching::selector::{LabelOperator, LabelRequirement, LabelSelector};
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::schema::field::field;
 use crate::schema::types::{KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape, word};
-use crate::schema::words::{EFFECT, METADATA, VERSION, kind};
+use crate::schema::words::{EFFECT, METADATA, NAMESPACES, VERSION, kind};
 
 pub(crate) static NODE_POLICY: SchemaObject = SchemaObject::of(&[
     VERSION,
@@ -131,7 +131,22 @@ static TAINT: SchemaObject = SchemaObject::of(&[
     )
     .with_default(|| json!(NodeTaint::default().apply))
     .example("Never"),
+    SchemaKey::new(
+        "waitFor",
+        ValueShape::Object(&WAIT_FOR),
+        "The workloads for which the taint waits under `apply: WhenTolerated`. A tenant who may create DaemonSets can hold \
+         back the taint of every Windows node by one that does not tolerate it.",
+    )
+    .example("{namespaces: {include: [kube-system, platform-*]}}"),
 ]);
+
+static WAIT_FOR: SchemaObject = SchemaObject::of(&[SchemaKey::new(
+    "namespaces",
+    ValueShape::Object(&NAMESPACES),
+    "Only DaemonSets and pods of these namespaces count. Pods of other namespaces that do not tolerate the taint keep \
+     running, unless its effect is `NoExecute`, but do not come back to the node.",
+)
+.example("{exclude: [team-*]}")]);
 
 static RUNTIME_CLASSES: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(

@@ -25,6 +25,16 @@ pub(crate) static REGISTRY_POLICY: SchemaObject = SchemaObject::of(&[
 
 pub(crate) static REGISTRY_SPEC: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
+        "registries",
+        ValueShape::List(&ValueShape::Text(TextFormat::RegistryPattern)),
+        "Registries that Mullion may query, as image references begin with them, with the port if they have one; Docker Hub is \
+         `docker.io`. `*` matches any characters. Listed registries may have private addresses, and no others are queried. \
+         Empty: Mullion queries every registry that has a public address. Loopback, link-local and cloud metadata addresses are \
+         never allowed. Token services and targets of redirects need not be listed; their addresses follow the same rule.",
+    )
+    .with_default(|| json!(RegistryPolicy::default().registries))
+    .example("[docker.io, mcr.microsoft.com, \"*.corp.example\", \"registry.local:5000\"]"),
+    SchemaKey::new(
         "plainHTTP",
         ValueShape::List(&ValueShape::Text(TextFormat::Registry)),
         "Registries without TLS, exactly as image references begin with them. Mullion queries all others over TLS only.",

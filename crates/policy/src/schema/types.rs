@@ -98,6 +98,8 @@ pub enum TextFormat {
     Version,
     /// A registry's host and port, as image references begin with them.
     Registry,
+    /// The same, with wildcards.
+    RegistryPattern,
     /// An absolute path.
     Path,
     /// A duration: `5m`.

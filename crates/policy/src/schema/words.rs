@@ -54,6 +54,22 @@ pub(crate) const EFFECT: ValueShape = ValueShape::Word(&[
     word("NoExecute", "Pods that do not tolerate the taint are not scheduled there, and those that run are evicted."),
 ]);
 
+/// Namespaces by their names.
+pub(crate) static NAMESPACES: SchemaObject = SchemaObject::of(&[
+    SchemaKey::new(
+        "include",
+        ValueShape::List(&ValueShape::Text(TextFormat::Namespaces)),
+        "Names of namespaces, in which `*` matches any characters. Absent or empty: every namespace.",
+    )
+    .example("[shop, team-a-*]"),
+    SchemaKey::new(
+        "exclude",
+        ValueShape::List(&ValueShape::Text(TextFormat::Namespaces)),
+        "Names of namespaces that are excluded, in which `*` matches any characters. It takes precedence over `include`.",
+    )
+    .example("[dev-*]"),
+]);
+
 pub(crate) static SELECTOR: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
         "matchLabels",

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use mullion_engine::admission::Review;
-use mullion_engine::model::settings::{ImagePattern, Labels, Origin, RuleAction};
+use mullion_engine::model::settings::{Glob, ImagePattern, Labels, NamespacePatterns, Origin, RuleAction};
 use mullion_engine::model::{Basis, EvidenceSource};
 use mullion_engine::rules::Finding;
 
 use crate::documents::PodPolicy;
-use crate::matching::{Glob, NamespaceMatch};
 use crate::policy_set::PolicySet;
 use crate::schema::{POD_KEYS, to_json};
 
@@ -120,7 +119,7 @@ impl fmt::Display for DecidingValue<'_> {
 /// Whether a policy matches every workload of every namespace, except namespaces that it excludes by name.
 pub(crate) fn matches_all_but_excluded(policy: &PodPolicy) -> bool {
     let matches = &policy.matches;
-    let NamespaceMatch { include, .. } = &matches.namespaces;
+    let NamespacePatterns { include, .. } = &matches.namespaces;
     (include.is_empty() || include.iter().any(is_all))
         && matches.namespace_selector.is_empty()
         && matches.pod_selector.is_empty()

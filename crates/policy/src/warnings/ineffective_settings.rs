@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use mullion_engine::model::settings::{Origin, RuleAction};
+use mullion_engine::model::settings::{Glob, Origin, RuleAction};
 use serde_json::Value;
 
 use crate::documents::PodPolicy;
 use crate::effective::scalar_settings;
-use crate::matching::{Glob, PolicyMatch};
+use crate::matching::PolicyMatch;
 use crate::policy_set::PolicySet;
 use crate::warnings::deciding_key::{matches_all, matches_all_but_excluded};
 use crate::warnings::warning::{PolicyWarning, listed};

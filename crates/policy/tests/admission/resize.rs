@@ -22,12 +22,8 @@ fn respond_to(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoi
     let request = ReviewRequest {
         operation: Operation::Update,
         subresource: Some("resize"),
-        workload: WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object },
         old: Some(&old),
-        into_templates: false,
-        at_validate: false,
-        images: None,
-        namespace: None,
+        ..ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object })
     };
     respond(&review(&request, &snapshot, &policies.resolve(&request, &snapshot)), &object, endpoint)
 }

@@ -131,6 +131,33 @@ fn policies_reach_or_they_do_not() {
 }
 
 #[test]
+fn only_namespaces_for_which_the_taint_waits_need_cover() {
+    let load = |wait_for: &str| {
+        let audit = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {mode: Audit}\n";
+        let text = format!(
+            "{audit}---\napiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {{name: a}}\n\
+             spec: {{taint: {{waitFor: {{namespaces: {wait_for}}}}}}}\n"
+        );
+        PolicySet::from_files(&[("a.yaml", text)]).unwrap_or_else(|problems| panic!("{wait_for}: {problems:?}"))
+    };
+    let namespaces = BTreeMap::from(["kube-system", "team-a"].map(|name| (name.to_owned(), Namespace::default())));
+    for (wait_for, waits_for_team, waits_for_system) in [
+        ("{}", true, true),
+        ("{include: ['*']}", true, true),
+        ("{exclude: [team-*]}", false, true),
+        ("{include: [kube-system]}", false, true),
+        ("{include: [other]}", false, false),
+        ("{include: ['*'], exclude: ['*']}", false, false),
+    ] {
+        let policies = load(wait_for);
+        let waits = |namespace| policies.nodes.taint.waits_for(namespace);
+        assert_eq!((waits("team-a"), waits("kube-system")), (waits_for_team, waits_for_system), "{wait_for}");
+        let nobody = !waits_for_team && !waits_for_system;
+        assert_eq!(all_covered(&namespaces, &policies), nobody, "{wait_for}");
+    }
+}
+
+#[test]
 fn no_release_is_longer_than_a_label() {
     for (length, expected) in [(63, true), (64, false)] {
         let text = format!(

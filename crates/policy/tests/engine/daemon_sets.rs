@@ -1,7 +1,7 @@
 //! DaemonSets: decided in the template, and never rolled without need.
 
-use mullion_engine::model::Operation;
-use mullion_engine::model::cluster::{ClusterSnapshot, Taint};
+use mullion_engine::model::cluster::{ClusterSnapshot, Node, Nodes, Taint};
+use mullion_engine::model::{Operation, Os};
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
@@ -42,9 +42,62 @@ fn a_windows_daemon_set_gets_selector_and_tolerations_only() {
 fn a_multi_os_daemon_set_keeps_every_node() {
     let outcome = create(&daemon_set("registry.k8s.io/sig-storage/livenessprobe:v2.15.0"));
     assert!(outcome.mutate.patch.is_empty(), "{:?}", outcome.mutate.patch);
-    let mut any = daemon_set("registry.example.com/agent:1");
+}
+
+/// A DaemonSet that its author means for every node.
+fn for_any(image: &str) -> Value {
+    let mut any = daemon_set(image);
     any["metadata"]["annotations"] = json!({"mullion.dev/os": "any"});
-    assert!(create(&any).mutate.patch.is_empty());
+    any
+}
+
+#[test]
+fn a_daemon_set_for_any_system_tolerates_the_taints_of_both_and_selects_neither() {
+    let mut both = snapshot();
+    let taints = |os: Os, more: &str| {
+        let node = node(more, os, None, &[more]);
+        Node { name: format!("tainted-{}", os.name()), ..node }
+    };
+    let nodes = both.nodes.take().unwrap();
+    let nodes = nodes.iter().map(Node::clone).chain([taints(Os::Linux, "cattle.io/os=linux:NoSchedule")]);
+    both.nodes = Some(Nodes::new(nodes.collect()));
+    let created = |object: &Value, policies: &PolicySet| outcome(Operation::Create, object, None, &both, policies);
+    let own = for_any("registry.example.com/agent:1");
+    let stored = created(&own, &PolicySet::default()).stored;
+    let spec = &template(&stored)["spec"];
+    assert!(spec.get("nodeSelector").is_none() && spec.get("affinity").is_none(), "{spec}");
+    let tolerated = |spec: &Value| {
+        let all = spec["tolerations"].as_array().cloned().unwrap_or_default();
+        let text = |one: &Value| format!("{}={}", one["key"], one["value"]).replace('"', "");
+        all.iter().map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(tolerated(spec), ["cattle.io/os=linux", "os=Windows", "os=windows"], "{spec}");
+    let annotation = stored["metadata"]["annotations"]["mullion.dev/decision"].as_str().unwrap();
+    assert!(annotation.starts_with(r#"{"os":"any""#), "{annotation}");
+    assert!(created(&stored, &PolicySet::default()).mutate.patch.is_empty(), "once is enough");
+
+    // Its own version again, also if more taints are known by now: nothing rolls.
+    let again = update(&stored, &own);
+    assert_eq!((template(&again.stored), &again.stored["metadata"]), (template(&stored), &stored["metadata"]));
+    // A changed template keeps them, and a change that another operating system decides loses the others.
+    let next = update(&stored, &for_any("registry.example.com/agent:2")).stored;
+    assert_eq!(template(&next)["spec"]["tolerations"], spec["tolerations"]);
+    let windows = update(&stored, &daemon_set(WINDOWS)).stored;
+    assert_eq!(tolerated(&template(&windows)["spec"]), ["os=Windows", "os=windows"]);
+    assert_eq!(template(&windows)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
+
+    // The author's own selector decides which taints; without the annotation nothing does, and policies can decline.
+    let mut selecting = own.clone();
+    selecting["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    let stored = created(&selecting, &PolicySet::default()).stored;
+    assert_eq!(tolerated(&template(&stored)["spec"]), ["os=Windows", "os=windows"]);
+    let never = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\n\
+                 spec: {place: {tolerations: {mode: Never}}}\n";
+    let never = PolicySet::from_files(&[("a.yaml", never.to_owned())]).unwrap();
+    assert!(created(&own, &never).mutate.patch.is_empty());
+    let mut deployment = workload("Deployment", own["spec"]["template"]["spec"].clone());
+    deployment["metadata"]["annotations"] = own["metadata"]["annotations"].clone();
+    assert!(created(&deployment, &PolicySet::default()).mutate.patch.is_empty());
 }
 
 #[test]

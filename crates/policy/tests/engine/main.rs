@@ -20,6 +20,8 @@ mod fields;
 mod generator;
 mod identity;
 mod large_objects;
+#[path = "../../../../fuzz/targets/lost_fields.rs"]
+mod lost_fields;
 mod malformed;
 mod os_decision;
 mod os_intent;
@@ -28,6 +30,7 @@ mod policies;
 mod properties;
 mod registry;
 mod resources;
+mod security_fields;
 mod storage;
 mod support;
 mod texts;

@@ -1,8 +1,8 @@
 //! Malformed objects, and unusual ones from charts, clouds and other controllers.
 
-use mullion_engine::admission::{Endpoint, respond};
+use mullion_engine::admission::{Endpoint, ReviewResponse, respond};
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, RuntimeClass, Taint};
-use mullion_engine::model::{Basis, DetectedOs, Operation, Os, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{Basis, DetectedOs, Operation, Os, Requester, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
@@ -246,6 +246,38 @@ fn pods_of_a_reviewed_template_are_not_reviewed_again() {
         json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "o", "controller": true}]);
     assert!(create(&owned).denied());
     assert!(create(&workload("CronJob", spec)).denial().contains("spec.jobTemplate.spec.template.spec"));
+}
+
+/// The category has a table of its own (`request_category`); this is what comes of it at the endpoints.
+#[test]
+fn an_owner_that_a_user_names_is_not_believed() {
+    let spec = json!({"containers": [{"name": "c", "image": LTSC2022}], "securityContext": {"runAsUser": 1}});
+    let pod = json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
+    let job = owned_by(workload("Job", spec.clone()), "CronJob");
+    let response = |object: &Value, requester| {
+        let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
+        let workload = WorkloadObject { kind, namespace: "default", object };
+        let request = ReviewRequest { requester, ..ReviewRequest::creation(workload) };
+        respond(&review(&request, &snapshot(), &PolicySet::default()), object, Endpoint::Validate)
+    };
+    for owner in ["DaemonSet", "ReplicaSet", "StatefulSet", "Job"] {
+        let owned = owned_by(pod.clone(), owner);
+        let denial = response(&owned, Requester::Other).denial.expect("a bare pod is denied").message;
+        assert!(denial.ends_with("(mullion webhook --controller-users)"), "{denial}");
+        assert!(denial.contains(&format!("names a {owner} as its owner")), "{denial}");
+        for believed in [Requester::BuiltInController, Requester::Unknown] {
+            let response = response(&owned, believed);
+            assert!(response.denial.is_none(), "{owner} {believed:?}: {response:?}");
+        }
+    }
+    let replica_set = owned_by(workload("ReplicaSet", spec.clone()), "Deployment");
+    assert!(response(&replica_set, Requester::Other).denial.is_some());
+    assert!(response(&workload("Job", spec), Requester::Other).denial.is_some());
+    let copied = response(&job, Requester::Other);
+    assert!(copied.denial.is_none() && copied.warnings.iter().any(|text| text.contains("MUL201")), "{copied:?}");
+    for object in [replica_set, job] {
+        assert_eq!(response(&object, Requester::BuiltInController), ReviewResponse::default());
+    }
 }
 
 #[test]

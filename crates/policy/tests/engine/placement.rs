@@ -185,3 +185,39 @@ fn a_class_is_given_only_where_a_node_with_its_build_satisfies_the_pod() {
     assert_eq!(class(json!({"type": "virtual-kubelet"})), json!(null));
     assert_eq!(class(json!({"agentpool": "tomorrow"})), json!(null));
 }
+
+/// A second call takes a selector that the annotation does not record for the author's, who may then expect repairs.
+#[test]
+fn a_foreign_decision_annotation_does_not_hide_the_placement() {
+    let bound = |annotation: Option<&str>| {
+        let mut object =
+            pod(json!({"nodeName": "w2022", "containers": [{"name": "c", "image": "registry.example.com/app:1",
+            "securityContext": {"procMount": "Default"}}]}));
+        if let Some(text) = annotation {
+            object["metadata"]["annotations"] = json!({"mullion.dev/decision": text});
+        }
+        object
+    };
+    let selector = r#"{"os":"windows","basis":"intent","because":"x","placed":["nodeSelector","toleration os=Windows:NoSchedule","toleration os=windows:NoSchedule"]}"#;
+    let placed = r#"{"os":"windows","basis":"intent","because":"x","placed":["toleration a=b:NoSchedule"]}"#;
+    for annotation in
+        [None, Some("anything"), Some("{}"), Some(placed), Some(selector), Some(&placed.replace("windows", "linux"))]
+    {
+        let first = create(&bound(annotation));
+        assert_eq!(first.selector(), Some("windows"), "{annotation:?}");
+        let second = create(&first.stored);
+        assert!(second.mutate.patch.is_empty(), "{annotation:?}: {:?}", second.mutate.patch);
+    }
+}
+
+#[test]
+fn a_selector_of_another_operating_system_is_the_authors() {
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}]}]}}});
+    let object = pod(json!({"affinity": affinity, "nodeSelector": {"kubernetes.io/os": "freebsd"},
+        "containers": [{"name": "c", "image": LTSC2022, "securityContext": {"procMount": "Default"}}]}));
+    let outcome = create(&object);
+    assert_eq!(outcome.selector(), Some("freebsd"));
+    assert_eq!(outcome.stored["spec"]["containers"], object["spec"]["containers"]);
+    assert!(create(&outcome.stored).mutate.patch.is_empty());
+}

@@ -104,7 +104,7 @@ pub fn workload(kind: &str, spec: Value) -> Value {
 
 /// The same object, owned by a controller of that kind.
 pub fn owned_by(mut object: Value, kind: &str) -> Value {
-    let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
+    let group = if kind.ends_with("Job") { "batch/v1" } else { "apps/v1" };
     object["metadata"]["ownerReferences"] =
         json!([{"apiVersion": group, "kind": kind, "name": "o", "uid": "u", "controller": true}]);
     object

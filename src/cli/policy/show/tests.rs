@@ -35,7 +35,7 @@ const NODES: [&str; 4] = [
 
 const REGISTRIES: [&str; 2] = [
     "{}",
-    "{plainHTTP: ['r.local:5000', '[::1]:80'], caFiles: [/a b], pullSecrets: Pods, lifetimes: {tag: 90s}, timeout: 120s}",
+    "{registries: ['*.local:5000', docker.io], plainHTTP: ['r.local:5000', '[::1]:80'], caFiles: [/a b], pullSecrets: Pods, lifetimes: {tag: 90s}, timeout: 120s}",
 ];
 
 fn settings(set: &PolicySet) -> [Vec<(String, serde_json::Value)>; 3] {

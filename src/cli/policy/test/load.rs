@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Nodes, Taint};
+use mullion_engine::model::json_pointer::escape;
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::text::list;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
@@ -224,8 +225,7 @@ impl LoadedTest<'_> {
             Some(before) => self.snapshot.namespaces.insert(namespace.clone(), before),
             None => self.snapshot.namespaces.remove(&namespace),
         };
-        let line =
-            |key: &str| file.line(test, &format!("/cases/{at}/expect/{}", key.replace('~', "~0").replace('/', "~1")));
+        let line = |key: &str| file.line(test, &format!("/cases/{at}/expect/{}", escape(key)));
         let failures = compare(&case.expect, &judged, &line);
         Ok(CaseResult { name: lines::one_line(&case.name), line: file.line(test, &format!("/cases/{at}")), failures })
     }

@@ -8,16 +8,20 @@
 )]
 
 use mullion_engine::admission::review;
-use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use super::*;
 
 fn pod(name: &str, owner: &str, codes: &str) -> LabelledPod {
+    pod_of("shop", name, owner, codes)
+}
+
+fn pod_of(namespace: &str, name: &str, owner: &str, codes: &str) -> LabelledPod {
     let owners =
         json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true}]);
-    let metadata = json!({"name": name, "namespace": "shop", "uid": name, "labels": {FINDINGS_LABEL: codes},
+    let metadata = json!({"name": name, "namespace": namespace, "uid": format!("{namespace}/{name}"), "labels": {FINDINGS_LABEL: codes},
         "ownerReferences": if owner.is_empty() { json!(null) } else { owners }});
     serde_json::from_value(json!({"metadata": metadata})).unwrap()
 }
@@ -42,24 +46,23 @@ fn many_pods_of_one_owner_are_one_group() {
     let soon = start + GATHER;
     assert_eq!(
         due(&mut groups, soon),
-        [group("bare", "MUL201"), group("web", "MUL201"), group("web", "MUL201.MUL301")]
+        [group("shop/bare", "MUL201"), group("web", "MUL201"), group("web", "MUL201.MUL301")]
     );
     assert_eq!(due(&mut groups, soon), [], "their reports are under way");
-    let keys: Vec<_> = groups.by_key.keys().cloned().collect();
+    let keys = keys(&groups);
     groups.finish(&keys[0], false, soon);
     groups.finish(&keys[1], true, soon);
-    assert_eq!(due(&mut groups, soon + BACKOFF.delay(0)), [group("bare", "MUL201")]);
+    assert_eq!(due(&mut groups, soon + BACKOFF.delay(0)), [group("shop/bare", "MUL201")]);
     assert_eq!(due(&mut groups, soon + REPEAT)[..1], [group("web", "MUL201")]);
     for n in 0..1000 {
         groups.apply(Event::Delete(pod(&format!("p{n}"), "web", "MUL201")), soon);
     }
-    assert_eq!(groups.by_key.len(), 2);
+    assert_eq!(groups.queue.len(), 2);
     // A rollout has fixed it: nothing is left to report.
     groups.apply(Event::Delete(pod("q", "web", "MUL201.MUL301")), soon);
     groups.apply(Event::Delete(pod("bare", "", "MUL201")), soon);
-    assert!(groups.by_key.is_empty() && groups.pods.is_empty());
+    assert!(groups.queue.len() == 0 && groups.pods.is_empty() && groups.counts.is_empty());
     assert_eq!(due(&mut groups, soon + REPEAT * 2), []);
-    assert!(groups.queue.is_empty());
 }
 
 #[test]
@@ -70,8 +73,11 @@ fn a_list_replaces_all_groups() {
     groups.apply(Event::Init, now);
     groups.apply(Event::InitApply(pod("b", "web", "MUL301")), now);
     groups.apply(Event::InitDone, now);
-    let keys: Vec<_> = groups.by_key.keys().map(|key| (key.owner.as_str(), key.codes.as_str())).collect();
-    assert_eq!(keys, [("web", "MUL301")]);
+    let keys = keys(&groups);
+    assert_eq!(
+        keys.iter().map(|key| (key.owner.as_str(), key.codes.as_str())).collect::<Vec<_>>(),
+        [("web", "MUL301")]
+    );
     assert_eq!(groups.pods.len(), 1);
 }
 
@@ -81,10 +87,48 @@ fn groups_and_pods_are_limited() {
     for n in 0..MAX_GROUPS + 10 {
         groups.apply(Event::Apply(pod(&format!("p{n}"), &format!("o{n}"), "MUL201")), now);
     }
-    assert_eq!((groups.by_key.len(), groups.pods.len()), (MAX_GROUPS, MAX_GROUPS));
+    assert_eq!((groups.queue.len(), groups.pods.len()), (MAX_GROUPS, MAX_GROUPS));
     groups.apply(Event::Delete(pod("p0", "o0", "MUL201")), now);
     groups.apply(Event::Apply(pod("last", "last", "MUL201")), now);
-    assert!(groups.by_key.keys().any(|key| key.owner == "last"));
+    assert!(keys(&groups).iter().any(|key| key.owner == "last"));
+    // Another namespace has room at any time, and its turn before the rest.
+    groups.apply(Event::Apply(pod_of("quiet", "p", "o", "MUL201")), now);
+    assert_eq!(groups.queue.len(), MAX_GROUPS);
+    let soon = now + GATHER;
+    let first: Vec<_> = (0..3).filter_map(|_| groups.next_due(soon)).map(|(key, _)| key.namespace.clone()).collect();
+    assert!(first.contains(&"quiet".to_owned()), "{first:?}");
+    // Pods of a group that was left out go without harm.
+    for n in 0..MAX_GROUPS + 10 {
+        groups.apply(Event::Delete(pod(&format!("p{n}"), &format!("o{n}"), "MUL201")), now);
+    }
+    groups.apply(Event::Delete(pod("last", "last", "MUL201")), now);
+    assert_eq!(keys(&groups).iter().map(|key| key.namespace.as_str()).collect::<Vec<_>>(), ["quiet"]);
+}
+
+#[test]
+fn pods_of_one_namespace_are_limited() {
+    let (mut groups, now) = (Groups::default(), Instant::now());
+    for n in 0..MAX_PODS_OF_NAMESPACE + 10 {
+        groups.apply(Event::Apply(pod(&format!("p{n}"), "web", "MUL201")), now);
+    }
+    groups.apply(Event::Apply(pod_of("quiet", "p", "web", "MUL201")), now);
+    assert_eq!(groups.pods.len(), MAX_PODS_OF_NAMESPACE + 1);
+}
+
+/// The author of a pod can write the uid of another namespace's controller.
+#[test]
+fn a_forged_owner_joins_no_group_of_another_namespace() {
+    let (mut groups, now) = (Groups::default(), Instant::now());
+    groups.apply(Event::Apply(pod("web-1", "web", "MUL201")), now);
+    groups.apply(Event::Apply(pod_of("tenant", "forged", "web", "MUL201")), now);
+    let samples = std::iter::from_fn(|| groups.next_due(now + GATHER)).map(|(_, sample)| sample.name.unwrap());
+    assert_eq!(samples.collect::<BTreeSet<_>>(), ["forged", "web-1"].map(str::to_owned).into());
+}
+
+fn keys(groups: &Groups) -> Vec<Arc<GroupKey>> {
+    let mut keys: Vec<_> = groups.queue.values().map(|group| Arc::clone(&group.key)).collect();
+    keys.sort();
+    keys
 }
 
 #[test]
@@ -94,7 +138,7 @@ fn pods_that_are_being_deleted_form_no_group() {
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
     let mut groups = Groups::default();
     groups.apply(Event::Apply(deleted), Instant::now());
-    assert!(groups.by_key.is_empty());
+    assert_eq!(groups.queue.len(), 0);
 }
 
 fn findings_of(spec: Value, policy: &str, codes: &str) -> Vec<(&'static str, String)> {
@@ -108,16 +152,8 @@ fn findings_of(spec: Value, policy: &str, codes: &str) -> Vec<(&'static str, Str
     };
     let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "o", "controller": true}]);
     let object = json!({"metadata": {"name": "p", "namespace": "shop", "ownerReferences": owner}, "spec": spec});
-    let request = ReviewRequest {
-        operation: Operation::Create,
-        subresource: None,
-        workload: WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object },
-        old: None,
-        into_templates: false,
-        at_validate: false,
-        images: None,
-        namespace: None,
-    };
+    let workload = WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object };
+    let request = ReviewRequest::creation(workload);
     let snapshot = mullion_engine::model::cluster::ClusterSnapshot::default();
     labelled_findings(&review(&request, &snapshot, &policies.resolve(&request, &snapshot)), codes)
 }

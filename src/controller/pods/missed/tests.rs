@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use mullion_engine::admission::review;
 use mullion_engine::model::cluster::{Namespace, Node, NodeParts, Nodes, Taint};
-use mullion_engine::model::{Operation, ReviewRequest, WorkloadObject};
+use mullion_engine::model::{ReviewRequest, WorkloadObject};
 use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::json;
@@ -68,16 +68,7 @@ fn policies(spec: &str) -> PolicySet {
 
 fn review_of(object: &Value, policies: &PolicySet) -> Review {
     let namespace = object["metadata"]["namespace"].as_str().unwrap();
-    let request = ReviewRequest {
-        operation: Operation::Create,
-        subresource: None,
-        workload: WorkloadObject { kind: WorkloadKind::Pod, namespace, object },
-        old: None,
-        into_templates: false,
-        at_validate: false,
-        images: None,
-        namespace: None,
-    };
+    let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace, object });
     review(&request, &snapshot(), &policies.resolve(&request, &snapshot()))
 }
 

@@ -67,7 +67,7 @@ fn pod(namespace: &str) -> Value {
 }
 
 fn key() -> PodKey {
-    ("shop".to_owned(), "p".to_owned())
+    ("shop".into(), "p".to_owned())
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn only_pods_that_need_something_are_kept_and_a_list_replaces_them() {
     let (context, _) = context(|_, _| (500, status(500)));
     let mut queue = PodQueue::new(context);
     let linux = |pod: &mut Value| pod["spec"] = json!({"containers": [{"name": "c", "image": "nginx"}]});
-    let names = |queue: &PodQueue| queue.pods.keys().map(|(_, name)| name.clone()).collect::<Vec<_>>();
+    let names = |queue: &PodQueue| queue.pods.values().map(|queued| queued.uid.clone()).collect::<Vec<_>>();
     queue.apply(Event::Apply(named("a", |_| {})));
     queue.apply(Event::Apply(named("linux", linux)));
     assert_eq!(names(&queue), ["a"]);
@@ -140,14 +140,13 @@ async fn only_pods_that_need_something_are_kept_and_a_list_replaces_them() {
     assert_eq!(names(&queue), ["a"], "half a list changes nothing");
     queue.apply(Event::InitDone);
     assert_eq!(names(&queue), ["b"]);
-    assert_eq!(queue.queue.len(), 1);
     // It has what it lacked.
     let repaired = |pod: &mut Value| pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     queue.apply(Event::Apply(named("b", repaired)));
-    assert!(queue.pods.is_empty(), "{:?}", queue.pods);
+    assert_eq!(queue.pods.len(), 0, "{:?}", queue.pods);
     queue.apply(Event::Apply(named("c", |_| {})));
     queue.apply(Event::Delete(named("c", |_| {})));
-    assert!(queue.pods.is_empty());
+    assert_eq!(queue.pods.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,17 +180,65 @@ async fn a_pod_that_changes_while_it_is_read_is_reviewed_again() {
 async fn kept_pods_are_limited() {
     let (context, _) = context(|_, _| (500, status(500)));
     let mut queue = PodQueue::new(context);
-    let queued =
-        QueuedPod { uid: "u".to_owned(), task: PodTask::Review, due: Instant::now(), began: None, failures: 0 };
-    queue.pods = (1..MAX_PODS).map(|n| (("shop".to_owned(), format!("p{n}")), queued.clone())).collect();
+    let queued = QueuedPod { uid: "u".to_owned(), task: PodTask::Review, began: None, failures: 0 };
+    for n in 1..MAX_PODS {
+        queue.pods.insert("shop", format!("p{n}"), Instant::now(), queued.clone());
+    }
     for name in ["a", "b", "c"] {
         queue.apply(Event::Apply(named(name, |_| {})));
     }
     assert!(queue.pods.len() == MAX_PODS && queue.overflowed);
     assert!(!queue.tick(), "there is no room yet");
-    queue.pods.clear();
+    queue.pods = Pods::new(MAX_PODS);
     queue.not_before = Instant::now();
     assert!(queue.tick() && !queue.overflowed, "all are listed again");
+}
+
+fn of(namespace: &str, name: &str) -> WholePod {
+    named(name, |pod| pod["metadata"]["namespace"] = json!(namespace))
+}
+
+/// A list with 5,000 pods of one namespace before the one of another: it is repaired with the first few requests.
+#[tokio::test]
+async fn a_namespace_with_many_pods_delays_no_other() {
+    let (context, requests) = context(|method, path| match method {
+        "GET" => {
+            let mut names = path.rsplit('/');
+            let name = names.next().unwrap();
+            let mut pod = pod(names.nth(1).unwrap());
+            pod["metadata"]["name"] = json!(name);
+            pod["metadata"]["uid"] = json!(name);
+            (200, pod)
+        }
+        _ => (200, pod("shop")),
+    });
+    let snapshot = || {
+        let mut snapshot = snapshot();
+        snapshot.namespaces.extend(["quiet", "zealous"].map(|name| (name.to_owned(), Namespace::default())));
+        snapshot
+    };
+    context.snapshot.store(Arc::new(snapshot()));
+    let mut queue = PodQueue::new(context);
+    queue.apply(Event::Init);
+    for n in 0..MAX_PODS + 50 {
+        queue.apply(Event::InitApply(of("shop", &format!("p{n}"))));
+    }
+    for name in ["quiet", "zealous"] {
+        queue.apply(Event::InitApply(of(name, "only")));
+    }
+    queue.apply(Event::InitDone);
+    assert_eq!(queue.pods.len(), MAX_PODS);
+    for _ in 0..20 {
+        queue.start();
+        let (key, began, result) = queue.running.next().await.unwrap();
+        queue.finish(&key, began, result);
+    }
+    let requests = requests.lock().unwrap();
+    for name in ["quiet", "zealous"] {
+        let patched = format!("PATCH /api/v1/namespaces/{name}/pods/only");
+        let before = requests.iter().position(|request| *request == patched);
+        assert!(before.is_some_and(|before| before < 2 * (CONCURRENCY + 2)), "{name}: {requests:?}");
+    }
 }
 
 #[tokio::test]

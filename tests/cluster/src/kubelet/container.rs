@@ -9,7 +9,7 @@ use std::{fs, iter};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStatus, Pod, PodSecurityContext, SecurityContext,
+    Container, ContainerState, ContainerStatus, Pod, PodSecurityContext, Probe, SecurityContext,
 };
 use kube::ResourceExt as _;
 
@@ -104,12 +104,14 @@ impl Played {
         image: &Image,
         variables: &BTreeMap<String, String>,
     ) -> Result<(Command, Run)> {
+        let prober =
+            |probe: &Option<Probe>| probe.as_ref().map(|probe| Prober::new(probe, &self.spec, site)).transpose();
         let run = Run {
             since: now(),
             started_at: Instant::now(),
-            startup: self.spec.startup_probe.as_ref().map(|probe| Prober::new(probe, &self.spec)).transpose()?,
-            readiness: self.spec.readiness_probe.as_ref().map(|probe| Prober::new(probe, &self.spec)).transpose()?,
-            liveness: self.spec.liveness_probe.as_ref().map(|probe| Prober::new(probe, &self.spec)).transpose()?,
+            startup: prober(&self.spec.startup_probe)?,
+            readiness: prober(&self.spec.readiness_probe)?,
+            liveness: prober(&self.spec.liveness_probe)?,
             started: self.spec.startup_probe.is_none(),
             ready: false,
         };

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::core::v1::{Container, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use tokio::process::Command;
 use tokio::task::JoinHandle;
 
+use super::container::Site;
 use crate::mullion::status_line;
 
 /// An HTTP probe and its results for one run of its container.
@@ -33,19 +35,33 @@ struct Count {
 
 #[derive(Clone, Debug)]
 struct Target {
+    /// What the probe names instead of the pod's address.
+    host: Option<Host>,
     port: u16,
     path: String,
 }
 
+/// A host as the node sees it.
+#[derive(Clone, Debug)]
+struct Host {
+    name: String,
+    /// The argument of `nsenter` that leads to the node's network.
+    node: String,
+}
+
 impl Prober {
     /// For a run of the container that starts now.
-    pub(super) fn new(probe: &Probe, container: &Container) -> Result<Self> {
+    pub(super) fn new(probe: &Probe, container: &Container, site: &Site<'_>) -> Result<Self> {
         let http = probe.http_get.as_ref().context("only httpGet probes are played")?;
         ensure!(http.scheme.as_deref().unwrap_or("HTTP") == "HTTP", "only HTTP probes are played");
+        let on_node = site.pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
+        ensure!(http.host.is_none() || on_node, "a probe's host is played only for pods on the network of their node");
+        let host = http.host.clone().map(|name| Host { name, node: site.sandbox.enter() });
         let seconds =
             |value: Option<i32>, or: u64| Duration::from_secs(value.map_or(or, |value| value.unsigned_abs().into()));
         Ok(Self {
             target: Target {
+                host,
                 port: port(&http.port, container)?,
                 path: http.path.clone().unwrap_or_else(|| "/".to_owned()),
             },
@@ -104,11 +120,28 @@ pub(super) fn port(port: &IntOrString, container: &Container) -> Result<u16> {
 
 /// Good answers are 200 to 399.
 async fn get(address: Ipv4Addr, target: &Target) -> Result<()> {
-    let line = status_line((IpAddr::from(address), target.port).into(), &target.path).await?;
+    let line = match &target.host {
+        None => status_line((IpAddr::from(address), target.port).into(), &target.path).await?,
+        Some(host) => status_line_on_node(host, target).await?,
+    };
     match line.split(' ').nth(1).and_then(|code| code.parse().ok()) {
         Some(200..=399) => Ok(()),
         _ => bail!("{line}"),
     }
+}
+
+/// The same from the node's network, on which the kubelet is.
+async fn status_line_on_node(host: &Host, target: &Target) -> Result<String> {
+    const REQUEST: &str = r#"exec 3<>"/dev/tcp/$1/$2"
+printf 'GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$3" "$1" >&3
+head -n 1 <&3"#;
+    let mut command = Command::new("nsenter");
+    command.args([&host.node, "--", "bash", "-c", REQUEST, "probe"]);
+    command.args([&host.name, &target.port.to_string(), &target.path]);
+    let answer = command.kill_on_drop(true).output().await.context("run nsenter and bash")?;
+    let line = String::from_utf8_lossy(&answer.stdout).trim_end().to_owned();
+    ensure!(!line.is_empty(), "{}", String::from_utf8_lossy(&answer.stderr));
+    Ok(line)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::admission::request_category::RequestCategory;
+use crate::admission::request_category::{RequestCategory, built_in_owner};
 use crate::admission::resize::RESIZE_REASON;
 use crate::admission::response::response_size::{ResponseSize, line_for_more};
 use crate::admission::review::Review;
@@ -56,12 +56,25 @@ pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, siz
         message.push_str("\n- ");
         message.push_str(&line);
     }
+    message.push_str(&unbelieved_owner(review, object));
     let causes = printed.iter().map(|finding| DenialCause {
         reason: finding.code,
         field: size.shorten(finding.path.clone()),
         message: size.shorten(finding.message_with_help()),
     });
     Denial { message, causes: causes.collect() }
+}
+
+/// Why a pod with an owner gets a denial as a bare pod, if it does: pods of a built-in controller are of another category.
+fn unbelieved_owner(review: &Review, object: &Value) -> String {
+    let owner = built_in_owner(object).filter(|_| review.category == RequestCategory::Pod);
+    owner.map_or_else(String::new, |kind| {
+        format!(
+            "\nIt counts as a bare pod, although it names a {} as its owner: its creator is not one of the users in \
+             chart value admission.controllerUsers (mullion webhook --controller-users)",
+            kind.name(),
+        )
+    })
 }
 
 /// The denial of a resize that cannot be done, as API servers of 1.36 do by themselves: otherwise the kubelet reports

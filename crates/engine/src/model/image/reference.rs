@@ -19,6 +19,8 @@ pub(crate) const MAX_REFERENCE: usize = 1024;
 /// Longest repository in bytes, without the registry.
 pub(crate) const MAX_REPOSITORY: usize = 255;
 const MAX_TAG: usize = 128;
+/// A host name of 253 bytes (RFC 1035, section 2.3.4, without lengths of labels), a colon and a port.
+const MAX_REGISTRY: usize = 253 + 1 + 5;
 
 /// Digest algorithms with the number of their hexadecimal digits (opencontainers/go-digest).
 const DIGESTS: &[(&str, usize)] = &[("sha256", 64), ("sha384", 96), ("sha512", 128)];
@@ -51,7 +53,7 @@ pub enum ReferenceError {
     /// 64 hexadecimal digits: the runtimes read them as an image id.
     #[error("64 hexadecimal digits are an image id, not a reference; write `<repository>@sha256:<digits>`")]
     Identifier,
-    /// The registry is not a host name, IPv4 address or bracketed IPv6 address with optional port.
+    /// The registry is not a host name of at most 253 bytes, IPv4 address or bracketed IPv6 address with optional port.
     #[error(
         "the registry is not a host name or address with an optional port; do not write a scheme such as `https://`"
     )]
@@ -83,7 +85,7 @@ impl<'a> ImageRef<'a> {
             Some((repository, tag)) => (repository, Some(tag)),
             None => (rest, None),
         };
-        if registry.is_some_and(|registry| !is_registry(registry)) {
+        if registry.is_some_and(|registry| registry.len() > MAX_REGISTRY || !is_registry(registry)) {
             return Err(ReferenceError::Registry);
         }
         check_repository(repository)?;
@@ -93,7 +95,12 @@ impl<'a> ImageRef<'a> {
         if digest.is_some_and(|digest| !is_digest(digest)) {
             return Err(ReferenceError::Digest);
         }
-        Ok(Self { registry, repository, tag, digest })
+        let image = Self { registry, repository, tag, digest };
+        // Runtimes add the `library/` that Docker Hub implies before they look at the length.
+        if image.implies_library() && LIBRARY.len() + 1 + repository.len() > MAX_REPOSITORY {
+            return Err(ReferenceError::TooLong);
+        }
+        Ok(image)
     }
 
     /// Host and port as written; None if the reference names none.
@@ -338,6 +345,8 @@ mod tests {
         };
         let long_tag = format!("x:{}", "t".repeat(129));
         let long_repository = "x".repeat(256);
+        let long_in_library = "x".repeat(248);
+        let long_registry = format!("{}.com/x", "a".repeat(260));
         let huge = "x/".repeat(1 << 20);
         let id = "0123456789abcdef".repeat(4);
         let cases: &[(&str, ReferenceError)] = &[
@@ -380,8 +389,10 @@ mod tests {
             ("x:a:b", Tag),
             ("x:a+b", Tag),
             ("x:a/b", Registry),
+            (&long_registry, Registry),
             (&long_tag, Tag),
             (&long_repository, TooLong),
+            (&long_in_library, TooLong),
             (&huge, TooLong),
             (&id, Identifier),
             ("x@", Digest),

@@ -5,6 +5,7 @@
 mod exemptions;
 mod image_patterns;
 mod labels;
+mod namespace_patterns;
 pub mod node_settings;
 mod origin;
 mod review_settings;
@@ -15,9 +16,10 @@ mod workload_settings;
 pub use exemptions::Exemptions;
 pub use image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
 pub use labels::Labels;
+pub use namespace_patterns::{Glob, NamespacePatterns};
 pub use node_settings::{
     ApplyTaint, ExpectedPool, NodeLabel, NodeSettings, NodeTaint, RuntimeClassSettings, RuntimeClassesMode,
-    TaintPattern, marks_windows, policy_taint, possible_taint,
+    TaintPattern, WaitFor, marks_windows, policy_taint, possible_taint,
 };
 pub use origin::Origin;
 pub use review_settings::ReviewSettings;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::cluster::Taint;
+use crate::model::settings::namespace_patterns::NamespacePatterns;
 use crate::model::settings::wildcard::{covers, find_ignoring_case};
 use crate::model::settings::workload_settings::Mode;
 use crate::model::windows::{Build, ExtraRelease};
@@ -69,7 +70,7 @@ pub enum NodeLabel {
 
 /// The taint Windows nodes get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NodeTaint {
     /// Default `os`.
     pub key: String,
@@ -79,6 +80,23 @@ pub struct NodeTaint {
     pub effect: String,
     /// When it is set.
     pub apply: ApplyTaint,
+    /// For whose workloads it waits under [`ApplyTaint::WhenTolerated`].
+    pub wait_for: WaitFor,
+}
+
+/// The workloads for which the taint waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WaitFor {
+    /// Only workloads of these namespaces count.
+    pub namespaces: NamespacePatterns,
+}
+
+impl NodeTaint {
+    /// Whether it waits for workloads of the namespace.
+    pub fn waits_for(&self, namespace: &str) -> bool {
+        self.wait_for.namespaces.matches(namespace)
+    }
 }
 
 /// When the taint is set.
@@ -161,6 +179,7 @@ impl Default for NodeTaint {
             value: "windows".to_owned(),
             effect: "NoSchedule".to_owned(),
             apply: ApplyTaint::default(),
+            wait_for: WaitFor::default(),
         }
     }
 }

@@ -645,7 +645,7 @@ fn values(shape: &ValueShape) -> Vec<serde_json::Value> {
             TextFormat::Taint => "os=windows:NoSchedule",
             TextFormat::Rule | TextFormat::TranslatedRule => "run-as-user",
             TextFormat::Version => "0.1",
-            TextFormat::Registry => "registry.local:5000",
+            TextFormat::Registry | TextFormat::RegistryPattern => "registry.local:5000",
             TextFormat::Path => "/etc/mullion/ca.pem",
             TextFormat::Span => "5m",
             _ => "x",
@@ -658,6 +658,10 @@ fn a_registry_policy_is_unique_and_its_problems_are_reported() {
     let text = |spec: &str| pod("r", spec).replace("PodPolicy", "RegistryPolicy");
     let set = load(&[("a.yaml", &text("plainHTTP: [registry.local:5000]\nlifetimes: {tag: 1h}\n"))]).unwrap();
     assert_eq!(set.registries.plain_http, ["registry.local:5000"]);
+    assert_eq!(set.registries.registries, []);
+    let listed =
+        load(&[("a.yaml", &text("registries: [docker.io, '*.corp.example', 'r.local:*', '[fd00::1]:5000']\n"))]);
+    assert_eq!(listed.unwrap().registries.registries.len(), 4);
     assert_eq!(set.registries.lifetimes.tag, std::time::Duration::from_secs(3600));
     assert_eq!(set.registries.lifetimes.error, crate::registry_policy::RegistryPolicy::default().lifetimes.error);
     let table = [
@@ -667,6 +671,11 @@ fn a_registry_policy_is_unique_and_its_problems_are_reported() {
         ("plainHTTP: [registry.local/team]", "not on the repository (write `registry.local`)"),
         ("plainHTTP: ['*.local']", "wildcards are not allowed here"),
         ("plainHTTP: [registry]", "a domain that has a dot, with host:port, or with localhost"),
+        ("registries: [registry]", "a domain that has a dot, with host:port, or with localhost"),
+        ("registries: ['https://*.local/']", "registries have no scheme here (write `*.local`)"),
+        ("registries: [registry.local/team]", "with all its repositories (write `registry.local`)"),
+        ("registries: ['*.local:http']", "only the name of a host and its port may contain `*`"),
+        ("registries: '*.local'", "`spec.registries` takes a list, not the text `*.local`"),
         ("caFiles: [ca.pem]", "`spec.caFiles[0]` takes an absolute path such as /etc/mullion/ca.pem, not `ca.pem`"),
         ("timeout: 10", "`spec.timeout` takes a duration such as 90s, 5m, 24h or 7d, not the number `10`"),
         ("timeout: 10ms", "the part before the unit is not one whole number"),

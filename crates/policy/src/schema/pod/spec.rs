@@ -7,7 +7,7 @@ use crate::schema::field::{field, list};
 use crate::schema::pod::detect::DETECT;
 use crate::schema::pod::place::PLACE;
 use crate::schema::types::{KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape, word};
-use crate::schema::words::{METADATA, SELECTOR, VERSION, kind};
+use crate::schema::words::{METADATA, NAMESPACES, SELECTOR, VERSION, kind};
 
 pub(crate) static POD_POLICY: SchemaObject = SchemaObject::of(&[
     VERSION,
@@ -83,21 +83,7 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
 static MATCH: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
         "namespaces",
-        ValueShape::Object(&SchemaObject::of(&[
-            SchemaKey::new(
-                "include",
-                ValueShape::List(&ValueShape::Text(TextFormat::Namespaces)),
-                "Names of namespaces, in which `*` matches any characters. Absent or empty: every namespace.",
-            )
-            .example("[shop, team-a-*]"),
-            SchemaKey::new(
-                "exclude",
-                ValueShape::List(&ValueShape::Text(TextFormat::Namespaces)),
-                "Names of namespaces that the policy excludes, in which `*` matches any characters. It takes precedence over \
-                 `include`.",
-            )
-            .example("[dev-*]"),
-        ])),
+        ValueShape::Object(&NAMESPACES),
         "Namespaces by name: those that are included and not excluded.",
     )
     .example("{include: [team-a-*], exclude: [team-a-sandbox]}"),

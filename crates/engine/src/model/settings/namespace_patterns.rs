@@ -1,7 +1,37 @@
-//! Patterns for names, in which `*` matches any characters.
+//! Namespaces by patterns for their names, in which `*` matches any characters.
 
-use mullion_engine::model::settings::covers;
 use serde::{Deserialize, Serialize};
+
+use crate::model::settings::wildcard::covers;
+
+/// Namespaces that are included and not excluded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NamespacePatterns {
+    /// Empty means every namespace.
+    pub include: Vec<Glob>,
+    /// Takes precedence over `include`.
+    pub exclude: Vec<Glob>,
+}
+
+/// A pattern in which `*` matches any characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Glob(pub String);
+
+impl NamespacePatterns {
+    /// Whether the namespace is included (an empty list includes all) and not excluded.
+    pub fn matches(&self, namespace: &str) -> bool {
+        (self.include.is_empty() || self.include.iter().any(|glob| glob.matches(namespace)))
+            && !self.exclude.iter().any(|glob| glob.matches(namespace))
+    }
+
+    /// The namespaces that they can match, if that is known without a cluster: an `include` without wildcards.
+    pub fn literal(&self) -> Option<impl Iterator<Item = &str>> {
+        let literal = !self.include.is_empty() && self.include.iter().all(Glob::is_literal);
+        literal.then(|| self.include.iter().map(|name| name.0.as_str()))
+    }
+}
 
 impl Glob {
     /// Whether the pattern matches the whole `text`.
@@ -15,21 +45,16 @@ impl Glob {
     }
 }
 
-/// A pattern in which `*` matches any characters.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Glob(pub String);
-
 #[cfg(test)]
 mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::cluster::Taint;
-    use mullion_engine::model::settings::TaintPattern;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::cluster::Taint;
+    use crate::model::settings::TaintPattern;
 
     #[test]
     fn stars_stand_for_any_run() {

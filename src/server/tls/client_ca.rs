@@ -1,0 +1,127 @@
+//! The certificate authorities of clients: `--client-ca`. Read again every few seconds, as the certificate of the server.
+//!
+//! | the client shows | handshake |
+//! |---|---|
+//! | no certificate | succeeds; the [requests](VerifiedClient) of the connection are those of an unknown caller |
+//! | a certificate of one of the authorities | succeeds |
+//! | any other, or one that is not valid now or not for clients | fails |
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+
+use crate::server::tls::directory::read_file;
+use crate::telemetry::WebhookMetrics;
+use crate::value_hash::hash_of;
+
+/// An extension of each request on a connection whose client has shown a trusted certificate.
+#[derive(Debug, Clone, Copy)]
+pub struct VerifiedClient;
+
+/// The authorities in force.
+#[derive(Debug)]
+pub struct ClientCa {
+    current: ArcSwap<Arc<dyn ClientCertVerifier>>,
+}
+
+impl ClientCa {
+    /// Reads the PEM file at `path`; also returns the hash of the content, for [`ClientCa::reload`].
+    pub fn load(path: &Path) -> anyhow::Result<(Arc<Self>, u64)> {
+        let content = read(path)?;
+        let current = ArcSwap::from_pointee(verifier(path, &content)?);
+        Ok((Arc::new(Self { current }), hash_of(&content)))
+    }
+
+    /// Reads the file again and uses it if it changed and is valid. Returns the hash of the content, valid or not: an invalid
+    /// file is reported once, not every few seconds.
+    pub fn reload(&self, path: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
+        let read = read(path);
+        let hash = match &read {
+            Ok(content) => hash_of(content),
+            Err(error) => hash_of(&error.to_string()),
+        };
+        if hash != seen {
+            match read.and_then(|content| verifier(path, &content)) {
+                Ok(verifier) => {
+                    self.current.store(Arc::new(verifier));
+                    metrics.client_ca_loaded();
+                }
+                Err(error) => metrics.client_ca_failed(&error),
+            }
+        }
+        hash
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_file(path).map_err(|problem| unusable(path, &problem.to_string()))
+}
+
+fn unusable(path: &Path, problem: &str) -> anyhow::Error {
+    anyhow!("{}: {problem}; expected certificates of authorities in PEM", path.display())
+}
+
+fn verifier(path: &Path, content: &[u8]) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
+    let unusable = |problem: &str| unusable(path, problem);
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(content) {
+        let certificate = certificate.map_err(|error| unusable(&error.to_string()))?;
+        roots.add(certificate).map_err(|error| unusable(&error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable("it contains no certificate"));
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
+    builder.allow_unauthenticated().build().map_err(|error| unusable(&error.to_string()))
+}
+
+impl ClientCertVerifier for ClientCa {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    /// No hints: a client shows the certificate that it has, also after the authorities changed.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.current.load().verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.current.load().verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.current.load().verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.current.load().supported_verify_schemes()
+    }
+}

@@ -1,0 +1,27 @@
+//! What a connection shows about the caller of a review.
+
+use axum::http::Extensions;
+
+use crate::server::tls::VerifiedClient;
+use crate::webhook::state::WebhookState;
+
+/// The caller of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// The API server: it has shown a trusted certificate, or the webhook asks for none.
+    ApiServer,
+    /// A client without a certificate, although the webhook asks for one. It gets a review, and no pull secrets are used for it:
+    /// it could name a pod with those of any namespace.
+    Unknown,
+}
+
+impl Caller {
+    /// The caller of a request with these extensions.
+    pub(crate) fn of(state: &WebhookState, extensions: &Extensions) -> Self {
+        if state.client_ca.is_none() || extensions.get::<VerifiedClient>().is_some() {
+            return Self::ApiServer;
+        }
+        state.metrics.unknown_caller();
+        Self::Unknown
+    }
+}

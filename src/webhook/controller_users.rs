@@ -1,0 +1,120 @@
+//! The users that the built-in controllers of Kubernetes have, and whether one of them was seen at work.
+//!
+//! Owner references are believed only from these users. But a control plane can run its controllers as other users than
+//! the list has. So until this process has seen a listed user create a pod that names its controller, it believes owners
+//! from everybody, as if there were no list. Only such a request ends that, and nothing brings it back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mullion_engine::admission::RequestCategory;
+use mullion_engine::model::Requester;
+
+use crate::telemetry::WebhookMetrics;
+use crate::webhook::envelope::{USERNAME_LIMIT, Username};
+
+/// The users of `--controller-users`. Without any, owners are believed from everybody.
+#[derive(Debug, Default)]
+pub struct ControllerUsers {
+    names: Vec<String>,
+    seen: AtomicBool,
+}
+
+impl ControllerUsers {
+    /// With these names.
+    pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { names: names.into_iter().map(Into::into).collect(), seen: AtomicBool::new(false) }
+    }
+
+    /// What this user is.
+    pub(crate) fn requester(&self, username: &Username) -> Requester {
+        if self.names.iter().any(|name| username.is(name)) {
+            Requester::BuiltInController
+        } else if username.is_absent() || !self.seen.load(Ordering::Relaxed) {
+            Requester::Unknown
+        } else {
+            Requester::Other
+        }
+    }
+
+    /// Notes a request that was reviewed.
+    pub(crate) fn observe(&self, requester: Requester, category: RequestCategory, metrics: &WebhookMetrics) {
+        let owned = matches!(category, RequestCategory::OwnedPod { .. });
+        if owned && requester == Requester::BuiltInController && !self.seen.swap(true, Ordering::Relaxed) {
+            metrics.controller_user_seen();
+        }
+    }
+}
+
+/// A name for `--controller-users`.
+pub(crate) fn username(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > USERNAME_LIMIT || text.contains(|letter: char| letter.is_whitespace()) {
+        return Err(format!(
+            "expected a username of 1 to {USERNAME_LIMIT} bytes without spaces, as system:kube-controller-manager"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use mullion_engine::model::WorkloadKind;
+
+    use super::*;
+
+    fn user(name: &str) -> Username {
+        serde_json::from_value(name.into()).unwrap()
+    }
+
+    #[test]
+    fn owners_are_believed_from_everybody_until_a_controller_was_seen() {
+        let (users, metrics) = (ControllerUsers::new(["controller"]), WebhookMetrics::new());
+        let gauge = || metrics.encode().unwrap().lines().any(|line| line == "mullion_controller_user_seen 1");
+        let owned = RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet };
+        let of_tenant = || users.requester(&user("tenant"));
+        for (requester, category) in [
+            // A tenant's pod, a bare pod, and a template, whoever sends them, show nothing of the controllers.
+            (of_tenant(), owned),
+            (users.requester(&user("controller")), RequestCategory::Pod),
+            (users.requester(&user("controller")), RequestCategory::Skipped),
+            (users.requester(&user("")), owned),
+        ] {
+            users.observe(requester, category, &metrics);
+            assert_eq!((of_tenant(), gauge()), (Requester::Unknown, false), "{requester:?} {category:?}");
+        }
+        users.observe(users.requester(&user("controller")), owned, &metrics);
+        for _ in 0..2 {
+            assert_eq!((of_tenant(), gauge()), (Requester::Other, true));
+            assert_eq!(users.requester(&user("controller")), Requester::BuiltInController);
+            assert_eq!(users.requester(&user("")), Requester::Unknown, "no API server wrote that");
+            // No later request brings it back.
+            users.observe(of_tenant(), owned, &metrics);
+            users.observe(of_tenant(), RequestCategory::Pod, &metrics);
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_user_can_have_is_an_error() {
+        for (name, valid) in [
+            ("system:kube-controller-manager", true),
+            ("system:serviceaccount:kube-system:job-controller", true),
+            (&*"u".repeat(USERNAME_LIMIT), true),
+            (&*"u".repeat(USERNAME_LIMIT + 1), false),
+            ("", false),
+            (" a", false),
+            ("a\nb", false),
+        ] {
+            assert_eq!(username(name).is_ok(), valid, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_list_nobody_is_told_apart() {
+        let (users, metrics) = (ControllerUsers::default(), WebhookMetrics::new());
+        let requester = users.requester(&user("system:kube-controller-manager"));
+        users.observe(requester, RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet }, &metrics);
+        assert_eq!((requester, users.requester(&user("tenant"))), (Requester::Unknown, Requester::Unknown));
+    }
+}
