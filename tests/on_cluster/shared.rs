@@ -123,7 +123,7 @@ pub async fn start_program(
     Ok((webhook, WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())))
 }
 
-/// The namespace with the client of a tenant: a user who is bound to the ClusterRole `edit` there.
+/// The namespace with the client of a tenant: a user who is bound to the `ClusterRole` `edit` there.
 pub async fn as_tenant(plane: &ControlPlane, user: &str, namespace: &TestNamespace) -> Result<TestNamespace> {
     let (subject, name) = (format!("--user={user}"), &*namespace.name);
     plane.kubectl(&["create", "rolebinding", "tenant", "--clusterrole=edit", &subject, "--namespace", name]).await?;
