@@ -8,8 +8,9 @@
 //!
 //! One look-up is GET manifest, and for a single manifest GET config; a response 401 adds a request to a token service.
 //! Responses of registries are not trusted: bodies, index entries and texts are bounded, digests are checked, and an
-//! `Authorization` header never goes to another origin than the one it was made for. Names of images come from whoever creates a
-//! pod: which registries are asked, and at which addresses, is limited by `spec.registries` of the RegistryPolicy.
+//! `Authorization` header never goes to another origin than the one it was made for. The authors of
+//! pods choose the names of images, so `spec.registries` of the RegistryPolicy limits which registries are queried, and at which
+//! addresses.
 //!
 //! The HTTP client is Mullion's own, based on hyper. The client library for registries reads bodies of any
 //! length into memory, keeps one login per registry for the life of a client, so that one tenant would get another's answer,

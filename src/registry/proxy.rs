@@ -1,7 +1,7 @@
 //! Connections to registries, direct or through the proxy that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
 //!
 //! A direct connection goes only to an address that the rule allows. Through a proxy only the text of the host is checked,
-//! because the proxy resolves names, and it may have any address itself, because whoever runs the webhook chose it.
+//! because the proxy resolves names. The proxy itself may have any address, because the administrator chose it.
 
 use std::io;
 use std::pin::Pin;

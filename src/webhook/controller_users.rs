@@ -75,7 +75,7 @@ mod tests {
         let owned = RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet };
         let of_tenant = || users.requester(&user("tenant"));
         for (requester, category) in [
-            // A tenant's pod, a bare pod, and a template, whoever sends them, show nothing of the controllers.
+            // A tenant's pod, a bare pod and a template prove nothing about the controllers, even from a listed user.
             (of_tenant(), owned),
             (users.requester(&user("controller")), RequestCategory::Pod),
             (users.requester(&user("controller")), RequestCategory::Skipped),

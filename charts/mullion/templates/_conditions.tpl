@@ -89,7 +89,7 @@ request.namespace != 'kube-system'
 {{- end }}
 
 {{/*
-Whoever creates an object writes its owner: it counts only if one of these users sends the request; without a list, always.
+The author of an object writes its owner, so the owner counts only if one of these users sends the request; without a list, always.
 A server without authentication sends no username.
 */}}
 {{- define "mullion.cel.byController" -}}

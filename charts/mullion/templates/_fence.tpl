@@ -36,7 +36,7 @@ metadata:
   labels:
     {{- include "mullion.labels" .root | nindent 4 }}
 spec:
-  # For the accounts below only: whoever else writes is not asked.
+  # Applies to the accounts below only. Writes of others are not evaluated.
   failurePolicy: Fail
   # One field for server-side apply: without its defaults, two tools that apply the chart would conflict.
   matchConstraints:

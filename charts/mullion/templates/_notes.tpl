@@ -50,7 +50,7 @@ and Windows nodes get labels and a taint.
 {{- $lines = append $lines "withdraw.enabled is off: run `mullion withdraw` before `helm uninstall`, or taints stay on nodes." -}}
 {{- end -}}
 {{- if and $values.fence.enabled (include "mullion.fence.missing" .) -}}
-{{- $lines = append $lines "fence.enabled does nothing: the API server has no ValidatingAdmissionPolicy (admissionregistration.k8s.io/v1). Whoever has the controller's token may write whatever its RBAC verbs allow. Turn the API on (--runtime-config) and run helm upgrade." -}}
+{{- $lines = append $lines "fence.enabled does nothing: the API server has no ValidatingAdmissionPolicy (admissionregistration.k8s.io/v1). The controller's token allows every write that its RBAC verbs allow. Turn the API on (--runtime-config) and run helm upgrade." -}}
 {{- else if not $values.fence.enabled -}}
 {{- $lines = append $lines "fence.enabled is off: the controller's token allows writes of every label and taint of nodes, and of the images of running pods." -}}
 {{- end -}}

@@ -18,8 +18,8 @@ use crate::controller::pods::object::{LabelledPod, controller};
 /// Most owners in the cache, of about 300 bytes each. If there are more, all are read again.
 const MAX_CACHED: usize = 4096;
 
-/// Reads owners of `ReplicaSet`s and `Job`s, and caches them by namespace and uid of the owned object. Whoever creates a pod
-/// writes its `ownerReferences`, and may write the uid of another namespace's object.
+/// Reads owners of `ReplicaSet`s and `Job`s, and caches them by namespace and uid of the owned object. The author of
+/// a pod writes its `ownerReferences`, and may write the uid of another namespace's object.
 pub(crate) struct Owners {
     client: Client,
     cache: Mutex<HashMap<(String, String), ObjectReference>>,

@@ -145,7 +145,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     plane.kubectl(&["delete", "node", "out-linux", "out-win", "out-new-linux", "out-new-windows"]).await.map(drop)
 }
 
-/// Whoever creates a pod can name an owner: it counts from the DaemonSet controller only.
+/// The author of a pod can name an owner: it counts from the DaemonSet controller only.
 async fn an_owner_that_a_user_names_does_not_count(team: &TestNamespace, owned: &Value) -> Result<()> {
     let forged = ask(team, owned).await?;
     ensure!(

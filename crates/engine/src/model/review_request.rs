@@ -47,7 +47,7 @@ impl<'a> ReviewRequest<'a> {
     }
 }
 
-/// Who sent a request. Whoever creates an object writes its `ownerReferences`, so they prove nothing by themselves.
+/// Who sent a request. The author of an object writes its `ownerReferences`, so they prove nothing by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requester {
     /// A built-in controller of Kubernetes: its objects have the owner that they name.

@@ -162,7 +162,7 @@ proptest! {
         }
     }
 
-    /// Whoever comes when, each namespace keeps its equal share of the room, or all it has.
+    /// In any order of insertions, each namespace keeps its equal share of the room, or all it has.
     #[test]
     fn nobody_gets_less_than_an_equal_share(names in prop::collection::vec(0..5_u8, 0..200), limit in 5..40_usize) {
         let (mut queue, now) = (FairQueue::new(limit), Instant::now());
