@@ -56,7 +56,7 @@ fn is_placement(pointer: &str, old: &Value) -> bool {
         | "/metadata/annotations/mullion.dev/decision"
         | "/metadata/labels/mullion.dev/findings"
         | "/metadata/labels/mullion.dev/windows-build" => true,
-        "/metadata/annotations" | "/metadata/labels" => old.is_null(),
+        "/metadata" | "/metadata/annotations" | "/metadata/labels" => old.is_null(),
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An input is a request by [`Input`], or JSON: a workload.
 
-use json_patch::Patch;
+use json_patch::PatchOperation;
 use mullion_engine::admission::{Endpoint, Review, respond, respond_in_full, review};
 use mullion_engine::model::cluster::Namespace;
 use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
@@ -59,7 +59,7 @@ pub fn patched(object: &Value, review: &Review, endpoint: Endpoint) -> Value {
     applied(object, &respond(review, object, endpoint).patch)
 }
 
-fn applied(object: &Value, patch: &Patch) -> Value {
+fn applied(object: &Value, patch: &[PatchOperation]) -> Value {
     let mut stored = object.clone();
     json_patch::patch(&mut stored, patch).unwrap_or_else(|error| panic!("{error}: {patch:?}"));
     stored
