@@ -27,14 +27,20 @@ impl<'a> WorkloadContext<'a> {
     pub fn lacks_node_selector(&self, os: Os) -> bool {
         let literal = self.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL);
         let stands = match literal {
-            // A selector for the other system is Mullion's own, from before the author named this one: if both were the
-            // author's, they would be a conflict. A name that Mullion does not know is the author's.
-            Some((_, value)) => value == os.name() || Os::from_name(value).is_none(),
+            // Mullion replaces only its own selector, from before the author named this system.
+            Some((_, value)) => value == os.name() || !self.has_set_selector(value),
             None => {
                 os == Os::Linux && OS_LABELS.iter().any(|label| node_constraints::constrains(&self.input.pod, label))
             }
         };
         self.input.settings.node_selector == NodeSelectorMode::Add && !stands
+    }
+
+    /// Whether Mullion set the selector to that value before.
+    fn has_set_selector(&self, value: &str) -> bool {
+        let earlier = self.input.earlier_placement.map(|earlier| earlier.annotation);
+        let mut annotations = [earlier, self.annotation].into_iter().flatten();
+        annotations.any(|annotation| annotation.placed_selector() && annotation.os == value)
     }
 
     /// Whether no Linux kubelet runs the pod once these changes are made: it has the OS field, or the literal Windows
