@@ -133,8 +133,17 @@ fn exit_codes() {
         (&["image"], 2),
         (&["rules"], 0),
         (&["rules", "MUL201"], 0),
+        (&["rules", "MUL2"], 0),
+        (&["rules", "--family", "2"], 0),
         (&["rules", "no-such-rule"], 2),
+        (&["rules", "MUL9"], 2),
+        (&["rules", "2"], 2),
+        (&["rules", "--family", "9"], 2),
+        (&["rules", "--family", "20"], 2),
+        (&["rules", "--family", "2", "MUL201"], 2),
         (&["compat"], 0),
+        (&["compat", "--image-build", "ltsc2022", "--host-build", "20348.2655"], 0),
+        (&["compat", "--image-build", "ltsc2019", "--host-build", "ltsc2022"], 1),
         (&["compat", "--image-build", "windows"], 2),
         (&["policy", "check", "nosuch"], 2),
         (&["policy", "test", "nosuch"], 2),
@@ -146,6 +155,13 @@ fn exit_codes() {
         (&["--help"], 0),
         (&["check", "--help"], 0),
         (&["--version"], 0),
+        (&["version"], 0),
+        (&["version", "2"], 2),
+        (&["check", "-f", "denied.yaml"], 1),
+        (&["check", "-f", "-", "-"], 2),
+        (&["mutate", "-f", "pod-windows.yaml"], 0),
+        (&["explain", "--filename", "pod-windows.yaml"], 0),
+        (&["check", "-f"], 2),
     ];
     for (args, code) in table {
         let ran = mullion(args, "");
@@ -308,6 +324,24 @@ fn standard_input_has_a_name() {
     let ran = mullion(&["check", "-", "warned.yaml"], &denied);
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("--> <stdin>:8:5\n") && ran.out.contains("--> warned.yaml:9:5\n"), "{}", ran.out);
+}
+
+/// As with kubectl, in the order of the command line.
+#[test]
+fn files_may_be_named_by_a_flag() {
+    let objects = |args: &[&str]| -> Vec<String> {
+        let ran = mullion(&[&["check", "-o", "json"], args].concat(), GOOD);
+        assert!(ran.code < 2, "{args:?}: {}", ran.err);
+        of_type(&records(&ran), "workload").iter().map(|record| record["object"]["name"].to_string()).collect()
+    };
+    let [denied, warned, good] = ["\"denied\"", "\"warned\"", "\"good\""];
+    assert_eq!(objects(&["-f", "denied.yaml"]), [denied]);
+    assert_eq!(objects(&["-f", "-"]), [good]);
+    assert_eq!(objects(&["-f", "denied.yaml", "--filename=warned.yaml", "-f-"]), [denied, warned, good]);
+    assert_eq!(objects(&["-", "-f", "denied.yaml", "warned.yaml"]), [good, denied, warned]);
+    assert_eq!(objects(&["-f", "warned.yaml", "denied.yaml", "-f", "-"]), [warned, denied, good]);
+    let by_flag = mullion(&["mutate", "-f", "pod-windows.yaml", "-f", "-"], GOOD);
+    assert_eq!(by_flag.out, mullion(&["mutate", "pod-windows.yaml", "-"], GOOD).out);
 }
 
 #[test]
@@ -772,6 +806,40 @@ fn the_catalogue_has_an_object_per_rule() {
 }
 
 #[test]
+fn rules_are_listed_by_family_and_by_the_beginning_of_their_codes() {
+    let codes = |args: &[&str]| -> Vec<String> {
+        let ran = mullion(&[&["rules"], args].concat(), "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
+        let lines = ran.out.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>();
+        assert_eq!(lines[0], "CODE", "{args:?}: {}", ran.out);
+        lines[1..].to_vec()
+    };
+    let all = codes(&[]);
+    let family: Vec<String> = all.iter().filter(|code| code.starts_with("MUL2")).cloned().collect();
+    assert!(family.len() > 20);
+    for args in [&["MUL2"][..], &["mul2"], &["--family", "2"]] {
+        assert_eq!(codes(args), family, "{args:?}");
+        let json = records(&mullion(&[&["rules", "-o", "json"], args].concat(), ""));
+        assert_eq!(json.iter().map(|rule| rule["code"].as_str().unwrap()).collect::<Vec<_>>(), family, "{args:?}");
+    }
+    assert_eq!(codes(&["MUL22"]), ["MUL220", "MUL221", "MUL222", "MUL223", "MUL224", "MUL225"]);
+    assert_eq!(codes(&["MUL"]), all);
+    let wrong = |args: &[&str]| mullion(&[&["rules"], args].concat(), "").err;
+    assert_eq!(wrong(&["--family", "9"]), "mullion: there is no family 9; write 1, 2, 3, 4, 5, 6, 7 or 8\n");
+    assert!(wrong(&["--family", ""]).starts_with("mullion: there is no family ; write 1,"));
+    assert_eq!(wrong(&["MU"]), "mullion: there is no rule MU; mullion rules lists them\n");
+}
+
+#[test]
+fn the_version_is_a_command_too() {
+    let version = env!("CARGO_PKG_VERSION");
+    let ran = mullion(&["version"], "");
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), (format!("mullion {version}\n").as_str(), ""));
+    assert_eq!(ran.out, mullion(&["--version"], "").out);
+    assert_eq!(records(&mullion(&["version", "-o", "json"], "")), [serde_json::json!({"version": version})]);
+}
+
+#[test]
 fn compatibility_is_a_table_or_one_row() {
     let answer = |args: &[&str]| mullion(&[&["compat"], args].concat(), "").out;
     assert_eq!(answer(&["--image-build", "10.0.20348", "--host-build", "26100"]), "yes\n");
@@ -792,16 +860,47 @@ fn compatibility_is_a_table_or_one_row() {
 
 #[test]
 fn compatibility_has_a_reason_and_contains_added_releases() {
-    let why = |host: &str, image: &str| mullion(&["compat", "--host-build", host, "--image-build", image], "").err;
+    let why = |args: &[&str]| {
+        let ran = mullion(&[&["compat", "--host-build"], args].concat(), "");
+        assert_eq!(ran.code, i32::from(ran.out != "yes\n"), "{args:?}: {}", ran.out);
+        ran.err.lines().map(|line| line.strip_prefix("mullion: ").unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let r1 = "a node runs images from 10.0.20348 (ltsc2022) up to its own build";
+    let r2 = "a node runs images from the newest LTSC release older than its build, at the earliest 10.0.20348 (ltsc2022), up \
+              to its own build";
+    let r3 = "a node runs images from the LTSC release before the newest one that is not newer than it, at the earliest \
+              10.0.20348 (ltsc2022), up to its own build";
     assert_eq!(
-        why("26100", "17763"),
-        "mullion: 10.0.26100 (ltsc2025) runs images of 10.0.20348 to 10.0.26100, by rule R3\n"
+        why(&["26100", "--image-build", "17763"]),
+        [
+            "a node of 10.0.26100 (ltsc2025) runs images of 10.0.20348 (ltsc2022) to 10.0.26100 (ltsc2025), not of \
+             10.0.17763 (ltsc2019)",
+            &format!("rule R3 (containerd 2.3.5 and newer): {r3}"),
+        ]
     );
     assert_eq!(
-        why("17763", "20348"),
-        "mullion: 10.0.17763 (ltsc2019) runs images of its own build alone, like all hosts before 10.0.20348\n"
+        why(&["26200", "--image-build", "ltsc2022", "--generation", "R1"]),
+        [
+            "a node of 10.0.26200 (build-26200) runs images of 10.0.20348 (ltsc2022) to 10.0.26200 (build-26200)",
+            &format!("rule R1 (containerd up to 2.1.5): {r1}"),
+            &format!("by rule R2 (containerd 2.1.6 to 2.3.4) the answer is no: {r2}"),
+        ]
     );
-    assert_eq!(why("20348", "20348"), "mullion: 10.0.20348 (ltsc2022) runs images of its own build alone\n");
+    assert_eq!(
+        why(&["17763", "--image-build", "20348"]),
+        ["a node of 10.0.17763 (ltsc2019) cannot run images of 10.0.20348 (ltsc2022): no node runs images of a newer build"]
+    );
+    assert_eq!(
+        why(&["19042", "--image-build", "17763"]),
+        ["a node of 10.0.19042 (build-19042) runs images of its own build only, as all nodes before 10.0.20348 (ltsc2022)"]
+    );
+    assert_eq!(
+        why(&["20348", "--image-build", "17763"])[0],
+        "a node of 10.0.20348 (ltsc2022) runs images of its own build only, not of 10.0.17763 (ltsc2019)"
+    );
+    let same = "a node of 10.0.20348 (ltsc2022) runs images of its own build, by every rule; revisions do not matter";
+    assert_eq!(why(&["20348.2655", "--image-build", "ltsc2022"]), [same]);
+    assert!(why(&["14393", "--image-build", "ltsc2016"])[0].ends_with(", of the same revision only"));
     let folder = tempfile::tempdir().unwrap();
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
         spec: {releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]}\n";
@@ -810,8 +909,39 @@ fn compatibility_has_a_reason_and_contains_added_releases() {
     let answer = |args: &[&str]| mullion(&[&["compat", "--policies", &directory], args].concat(), "").out;
     assert_eq!(answer(&["--host-build", "29000"]), "10.0.26100  ltsc2025\n10.0.29000  ltsc2028\n");
     assert_eq!(answer(&["--host-build", "29000", "--image-build", "20348"]), "no\n");
+    assert_eq!(answer(&["--host-build", "LTSC2028", "--image-build", "ltsc2025"]), "yes\n");
+    let stated = mullion(&["compat", "--policies", &directory, "--host-build", "29000", "--image-build", "20348"], "").err;
+    assert!(stated.ends_with("\nmullion: a NodePolicy sets this in releases, for every runtime\n"), "{stated}");
     assert!(answer(&["--image-build", "26100"]).ends_with("\n10.0.29000  ltsc2028\n"));
     assert!(answer(&[]).contains("\n10.0.29000  ltsc2028 "));
+}
+
+#[test]
+fn builds_have_several_forms() {
+    let hosts = |build: &str| mullion(&["compat", "--image-build", build], "").out;
+    for build in ["ltsc2022", "LTSC2022", "20348", "20348.2655", "10.0.20348", "10.0.20348.2655"] {
+        assert_eq!(hosts(build), hosts("10.0.20348"), "{build}");
+    }
+    for (name, build) in [("23h2", "25398"), ("2004", "19041"), ("20H2", "19042"), ("build-22631", "22631")] {
+        assert_eq!(hosts(name), hosts(build), "{name}");
+        assert!(hosts(name).starts_with(&format!("10.0.{build} ")), "{name}: {}", hosts(name));
+    }
+    let forms = "neither a Windows release nor a build; write ltsc2022, 20348, 10.0.20348 or 10.0.20348.2655";
+    for (text, hint) in [
+        ("2022", "; did you mean ltsc2022?"),
+        ("", ""),
+        ("10.0", ""),
+        ("6.3.9600", ""),
+        ("20348.", ""),
+        ("20348.1.2", ""),
+        ("020348", ""),
+        ("-1", ""),
+        ("99999999999", ""),
+    ] {
+        let ran = mullion(&["compat", &format!("--host-build={text}")], "");
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{text}");
+        assert_eq!(ran.err, format!("mullion: --host-build {text}: {forms}{hint}\n"));
+    }
 }
 
 // === explain ===

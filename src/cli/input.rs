@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{bail, ensure};
-use clap::Args;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use mullion_manifest::{LineColumn, LineIndex, MAX_BYTES, Problem, document};
 
 use crate::cli::io_handles::Io;
@@ -37,14 +37,52 @@ impl ReadLimits {
 const SNIFFED: usize = 8192;
 
 /// The input arguments of most commands.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone)]
 pub struct Inputs {
+    /// Files, directories, or `-` for standard input, in the order of the command line.
+    pub paths: Vec<PathBuf>,
+    /// Namespace of objects that do not set one.
+    pub namespace: String,
+}
+
+/// The same arguments as a command line has them.
+#[derive(Debug, Args)]
+struct InputArgs {
     /// Manifests: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input; each at most 50 MiB
     #[arg(value_name = "FILE|DIR|-")]
-    pub paths: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+    /// Manifests, as with kubectl: the same as without -f; may be given more than once
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    filenames: Vec<PathBuf>,
     /// Namespace of objects that do not set one
     #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
-    pub namespace: String,
+    namespace: String,
+}
+
+impl FromArgMatches for Inputs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let InputArgs { paths, filenames, namespace } = InputArgs::from_arg_matches(matches)?;
+        let places = |id| matches.indices_of(id).into_iter().flatten();
+        let mut all: Vec<(usize, PathBuf)> =
+            places("paths").zip(paths).chain(places("filenames").zip(filenames)).collect();
+        all.sort_by_key(|(place, _)| *place);
+        Ok(Self { paths: all.into_iter().map(|(_, path)| path).collect(), namespace })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Inputs {
+    fn augment_args(command: Command) -> Command {
+        InputArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        InputArgs::augment_args_for_update(command)
+    }
 }
 
 /// One file as text.
