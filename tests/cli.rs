@@ -888,11 +888,15 @@ fn compatibility_has_a_reason_and_contains_added_releases() {
     );
     assert_eq!(
         why(&["17763", "--image-build", "20348"]),
-        ["a node of 10.0.17763 (ltsc2019) cannot run images of 10.0.20348 (ltsc2022): no node runs images of a newer build"]
+        [
+            "a node of 10.0.17763 (ltsc2019) cannot run images of 10.0.20348 (ltsc2022): no node runs images of a newer build"
+        ]
     );
     assert_eq!(
         why(&["19042", "--image-build", "17763"]),
-        ["a node of 10.0.19042 (build-19042) runs images of its own build only, as all nodes before 10.0.20348 (ltsc2022)"]
+        [
+            "a node of 10.0.19042 (build-19042) runs images of its own build only, as all nodes before 10.0.20348 (ltsc2022)"
+        ]
     );
     assert_eq!(
         why(&["20348", "--image-build", "17763"])[0],
@@ -910,7 +914,8 @@ fn compatibility_has_a_reason_and_contains_added_releases() {
     assert_eq!(answer(&["--host-build", "29000"]), "10.0.26100  ltsc2025\n10.0.29000  ltsc2028\n");
     assert_eq!(answer(&["--host-build", "29000", "--image-build", "20348"]), "no\n");
     assert_eq!(answer(&["--host-build", "LTSC2028", "--image-build", "ltsc2025"]), "yes\n");
-    let stated = mullion(&["compat", "--policies", &directory, "--host-build", "29000", "--image-build", "20348"], "").err;
+    let stated =
+        mullion(&["compat", "--policies", &directory, "--host-build", "29000", "--image-build", "20348"], "").err;
     assert!(stated.ends_with("\nmullion: a NodePolicy sets this in releases, for every runtime\n"), "{stated}");
     assert!(answer(&["--image-build", "26100"]).ends_with("\n10.0.29000  ltsc2028\n"));
     assert!(answer(&[]).contains("\n10.0.29000  ltsc2028 "));
@@ -960,7 +965,10 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert_eq!(windows[0]["settings"][0]["value"], "Enforce");
     assert!(windows[0]["settings"][0]["origin"]["line"].is_u64(), "{}", windows[0]);
     let deployment = mullion(&["explain", "-"], include_str!("../examples/windows-2022.yaml")).out;
-    assert!(deployment.contains("none; its pods get theirs when they are created"), "{deployment}");
+    assert!(
+        deployment.contains("\n  changes to its pods:\n    spec.nodeSelector[kubernetes.io/os]: windows ("),
+        "{deployment}"
+    );
     let text = mullion(&["explain", "pod-windows.yaml"], "").out;
     assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
     assert!(text.contains("nodes: unknown; pass a file with --snapshot"), "{text}");
@@ -968,7 +976,8 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert!(linux.contains("\n  os: linux, because nothing says otherwise (Linux default)\n"), "{linux}");
     let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: []}\n";
     let multi = mullion(&["explain", "-"], multi).out;
-    assert!(multi.contains("\n  os: undecided, because of "), "{multi}");
+    let any = "\n  os: undecided: metadata.annotations[mullion.dev/os] allows any operating system\n";
+    assert!(multi.contains(any), "{multi}");
     assert_eq!(windows[0]["denied"], serde_json::json!([]));
     assert!(!text.contains("denied"), "{text}");
     let dir = dir();
@@ -984,6 +993,77 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert!(text.contains(&line), "{text}");
     assert_eq!(mullion(&["explain", "broken.yaml"], "").code, 2);
     assert_eq!(mullion(&["explain"], "").code, 2);
+}
+
+#[test]
+fn an_explanation_has_settings_on_request() {
+    let short = mullion(&["explain", "denied.yaml"], "").out;
+    assert!(!short.contains("settings:") && !short.contains("decided by"), "{short}");
+    let long = mullion(&["explain", "--settings", "denied.yaml"], "").out;
+    assert!(long.starts_with(&short), "{long}");
+    assert!(long.contains("\n  settings:\n    mode: Enforce (built-in default.yaml:"), "{long}");
+    let json = |args: &[&str]| records(&mullion(&[&["explain", "-o", "json", "denied.yaml"], args].concat(), ""));
+    assert_eq!(json(&[]), json(&["--settings"]));
+}
+
+/// A command that looks like Windows decides nothing; neither line has a name of the program's own code.
+#[test]
+fn an_explanation_has_words_for_what_decides_nothing() {
+    let pod = GOOD.replace("image: a}", "image: a, command: [cmd, /c, dir]}");
+    let text = mullion(&["explain", "-"], &pod).out;
+    let expected = "  os: undecided: spec.containers[0].command looks like Windows, which is not enough to decide\n    \
+        field looks like windows, which alone decides nothing: spec.containers[0].command\n  changes: none\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn changes_are_shown_on_request() {
+    let shown = |args: &[&str], input: &str| mullion(&[&["check", "--show-changes", "-"], args].concat(), input).out;
+    let blocks = |input: &str| shown(&[], input).split("\n\n").last().map(str::to_owned);
+    let pod = shown(&[], WINDOWS_POD);
+    let expected = "\
+Pod default/iis (<stdin>:2)
+  os: windows, because of image mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022, by tag
+  changes:
+    spec.nodeSelector[kubernetes.io/os]: windows (only nodes of that operating system can run it)
+    spec.tolerations: os=windows:NoSchedule (nodes of that operating system carry this taint)
+    spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.18362, 10.0.18363, 10.0.19041, 10.0.19042 (nodes of these builds cannot run its images)
+    spec.os.name: windows (no field is left that it forbids)
+    metadata.labels[mullion.dev/windows-build]: 10.0.20348 (its images are for this build)
+    metadata.annotations[mullion.dev/decision]: the decision and its reason (so that people see what was decided and why)
+
+";
+    assert!(pod.ends_with(expected), "{pod}");
+    assert!(!mullion(&["check", "-"], WINDOWS_POD).out.contains("changes"));
+    // The same lines as those of explain.
+    let explained = mullion(&["explain", "-"], WINDOWS_POD).out;
+    for line in expected.trim_end().lines() {
+        assert!(explained.contains(&format!("{line}\n")), "{line}: {explained}");
+    }
+    // A repair, with its rule; the pods of a template; what is denied; what stays as it is.
+    let deployment = include_str!("../examples/windows-2022.yaml");
+    let of_pods = shown(&[], deployment);
+    let repair = "\n    spec.containers[0].securityContext.allowPrivilegeEscalation: removed (MUL211 allow-privilege-escalation)\n";
+    assert!(of_pods.contains("\n  changes to its pods:\n") && of_pods.contains(repair), "{of_pods}");
+    let denied = fs::read_to_string("tests/cli/denied.yaml").unwrap();
+    assert!(shown(&[], &denied).contains("\n  changes: none, because it is denied\n"));
+    let linux = GOOD.replace("spec:\n", "spec:\n  nodeSelector: {kubernetes.io/os: linux}\n");
+    assert_eq!(blocks(&linux).as_deref(), Some(""));
+    let dir = dir();
+    write(&dir, "p.yaml", format!("{POLICY}  mode: Audit\n"));
+    let audit = shown(&["--policies", dir.path().to_str().unwrap()], WINDOWS_POD);
+    assert!(audit.contains("\n  changes that mode: Audit leaves out:\n"), "{audit}");
+
+    let json = records(&mullion(&["check", "--show-changes", "-o", "json", "-"], deployment));
+    let workload = of_type(&json, "workload")[0];
+    assert_eq!((&workload["changes"], workload["podChanges"].as_array().unwrap().len()), (&serde_json::json!([]), 5));
+    let without = records(&mullion(&["check", "-o", "json", "-"], deployment));
+    assert_eq!(of_type(&without, "workload")[0]["podChanges"], Value::Null);
+    for format in ["sarif", "github"] {
+        let ran = mullion(&["check", "--show-changes", "-o", format, "-"], GOOD);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{format}");
+        assert!(ran.err.starts_with("mullion: check: --show-changes needs -o text or -o json"), "{}", ran.err);
+    }
 }
 
 #[test]

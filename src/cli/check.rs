@@ -3,6 +3,7 @@
 use std::io;
 use std::io::Write;
 
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
 use mullion_engine::model::settings::{Action, Mode};
@@ -15,7 +16,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
     CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName, STDIN,
-    WorkloadRecord, finding_results, github, review_of, sarif, write_line,
+    WorkloadChanges, WorkloadRecord, finding_results, github, printable, review_of, sarif, write_line,
 };
 
 /// Arguments of `check`.
@@ -33,6 +34,9 @@ pub struct CheckArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = FindingsFormat::Text)]
     pub output: FindingsFormat,
+    /// Print what Mullion changes in each workload, and in the pods of a template (with -o text or json)
+    #[arg(long)]
+    pub show_changes: bool,
     /// Minimum severity that causes exit code 1
     #[arg(long, value_enum, default_value_t = FailOnFinding::Deny, value_name = "ACTION")]
     pub fail_on: FailOnFinding,
@@ -62,11 +66,16 @@ pub enum FailOnFinding {
 
 /// Reports the findings of all inputs as if their objects were created now.
 pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let shown = matches!(args.output, FindingsFormat::Text | FindingsFormat::Json);
+    ensure!(
+        shown || !args.show_changes,
+        "check: --show-changes needs -o text or -o json; other formats have findings only"
+    );
     let texts = args.inputs.read("check", io.stdin)?;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let sources = args.sources.load(&files)?;
 
-    let mut report = Report::begin(args.output, io.stdout)?;
+    let mut report = Report::begin(args, io.stdout)?;
     report.totals.unreadable_files = texts.unreadable.len();
     texts.report(io)?;
     if texts.sources.iter().any(|source| source.name == STDIN && source.text.is_empty()) {
@@ -76,7 +85,7 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     for file in &files {
         let broken = file.each(|document| {
             match document {
-                Ok(parsed) => report.document(file, &parsed, &args.inputs.namespace, &sources, io)?,
+                Ok(parsed) => report.document(file, &parsed, &sources, io)?,
                 Err(failure) => {
                     io.eprintln(&failure)?;
                     report.failure(&failure, io)?;
@@ -106,7 +115,8 @@ fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
 }
 
 /// The report on stdout.
-struct Report {
+struct Report<'a> {
+    args: &'a CheckArgs,
     writer: Writer,
     totals: CheckTotals,
 }
@@ -119,15 +129,15 @@ enum Writer {
     Github,
 }
 
-impl Report {
-    fn begin(format: FindingsFormat, out: &mut dyn Write) -> io::Result<Self> {
-        let writer = match format {
+impl<'a> Report<'a> {
+    fn begin(args: &'a CheckArgs, out: &mut dyn Write) -> io::Result<Self> {
+        let writer = match args.output {
             FindingsFormat::Text => Writer::Text,
             FindingsFormat::Json => Writer::Json,
             FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
             FindingsFormat::Github => Writer::Github,
         };
-        Ok(Self { writer, totals: CheckTotals::default() })
+        Ok(Self { args, writer, totals: CheckTotals::default() })
     }
 
     /// Adds an input that cannot be judged; it is also reported on stderr.
@@ -145,10 +155,10 @@ impl Report {
         &mut self,
         file: &ManifestFile<'_>,
         parsed: &ParsedDocument,
-        namespace: &str,
         sources: &ReviewSources,
         io: &mut Io<'_>,
     ) -> io::Result<()> {
+        let namespace = self.args.inputs.namespace.as_str();
         for found in parsed.objects() {
             match found {
                 ClassifiedObject::Workload(workload) => {
@@ -157,7 +167,11 @@ impl Report {
                     let review = review_of(&request, &sources.snapshot, &sources.policies);
                     let findings = finding_results(&request.workload, &review);
                     let name = workload.name(namespace);
-                    self.workload(&ReviewedWorkload { name, file, workload, review, findings }, io)?;
+                    let changes = self
+                        .args
+                        .show_changes
+                        .then(|| WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies));
+                    self.workload(&ReviewedWorkload { name, file, workload, review, findings, changes }, io)?;
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::Other => self.totals.other_objects += 1,
                 ClassifiedObject::Skipped => self.totals.skipped_documents += 1,
@@ -186,10 +200,17 @@ impl Report {
                 Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
             }
         }
-        if let Writer::Json = self.writer {
-            write_line(io.stdout, &CheckRecord::Workload(WorkloadRecord::new(&reviewed.name, &reviewed.review)))?;
+        match (&self.writer, &reviewed.changes) {
+            (Writer::Json, changes) => {
+                let of_pods = changes.as_ref().map(|changes| changes.pods.as_slice());
+                let record = WorkloadRecord::new(&reviewed.name, &reviewed.review, of_pods);
+                write_line(io.stdout, &CheckRecord::Workload(record))
+            }
+            (Writer::Text, Some(changes)) => {
+                reviewed.change_lines(changes).iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn end(self, io: &mut Io<'_>) -> io::Result<CheckTotals> {
@@ -209,9 +230,23 @@ struct ReviewedWorkload<'d> {
     workload: ManifestWorkload<'d>,
     review: Review,
     findings: Vec<FindingResult>,
+    /// If they were asked for.
+    changes: Option<WorkloadChanges>,
 }
 
 impl ReviewedWorkload<'_> {
+    /// The operating system and the changes, followed by an empty line; nothing about a workload that stays as it is.
+    fn change_lines(&self, changes: &WorkloadChanges) -> Vec<String> {
+        if changes.is_empty() {
+            return Vec::new();
+        }
+        let denied = self.findings.iter().any(|result| result.action == Action::Deny);
+        let mut lines = self.workload.heading(self.file, &self.name, &self.review);
+        lines.extend(changes.lines(&self.review, denied));
+        lines.push(String::new());
+        lines
+    }
+
     fn place(&self, finding: &Finding) -> FindingPlace<'_> {
         let span = self.workload.span_of(&finding.pointer);
         let (start, end) = (self.file.line_column(span.start), self.file.line_column(span.end));

@@ -43,7 +43,8 @@ pub struct CompatArgs {
 pub(crate) fn run(args: &CompatArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let policies = policy_files::load(&args.policies)?;
     let extra = policies.nodes.releases.as_slice();
-    let build = |option, text: &Option<String>| text.as_deref().map(|text| parse_build(option, text, extra)).transpose();
+    let build =
+        |option, text: &Option<String>| text.as_deref().map(|text| parse_build(option, text, extra)).transpose();
     let (host, image) = (build("--host-build", &args.host_build)?, build("--image-build", &args.image_build)?);
     let is_compatible = |host, image| runs(host, image, args.generation, extra);
     match (host, image) {
@@ -92,7 +93,8 @@ fn reasons(host: Build, image: Build, generation: Generation, extra: &[ExtraRele
         return vec![format!("{node} runs images of its own build only, as all nodes before {from}")];
     }
     let from = floor(host, generation, extra).unwrap_or(host);
-    let range = if from < host { format!("{} to {}", named(from), named(host)) } else { "its own build only".to_owned() };
+    let range =
+        if from < host { format!("{} to {}", named(from), named(host)) } else { "its own build only".to_owned() };
     let but = if image < from { format!(", not of {}", named(image)) } else { String::new() };
     let mut reasons = vec![format!("{node} runs images of {range}{but}")];
     if floor(host, generation, &[]) != Some(from) {

@@ -95,6 +95,9 @@ pub(crate) struct WorkloadRecord<'a> {
     pub(crate) basis: Basis,
     pub(crate) evidence: Vec<EvidenceRecord<'a>>,
     pub(crate) changes: Vec<ChangeRecord<'a>>,
+    /// The changes that the pods of a template get when they are created; only if they were asked for.
+    #[serde(rename = "podChanges", skip_serializing_if = "Option::is_none")]
+    pub(crate) pod_changes: Option<Vec<ChangeRecord<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<&'a str>,
 }
@@ -140,14 +143,15 @@ impl<'a> FindingRecord<'a> {
 }
 
 impl<'a> WorkloadRecord<'a> {
-    /// The record of `object`.
-    pub(crate) fn new(object: &'a ObjectName, review: &'a Review) -> Self {
+    /// The record of `object`; `of_pods`: the changes of a template's pods.
+    pub(crate) fn new(object: &'a ObjectName, review: &'a Review, of_pods: Option<&'a [Change]>) -> Self {
         Self {
             object,
             os: review.decision.os,
             basis: review.decision.basis,
             evidence: review.decision.evidence.iter().map(EvidenceRecord::new).collect(),
             changes: review.changes.iter().map(ChangeRecord::new).collect(),
+            pod_changes: of_pods.map(|changes| changes.iter().map(ChangeRecord::new).collect()),
             hint: review.hint.as_deref(),
         }
     }
