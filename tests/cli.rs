@@ -194,6 +194,7 @@ fn findings_go_to_stdout_and_the_summary_to_stderr() {
     assert!(ran.out.contains("--> denied.yaml:8:5\n"), "{}", ran.out);
     assert!(ran.out.contains("8 |     runAsUser: 1000\n"), "{}", ran.out);
     assert!(ran.out.contains("Pod default/denied: spec.securityContext.runAsUser"), "{}", ran.out);
+    assert!(ran.out.contains("= note: it counts as Windows because of spec.os.name\n"), "{}", ran.out);
     assert_eq!(ran.err, "mullion: 1 workload, 1 finding (1 denied)\n");
     let clean = mullion(&["check", "pod-windows.yaml"], "");
     assert_eq!((clean.out.as_str(), clean.err.as_str()), ("", "mullion: 1 workload, 0 findings\n"));
@@ -248,7 +249,7 @@ fn json_lines_keep_their_contract() {
     let findings = of_type(&records, "finding");
     assert!(!findings.is_empty());
     for finding in &findings {
-        assert_eq!(keys(finding), wanted);
+        assert_eq!(keys(finding).into_iter().filter(|key| *key != "silent").collect::<Vec<_>>(), wanted);
         object(finding);
         assert_eq!(finding["file"], "mixed.yaml");
         assert!(["Deny", "Repair", "Warn"].contains(&finding["action"].as_str().unwrap()));
@@ -266,7 +267,9 @@ fn json_lines_keep_their_contract() {
     assert_eq!(summary["type"], "summary");
     assert_eq!(of_type(&records, "summary").len(), 1);
     assert_eq!(summary["workloads"], 3);
-    assert_eq!(summary["findings"], findings.len());
+    let (silent, findings): (Vec<&Value>, Vec<&Value>) =
+        findings.into_iter().partition(|finding| finding["silent"] == true);
+    assert_eq!((&summary["findings"], &summary["silentRepairs"]), (&findings.len().into(), &silent.len().into()));
     assert_eq!(summary["skippedDocuments"], 1);
     assert_eq!(summary["otherObjects"], 2);
     let by_action = |action| findings.iter().filter(|finding| finding["action"] == action).count();
@@ -345,17 +348,50 @@ fn files_may_be_named_by_a_flag() {
 }
 
 #[test]
-fn empty_input_is_not_an_error() {
-    for input in ["", "\n", "# nothing here\n", "---\n", "---\n---\n# a\n---\n", "\u{feff}"] {
+fn input_without_objects_is_not_an_error() {
+    let list = "apiVersion: v1\nkind: List\nitems: []\n";
+    for input in ["\n", "# nothing here\n", "---\n", "---\n---\n# a\n---\n", "\u{feff}", list] {
         let ran = mullion(&["check", "-"], input);
         assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{input:?}: {}", ran.err);
-        // In a pipe this is the output of a failed command.
-        let nothing = "mullion: <stdin>: the input is empty; if the command before it failed, nothing was checked\n";
-        let warning = if input.is_empty() { nothing } else { "" };
-        assert_eq!(ran.err, format!("{warning}mullion: 0 workloads, 0 findings\n"), "{input:?}");
+        assert_eq!(ran.err, "mullion: 0 workloads, 0 findings\n", "{input:?}");
+        assert_eq!(mullion(&["explain", "-"], input).code, 0, "{input:?}");
         let ran = mullion(&["mutate", "-"], input);
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, input, ""));
     }
+}
+
+/// In a pipe no byte is the output of a command that failed, and a directory without manifests is a wrong path.
+#[test]
+fn empty_input_is_an_error_of_check_and_explain() {
+    let dir = dir();
+    let empty = write(&dir, "empty.yaml", "");
+    let folder = dir.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    let nothing = "the input is empty; if another command writes it, look why that command wrote nothing";
+    let no_manifests = "no *.yaml, *.yml or *.json in it; name the file if it has another extension";
+    for (input, name, why) in
+        [("-", "<stdin>", nothing), (empty.as_str(), empty.as_str(), nothing), (folder, folder, no_manifests)]
+    {
+        let message = format!("mullion: {name}: {why}\n");
+        let ran = mullion(&["check", input], "");
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{input}");
+        assert_eq!(ran.err, format!("{message}mullion: 0 workloads, 0 findings, 1 empty input\n"));
+        let ran = mullion(&["explain", input], "");
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (2, "", message.as_str()));
+        // As kubectl apply would be after it: what a post-renderer gets is what it prints.
+        let ran = mullion(&["mutate", input], "");
+        assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{input}: {}", ran.err);
+        let github = mullion(&["check", "-o", "github", input], "").out;
+        assert!(github.starts_with("::error ") && github.contains(why), "{github}");
+        // The others are still judged.
+        let ran = mullion(&["check", "denied.yaml", input], "");
+        assert!(ran.code == 2 && ran.out.contains("error[MUL201]"), "{}", ran.err);
+    }
+    // One empty file in a directory with others hides nothing.
+    write(&dir, "pod.yaml", GOOD);
+    let ran = mullion(&["check", dir.path().to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 workload, 0 findings\n"));
 }
 
 #[test]
@@ -378,7 +414,7 @@ fn directories_are_read_recursively_in_order() {
     assert_eq!(mullion(&["check", &hidden], "").err, "mullion: 1 workload, 0 findings\n");
     fs::create_dir(dir.path().join("empty")).unwrap();
     let ran = mullion(&["check", dir.path().join("empty").to_str().unwrap()], "");
-    assert_eq!(ran.code, 0);
+    assert_eq!(ran.code, 2);
     assert!(ran.err.contains("no *.yaml, *.yml or *.json in it"), "{}", ran.err);
 }
 
@@ -1078,7 +1114,7 @@ fn an_explanation_contains_denials() {
 #[test]
 fn nothing_to_explain_is_reported() {
     for (input, message) in [
-        ("", "mullion: nothing to explain: no pod and no object with a pod template\n"),
+        ("---\n", "mullion: nothing to explain: no pod and no object with a pod template\n"),
         ("a: 1\n", "mullion: 1 skipped document: no apiVersion or no kind\nmullion: nothing to explain: "),
     ] {
         let ran = mullion(&["explain", "-"], input);

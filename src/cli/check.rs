@@ -6,7 +6,9 @@ use std::io::Write;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
+use mullion_engine::model::DetectedOs;
 use mullion_engine::model::settings::{Action, Mode};
+use mullion_engine::patch::{decision_reason, linux_way_out};
 use mullion_engine::rules::Finding;
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
@@ -15,14 +17,15 @@ use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
-    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName, STDIN,
+    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName,
     WorkloadChanges, WorkloadRecord, finding_results, github, printable, review_of, sarif, write_line,
 };
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read. The highest that applies."
+    after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read, or that is empty: no byte, or \
+    a directory without manifests. The highest that applies."
 )]
 pub struct CheckArgs {
     /// Manifests.
@@ -55,6 +58,9 @@ pub enum FindingsFormat {
     Github,
 }
 
+/// The first characters of the codes of rules about types and names of fields, which hold on every operating system.
+const TYPE_RULES: &str = "MUL8";
+
 /// The minimum severity that causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOnFinding {
@@ -77,11 +83,9 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
     let mut report = Report::begin(args, io.stdout)?;
     report.totals.unreadable_files = texts.unreadable.len();
-    texts.report(io)?;
-    if texts.sources.iter().any(|source| source.name == STDIN && source.text.is_empty()) {
-        io.eprintln(format_args!("{STDIN}: the input is empty; if the command before it failed, nothing was checked"))?;
-    }
-    texts.unreadable.iter().try_for_each(|failure| report.failure(failure, io))?;
+    let empty = texts.report_with_empty(io)?;
+    report.totals.empty_inputs = empty.len();
+    texts.unreadable.iter().chain(&empty).try_for_each(|failure| report.failure(failure, io))?;
     for file in &files {
         let broken = file.each(|document| {
             match document {
@@ -105,7 +109,7 @@ fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
         FailOnFinding::Deny => totals.denied,
         FailOnFinding::Warn => totals.denied + totals.warned,
     };
-    if totals.broken_documents + totals.unreadable_files > 0 {
+    if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
         Outcome::Unreadable
     } else if failing > 0 {
         Outcome::Findings
@@ -183,21 +187,22 @@ impl<'a> Report<'a> {
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
         for FindingResult { finding, action, .. } in &reviewed.findings {
             let action = *action;
-            // A repair that changes nothing is reported to programs only, and is not counted for people.
-            if action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json) {
+            let silent = finding.is_silent_repair(action);
+            self.totals.count(action, silent);
+            if silent && !matches!(self.writer, Writer::Json) {
                 continue;
             }
-            self.totals.count(action);
             let place = reviewed.place(finding);
-            let (record, remark) = (FindingRecord::new(finding, action, Some(place)), reviewed.remark(action));
+            let record = FindingRecord::new(finding, action, Some(place));
+            let remark = reviewed.remark(finding, action);
             match &mut self.writer {
                 Writer::Text => {
                     let message = reviewed.message(finding, action);
                     io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
                 }
                 Writer::Json => write_line(io.stdout, &CheckRecord::Finding(record))?,
-                Writer::Sarif(log) => log.finding(io.stdout, &record, place, remark)?,
-                Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
+                Writer::Sarif(log) => log.finding(io.stdout, &record, place, &remark)?,
+                Writer::Github => io.stdout.write_all(github::finding(&record, place, &remark).as_bytes())?,
             }
         }
         match (&self.writer, &reviewed.changes) {
@@ -261,12 +266,29 @@ impl ReviewedWorkload<'_> {
     }
 
     /// What Mullion does about a finding; empty for a finding that it only reports.
-    fn remark(&self, action: Action) -> &'static str {
+    fn repair_remark(&self, action: Action) -> &'static str {
         match (action, self.review.settings.mode) {
             (Action::Repair, Mode::Audit) => "Mullion would repair this",
             (Action::Repair, _) => "Mullion repairs this",
             _ => "",
         }
+    }
+
+    /// Why the pod of an error counts as Windows, and how its author states that it is for Linux, if that is a guess;
+    /// `None` for other findings, and for those that do not depend on the operating system.
+    fn windows_reason(&self, finding: &Finding, action: Action) -> Option<String> {
+        let windows = self.review.decision.os == DetectedOs::Windows && !finding.code.starts_with(TYPE_RULES);
+        (windows && action == Action::Deny).then(|| {
+            let reason = decision_reason(&self.review.decision);
+            let way_out = linux_way_out(&self.review.decision, &reason, self.workload.kind);
+            let way_out = way_out.map(|way_out| format!("; {way_out}")).unwrap_or_default();
+            format!("it counts as Windows because of {reason}{way_out}")
+        })
+    }
+
+    /// What formats without notes add to a finding.
+    fn remark(&self, finding: &Finding, action: Action) -> String {
+        self.windows_reason(finding, action).unwrap_or_else(|| self.repair_remark(action).to_owned())
     }
 
     fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
@@ -275,9 +297,12 @@ impl ReviewedWorkload<'_> {
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),
             place: self.file.place(self.workload.span_of(&finding.pointer)),
-            label: self.remark(action).to_owned(),
+            label: self.repair_remark(action).to_owned(),
             related: None,
-            notes: vec![format!("{}: {}", self.name, finding.path)],
+            notes: [format!("{}: {}", self.name, finding.path)]
+                .into_iter()
+                .chain(self.windows_reason(finding, action))
+                .collect(),
             help: finding.help.to_string(),
         }
     }

@@ -25,7 +25,10 @@ use crate::report::{
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code: 0; 2 for policies or input that cannot be read.")]
+#[command(
+    after_help = "Exit code: 0; 2 for policies or input that cannot be read, and for input that is empty: no byte, or a \
+    directory without manifests."
+)]
 pub struct ExplainArgs {
     /// Manifests.
     #[command(flatten)]
@@ -59,16 +62,16 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     let texts = args.inputs.read("explain", io.stdin)?;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let sources = args.sources.load(&files)?;
-    texts.report(io)?;
+    let empty = texts.report_with_empty(io)?;
     let mut explained = 0;
     let broken = each_workload(&files, io, |workload, file, io| {
         explained += 1;
         Ok(explain(workload, file, args, &sources, io)?)
     })?;
-    if explained == 0 {
+    if explained == 0 && empty.is_empty() {
         io.eprintln("nothing to explain: no pod and no object with a pod template")?;
     }
-    Ok(if texts.unreadable.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
+    Ok(if texts.unreadable.len() + empty.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
 /// Explains one workload.

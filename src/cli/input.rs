@@ -103,6 +103,8 @@ pub struct InputTexts {
     pub unreadable: Vec<InputFailure>,
     /// Directories without manifests.
     pub empty_directories: Vec<String>,
+    /// Files without a byte that the command line names, and standard input without one.
+    pub empty_files: Vec<String>,
     /// Bytes of all `sources`.
     total: usize,
     limits: ReadLimits,
@@ -129,6 +131,10 @@ impl Inputs {
                 texts.add_path(path, is_manifest);
             }
         }
+        let named: BTreeSet<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        let empty = texts.sources.iter().filter(|source| source.text.is_empty());
+        let empty = empty.map(|source| &source.name).filter(|name| *name == STDIN || named.contains(*name));
+        texts.empty_files = empty.cloned().collect();
         Ok(texts)
     }
 }
@@ -147,7 +153,14 @@ pub(crate) fn check_stdin_once<A: AsRef<OsStr>>(command: &str, arguments: &[A]) 
 
 impl InputTexts {
     pub(crate) fn new(limits: ReadLimits) -> Self {
-        Self { sources: Vec::new(), unreadable: Vec::new(), empty_directories: Vec::new(), total: 0, limits }
+        Self {
+            sources: Vec::new(),
+            unreadable: Vec::new(),
+            empty_directories: Vec::new(),
+            empty_files: Vec::new(),
+            total: 0,
+            limits,
+        }
     }
 
     /// Reports on stderr what cannot be read.
@@ -155,12 +168,23 @@ impl InputTexts {
         for unreadable in &self.unreadable {
             io.eprintln(unreadable)?;
         }
-        for directory in &self.empty_directories {
-            io.eprintln(format_args!(
-                "{directory}: no *.yaml, *.yml or *.json in it; name the file if it has another extension"
-            ))?;
-        }
-        Ok(())
+        self.without_manifests().try_for_each(|directory| io.eprintln(directory))
+    }
+
+    /// Reports on stderr what cannot be read, and returns the inputs in which there is nothing to judge, which are
+    /// reported too. In a pipe an empty input is the output of a command that failed.
+    pub(crate) fn report_with_empty(&self, io: &mut Io<'_>) -> io::Result<Vec<InputFailure>> {
+        self.report(io)?;
+        let message = "the input is empty; if another command writes it, look why that command wrote nothing";
+        let files = self.empty_files.iter().map(|file| failure(file, message));
+        let files: Vec<InputFailure> = files.collect();
+        files.iter().try_for_each(|file| io.eprintln(file))?;
+        Ok(self.without_manifests().chain(files).collect())
+    }
+
+    fn without_manifests(&self) -> impl Iterator<Item = InputFailure> {
+        let message = "no *.yaml, *.yml or *.json in it; name the file if it has another extension";
+        self.empty_directories.iter().map(move |directory| failure(directory, message))
     }
 
     fn add(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
@@ -210,6 +234,11 @@ impl InputTexts {
             self.add_file(&path);
         }
     }
+}
+
+/// A failure of a whole input.
+fn failure(file: &str, message: &str) -> InputFailure {
+    InputFailure { file: file.to_owned(), place: None, message: message.to_owned() }
 }
 
 /// Reads a file of at most [`MAX_BYTES`]; the error contains what to do.

@@ -1,6 +1,7 @@
 //! JSON Lines: one record per line, with its kind in `type`. The keys are a contract: keys may be added, none removed.
 
 use std::io::Write;
+use std::ops::Not;
 use std::{fmt, io};
 
 use mullion_engine::admission::Review;
@@ -63,6 +64,9 @@ pub(crate) struct FindingRecord<'a> {
     /// Whether the template is admitted and its pods are denied; only if two decisions are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods_denied: Option<bool>,
+    /// Whether it is a silent repair, which other formats leave out; absent if not.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub silent: bool,
     pub path: &'a str,
     pub pointer: &'a str,
     pub message: &'a str,
@@ -138,7 +142,8 @@ impl<'a> FindingRecord<'a> {
     /// The record of `finding`, whose outcome is `action`.
     pub(crate) fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
         let Finding { code, rule, path, pointer, message, help, .. } = finding;
-        Self { code, rule, action, place, pods_denied: None, path, pointer, message, help }
+        let silent = finding.is_silent_repair(action);
+        Self { code, rule, action, place, pods_denied: None, silent, path, pointer, message, help }
     }
 }
 

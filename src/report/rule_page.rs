@@ -26,6 +26,13 @@ pub fn page(rule: &Rule) -> String {
     blocks.join("\n\n")
 }
 
+/// The documentation that its page refers to first, as a URI. The page itself has no address: `mullion rules` prints it.
+pub(crate) fn help_uri(rule: &Rule) -> Option<&'static str> {
+    let (_, references) = rule.page.split_once("\n## References\n")?;
+    let uri = references.get(references.find("https://")?..)?;
+    uri.split(|c: char| c.is_whitespace() || c == ')').next()
+}
+
 /// An action as policies spell it.
 pub fn action_name(action: Action) -> &'static str {
     match action {

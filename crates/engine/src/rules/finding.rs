@@ -75,6 +75,11 @@ impl Finding {
         }
     }
 
+    /// Whether it is repaired without a message, because the value has no effect; `action`: its outcome.
+    pub fn is_silent_repair(&self, action: Action) -> bool {
+        action == Action::Repair && self.quiet
+    }
+
     /// `MUL201 run-as-user: spec.…runAsUser: Windows has no numeric user ids; use windowsOptions.runAsUserName`.
     pub fn sentence(&self) -> String {
         format!("{} {}: {}: {}", self.code, self.rule, self.path, self.message_with_help())
