@@ -327,7 +327,10 @@ fn sarif_has_the_whole_catalogue() {
     assert_eq!(names(rules, "id"), names(&catalogue, "code"));
     let rule = rules.iter().find(|rule| rule["id"] == "MUL201").unwrap();
     assert_eq!(rule["defaultConfiguration"]["level"], "error");
-    assert_eq!(rule["fullDescription"]["text"], "Windows has no numeric user ids; use windowsOptions.runAsUserName.");
+    assert_eq!(
+        rule["fullDescription"]["text"],
+        "Windows has no numeric user ids; write windowsOptions.runAsUserName: ContainerUser."
+    );
     assert!(rule["help"]["text"].as_str().unwrap().contains("mullion rules MUL201"), "{rule}");
     let configure = "https://kubernetes.io/docs/tasks/configure-pod-container/configure-runasusername/";
     assert_eq!(rule["helpUri"], configure);

@@ -46,7 +46,7 @@ fn a_long_path_gives_way_before_the_reason_does() {
     assert_eq!(
         warnings(&workload("Deployment", group["spec"].clone())),
         [
-            "MUL217 fs-group: securityContext.fsGroup: Windows volumes have no group owner; grant rights by access control lists"
+            "MUL217 fs-group: securityContext.fsGroup: Windows volumes have no group; grant rights by access control lists (icacls)"
         ]
     );
 }
@@ -108,7 +108,7 @@ fn images_that_disagree_are_one_line() {
     assert_eq!(
         warnings(&object),
         [
-            "MUL102 mixed-os-containers: containers[1].image: this image is for Linux and that of container web for Windows"
+            "MUL102 mixed-os-containers: containers[1].image: the image of log-shipper is for Linux, and that of web for Windows"
         ]
     );
     let sentence = create(&object).review.findings[0].sentence();
