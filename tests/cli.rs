@@ -602,7 +602,7 @@ fn denied_objects_stay_and_are_named() {
     assert!(ran.out.starts_with(&denied), "{}", ran.out);
     assert!(ran.out.contains("kubernetes.io/os: windows"), "the other one is changed");
     assert!(ran.err.contains("<stdin>:1:1: Pod default/denied is denied and stays as it is:\n"), "{}", ran.err);
-    assert!(ran.err.contains("MUL201 spec.securityContext.runAsUser: "), "{}", ran.err);
+    assert!(ran.err.contains("  - MUL201 run-as-user: spec.securityContext.runAsUser: "), "{}", ran.err);
 }
 
 #[test]

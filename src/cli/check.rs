@@ -281,7 +281,7 @@ impl ReviewedWorkload<'_> {
         (windows && action == Action::Deny).then(|| {
             let reason = decision_reason(&self.review.decision);
             let way_out = linux_way_out(&self.review.decision, &reason, self.workload.kind);
-            let way_out = way_out.map(|way_out| format!("; {way_out}")).unwrap_or_default();
+            let way_out = way_out.map(|way_out| format!("; if this is a Linux image, {way_out}")).unwrap_or_default();
             format!("it counts as Windows because of {reason}{way_out}")
         })
     }

@@ -46,8 +46,8 @@ fn source_reason(source: &EvidenceSource) -> String {
     shorten_to_bytes(&reason, REASON_LIMIT)
 }
 
-/// How the author of a workload of that kind states that it is for Linux; `None` if `reason`, which decided for Windows,
-/// is no guess. Only the name of an image is one: the author, an admin or a registry states all else.
+/// What the author of a workload of that kind does to state that it is for Linux; `None` if `reason`, which decided for
+/// Windows, is no guess. Only the name of an image is one: the author, an admin or a registry states all else.
 pub fn linux_way_out(decision: &OsDecision, reason: &str, kind: WorkloadKind) -> Option<String> {
     let is_guess = |source: &EvidenceSource| {
         let by_name = matches!(source, EvidenceSource::Image { how: "tag" | "repository", .. });
@@ -55,6 +55,6 @@ pub fn linux_way_out(decision: &OsDecision, reason: &str, kind: WorkloadKind) ->
     };
     decision.evidence.iter().any(|evidence| is_guess(&evidence.source)).then(|| {
         let place = field_path(&format!("{}/metadata/annotations", kind.pod_pointer()));
-        format!("if this is a Linux image, set the annotation {OS_ANNOTATION}: {} in {place}", Os::Linux.name())
+        format!("set the annotation {OS_ANNOTATION}: {} in {place}", Os::Linux.name())
     })
 }

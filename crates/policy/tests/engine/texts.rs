@@ -137,7 +137,8 @@ fn thirty_violations_are_one_readable_response() {
     let denial = outcome.validate.denial.as_ref().unwrap();
     let lines: Vec<&str> = denial.message.lines().collect();
     assert_eq!(lines[0], format!("Pod p must be changed to run on Windows (image {LTSC2022}, by tag):"));
-    assert_eq!(lines.len(), 22, "one line for each denied finding: {}", denial.message);
+    assert_eq!(lines.len(), 23, "one line for each denied finding: {}", denial.message);
+    assert_eq!(lines[22], "If this is a Linux image: set the annotation mullion.dev/os: linux in metadata.annotations");
     let mut named: Vec<String> = vec!["spec.hostNetwork".to_owned()];
     for n in 0..10 {
         named.push(format!("spec.containers[{n}].securityContext.runAsUser"));
