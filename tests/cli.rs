@@ -1050,6 +1050,10 @@ fn an_explanation_has_words_for_what_decides_nothing() {
     let expected = "  os: undecided: spec.containers[0].command looks like Windows, which is not enough to decide\n    \
         field looks like windows, which alone decides nothing: spec.containers[0].command\n  changes: none\n";
     assert!(text.contains(expected), "{text}");
+    let json = &records(&mullion(&["explain", "-o", "json", "-"], &pod))[0];
+    let evidence = serde_json::json!([{"os": "windows", "weak": true, "source": "field",
+        "path": "spec.containers[0].command", "pointer": "/spec/containers/0/command"}]);
+    assert_eq!(json["evidence"], evidence);
 }
 
 #[test]

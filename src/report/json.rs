@@ -7,7 +7,7 @@ use std::{fmt, io};
 use mullion_engine::admission::Review;
 use mullion_engine::model::json_pointer::field_path;
 use mullion_engine::model::settings::Action;
-use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, Evidence, EvidenceOs, EvidenceSource};
+use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, Evidence, EvidenceOs, EvidenceSource, Os};
 use mullion_engine::rules::Finding;
 use serde::Serialize;
 use serde_json::Value;
@@ -110,6 +110,9 @@ pub(crate) struct WorkloadRecord<'a> {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EvidenceRecord<'a> {
     pub(crate) os: &'static str,
+    /// Whether it looks like that operating system only, which alone decides nothing; absent if not.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub(crate) weak: bool,
     pub(crate) source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<&'a str>,
@@ -168,9 +171,9 @@ impl<'a> EvidenceRecord<'a> {
             EvidenceOs::Os(os) => os.name(),
             EvidenceOs::Any => "any",
             EvidenceOs::Multi => "multi",
-            EvidenceOs::LooksWindows => "looksWindows",
+            EvidenceOs::LooksWindows => Os::Windows.name(),
         };
-        let empty = Self { os, ..Self::default() };
+        let empty = Self { os, weak: evidence.os == EvidenceOs::LooksWindows, ..Self::default() };
         match &evidence.source {
             EvidenceSource::Field(pointer) => {
                 Self { source: "field", path: Some(field_path(pointer)), pointer: Some(pointer), ..empty }

@@ -43,7 +43,7 @@ pub fn action_name(action: Action) -> &'static str {
     }
 }
 
-/// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: use windowsOptions.runAsUserName.`
+/// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: write windowsOptions.runAsUserName: ContainerUser.`
 fn sentences(rule: &Rule) -> String {
     let Rule { summary, why, instead, .. } = *rule;
     // For some rules the summary is the reason.
