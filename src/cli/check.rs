@@ -6,8 +6,8 @@ use std::io::Write;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
-use mullion_engine::model::DetectedOs;
 use mullion_engine::model::settings::{Action, Mode};
+use mullion_engine::model::{DetectedOs, OsDecision, WorkloadKind};
 use mullion_engine::patch::{decision_reason, linux_way_out};
 use mullion_engine::rules::Finding;
 
@@ -175,7 +175,8 @@ impl<'a> Report<'a> {
                         .args
                         .show_changes
                         .then(|| WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies));
-                    self.workload(&ReviewedWorkload { name, file, workload, review, findings, changes }, io)?;
+                    let windows = windows_reason(&review.decision, workload.kind);
+                    self.workload(&ReviewedWorkload { name, file, workload, review, findings, changes, windows }, io)?;
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::Other => self.totals.other_objects += 1,
                 ClassifiedObject::Skipped => self.totals.skipped_documents += 1,
@@ -201,8 +202,8 @@ impl<'a> Report<'a> {
                     io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
                 }
                 Writer::Json => write_line(io.stdout, &CheckRecord::Finding(record))?,
-                Writer::Sarif(log) => log.finding(io.stdout, &record, place, &remark)?,
-                Writer::Github => io.stdout.write_all(github::finding(&record, place, &remark).as_bytes())?,
+                Writer::Sarif(log) => log.finding(io.stdout, &record, place, remark)?,
+                Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
             }
         }
         match (&self.writer, &reviewed.changes) {
@@ -237,6 +238,18 @@ struct ReviewedWorkload<'d> {
     findings: Vec<FindingResult>,
     /// If they were asked for.
     changes: Option<WorkloadChanges>,
+    /// Why it counts as Windows, if it does, and how its author states that it is for Linux, if that is a guess.
+    windows: Option<String>,
+}
+
+/// See [`ReviewedWorkload::windows`].
+fn windows_reason(decision: &OsDecision, kind: WorkloadKind) -> Option<String> {
+    (decision.os == DetectedOs::Windows).then(|| {
+        let reason = decision_reason(decision);
+        let way_out = linux_way_out(decision, &reason, kind);
+        let way_out = way_out.map(|way_out| format!("; if this is a Linux image, {way_out}")).unwrap_or_default();
+        format!("it counts as Windows because of {reason}{way_out}")
+    })
 }
 
 impl ReviewedWorkload<'_> {
@@ -274,21 +287,16 @@ impl ReviewedWorkload<'_> {
         }
     }
 
-    /// Why the pod of an error counts as Windows, and how its author states that it is for Linux, if that is a guess;
-    /// `None` for other findings, and for those that do not depend on the operating system.
-    fn windows_reason(&self, finding: &Finding, action: Action) -> Option<String> {
-        let windows = self.review.decision.os == DetectedOs::Windows && !finding.code.starts_with(TYPE_RULES);
-        (windows && action == Action::Deny).then(|| {
-            let reason = decision_reason(&self.review.decision);
-            let way_out = linux_way_out(&self.review.decision, &reason, self.workload.kind);
-            let way_out = way_out.map(|way_out| format!("; if this is a Linux image, {way_out}")).unwrap_or_default();
-            format!("it counts as Windows because of {reason}{way_out}")
-        })
+    /// Why the pod of an error counts as Windows; `None` for other findings, and for those that do not depend on the
+    /// operating system.
+    fn windows_reason(&self, finding: &Finding, action: Action) -> Option<&str> {
+        let depends = action == Action::Deny && !finding.code.starts_with(TYPE_RULES);
+        self.windows.as_deref().filter(|_| depends)
     }
 
     /// What formats without notes add to a finding.
-    fn remark(&self, finding: &Finding, action: Action) -> String {
-        self.windows_reason(finding, action).unwrap_or_else(|| self.repair_remark(action).to_owned())
+    fn remark(&self, finding: &Finding, action: Action) -> &str {
+        self.windows_reason(finding, action).unwrap_or_else(|| self.repair_remark(action))
     }
 
     fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
@@ -301,7 +309,7 @@ impl ReviewedWorkload<'_> {
             related: None,
             notes: [format!("{}: {}", self.name, finding.path)]
                 .into_iter()
-                .chain(self.windows_reason(finding, action))
+                .chain(self.windows_reason(finding, action).map(str::to_owned))
                 .collect(),
             help: finding.help.to_string(),
         }

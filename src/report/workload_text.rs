@@ -1,13 +1,15 @@
 //! A workload as lines of text: its operating system with the reason, the evidence and the changes. `check --show-changes`
 //! and `explain` print the same.
 
+use std::collections::HashMap;
+
 use mullion_engine::admission::{RequestCategory, Review, review_pods};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::escape;
 use mullion_engine::model::names::DECISION_ANNOTATION;
 use mullion_engine::model::settings::Mode;
 use mullion_engine::model::{
-    Basis, Cause, Change, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision, ReviewRequest,
+    Basis, Cause, Change, DetectedOs, Edit, Evidence, EvidenceOs, EvidenceSource, OsDecision, ReviewRequest,
 };
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::find;
@@ -39,8 +41,14 @@ impl WorkloadChanges {
             let of_pods = review_pods(request, snapshot, &policies.resolve(request, snapshot));
             // An annotation of the object around a template applies to changes of the template, not to its pods.
             if of_pods.decision.os == review.decision.os {
+                // By pointer, because a template can have thousands of changes.
+                let mut of_template: HashMap<&str, Vec<&Edit>> = HashMap::new();
+                for Change { edit, .. } in &own {
+                    of_template.entry(edit.pointer()).or_default().push(edit);
+                }
+                let is_own = |edit: &Edit| of_template.get(edit.pointer()).is_some_and(|edits| edits.contains(&edit));
                 pods = of_pods.changes;
-                pods.retain(|change| !own.iter().any(|other| other.edit == change.edit));
+                pods.retain(|change| !is_own(&change.edit));
             }
         }
         Self { own, pods }
