@@ -133,8 +133,17 @@ fn exit_codes() {
         (&["image"], 2),
         (&["rules"], 0),
         (&["rules", "MUL201"], 0),
+        (&["rules", "MUL2"], 0),
+        (&["rules", "--family", "2"], 0),
         (&["rules", "no-such-rule"], 2),
+        (&["rules", "MUL9"], 2),
+        (&["rules", "2"], 2),
+        (&["rules", "--family", "9"], 2),
+        (&["rules", "--family", "20"], 2),
+        (&["rules", "--family", "2", "MUL201"], 2),
         (&["compat"], 0),
+        (&["compat", "--image-build", "ltsc2022", "--host-build", "20348.2655"], 0),
+        (&["compat", "--image-build", "ltsc2019", "--host-build", "ltsc2022"], 1),
         (&["compat", "--image-build", "windows"], 2),
         (&["policy", "check", "nosuch"], 2),
         (&["policy", "test", "nosuch"], 2),
@@ -146,6 +155,13 @@ fn exit_codes() {
         (&["--help"], 0),
         (&["check", "--help"], 0),
         (&["--version"], 0),
+        (&["version"], 0),
+        (&["version", "2"], 2),
+        (&["check", "-f", "denied.yaml"], 1),
+        (&["check", "-f", "-", "-"], 2),
+        (&["mutate", "-f", "pod-windows.yaml"], 0),
+        (&["explain", "--filename", "pod-windows.yaml"], 0),
+        (&["check", "-f"], 2),
     ];
     for (args, code) in table {
         let ran = mullion(args, "");
@@ -178,6 +194,7 @@ fn findings_go_to_stdout_and_the_summary_to_stderr() {
     assert!(ran.out.contains("--> denied.yaml:8:5\n"), "{}", ran.out);
     assert!(ran.out.contains("8 |     runAsUser: 1000\n"), "{}", ran.out);
     assert!(ran.out.contains("Pod default/denied: spec.securityContext.runAsUser"), "{}", ran.out);
+    assert!(ran.out.contains("= note: it counts as Windows because of spec.os.name\n"), "{}", ran.out);
     assert_eq!(ran.err, "mullion: 1 workload, 1 finding (1 denied)\n");
     let clean = mullion(&["check", "pod-windows.yaml"], "");
     assert_eq!((clean.out.as_str(), clean.err.as_str()), ("", "mullion: 1 workload, 0 findings\n"));
@@ -232,7 +249,7 @@ fn json_lines_keep_their_contract() {
     let findings = of_type(&records, "finding");
     assert!(!findings.is_empty());
     for finding in &findings {
-        assert_eq!(keys(finding), wanted);
+        assert_eq!(keys(finding).into_iter().filter(|key| *key != "silent").collect::<Vec<_>>(), wanted);
         object(finding);
         assert_eq!(finding["file"], "mixed.yaml");
         assert!(["Deny", "Repair", "Warn"].contains(&finding["action"].as_str().unwrap()));
@@ -250,7 +267,9 @@ fn json_lines_keep_their_contract() {
     assert_eq!(summary["type"], "summary");
     assert_eq!(of_type(&records, "summary").len(), 1);
     assert_eq!(summary["workloads"], 3);
-    assert_eq!(summary["findings"], findings.len());
+    let (silent, findings): (Vec<&Value>, Vec<&Value>) =
+        findings.into_iter().partition(|finding| finding["silent"] == true);
+    assert_eq!((&summary["findings"], &summary["silentRepairs"]), (&findings.len().into(), &silent.len().into()));
     assert_eq!(summary["skippedDocuments"], 1);
     assert_eq!(summary["otherObjects"], 2);
     let by_action = |action| findings.iter().filter(|finding| finding["action"] == action).count();
@@ -310,18 +329,69 @@ fn standard_input_has_a_name() {
     assert!(ran.out.contains("--> <stdin>:8:5\n") && ran.out.contains("--> warned.yaml:9:5\n"), "{}", ran.out);
 }
 
+/// As with kubectl, in the order of the command line.
 #[test]
-fn empty_input_is_not_an_error() {
-    for input in ["", "\n", "# nothing here\n", "---\n", "---\n---\n# a\n---\n", "\u{feff}"] {
+fn files_may_be_named_by_a_flag() {
+    let objects = |args: &[&str]| -> Vec<String> {
+        let ran = mullion(&[&["check", "-o", "json"], args].concat(), GOOD);
+        assert!(ran.code < 2, "{args:?}: {}", ran.err);
+        of_type(&records(&ran), "workload").iter().map(|record| record["object"]["name"].to_string()).collect()
+    };
+    let [denied, warned, good] = ["\"denied\"", "\"warned\"", "\"good\""];
+    assert_eq!(objects(&["-f", "denied.yaml"]), [denied]);
+    assert_eq!(objects(&["-f", "-"]), [good]);
+    assert_eq!(objects(&["-f", "denied.yaml", "--filename=warned.yaml", "-f-"]), [denied, warned, good]);
+    assert_eq!(objects(&["-", "-f", "denied.yaml", "warned.yaml"]), [good, denied, warned]);
+    assert_eq!(objects(&["-f", "warned.yaml", "denied.yaml", "-f", "-"]), [warned, denied, good]);
+    let by_flag = mullion(&["mutate", "-f", "pod-windows.yaml", "-f", "-"], GOOD);
+    assert_eq!(by_flag.out, mullion(&["mutate", "pod-windows.yaml", "-"], GOOD).out);
+}
+
+#[test]
+fn input_without_objects_is_not_an_error() {
+    let list = "apiVersion: v1\nkind: List\nitems: []\n";
+    for input in ["\n", "# nothing here\n", "---\n", "---\n---\n# a\n---\n", "\u{feff}", list] {
         let ran = mullion(&["check", "-"], input);
         assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{input:?}: {}", ran.err);
-        // In a pipe this is the output of a failed command.
-        let nothing = "mullion: <stdin>: the input is empty; if the command before it failed, nothing was checked\n";
-        let warning = if input.is_empty() { nothing } else { "" };
-        assert_eq!(ran.err, format!("{warning}mullion: 0 workloads, 0 findings\n"), "{input:?}");
+        assert_eq!(ran.err, "mullion: 0 workloads, 0 findings\n", "{input:?}");
+        assert_eq!(mullion(&["explain", "-"], input).code, 0, "{input:?}");
         let ran = mullion(&["mutate", "-"], input);
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, input, ""));
     }
+}
+
+/// In a pipe no byte is the output of a command that failed, and a directory without manifests is a wrong path.
+#[test]
+fn empty_input_is_an_error_of_check_and_explain() {
+    let dir = dir();
+    let empty = write(&dir, "empty.yaml", "");
+    let folder = dir.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    let nothing = "the input is empty; if another command writes it, look why that command wrote nothing";
+    let no_manifests = "no *.yaml, *.yml or *.json in it; name the file if it has another extension";
+    for (input, name, why) in
+        [("-", "<stdin>", nothing), (empty.as_str(), empty.as_str(), nothing), (folder, folder, no_manifests)]
+    {
+        let message = format!("mullion: {name}: {why}\n");
+        let ran = mullion(&["check", input], "");
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{input}");
+        assert_eq!(ran.err, format!("{message}mullion: 0 workloads, 0 findings, 1 empty input\n"));
+        let ran = mullion(&["explain", input], "");
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (2, "", message.as_str()));
+        // As kubectl apply would be after it: what a post-renderer gets is what it prints.
+        let ran = mullion(&["mutate", input], "");
+        assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{input}: {}", ran.err);
+        let github = mullion(&["check", "-o", "github", input], "").out;
+        assert!(github.starts_with("::error ") && github.contains(why), "{github}");
+        // The others are still judged.
+        let ran = mullion(&["check", "denied.yaml", input], "");
+        assert!(ran.code == 2 && ran.out.contains("error[MUL201]"), "{}", ran.err);
+    }
+    // One empty file in a directory with others hides nothing.
+    write(&dir, "pod.yaml", GOOD);
+    let ran = mullion(&["check", dir.path().to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 workload, 0 findings\n"));
 }
 
 #[test]
@@ -344,7 +414,7 @@ fn directories_are_read_recursively_in_order() {
     assert_eq!(mullion(&["check", &hidden], "").err, "mullion: 1 workload, 0 findings\n");
     fs::create_dir(dir.path().join("empty")).unwrap();
     let ran = mullion(&["check", dir.path().join("empty").to_str().unwrap()], "");
-    assert_eq!(ran.code, 0);
+    assert_eq!(ran.code, 2);
     assert!(ran.err.contains("no *.yaml, *.yml or *.json in it"), "{}", ran.err);
 }
 
@@ -532,7 +602,7 @@ fn denied_objects_stay_and_are_named() {
     assert!(ran.out.starts_with(&denied), "{}", ran.out);
     assert!(ran.out.contains("kubernetes.io/os: windows"), "the other one is changed");
     assert!(ran.err.contains("<stdin>:1:1: Pod default/denied is denied and stays as it is:\n"), "{}", ran.err);
-    assert!(ran.err.contains("MUL201 spec.securityContext.runAsUser: "), "{}", ran.err);
+    assert!(ran.err.contains("  - MUL201 run-as-user: spec.securityContext.runAsUser: "), "{}", ran.err);
 }
 
 #[test]
@@ -772,6 +842,40 @@ fn the_catalogue_has_an_object_per_rule() {
 }
 
 #[test]
+fn rules_are_listed_by_family_and_by_the_beginning_of_their_codes() {
+    let codes = |args: &[&str]| -> Vec<String> {
+        let ran = mullion(&[&["rules"], args].concat(), "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
+        let lines = ran.out.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>();
+        assert_eq!(lines[0], "CODE", "{args:?}: {}", ran.out);
+        lines[1..].to_vec()
+    };
+    let all = codes(&[]);
+    let family: Vec<String> = all.iter().filter(|code| code.starts_with("MUL2")).cloned().collect();
+    assert!(family.len() > 20);
+    for args in [&["MUL2"][..], &["mul2"], &["--family", "2"]] {
+        assert_eq!(codes(args), family, "{args:?}");
+        let json = records(&mullion(&[&["rules", "-o", "json"], args].concat(), ""));
+        assert_eq!(json.iter().map(|rule| rule["code"].as_str().unwrap()).collect::<Vec<_>>(), family, "{args:?}");
+    }
+    assert_eq!(codes(&["MUL22"]), ["MUL220", "MUL221", "MUL222", "MUL223", "MUL224", "MUL225"]);
+    assert_eq!(codes(&["MUL"]), all);
+    let wrong = |args: &[&str]| mullion(&[&["rules"], args].concat(), "").err;
+    assert_eq!(wrong(&["--family", "9"]), "mullion: there is no family 9; write 1, 2, 3, 4, 5, 6, 7 or 8\n");
+    assert!(wrong(&["--family", ""]).starts_with("mullion: there is no family ; write 1,"));
+    assert_eq!(wrong(&["MU"]), "mullion: there is no rule MU; mullion rules lists them\n");
+}
+
+#[test]
+fn the_version_is_a_command_too() {
+    let version = env!("CARGO_PKG_VERSION");
+    let ran = mullion(&["version"], "");
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), (format!("mullion {version}\n").as_str(), ""));
+    assert_eq!(ran.out, mullion(&["--version"], "").out);
+    assert_eq!(records(&mullion(&["version", "-o", "json"], "")), [serde_json::json!({"version": version})]);
+}
+
+#[test]
 fn compatibility_is_a_table_or_one_row() {
     let answer = |args: &[&str]| mullion(&[&["compat"], args].concat(), "").out;
     assert_eq!(answer(&["--image-build", "10.0.20348", "--host-build", "26100"]), "yes\n");
@@ -792,16 +896,51 @@ fn compatibility_is_a_table_or_one_row() {
 
 #[test]
 fn compatibility_has_a_reason_and_contains_added_releases() {
-    let why = |host: &str, image: &str| mullion(&["compat", "--host-build", host, "--image-build", image], "").err;
+    let why = |args: &[&str]| {
+        let ran = mullion(&[&["compat", "--host-build"], args].concat(), "");
+        assert_eq!(ran.code, i32::from(ran.out != "yes\n"), "{args:?}: {}", ran.out);
+        ran.err.lines().map(|line| line.strip_prefix("mullion: ").unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let r1 = "a node runs images from 10.0.20348 (ltsc2022) up to its own build";
+    let r2 = "a node runs images from the newest LTSC release older than its build, at the earliest 10.0.20348 (ltsc2022), up \
+              to its own build";
+    let r3 = "a node runs images from the LTSC release before the newest one that is not newer than it, at the earliest \
+              10.0.20348 (ltsc2022), up to its own build";
     assert_eq!(
-        why("26100", "17763"),
-        "mullion: 10.0.26100 (ltsc2025) runs images of 10.0.20348 to 10.0.26100, by rule R3\n"
+        why(&["26100", "--image-build", "17763"]),
+        [
+            "a node of 10.0.26100 (ltsc2025) runs images of 10.0.20348 (ltsc2022) to 10.0.26100 (ltsc2025), not of \
+             10.0.17763 (ltsc2019)",
+            &format!("rule R3 (containerd 2.3.5 and newer): {r3}"),
+        ]
     );
     assert_eq!(
-        why("17763", "20348"),
-        "mullion: 10.0.17763 (ltsc2019) runs images of its own build alone, like all hosts before 10.0.20348\n"
+        why(&["26200", "--image-build", "ltsc2022", "--generation", "R1"]),
+        [
+            "a node of 10.0.26200 (build-26200) runs images of 10.0.20348 (ltsc2022) to 10.0.26200 (build-26200)",
+            &format!("rule R1 (containerd up to 2.1.5): {r1}"),
+            &format!("by rule R2 (containerd 2.1.6 to 2.3.4) the answer is no: {r2}"),
+        ]
     );
-    assert_eq!(why("20348", "20348"), "mullion: 10.0.20348 (ltsc2022) runs images of its own build alone\n");
+    assert_eq!(
+        why(&["17763", "--image-build", "20348"]),
+        [
+            "a node of 10.0.17763 (ltsc2019) cannot run images of 10.0.20348 (ltsc2022): no node runs images of a newer build"
+        ]
+    );
+    assert_eq!(
+        why(&["19042", "--image-build", "17763"]),
+        [
+            "a node of 10.0.19042 (build-19042) runs images of its own build only, as all nodes before 10.0.20348 (ltsc2022)"
+        ]
+    );
+    assert_eq!(
+        why(&["20348", "--image-build", "17763"])[0],
+        "a node of 10.0.20348 (ltsc2022) runs images of its own build only, not of 10.0.17763 (ltsc2019)"
+    );
+    let same = "a node of 10.0.20348 (ltsc2022) runs images of its own build, by every rule; revisions do not matter";
+    assert_eq!(why(&["20348.2655", "--image-build", "ltsc2022"]), [same]);
+    assert!(why(&["14393", "--image-build", "ltsc2016"])[0].ends_with(", of the same revision only"));
     let folder = tempfile::tempdir().unwrap();
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
         spec: {releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]}\n";
@@ -810,8 +949,40 @@ fn compatibility_has_a_reason_and_contains_added_releases() {
     let answer = |args: &[&str]| mullion(&[&["compat", "--policies", &directory], args].concat(), "").out;
     assert_eq!(answer(&["--host-build", "29000"]), "10.0.26100  ltsc2025\n10.0.29000  ltsc2028\n");
     assert_eq!(answer(&["--host-build", "29000", "--image-build", "20348"]), "no\n");
+    assert_eq!(answer(&["--host-build", "LTSC2028", "--image-build", "ltsc2025"]), "yes\n");
+    let stated =
+        mullion(&["compat", "--policies", &directory, "--host-build", "29000", "--image-build", "20348"], "").err;
+    assert!(stated.ends_with("\nmullion: a NodePolicy sets this in releases, for every runtime\n"), "{stated}");
     assert!(answer(&["--image-build", "26100"]).ends_with("\n10.0.29000  ltsc2028\n"));
     assert!(answer(&[]).contains("\n10.0.29000  ltsc2028 "));
+}
+
+#[test]
+fn builds_have_several_forms() {
+    let hosts = |build: &str| mullion(&["compat", "--image-build", build], "").out;
+    for build in ["ltsc2022", "LTSC2022", "20348", "20348.2655", "10.0.20348", "10.0.20348.2655"] {
+        assert_eq!(hosts(build), hosts("10.0.20348"), "{build}");
+    }
+    for (name, build) in [("23h2", "25398"), ("2004", "19041"), ("20H2", "19042"), ("build-22631", "22631")] {
+        assert_eq!(hosts(name), hosts(build), "{name}");
+        assert!(hosts(name).starts_with(&format!("10.0.{build} ")), "{name}: {}", hosts(name));
+    }
+    let forms = "neither a Windows release nor a build; write ltsc2022, 20348, 10.0.20348 or 10.0.20348.2655";
+    for (text, hint) in [
+        ("2022", "; did you mean ltsc2022?"),
+        ("", ""),
+        ("10.0", ""),
+        ("6.3.9600", ""),
+        ("20348.", ""),
+        ("20348.1.2", ""),
+        ("020348", ""),
+        ("-1", ""),
+        ("99999999999", ""),
+    ] {
+        let ran = mullion(&["compat", &format!("--host-build={text}")], "");
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{text}");
+        assert_eq!(ran.err, format!("mullion: --host-build {text}: {forms}{hint}\n"));
+    }
 }
 
 // === explain ===
@@ -830,7 +1001,10 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert_eq!(windows[0]["settings"][0]["value"], "Enforce");
     assert!(windows[0]["settings"][0]["origin"]["line"].is_u64(), "{}", windows[0]);
     let deployment = mullion(&["explain", "-"], include_str!("../examples/windows-2022.yaml")).out;
-    assert!(deployment.contains("none; its pods get theirs when they are created"), "{deployment}");
+    assert!(
+        deployment.contains("\n  changes to its pods:\n    spec.nodeSelector[kubernetes.io/os]: windows ("),
+        "{deployment}"
+    );
     let text = mullion(&["explain", "pod-windows.yaml"], "").out;
     assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
     assert!(text.contains("nodes: unknown; pass a file with --snapshot"), "{text}");
@@ -838,7 +1012,8 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert!(linux.contains("\n  os: linux, because nothing says otherwise (Linux default)\n"), "{linux}");
     let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: []}\n";
     let multi = mullion(&["explain", "-"], multi).out;
-    assert!(multi.contains("\n  os: undecided, because of "), "{multi}");
+    let any = "\n  os: undecided: metadata.annotations[mullion.dev/os] allows any operating system\n";
+    assert!(multi.contains(any), "{multi}");
     assert_eq!(windows[0]["denied"], serde_json::json!([]));
     assert!(!text.contains("denied"), "{text}");
     let dir = dir();
@@ -857,6 +1032,81 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
 }
 
 #[test]
+fn an_explanation_has_settings_on_request() {
+    let short = mullion(&["explain", "denied.yaml"], "").out;
+    assert!(!short.contains("settings:") && !short.contains("decided by"), "{short}");
+    let long = mullion(&["explain", "--settings", "denied.yaml"], "").out;
+    assert!(long.starts_with(&short), "{long}");
+    assert!(long.contains("\n  settings:\n    mode: Enforce (built-in default.yaml:"), "{long}");
+    let json = |args: &[&str]| records(&mullion(&[&["explain", "-o", "json", "denied.yaml"], args].concat(), ""));
+    assert_eq!(json(&[]), json(&["--settings"]));
+}
+
+/// A command that looks like Windows decides nothing; neither line has a name of the program's own code.
+#[test]
+fn an_explanation_has_words_for_what_decides_nothing() {
+    let pod = GOOD.replace("image: a}", "image: a, command: [cmd, /c, dir]}");
+    let text = mullion(&["explain", "-"], &pod).out;
+    let expected = "  os: undecided: spec.containers[0].command looks like Windows, which is not enough to decide\n    \
+        field looks like windows, which alone decides nothing: spec.containers[0].command\n  changes: none\n";
+    assert!(text.contains(expected), "{text}");
+    let json = &records(&mullion(&["explain", "-o", "json", "-"], &pod))[0];
+    let evidence = serde_json::json!([{"os": "windows", "weak": true, "source": "field",
+        "path": "spec.containers[0].command", "pointer": "/spec/containers/0/command"}]);
+    assert_eq!(json["evidence"], evidence);
+}
+
+#[test]
+fn changes_are_shown_on_request() {
+    let shown = |args: &[&str], input: &str| mullion(&[&["check", "--show-changes", "-"], args].concat(), input).out;
+    let blocks = |input: &str| shown(&[], input).split("\n\n").last().map(str::to_owned);
+    let pod = shown(&[], WINDOWS_POD);
+    let expected = "\
+Pod default/iis (<stdin>:2)
+  os: windows, because of image mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022, by tag
+  changes:
+    spec.nodeSelector[kubernetes.io/os]: windows (only nodes of that operating system can run it)
+    spec.tolerations: os=windows:NoSchedule (nodes of that operating system carry this taint)
+    spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.18362, 10.0.18363, 10.0.19041, 10.0.19042 (nodes of these builds cannot run its images)
+    spec.os.name: windows (no field is left that it forbids)
+    metadata.labels[mullion.dev/windows-build]: 10.0.20348 (its images are for this build)
+    metadata.annotations[mullion.dev/decision]: the decision and its reason (so that people see what was decided and why)
+
+";
+    assert!(pod.ends_with(expected), "{pod}");
+    assert!(!mullion(&["check", "-"], WINDOWS_POD).out.contains("changes"));
+    // The same lines as those of explain.
+    let explained = mullion(&["explain", "-"], WINDOWS_POD).out;
+    for line in expected.trim_end().lines() {
+        assert!(explained.contains(&format!("{line}\n")), "{line}: {explained}");
+    }
+    // A repair, with its rule; the pods of a template; what is denied; what stays as it is.
+    let deployment = include_str!("../examples/windows-2022.yaml");
+    let of_pods = shown(&[], deployment);
+    let repair = "\n    spec.containers[0].securityContext.allowPrivilegeEscalation: removed (MUL211 allow-privilege-escalation)\n";
+    assert!(of_pods.contains("\n  changes to its pods:\n") && of_pods.contains(repair), "{of_pods}");
+    let denied = fs::read_to_string("tests/cli/denied.yaml").unwrap();
+    assert!(shown(&[], &denied).contains("\n  changes: none, because it is denied\n"));
+    let linux = GOOD.replace("spec:\n", "spec:\n  nodeSelector: {kubernetes.io/os: linux}\n");
+    assert_eq!(blocks(&linux).as_deref(), Some(""));
+    let dir = dir();
+    write(&dir, "p.yaml", format!("{POLICY}  mode: Audit\n"));
+    let audit = shown(&["--policies", dir.path().to_str().unwrap()], WINDOWS_POD);
+    assert!(audit.contains("\n  changes that mode: Audit leaves out:\n"), "{audit}");
+
+    let json = records(&mullion(&["check", "--show-changes", "-o", "json", "-"], deployment));
+    let workload = of_type(&json, "workload")[0];
+    assert_eq!((&workload["changes"], workload["podChanges"].as_array().unwrap().len()), (&serde_json::json!([]), 5));
+    let without = records(&mullion(&["check", "-o", "json", "-"], deployment));
+    assert_eq!(of_type(&without, "workload")[0]["podChanges"], Value::Null);
+    for format in ["sarif", "github"] {
+        let ran = mullion(&["check", "--show-changes", "-o", format, "-"], GOOD);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{format}");
+        assert!(ran.err.starts_with("mullion: check: --show-changes needs -o text or -o json"), "{}", ran.err);
+    }
+}
+
+#[test]
 fn an_explanation_contains_denials() {
     let ran = mullion(&["explain", "denied.yaml"], "");
     let line = "\n  denied: MUL201 run-as-user: spec.securityContext.runAsUser: Windows has no numeric user ids; ";
@@ -868,7 +1118,7 @@ fn an_explanation_contains_denials() {
 #[test]
 fn nothing_to_explain_is_reported() {
     for (input, message) in [
-        ("", "mullion: nothing to explain: no pod and no object with a pod template\n"),
+        ("---\n", "mullion: nothing to explain: no pod and no object with a pod template\n"),
         ("a: 1\n", "mullion: 1 skipped document: no apiVersion or no kind\nmullion: nothing to explain: "),
     ] {
         let ran = mullion(&["explain", "-"], input);

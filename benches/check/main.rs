@@ -101,8 +101,13 @@ fn sizes() {
 
 /// Runs `mullion check -` on `text`; returns the number of bytes that it prints.
 fn checked(text: &str, output: FindingsFormat) -> usize {
-    let args =
-        CheckArgs { inputs: stdin(), sources: ReviewSourceArgs::default(), output, fail_on: FailOnFinding::Deny };
+    let args = CheckArgs {
+        inputs: stdin(),
+        sources: ReviewSourceArgs::default(),
+        output,
+        show_changes: false,
+        fail_on: FailOnFinding::Deny,
+    };
     printed(text, |io| check::run(&args, io))
 }
 

@@ -3,9 +3,12 @@
 use std::io;
 use std::io::Write;
 
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
 use mullion_engine::model::settings::{Action, Mode};
+use mullion_engine::model::{DetectedOs, OsDecision, WorkloadKind};
+use mullion_engine::patch::{decision_reason, linux_way_out};
 use mullion_engine::rules::Finding;
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
@@ -14,14 +17,15 @@ use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
-    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName, STDIN,
-    WorkloadRecord, finding_results, github, review_of, sarif, write_line,
+    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName,
+    WorkloadChanges, WorkloadRecord, finding_results, github, printable, review_of, sarif, write_line,
 };
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read. The highest that applies."
+    after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read, or that is empty: no byte, or \
+    a directory without manifests. The highest that applies."
 )]
 pub struct CheckArgs {
     /// Manifests.
@@ -33,6 +37,9 @@ pub struct CheckArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = FindingsFormat::Text)]
     pub output: FindingsFormat,
+    /// Print what Mullion changes in each workload, and in the pods of a template (with -o text or json)
+    #[arg(long)]
+    pub show_changes: bool,
     /// Minimum severity that causes exit code 1
     #[arg(long, value_enum, default_value_t = FailOnFinding::Deny, value_name = "ACTION")]
     pub fail_on: FailOnFinding,
@@ -51,6 +58,9 @@ pub enum FindingsFormat {
     Github,
 }
 
+/// The first characters of the codes of rules about types and names of fields, which hold on every operating system.
+const TYPE_RULES: &str = "MUL8";
+
 /// The minimum severity that causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOnFinding {
@@ -62,21 +72,24 @@ pub enum FailOnFinding {
 
 /// Reports the findings of all inputs as if their objects were created now.
 pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let shown = matches!(args.output, FindingsFormat::Text | FindingsFormat::Json);
+    ensure!(
+        shown || !args.show_changes,
+        "check: --show-changes needs -o text or -o json; other formats have findings only"
+    );
     let texts = args.inputs.read("check", io.stdin)?;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let sources = args.sources.load(&files)?;
 
-    let mut report = Report::begin(args.output, io.stdout)?;
+    let mut report = Report::begin(args, io.stdout)?;
     report.totals.unreadable_files = texts.unreadable.len();
-    texts.report(io)?;
-    if texts.sources.iter().any(|source| source.name == STDIN && source.text.is_empty()) {
-        io.eprintln(format_args!("{STDIN}: the input is empty; if the command before it failed, nothing was checked"))?;
-    }
-    texts.unreadable.iter().try_for_each(|failure| report.failure(failure, io))?;
+    let empty = texts.report_with_empty(io)?;
+    report.totals.empty_inputs = empty.len();
+    texts.unreadable.iter().chain(&empty).try_for_each(|failure| report.failure(failure, io))?;
     for file in &files {
         let broken = file.each(|document| {
             match document {
-                Ok(parsed) => report.document(file, &parsed, &args.inputs.namespace, &sources, io)?,
+                Ok(parsed) => report.document(file, &parsed, &sources, io)?,
                 Err(failure) => {
                     io.eprintln(&failure)?;
                     report.failure(&failure, io)?;
@@ -96,7 +109,7 @@ fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
         FailOnFinding::Deny => totals.denied,
         FailOnFinding::Warn => totals.denied + totals.warned,
     };
-    if totals.broken_documents + totals.unreadable_files > 0 {
+    if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
         Outcome::Unreadable
     } else if failing > 0 {
         Outcome::Findings
@@ -106,7 +119,8 @@ fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
 }
 
 /// The report on stdout.
-struct Report {
+struct Report<'a> {
+    args: &'a CheckArgs,
     writer: Writer,
     totals: CheckTotals,
 }
@@ -119,15 +133,15 @@ enum Writer {
     Github,
 }
 
-impl Report {
-    fn begin(format: FindingsFormat, out: &mut dyn Write) -> io::Result<Self> {
-        let writer = match format {
+impl<'a> Report<'a> {
+    fn begin(args: &'a CheckArgs, out: &mut dyn Write) -> io::Result<Self> {
+        let writer = match args.output {
             FindingsFormat::Text => Writer::Text,
             FindingsFormat::Json => Writer::Json,
             FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
             FindingsFormat::Github => Writer::Github,
         };
-        Ok(Self { writer, totals: CheckTotals::default() })
+        Ok(Self { args, writer, totals: CheckTotals::default() })
     }
 
     /// Adds an input that cannot be judged; it is also reported on stderr.
@@ -145,10 +159,10 @@ impl Report {
         &mut self,
         file: &ManifestFile<'_>,
         parsed: &ParsedDocument,
-        namespace: &str,
         sources: &ReviewSources,
         io: &mut Io<'_>,
     ) -> io::Result<()> {
+        let namespace = self.args.inputs.namespace.as_str();
         for found in parsed.objects() {
             match found {
                 ClassifiedObject::Workload(workload) => {
@@ -157,7 +171,12 @@ impl Report {
                     let review = review_of(&request, &sources.snapshot, &sources.policies);
                     let findings = finding_results(&request.workload, &review);
                     let name = workload.name(namespace);
-                    self.workload(&ReviewedWorkload { name, file, workload, review, findings }, io)?;
+                    let changes = self
+                        .args
+                        .show_changes
+                        .then(|| WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies));
+                    let windows = windows_reason(&review.decision, workload.kind);
+                    self.workload(&ReviewedWorkload { name, file, workload, review, findings, changes, windows }, io)?;
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::Other => self.totals.other_objects += 1,
                 ClassifiedObject::Skipped => self.totals.skipped_documents += 1,
@@ -169,13 +188,14 @@ impl Report {
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
         for FindingResult { finding, action, .. } in &reviewed.findings {
             let action = *action;
-            // A repair that changes nothing is reported to programs only, and is not counted for people.
-            if action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json) {
+            let silent = finding.is_silent_repair(action);
+            self.totals.count(action, silent);
+            if silent && !matches!(self.writer, Writer::Json) {
                 continue;
             }
-            self.totals.count(action);
             let place = reviewed.place(finding);
-            let (record, remark) = (FindingRecord::new(finding, action, Some(place)), reviewed.remark(action));
+            let record = FindingRecord::new(finding, action, Some(place));
+            let remark = reviewed.remark(finding, action);
             match &mut self.writer {
                 Writer::Text => {
                     let message = reviewed.message(finding, action);
@@ -186,10 +206,17 @@ impl Report {
                 Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
             }
         }
-        if let Writer::Json = self.writer {
-            write_line(io.stdout, &CheckRecord::Workload(WorkloadRecord::new(&reviewed.name, &reviewed.review)))?;
+        match (&self.writer, &reviewed.changes) {
+            (Writer::Json, changes) => {
+                let of_pods = changes.as_ref().map(|changes| changes.pods.as_slice());
+                let record = WorkloadRecord::new(&reviewed.name, &reviewed.review, of_pods);
+                write_line(io.stdout, &CheckRecord::Workload(record))
+            }
+            (Writer::Text, Some(changes)) => {
+                reviewed.change_lines(changes).iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn end(self, io: &mut Io<'_>) -> io::Result<CheckTotals> {
@@ -209,9 +236,35 @@ struct ReviewedWorkload<'d> {
     workload: ManifestWorkload<'d>,
     review: Review,
     findings: Vec<FindingResult>,
+    /// If they were asked for.
+    changes: Option<WorkloadChanges>,
+    /// Why it counts as Windows, if it does, and how its author states that it is for Linux, if that is a guess.
+    windows: Option<String>,
+}
+
+/// See [`ReviewedWorkload::windows`].
+fn windows_reason(decision: &OsDecision, kind: WorkloadKind) -> Option<String> {
+    (decision.os == DetectedOs::Windows).then(|| {
+        let reason = decision_reason(decision);
+        let way_out = linux_way_out(decision, &reason, kind);
+        let way_out = way_out.map(|way_out| format!("; if this is a Linux image, {way_out}")).unwrap_or_default();
+        format!("it counts as Windows because of {reason}{way_out}")
+    })
 }
 
 impl ReviewedWorkload<'_> {
+    /// The operating system and the changes, followed by an empty line; nothing about a workload that stays as it is.
+    fn change_lines(&self, changes: &WorkloadChanges) -> Vec<String> {
+        if changes.is_empty() {
+            return Vec::new();
+        }
+        let denied = self.findings.iter().any(|result| result.action == Action::Deny);
+        let mut lines = self.workload.heading(self.file, &self.name, &self.review);
+        lines.extend(changes.lines(&self.review, denied));
+        lines.push(String::new());
+        lines
+    }
+
     fn place(&self, finding: &Finding) -> FindingPlace<'_> {
         let span = self.workload.span_of(&finding.pointer);
         let (start, end) = (self.file.line_column(span.start), self.file.line_column(span.end));
@@ -226,12 +279,24 @@ impl ReviewedWorkload<'_> {
     }
 
     /// What Mullion does about a finding; empty for a finding that it only reports.
-    fn remark(&self, action: Action) -> &'static str {
+    fn repair_remark(&self, action: Action) -> &'static str {
         match (action, self.review.settings.mode) {
             (Action::Repair, Mode::Audit) => "Mullion would repair this",
             (Action::Repair, _) => "Mullion repairs this",
             _ => "",
         }
+    }
+
+    /// Why the pod of an error counts as Windows; `None` for other findings, and for those that do not depend on the
+    /// operating system.
+    fn windows_reason(&self, finding: &Finding, action: Action) -> Option<&str> {
+        let depends = action == Action::Deny && !finding.code.starts_with(TYPE_RULES);
+        self.windows.as_deref().filter(|_| depends)
+    }
+
+    /// What formats without notes add to a finding.
+    fn remark(&self, finding: &Finding, action: Action) -> &str {
+        self.windows_reason(finding, action).unwrap_or_else(|| self.repair_remark(action))
     }
 
     fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
@@ -240,9 +305,12 @@ impl ReviewedWorkload<'_> {
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),
             place: self.file.place(self.workload.span_of(&finding.pointer)),
-            label: self.remark(action).to_owned(),
+            label: self.repair_remark(action).to_owned(),
             related: None,
-            notes: vec![format!("{}: {}", self.name, finding.path)],
+            notes: [format!("{}: {}", self.name, finding.path)]
+                .into_iter()
+                .chain(self.windows_reason(finding, action).map(str::to_owned))
+                .collect(),
             help: finding.help.to_string(),
         }
     }

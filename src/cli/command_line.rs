@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::cli::policy::PolicyArgs;
-use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, withdraw};
+use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, version, withdraw};
 use crate::controller::ControllerArgs;
 use crate::webhook::WebhookArgs;
 
@@ -43,4 +43,6 @@ pub enum Command {
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write one for each command
     Man(man::ManArgs),
+    /// Print the version
+    Version(version::VersionArgs),
 }

@@ -1,8 +1,10 @@
 //! `mullion compat`: the compatibility table of Windows builds, or one row of it.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::Args;
 use mullion_engine::model::text;
 use mullion_engine::model::windows::{
@@ -17,14 +19,17 @@ use crate::report::table;
 
 /// Arguments of `compat`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code: 0; 2 for policies that cannot be read.")]
+#[command(
+    after_help = "Exit code: 0; 1 if the node cannot run the image; 2 for what is not a build, and for policies that cannot \
+    be read."
+)]
 pub struct CompatArgs {
-    /// Build of the image: 10.0.20348, or 20348
-    #[arg(long, value_name = "BUILD", value_parser = build)]
-    pub image_build: Option<Build>,
-    /// Build of the node, label node.kubernetes.io/windows-build
-    #[arg(long, value_name = "BUILD", value_parser = build)]
-    pub host_build: Option<Build>,
+    /// Build of the image: a release (ltsc2022), or a build with or without revision (20348, 10.0.20348.2655)
+    #[arg(long, value_name = "RELEASE|BUILD")]
+    pub image_build: Option<String>,
+    /// Build of the node, in the same forms; its label node.kubernetes.io/windows-build contains it
+    #[arg(long, value_name = "RELEASE|BUILD")]
+    pub host_build: Option<String>,
     /// Rule of the container runtime: R1 (containerd to 2.1.5), R2 (to 2.3.4), R3 (newer)
     #[arg(long, default_value_t = Generation::default(), value_name = "R1|R2|R3")]
     pub generation: Generation,
@@ -38,11 +43,16 @@ pub struct CompatArgs {
 pub(crate) fn run(args: &CompatArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let policies = policy_files::load(&args.policies)?;
     let extra = policies.nodes.releases.as_slice();
+    let build =
+        |option, text: &Option<String>| text.as_deref().map(|text| parse_build(option, text, extra)).transpose();
+    let (host, image) = (build("--host-build", &args.host_build)?, build("--image-build", &args.image_build)?);
     let is_compatible = |host, image| runs(host, image, args.generation, extra);
-    match (args.host_build, args.image_build) {
+    match (host, image) {
         (Some(host), Some(image)) => {
-            writeln!(io.stdout, "{}", if is_compatible(host, image) { "yes" } else { "no" })?;
-            io.eprintln(reason(host, args.generation, extra))?;
+            let compatible = is_compatible(host, image);
+            writeln!(io.stdout, "{}", yes_or_no(compatible))?;
+            reasons(host, image, args.generation, extra).iter().try_for_each(|reason| io.eprintln(reason))?;
+            return Ok(if compatible { Outcome::Clean } else { Outcome::Findings });
         }
         (None, Some(image)) => {
             let stated = extra.iter().map(|release| release.build);
@@ -62,16 +72,72 @@ pub(crate) fn run(args: &CompatArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
     Ok(Outcome::Clean)
 }
 
-/// `10.0.26100 (ltsc2025) runs images of 10.0.20348 to 10.0.26100`.
-fn reason(host: Build, generation: Generation, extra: &[ExtraRelease]) -> String {
-    let name = release_name(host, extra);
-    match floor(host, generation, extra).filter(|floor| *floor < host) {
-        Some(floor) => format!("{host} ({name}) runs images of {floor} to {host}, by rule {generation}"),
-        None if host < STABLE_ABI_FROM => {
-            format!("{host} ({name}) runs images of its own build alone, like all hosts before {STABLE_ABI_FROM}")
-        }
-        None => format!("{host} ({name}) runs images of its own build alone"),
+/// The only host that also needs an image of its own revision (MicrosoftDocs/Virtualization-Documentation
+/// `deploy-containers/version-compatibility.md`).
+const SAME_REVISION: Build = Build::new(14393);
+
+/// Why a host runs an image or does not, one sentence each: what the host runs, then the rule if it is not the same for
+/// all runtimes, and the other rules that give another result.
+fn reasons(host: Build, image: Build, generation: Generation, extra: &[ExtraRelease]) -> Vec<String> {
+    let named = |build: Build| format!("{build} ({})", release_name(build, extra));
+    let node = format!("a node of {}", named(host));
+    if host == image {
+        let revision = if host == SAME_REVISION { ", of the same revision only" } else { "; revisions do not matter" };
+        return vec![format!("{node} runs images of its own build, by every rule{revision}")];
     }
+    if host < image {
+        return vec![format!("{node} cannot run images of {}: no node runs images of a newer build", named(image))];
+    }
+    if host < STABLE_ABI_FROM {
+        let from = named(STABLE_ABI_FROM);
+        return vec![format!("{node} runs images of its own build only, as all nodes before {from}")];
+    }
+    let from = floor(host, generation, extra).unwrap_or(host);
+    let range =
+        if from < host { format!("{} to {}", named(from), named(host)) } else { "its own build only".to_owned() };
+    let but = if image < from { format!(", not of {}", named(image)) } else { String::new() };
+    let mut reasons = vec![format!("{node} runs images of {range}{but}")];
+    if floor(host, generation, &[]) != Some(from) {
+        reasons.push("a NodePolicy sets this in releases, for every runtime".to_owned());
+        return reasons;
+    }
+    reasons.push(format!("rule {}: {}", generation_with_runtimes(generation), images_of(generation, extra)));
+    let compatible = image >= from;
+    let others = Generation::ALL.into_iter().filter(|other| runs(host, image, *other, extra) != compatible);
+    reasons.extend(others.map(|other| {
+        let answer = yes_or_no(!compatible);
+        format!("by rule {} the answer is {answer}: {}", generation_with_runtimes(other), images_of(other, extra))
+    }));
+    reasons
+}
+
+/// `R2 (containerd 2.1.6 to 2.3.4)`.
+fn generation_with_runtimes(generation: Generation) -> String {
+    let runtimes = match generation {
+        Generation::R1 => "up to 2.1.5",
+        Generation::R2 => "2.1.6 to 2.3.4",
+        Generation::R3 => "2.3.5 and newer",
+    };
+    format!("{generation} (containerd {runtimes})")
+}
+
+/// The images that a node from [`STABLE_ABI_FROM`] on runs by a rule, in words.
+fn images_of(generation: Generation, extra: &[ExtraRelease]) -> String {
+    let earliest = format!("{STABLE_ABI_FROM} ({})", release_name(STABLE_ABI_FROM, extra));
+    let from = match generation {
+        Generation::R1 => earliest,
+        Generation::R2 => {
+            format!("the newest LTSC release older than its build, at the earliest {earliest},")
+        }
+        Generation::R3 => {
+            format!("the LTSC release before the newest one that is not newer than it, at the earliest {earliest},")
+        }
+    };
+    format!("a node runs images from {from} up to its own build")
+}
+
+fn yes_or_no(compatible: bool) -> &'static str {
+    if compatible { "yes" } else { "no" }
 }
 
 fn list(io: &mut Io<'_>, builds: &[Build], extra: &[ExtraRelease]) -> io::Result<()> {
@@ -92,9 +158,26 @@ pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &m
     table::write(io.stdout, Some(header), rows)
 }
 
-/// Parses `10.0.20348`, with or without a revision, or the bare number.
-fn build(text: &str) -> Result<Build, String> {
-    let bare = text.parse().ok().map(Build::new);
-    let parsed = bare.or_else(|| Build::from_os_version(text).map(|(build, _)| build));
-    parsed.ok_or_else(|| "not a Windows build; write 10.0.20348 or 20348".to_owned())
+/// The first build of Windows 10, and so of `10.0`: a smaller number is a year or a version.
+const FIRST_BUILD: u32 = 10_240;
+
+/// The build that the value of `option` names: a release, or a build with or without `10.0.` and a revision.
+fn parse_build(option: &str, text: &str, extra: &[ExtraRelease]) -> anyhow::Result<Build> {
+    let stated = extra.iter().map(|release| (release.build, release.name.as_str().into()));
+    let known = known_host_builds().map(|build| (build, release_name(build, extra)));
+    let usual = known_host_builds().filter_map(|build| Some((build, support_of(build)?.name.into())));
+    let names: Vec<(Build, Cow<'_, str>)> = known.chain(stated).chain(usual).collect();
+    if let Some((build, _)) = names.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)) {
+        return Ok(*build);
+    }
+    let version = format!("10.0.{}", text.strip_prefix("10.0.").unwrap_or(text));
+    let build = Build::from_os_version(&version).map(|(build, _)| build).filter(|build| build.number() >= FIRST_BUILD);
+    build.ok_or_else(|| {
+        let near = names.iter().find(|(_, name)| !text.is_empty() && name.ends_with(text));
+        let hint = near.map(|(_, name)| format!("; did you mean {name}?")).unwrap_or_default();
+        anyhow!(
+            "{option} {}: neither a Windows release nor a build; write ltsc2022, 20348, 10.0.20348 or 10.0.20348.2655{hint}",
+            text::shown(text)
+        )
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use mullion_engine::admission::Review;
 use mullion_engine::model::json_pointer::unescape;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
@@ -11,7 +12,7 @@ use mullion_manifest::{
 
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
-use crate::report::{InputFailure, ObjectName, SourcePlace};
+use crate::report::{InputFailure, ObjectName, SourcePlace, os_text};
 
 /// A file with manifests.
 #[derive(Debug)]
@@ -182,6 +183,12 @@ impl<'d> ManifestWorkload<'d> {
     pub fn creation(&self, default_namespace: &'d str) -> ReviewRequest<'d> {
         let namespace = self.namespace(default_namespace);
         ReviewRequest::creation(WorkloadObject { kind: self.kind, namespace, object: &self.object.value })
+    }
+
+    /// The first lines of a text about it: its name with its place in `file`, and its operating system.
+    pub(crate) fn heading(&self, file: &ManifestFile<'_>, name: &ObjectName, review: &Review) -> Vec<String> {
+        let at = file.line_column(self.object.span.start).line;
+        vec![format!("{name} ({}:{at})", file.source.name), format!("  os: {}", os_text(&review.decision))]
     }
 
     /// The span to show for `pointer`, which starts at the object.

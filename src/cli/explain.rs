@@ -1,12 +1,12 @@
-//! `mullion explain`: the OS decision of a workload, its evidence, and the changes, settings and nodes that follow.
+//! `mullion explain`: the OS decision of a workload, its evidence, and the changes, nodes and settings that follow.
 
 use std::io;
 
 use clap::Args;
-use mullion_engine::admission::{RequestCategory, Review, effective_action, find_nodes};
+use mullion_engine::admission::{Review, effective_action, find_nodes};
+use mullion_engine::model::Cause;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::{Action, Labels};
-use mullion_engine::model::{Basis, Cause, OsDecision};
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::{Finding, catalogue};
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
@@ -20,12 +20,15 @@ use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
-    ChangeRecord, EvidenceRecord, WorkloadRecord, decider, printable, review_of, set_by, unquoted, write_line,
+    WorkloadChanges, WorkloadRecord, decider, evidence_text, printable, review_of, set_by, unquoted, write_line,
 };
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code: 0; 2 for policies or input that cannot be read.")]
+#[command(
+    after_help = "Exit code: 0; 2 for policies or input that cannot be read, and for input that is empty: no byte, or a \
+    directory without manifests."
+)]
 pub struct ExplainArgs {
     /// Manifests.
     #[command(flatten)]
@@ -36,6 +39,9 @@ pub struct ExplainArgs {
     /// Output format; JSON is one object per workload and line
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
+    /// Also print the policy entries that decided, and every setting, each with its file and line (JSON always has the settings)
+    #[arg(long)]
+    pub settings: bool,
 }
 
 /// Decision, evidence, settings, changes and nodes of one workload.
@@ -56,16 +62,16 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     let texts = args.inputs.read("explain", io.stdin)?;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let sources = args.sources.load(&files)?;
-    texts.report(io)?;
+    let empty = texts.report_with_empty(io)?;
     let mut explained = 0;
     let broken = each_workload(&files, io, |workload, file, io| {
         explained += 1;
         Ok(explain(workload, file, args, &sources, io)?)
     })?;
-    if explained == 0 {
+    if explained == 0 && empty.is_empty() {
         io.eprintln("nothing to explain: no pod and no object with a pod template")?;
     }
-    Ok(if texts.unreadable.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
+    Ok(if texts.unreadable.len() + empty.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
 /// Explains one workload.
@@ -80,8 +86,9 @@ fn explain(
     let name = workload.name(namespace);
     let request = workload.creation(namespace);
     let review = review_of(&request, &sources.snapshot, &sources.policies);
+    let changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
     let explanation = Explanation {
-        workload: WorkloadRecord::new(&name, &review),
+        workload: WorkloadRecord::new(&name, &review, Some(&changes.pods)),
         because: decision_reason(&review.decision),
         denied: denials(&review).map(Finding::sentence).collect(),
         settings: settings(workload, namespace, sources),
@@ -90,8 +97,11 @@ fn explain(
     match args.output {
         OutputFormat::Json => write_line(io.stdout, &explanation),
         OutputFormat::Text => {
-            let at = file.line_column(workload.object.span.start).line;
-            let lines = explanation.lines(&format!("{}:{at}", file.source.name), &review);
+            let mut lines = workload.heading(file, &name, &review);
+            lines.extend(explanation.lines(&review, &changes));
+            if args.settings {
+                lines.extend(explanation.setting_lines(&review, &changes));
+            }
             lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
         }
     }
@@ -117,36 +127,30 @@ fn denials(review: &Review) -> impl Iterator<Item = &Finding> {
 }
 
 impl Explanation<'_> {
-    /// The text about a workload at `place`, as lines.
-    fn lines(&self, place: &str, review: &Review) -> Vec<String> {
-        let WorkloadRecord { object, os, evidence, changes, hint, .. } = &self.workload;
-        let mut lines = vec![format!("{object} ({place})"), format!("  os: {}{}", os.name(), self.reason(review))];
-        lines.extend(evidence.iter().map(|evidence| format!("    {}", evidence_line(evidence, review))));
-        lines.push("  changes:".to_owned());
-        for ChangeRecord { op, path, value, reason, code, .. } in changes {
-            let value = value.map(|value| format!(" = {}", unquoted(value))).unwrap_or_default();
-            let reason = reason.or(*code).unwrap_or_default();
-            lines.push(format!("    {op} {path}{value} ({reason})"));
-        }
-        if changes.is_empty() {
-            let template = matches!(review.category, RequestCategory::Template { .. });
-            let pods = template && review.decision.decided().is_some() && self.denied.is_empty();
-            let more =
-                if pods { "; its pods get theirs when they are created (mutate --templates shows them)" } else { "" };
-            lines.push(format!("    none{more}"));
-        }
+    /// The lines below the operating system: its evidence, what is changed or denied, and the nodes.
+    fn lines(&self, review: &Review, changes: &WorkloadChanges) -> Vec<String> {
+        let evidence = review.decision.evidence.iter();
+        let mut lines: Vec<String> =
+            evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))).collect();
+        lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
-        let repairs =
-            |code: &str| review.changes.iter().any(|change| matches!(change.cause, Cause::Rule(of) if of == code));
-        let deciding =
-            catalogue().filter(|rule| denials(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
-        lines.extend(deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
-        lines.extend(hint.map(|hint| format!("  hint: {hint}")));
+        lines.extend(self.workload.hint.map(|hint| format!("  hint: {hint}")));
         lines.push(match &self.nodes {
             None => "  nodes: unknown; pass a file with --snapshot".to_owned(),
             Some(none) if none.is_empty() => "  nodes: no node can run it".to_owned(),
             Some(nodes) => format!("  nodes: {}", nodes.join(", ")),
         });
+        lines
+    }
+
+    /// The entries of policies that decided about its findings, and every setting.
+    fn setting_lines(&self, review: &Review, changes: &WorkloadChanges) -> Vec<String> {
+        let all = || changes.own.iter().chain(&changes.pods);
+        let repairs = |code: &str| all().any(|change| matches!(change.cause, Cause::Rule(of) if of == code));
+        let deciding =
+            catalogue().filter(|rule| denials(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
+        let mut lines: Vec<String> =
+            deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))).collect();
         lines.push("  settings:".to_owned());
         for EffectiveSetting { key, value, origin, entries, shape } in &self.settings {
             let item = item_of(shape);
@@ -159,30 +163,4 @@ impl Explanation<'_> {
         }
         lines
     }
-
-    /// The reason for the operating system, as the end of a line.
-    fn reason(&self, review: &Review) -> String {
-        let OsDecision { basis, evidence, .. } = &review.decision;
-        match (basis, evidence.as_slice()) {
-            (Basis::Default, _) => format!(", because {}", self.because),
-            (_, []) => ": there is no evidence".to_owned(),
-            (_, [_, ..]) => format!(", because of {}", self.because),
-        }
-    }
-}
-
-/// `image indicates windows: spec.containers[0].image shop/web:win, by policy pattern shop/* (policies/a.yaml:7)`.
-fn evidence_line(evidence: &EvidenceRecord<'_>, review: &Review) -> String {
-    let EvidenceRecord { os, source, name, image, how, path, .. } = evidence;
-    let place: Vec<&str> = [path.as_deref(), *image, *name].into_iter().flatten().collect();
-    let pattern = image.filter(|_| *how == Some("policy")).and_then(|image| review.settings.images.find(image));
-    let how = match (pattern, how) {
-        (Some(pattern), _) => {
-            let place = pattern.origin.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-            format!(", by policy pattern {}{place}", pattern.pattern)
-        }
-        (None, Some(how)) => format!(", by {how}"),
-        (None, None) => String::new(),
-    };
-    format!("{source} indicates {os}: {}{how}", place.join(" "))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{bail, ensure};
-use clap::Args;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use mullion_manifest::{LineColumn, LineIndex, MAX_BYTES, Problem, document};
 
 use crate::cli::io_handles::Io;
@@ -37,14 +37,52 @@ impl ReadLimits {
 const SNIFFED: usize = 8192;
 
 /// The input arguments of most commands.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone)]
 pub struct Inputs {
+    /// Files, directories, or `-` for standard input, in the order of the command line.
+    pub paths: Vec<PathBuf>,
+    /// Namespace of objects that do not set one.
+    pub namespace: String,
+}
+
+/// The same arguments as a command line has them.
+#[derive(Debug, Args)]
+struct InputArgs {
     /// Manifests: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input; each at most 50 MiB
     #[arg(value_name = "FILE|DIR|-")]
-    pub paths: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+    /// Manifests, as with kubectl: the same as without -f; may be given more than once
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    filenames: Vec<PathBuf>,
     /// Namespace of objects that do not set one
     #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
-    pub namespace: String,
+    namespace: String,
+}
+
+impl FromArgMatches for Inputs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let InputArgs { paths, filenames, namespace } = InputArgs::from_arg_matches(matches)?;
+        let places = |id| matches.indices_of(id).into_iter().flatten();
+        let mut all: Vec<(usize, PathBuf)> =
+            places("paths").zip(paths).chain(places("filenames").zip(filenames)).collect();
+        all.sort_by_key(|(place, _)| *place);
+        Ok(Self { paths: all.into_iter().map(|(_, path)| path).collect(), namespace })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Inputs {
+    fn augment_args(command: Command) -> Command {
+        InputArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        InputArgs::augment_args_for_update(command)
+    }
 }
 
 /// One file as text.
@@ -65,6 +103,8 @@ pub struct InputTexts {
     pub unreadable: Vec<InputFailure>,
     /// Directories without manifests.
     pub empty_directories: Vec<String>,
+    /// Files without a byte that the command line names, and standard input without one.
+    pub empty_files: Vec<String>,
     /// Bytes of all `sources`.
     total: usize,
     limits: ReadLimits,
@@ -91,6 +131,10 @@ impl Inputs {
                 texts.add_path(path, is_manifest);
             }
         }
+        let named: BTreeSet<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        let empty = texts.sources.iter().filter(|source| source.text.is_empty());
+        let empty = empty.map(|source| &source.name).filter(|name| *name == STDIN || named.contains(*name));
+        texts.empty_files = empty.cloned().collect();
         Ok(texts)
     }
 }
@@ -109,7 +153,14 @@ pub(crate) fn check_stdin_once<A: AsRef<OsStr>>(command: &str, arguments: &[A]) 
 
 impl InputTexts {
     pub(crate) fn new(limits: ReadLimits) -> Self {
-        Self { sources: Vec::new(), unreadable: Vec::new(), empty_directories: Vec::new(), total: 0, limits }
+        Self {
+            sources: Vec::new(),
+            unreadable: Vec::new(),
+            empty_directories: Vec::new(),
+            empty_files: Vec::new(),
+            total: 0,
+            limits,
+        }
     }
 
     /// Reports on stderr what cannot be read.
@@ -117,12 +168,23 @@ impl InputTexts {
         for unreadable in &self.unreadable {
             io.eprintln(unreadable)?;
         }
-        for directory in &self.empty_directories {
-            io.eprintln(format_args!(
-                "{directory}: no *.yaml, *.yml or *.json in it; name the file if it has another extension"
-            ))?;
-        }
-        Ok(())
+        self.without_manifests().try_for_each(|directory| io.eprintln(directory))
+    }
+
+    /// Reports on stderr what cannot be read, and returns the inputs in which there is nothing to judge, which are
+    /// reported too. In a pipe an empty input is the output of a command that failed.
+    pub(crate) fn report_with_empty(&self, io: &mut Io<'_>) -> io::Result<Vec<InputFailure>> {
+        self.report(io)?;
+        let message = "the input is empty; if another command writes it, look why that command wrote nothing";
+        let files = self.empty_files.iter().map(|file| failure(file, message));
+        let files: Vec<InputFailure> = files.collect();
+        files.iter().try_for_each(|file| io.eprintln(file))?;
+        Ok(self.without_manifests().chain(files).collect())
+    }
+
+    fn without_manifests(&self) -> impl Iterator<Item = InputFailure> {
+        let message = "no *.yaml, *.yml or *.json in it; name the file if it has another extension";
+        self.empty_directories.iter().map(move |directory| failure(directory, message))
     }
 
     fn add(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
@@ -172,6 +234,11 @@ impl InputTexts {
             self.add_file(&path);
         }
     }
+}
+
+/// A failure of a whole input.
+fn failure(file: &str, message: &str) -> InputFailure {
+    InputFailure { file: file.to_owned(), place: None, message: message.to_owned() }
 }
 
 /// Reads a file of at most [`MAX_BYTES`]; the error contains what to do.

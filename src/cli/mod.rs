@@ -23,6 +23,7 @@ mod registry;
 mod review_sources;
 mod rules;
 mod run;
+mod version;
 mod withdraw;
 
 pub use check::{CheckArgs, FailOnFinding, FindingsFormat};

@@ -162,12 +162,7 @@ impl Unchanged {
         let at = file.line_column(workload.object.span.start);
         let name = workload.name(default_namespace);
         let what = format!("{}:{}:{}: {name} is denied and stays as it is", file.source.name, at.line, at.column);
-        let causes = denial.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message));
-        let mut reasons: Vec<String> = causes.collect();
-        if reasons.is_empty() {
-            reasons.push(denial.message.clone());
-        }
-        Self { what, reasons }
+        Self { what, reasons: denial.message.lines().map(str::to_owned).collect() }
     }
 
     fn report(&self, io: &mut Io<'_>) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Outcome {
     /// 0: nothing to report.
     Clean,
-    /// 1: findings at `--fail-on`, or a denied object.
+    /// 1: findings at `--fail-on`, a denied object, or the answer `no`.
     Findings,
     /// 2: unreadable or malformed input, or wrong usage.
     Unreadable,

@@ -1,7 +1,10 @@
-//! `mullion rules`: the rule catalogue, or one rule's page.
+//! `mullion rules`: the rule catalogue, a part of it, or one rule's page.
+
+use std::collections::BTreeSet;
 
 use anyhow::anyhow;
 use clap::Args;
+use mullion_engine::model::text::list_with;
 use mullion_engine::rules::{Rule, catalogue, find};
 use serde::Serialize;
 use similar::get_close_matches;
@@ -13,11 +16,14 @@ use crate::report::{action_name, page, table, write_line};
 
 /// Arguments of `rules`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code: 0; 2 for an unknown rule.")]
+#[command(after_help = "Exit code: 0; 2 for an unknown rule or family.")]
 pub struct RulesArgs {
-    /// One rule, by code (MUL201) or name (run-as-user)
-    #[arg(value_name = "CODE|NAME")]
+    /// One rule, by code (MUL201) or name (run-as-user), or the rules whose codes begin with this (MUL2)
+    #[arg(value_name = "CODE|NAME|PREFIX")]
     pub rule: Option<String>,
+    /// The rules of one family: the first digit of their codes
+    #[arg(long, value_name = "DIGIT", conflicts_with = "rule")]
+    pub family: Option<String>,
     /// Output format; JSON is one object per line
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
@@ -31,26 +37,42 @@ struct Record<'r> {
     page: String,
 }
 
-/// Prints the rules in order of code.
+/// Prints the rules in order of code; a rule that is named, as its page.
 pub(crate) fn run(args: &RulesArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let rules: Vec<&Rule> = match &args.rule {
-        Some(named) => vec![find(named).ok_or_else(|| unknown(named))?],
-        None => catalogue().collect(),
+    let named = args.rule.as_deref().and_then(find);
+    let rules: Vec<&Rule> = match (named, &args.rule, &args.family) {
+        (Some(rule), ..) => vec![rule],
+        (None, Some(prefix), _) => with_prefix(prefix).ok_or_else(|| unknown(prefix))?,
+        (None, None, Some(family)) => of_family(family).ok_or_else(|| unknown_family(family))?,
+        (None, None, None) => catalogue().collect(),
     };
-    match args.output {
-        OutputFormat::Json => {
+    match (args.output, named) {
+        (OutputFormat::Json, _) => {
             rules.iter().try_for_each(|rule| write_line(io.stdout, &Record { rule, page: page(rule) }))?;
         }
-        OutputFormat::Text => match rules.as_slice() {
-            [rule] if args.rule.is_some() => io.stdout.write_all(page(rule).as_bytes())?,
-            _ => {
-                let row = |rule: &&Rule| [rule.code, rule.name, action_name(rule.default), rule.summary];
-                let rows = rules.iter().map(|rule| row(rule).map(str::to_owned));
-                table::write(io.stdout, Some(["CODE", "NAME", "DEFAULT", "SUMMARY"]), rows)?;
-            }
-        },
+        (OutputFormat::Text, Some(rule)) => io.stdout.write_all(page(rule).as_bytes())?,
+        (OutputFormat::Text, None) => {
+            let row = |rule: &&Rule| [rule.code, rule.name, action_name(rule.default), rule.summary];
+            let rows = rules.iter().map(|rule| row(rule).map(str::to_owned));
+            table::write(io.stdout, Some(["CODE", "NAME", "DEFAULT", "SUMMARY"]), rows)?;
+        }
     }
     Ok(Outcome::Clean)
+}
+
+/// The start of every code; a digit for the family and two more follow.
+const CODES: &str = "MUL";
+
+/// The rules whose codes begin with `prefix`, in any letter case; `None` if there are none.
+fn with_prefix(prefix: &str) -> Option<Vec<&'static Rule>> {
+    let prefix = prefix.to_ascii_uppercase();
+    let rules: Vec<&Rule> =
+        catalogue().filter(|rule| prefix.starts_with(CODES) && rule.code.starts_with(&prefix)).collect();
+    (!rules.is_empty()).then_some(rules)
+}
+
+fn of_family(digit: &str) -> Option<Vec<&'static Rule>> {
+    with_prefix(&format!("{CODES}{digit}")).filter(|_| digit.len() == 1)
 }
 
 fn unknown(named: &str) -> anyhow::Error {
@@ -60,4 +82,10 @@ fn unknown(named: &str) -> anyhow::Error {
         [] => "mullion rules lists them".to_owned(),
     };
     anyhow!("there is no rule {named}; {hint}")
+}
+
+fn unknown_family(named: &str) -> anyhow::Error {
+    let digits: BTreeSet<&str> =
+        catalogue().filter_map(|rule| rule.code.strip_prefix(CODES)).filter_map(|digits| digits.get(..1)).collect();
+    anyhow!("there is no family {named}; write {}", list_with(digits, "or"))
 }

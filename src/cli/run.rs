@@ -12,7 +12,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::kubectl::Caller;
 use crate::cli::outcome::Outcome;
 use crate::cli::{
-    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, withdraw,
+    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, version, withdraw,
 };
 use crate::{controller, webhook};
 
@@ -76,6 +76,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Withdraw(args) => withdraw::run(&args, io),
         Command::Completions(args) => completions::run(&args, &Cli::command(), io),
         Command::Man(args) => man::run(&args, Cli::command(), io),
+        Command::Version(args) => version::run(&args, io),
     }
 }
 

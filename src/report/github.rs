@@ -99,6 +99,7 @@ mod tests {
             action,
             place: None,
             pods_denied: None,
+            silent: false,
             path: "spec.x",
             pointer: "/spec/x",
             message,

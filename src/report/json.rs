@@ -1,12 +1,13 @@
 //! JSON Lines: one record per line, with its kind in `type`. The keys are a contract: keys may be added, none removed.
 
 use std::io::Write;
+use std::ops::Not;
 use std::{fmt, io};
 
 use mullion_engine::admission::Review;
 use mullion_engine::model::json_pointer::field_path;
 use mullion_engine::model::settings::Action;
-use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, Evidence, EvidenceOs, EvidenceSource};
+use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, Evidence, EvidenceOs, EvidenceSource, Os};
 use mullion_engine::rules::Finding;
 use serde::Serialize;
 use serde_json::Value;
@@ -63,6 +64,9 @@ pub(crate) struct FindingRecord<'a> {
     /// Whether the template is admitted and its pods are denied; only if two decisions are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods_denied: Option<bool>,
+    /// Whether it is a silent repair, which other formats leave out; absent if not.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub silent: bool,
     pub path: &'a str,
     pub pointer: &'a str,
     pub message: &'a str,
@@ -95,6 +99,9 @@ pub(crate) struct WorkloadRecord<'a> {
     pub(crate) basis: Basis,
     pub(crate) evidence: Vec<EvidenceRecord<'a>>,
     pub(crate) changes: Vec<ChangeRecord<'a>>,
+    /// The changes that the pods of a template get when they are created; only if they were asked for.
+    #[serde(rename = "podChanges", skip_serializing_if = "Option::is_none")]
+    pub(crate) pod_changes: Option<Vec<ChangeRecord<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<&'a str>,
 }
@@ -103,6 +110,9 @@ pub(crate) struct WorkloadRecord<'a> {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EvidenceRecord<'a> {
     pub(crate) os: &'static str,
+    /// Whether it looks like that operating system only, which alone decides nothing; absent if not.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub(crate) weak: bool,
     pub(crate) source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<&'a str>,
@@ -135,19 +145,21 @@ impl<'a> FindingRecord<'a> {
     /// The record of `finding`, whose outcome is `action`.
     pub(crate) fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
         let Finding { code, rule, path, pointer, message, help, .. } = finding;
-        Self { code, rule, action, place, pods_denied: None, path, pointer, message, help }
+        let silent = finding.is_silent_repair(action);
+        Self { code, rule, action, place, pods_denied: None, silent, path, pointer, message, help }
     }
 }
 
 impl<'a> WorkloadRecord<'a> {
-    /// The record of `object`.
-    pub(crate) fn new(object: &'a ObjectName, review: &'a Review) -> Self {
+    /// The record of `object`; `of_pods`: the changes of a template's pods.
+    pub(crate) fn new(object: &'a ObjectName, review: &'a Review, of_pods: Option<&'a [Change]>) -> Self {
         Self {
             object,
             os: review.decision.os,
             basis: review.decision.basis,
             evidence: review.decision.evidence.iter().map(EvidenceRecord::new).collect(),
             changes: review.changes.iter().map(ChangeRecord::new).collect(),
+            pod_changes: of_pods.map(|changes| changes.iter().map(ChangeRecord::new).collect()),
             hint: review.hint.as_deref(),
         }
     }
@@ -159,9 +171,9 @@ impl<'a> EvidenceRecord<'a> {
             EvidenceOs::Os(os) => os.name(),
             EvidenceOs::Any => "any",
             EvidenceOs::Multi => "multi",
-            EvidenceOs::LooksWindows => "looksWindows",
+            EvidenceOs::LooksWindows => Os::Windows.name(),
         };
-        let empty = Self { os, ..Self::default() };
+        let empty = Self { os, weak: evidence.os == EvidenceOs::LooksWindows, ..Self::default() };
         match &evidence.source {
             EvidenceSource::Field(pointer) => {
                 Self { source: "field", path: Some(field_path(pointer)), pointer: Some(pointer), ..empty }

@@ -18,15 +18,14 @@ pub(crate) mod text;
 mod totals;
 mod wording;
 mod workload_result;
+mod workload_text;
 
 pub(crate) use admission::{Admission, review_of};
 pub(crate) use failure::{InputFailure, STDIN};
 pub use field_difference::{differences, unexpected};
 pub(crate) use field_match::likeness;
 pub use field_match::mismatches;
-pub(crate) use json::{
-    ChangeRecord, CheckRecord, EvidenceRecord, FindingPlace, FindingRecord, ObjectName, WorkloadRecord, write_line,
-};
+pub(crate) use json::{CheckRecord, FindingPlace, FindingRecord, ObjectName, WorkloadRecord, write_line};
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, page};
@@ -35,3 +34,4 @@ pub(crate) use totals::CheckTotals;
 pub(crate) use wording::{set_by, unquoted};
 pub use workload_result::WorkloadResult;
 pub(crate) use workload_result::{FindingResult, finding_results, line};
+pub(crate) use workload_text::{WorkloadChanges, evidence_text, os_text};

@@ -26,6 +26,13 @@ pub fn page(rule: &Rule) -> String {
     blocks.join("\n\n")
 }
 
+/// The documentation that its page refers to first, as a URI. The page itself has no address: `mullion rules` prints it.
+pub(crate) fn help_uri(rule: &Rule) -> Option<&'static str> {
+    let (_, references) = rule.page.split_once("\n## References\n")?;
+    let uri = references.get(references.find("https://")?..)?;
+    uri.split(|c: char| c.is_whitespace() || c == ')').next()
+}
+
 /// An action as policies spell it.
 pub fn action_name(action: Action) -> &'static str {
     match action {
@@ -36,7 +43,7 @@ pub fn action_name(action: Action) -> &'static str {
     }
 }
 
-/// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: use windowsOptions.runAsUserName.`
+/// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: write windowsOptions.runAsUserName: ContainerUser.`
 fn sentences(rule: &Rule) -> String {
     let Rule { summary, why, instead, .. } = *rule;
     // For some rules the summary is the reason.

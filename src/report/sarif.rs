@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::report::failure::{InputFailure, STDIN};
 use crate::report::json::{FindingPlace, FindingRecord};
+use crate::report::rule_page::help_uri;
 use crate::report::text::{Severity, printable};
 use crate::report::wording::{sentence, slashed};
 
@@ -127,6 +128,8 @@ struct ReportingDescriptor {
     name: &'static str,
     short_description: Text,
     full_description: Text,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help_uri: Option<&'static str>,
     help: Text,
     default_configuration: Value,
 }
@@ -219,6 +222,7 @@ impl From<&'static Rule> for ReportingDescriptor {
             name: rule.name,
             short_description: Text::new(rule.summary),
             full_description: Text::new(format!("{sentence}.")),
+            help_uri: help_uri(rule),
             help: Text { text: help },
             default_configuration: json!({"level": level(rule.default)}),
         }

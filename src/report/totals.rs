@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) struct CheckTotals {
     /// Pods and objects with a pod template.
     pub workloads: usize,
-    /// All findings: the next three together.
+    /// All findings but silent repairs: the next three together.
     pub findings: usize,
     /// Findings that deny.
     pub denied: usize,
@@ -20,6 +20,8 @@ pub(crate) struct CheckTotals {
     pub warned: usize,
     /// Findings that Mullion repairs.
     pub repaired: usize,
+    /// Repairs of values that have no effect on Linux either: only JSON has a record of each.
+    pub silent_repairs: usize,
     /// Kubernetes objects that are not a pod and have no pod template.
     pub other_objects: usize,
     /// Documents without `apiVersion` or `kind`.
@@ -28,12 +30,18 @@ pub(crate) struct CheckTotals {
     pub broken_documents: usize,
     /// Files that cannot be read.
     pub unreadable_files: usize,
+    /// Inputs without a byte, and directories without manifests.
+    pub empty_inputs: usize,
 }
 
 impl CheckTotals {
-    /// Counts one finding; an allowed one is not counted.
-    pub(crate) fn count(&mut self, action: Action) {
+    /// Counts one finding; an allowed one is not counted. `silent`: whether it is a silent repair.
+    pub(crate) fn count(&mut self, action: Action, silent: bool) {
         let counter = match action {
+            _ if silent => {
+                self.silent_repairs += 1;
+                return;
+            }
             Action::Allow => return,
             Action::Warn => &mut self.warned,
             Action::Repair => &mut self.repaired,
@@ -55,10 +63,12 @@ impl fmt::Display for CheckTotals {
             write!(f, " ({})", by_action.join(", "))?;
         }
         for (count, what) in [
+            (self.silent_repairs, "silent repair"),
             (self.other_objects, "other object"),
             (self.skipped_documents, "skipped document"),
             (self.broken_documents, "broken document"),
             (self.unreadable_files, "unreadable file"),
+            (self.empty_inputs, "empty input"),
         ] {
             if count > 0 {
                 write!(f, ", {}", counted(count, what))?;
@@ -93,11 +103,13 @@ mod tests {
                     workloads: 1,
                     findings: 1,
                     repaired: 1,
+                    silent_repairs: 2,
                     other_objects: 2,
                     broken_documents: 1,
+                    empty_inputs: 1,
                     ..CheckTotals::default()
                 },
-                "1 workload, 1 finding (1 repaired), 2 other objects, 1 broken document",
+                "1 workload, 1 finding (1 repaired), 2 silent repairs, 2 other objects, 1 broken document, 1 empty input",
             ),
         ];
         for (totals, expected) in table {
@@ -106,11 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn an_allowed_finding_is_not_counted() {
+    fn allowed_findings_and_silent_repairs_are_not_among_the_findings() {
         let mut totals = CheckTotals::default();
         for action in [Action::Allow, Action::Warn, Action::Repair, Action::Deny, Action::Deny] {
-            totals.count(action);
+            totals.count(action, false);
         }
+        totals.count(Action::Repair, true);
         assert_eq!((totals.findings, totals.denied, totals.warned, totals.repaired), (4, 2, 1, 1));
+        assert_eq!(totals.silent_repairs, 1);
     }
 }

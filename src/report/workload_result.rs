@@ -195,8 +195,9 @@ pub(crate) fn line(edit: &Edit) -> String {
     if let Some(required) = requirement(value) {
         return format!("spec.affinity: {required}");
     }
-    let text = match edit {
-        Edit::Append { .. } if path == "spec.tolerations" => toleration_word(value).replacen("toleration ", "", 1),
+    let text = match (edit, value.pointer("/name")) {
+        (Edit::Append { .. }, _) if path == "spec.tolerations" => toleration_word(value).replacen("toleration ", "", 1),
+        (_, Some(name)) if path == "spec.os" => return format!("{path}.name: {}", unquoted(name)),
         _ => unquoted(value),
     };
     format!("{path}: {text}")
@@ -300,7 +301,7 @@ mod tests {
                 "spec.nodeSelector[kubernetes.io/os]: windows",
                 "spec.tolerations: os=windows:NoSchedule",
                 "spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.18362, 10.0.18363, 10.0.19041, 10.0.19042",
-                "spec.os: {\"name\":\"windows\"}",
+                "spec.os.name: windows",
             ]
         );
         assert_eq!(shown(&result.repairs), ["spec.containers[0].securityContext.runAsGroup: removed"]);

@@ -175,8 +175,11 @@ fn pipes_sockets_and_broken_links_are_reported_without_waiting() {
 #[test]
 fn devices_are_read_up_to_the_limit_and_pipes_of_a_shell_to_their_end() {
     assert!(failure(&["/dev/zero"], b"").starts_with("/dev/zero: it has more than 50 MiB, "));
-    let ran = mullion(&["check", "/dev/null", "/dev/stdin"], GOOD);
+    let ran = mullion(&["check", "/dev/stdin"], GOOD);
     assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 workload, 0 findings\n"));
+    let ran = mullion(&["check", "/dev/null", "/dev/stdin"], GOOD);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.ends_with("\nmullion: 1 workload, 0 findings, 1 empty input\n"), "{}", ran.err);
 }
 
 #[test]

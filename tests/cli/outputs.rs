@@ -16,6 +16,8 @@ fn every_format_has_the_same_exit_codes_and_messages() {
         (&["--fail-on", "warn", "denied.yaml"], 1),
         (&["denied.yaml", "broken.yaml"], 2),
         (&["--fail-on", "warn", "nosuch.yaml"], 2),
+        (&["mixed.yaml", "../../examples"], 1),
+        (&["-"], 2),
     ];
     for (args, code) in table {
         let messages: BTreeSet<String> = FORMATS
@@ -36,9 +38,68 @@ fn repairs_that_change_nothing_are_reported_to_programs_only() {
                image: a\n    securityContext: {privileged: false, allowPrivilegeEscalation: true}\n";
     let count = |format: &str, needle: &str| mullion(&["check", "-o", format, "-"], pod).out.matches(needle).count();
     assert_eq!(count("json", "\"action\":\"Repair\""), 2);
+    assert_eq!(count("json", "\"silent\":true"), 1);
     assert_eq!(count("text", "Mullion repairs this"), 1);
     assert_eq!(count("sarif", "(Mullion repairs this)"), 1);
     assert_eq!(count("github", "::notice "), 1);
+    for format in FORMATS {
+        let ran = mullion(&["check", "-o", format, "-"], pod);
+        let counts = "mullion: 1 workload, 2 findings (1 warned, 1 repaired), 1 silent repair\n";
+        assert_eq!((ran.code, ran.err.as_str()), (0, counts), "{format}");
+    }
+    let json = records(&mullion(&["check", "-o", "json", "-"], pod));
+    let summary = json.last().unwrap();
+    assert_eq!(
+        ["findings", "warned", "repaired", "silentRepairs"].map(|key| summary[key].as_u64().unwrap()),
+        [2, 1, 1, 1]
+    );
+}
+
+/// An error names the evidence, and the way out where that is a guess: no other finding does.
+#[test]
+fn errors_have_the_reason_for_windows() {
+    let pod = |image: &str, more: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n{more}  containers:\n  - name: a\n    \
+             image: {image}\n    securityContext: {{runAsUser: 1}}\n"
+        )
+    };
+    let (image, selector) =
+        ("mcr.microsoft.com/windows/nanoserver:ltsc2022", "  nodeSelector: {kubernetes.io/os: windows}\n");
+    let by_name =
+        format!("it counts as Windows because of image {image}, by tag; if this is a Linux image, set the annotation ");
+    let by_name = |place: &str| format!("{by_name}mullion.dev/os: linux in {place}");
+    let by_field = "it counts as Windows because of spec.nodeSelector[kubernetes.io/os]".to_owned();
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n      \
+        containers: [{name: a, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022', securityContext: {runAsUser: 1}}]\n";
+    for (input, reason) in [
+        (pod(image, ""), by_name("metadata.annotations")),
+        (pod(image, selector), by_field.clone()),
+        (pod("a", selector), by_field),
+        (deployment.to_owned(), by_name("spec.template.metadata.annotations")),
+    ] {
+        let ran = |format: &str| mullion(&["check", "-o", format, "-"], &input).out;
+        let text = ran("text");
+        assert!(text.contains(&format!("= note: {reason}\n")), "{reason}: {text}");
+        assert_eq!(text.matches("it counts as").count(), 1, "the warning has none: {text}");
+        let run: Value = serde_json::from_str(&ran("sarif")).unwrap();
+        let messages: Vec<&str> = run["runs"][0]["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["message"]["text"].as_str().unwrap())
+            .collect();
+        assert!(messages.iter().any(|message| message.ends_with(&format!(" ({reason})"))), "{messages:?}");
+        let github = ran("github");
+        assert!(
+            github.lines().any(|line| line.starts_with("::error") && line.ends_with(&format!(" ({reason})"))),
+            "{github}"
+        );
+    }
+    // A wrong type is wrong on every operating system.
+    let typed =
+        mullion(&["check", "-"], &pod(image, "").replace("securityContext: {runAsUser: 1}", "command: dir")).out;
+    assert!(typed.contains("error[MUL801]") && !typed.contains("it counts as"), "{typed}");
 }
 
 /// The findings of JSON at the reported `places` (code, line, column if there is one), in the same order. Only repairs that
@@ -116,6 +177,7 @@ const OBJECTS: &[(&str, &[Property])] = &[
             ("name", true, Is::Text),
             ("shortDescription", true, Is::A("message")),
             ("fullDescription", true, Is::A("message")),
+            ("helpUri", true, Is::Uri),
             ("help", true, Is::A("message")),
             ("defaultConfiguration", true, Is::A("reportingConfiguration")),
         ],
@@ -188,7 +250,7 @@ fn assert_is(value: &Value, is: &Is, at: &str) {
         Is::Text => assert!(!text().trim().is_empty(), "{at} is empty"),
         Is::Version => assert_eq!(text(), env!("CARGO_PKG_VERSION"), "{at}"),
         Is::Uri => {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~/:%".contains(c);
+            let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~/:%#".contains(c);
             assert!(text().chars().all(allowed) && !text().is_empty(), "{at}: {value}");
             let scheme = text().split_once(':').map(|(scheme, _)| scheme);
             assert!(scheme.is_none_or(|scheme| ["file", "https"].contains(&scheme)), "{at}: {value}");
@@ -265,8 +327,14 @@ fn sarif_has_the_whole_catalogue() {
     assert_eq!(names(rules, "id"), names(&catalogue, "code"));
     let rule = rules.iter().find(|rule| rule["id"] == "MUL201").unwrap();
     assert_eq!(rule["defaultConfiguration"]["level"], "error");
-    assert_eq!(rule["fullDescription"]["text"], "Windows has no numeric user ids; use windowsOptions.runAsUserName.");
+    assert_eq!(
+        rule["fullDescription"]["text"],
+        "Windows has no numeric user ids; write windowsOptions.runAsUserName: ContainerUser."
+    );
     assert!(rule["help"]["text"].as_str().unwrap().contains("mullion rules MUL201"), "{rule}");
+    let configure = "https://kubernetes.io/docs/tasks/configure-pod-container/configure-runasusername/";
+    assert_eq!(rule["helpUri"], configure);
+    assert!(rules.iter().all(|rule| rule["helpUri"].as_str().unwrap().starts_with("https://")));
     assert_eq!(run["results"], serde_json::json!([]));
 }
 

@@ -77,7 +77,7 @@ fn test_cases_named_beside_policies_are_left_out() {
 fn a_denial_is_explained_with_its_setting() {
     let dir = dir();
     let file = write(&dir, "a.yaml", POLICY.replace("mode: Audit", "rules: {actions: [{rule: MUL2, action: Deny}]}"));
-    let ran = mullion(&["explain", "denied.yaml"], "");
+    let ran = mullion(&["explain", "--settings", "denied.yaml"], "");
     assert!(
         ran.out.contains(
             "  decided by MUL201 run-as-user: no entry of rules.actions names it; its default is at most Deny"
@@ -85,7 +85,7 @@ fn a_denial_is_explained_with_its_setting() {
         "{}",
         ran.out
     );
-    let ran = mullion(&["explain", "denied.yaml", "--policies", &file], "");
+    let ran = mullion(&["explain", "--settings", "denied.yaml", "--policies", &file], "");
     let entry = format!("  decided by MUL201 run-as-user: rules.actions has MUL2: Deny ({file}:4)\n");
     assert!(ran.out.contains(&entry), "{}", ran.out);
 }

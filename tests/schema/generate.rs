@@ -55,6 +55,10 @@ pub fn texts(form: TextFormat) -> (&'static [&'static str], &'static [&'static s
             &["", "registry", "http://a.b", "*.a/b", "*/", "a b*", ":*", "*:", "*:x", "[*]:5", "[::*]"],
         ),
         TextFormat::Path => (&["/etc/mullion/ca.pem", "/"], &["", "ca.pem", "./a", "~/a"]),
+        TextFormat::Line => (
+            &["Questions: #platform, https://wiki.example.com/windows", "é", " a b "],
+            &["", " ", "a\nb", "a\tb", "\u{7}", "a\u{85}b"],
+        ),
         TextFormat::Span => {
             (&["5m", "90s", "24h", "7d", "01s"], &["", "5", "5 m", "1h30m", "0s", "00d", "m", "-5m", "1.5h", "5M"])
         }

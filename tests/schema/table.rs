@@ -199,7 +199,7 @@ fn the_defaults_of_the_table_are_in_force() {
     let set = PolicySet::from_files(&documents).unwrap_or_else(|problems| panic!("{problems:#?}"));
     let mut settings = Settings::clone(&set.settings("a", None, &()));
     // Each scalar was set by the table, but for those that have no default.
-    let unset = ["detect.os", "place.runtimeClass.name", "rules.version"];
+    let unset = ["message", "detect.os", "place.runtimeClass.name", "rules.version"];
     assert!(unset.iter().all(|key| !settings.origins.contains_key(*key)));
     assert!(settings.origins.len() >= 16, "{:?}", settings.origins.keys());
     settings.origins.clear();

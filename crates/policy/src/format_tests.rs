@@ -36,7 +36,8 @@ fn plain(settings: &Settings) -> String {
 }
 
 /// Keys that do not take words, with two values each, neither of them the default.
-const KEYS: [(&str, &str, &str); 6] = [
+const KEYS: [(&str, &str, &str); 7] = [
+    ("message", "Ask the platform team", "\"#platform\""),
     ("optOut.allow", "[MUL1]", "[run-as-user]"),
     ("detect.images", "[{pattern: a/**, os: windows, builds: [10.0.20348]}]", "[{pattern: b, os: multi}]"),
     (

@@ -5,7 +5,7 @@
 use mullion_manifest::Problem;
 
 use crate::policy_set::PolicySet;
-use crate::schema::{KINDS, SchemaObject, ValueShape};
+use crate::schema::{KINDS, SchemaObject, TextFormat, ValueShape};
 
 /// A document, and the line of its wrong value.
 struct WrongDocument {
@@ -105,8 +105,8 @@ fn wrong(shape: &ValueShape) -> Vec<&'static str> {
         }
         ValueShape::Text(_) => &["7", "1.5", "true", "off", "[]", "{}", "{a: b}", "2022-01-01T00:00:00Z is a date"],
     };
-    // A date with a time is text, and good only if any text is.
-    let any = matches!(shape, ValueShape::Text(crate::schema::TextFormat::Any));
+    // A date with a time is text, and good only if any text is, or any line.
+    let any = matches!(shape, ValueShape::Text(TextFormat::Any | TextFormat::Line));
     none.into_iter().chain(others.iter().copied()).filter(|value| !any || !value.ends_with("date")).collect()
 }
 

@@ -1,8 +1,9 @@
 //! The decision annotation of one workload: the decision, its reason, and what was placed.
 
 use crate::model::json_pointer::field_path;
+use crate::model::names::OS_ANNOTATION;
 use crate::model::text::shorten_to_bytes;
-use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision, ScopeOs};
+use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision, ScopeOs, WorkloadKind};
 use crate::place::WorkloadContext;
 
 /// The annotation for the decision and `placed`.
@@ -31,13 +32,29 @@ pub fn decision_reason(decision: &OsDecision) -> String {
     if decision.basis == Basis::Default {
         return "nothing says otherwise (Linux default)".to_owned();
     }
-    let reason = match decision.evidence.first().map(|evidence| &evidence.source) {
-        Some(EvidenceSource::Field(pointer)) => field_path(pointer),
-        Some(EvidenceSource::Namespace(annotation)) => format!("namespace annotation {annotation}"),
-        Some(EvidenceSource::Policy(place)) => format!("policy {place}"),
-        Some(EvidenceSource::Node(name)) => format!("node {name}"),
-        Some(EvidenceSource::Image { image, how, .. }) => format!("image {image}, by {how}"),
-        None => "nothing".to_owned(),
+    decision.evidence.first().map_or_else(|| "nothing".to_owned(), |evidence| source_reason(&evidence.source))
+}
+
+fn source_reason(source: &EvidenceSource) -> String {
+    let reason = match source {
+        EvidenceSource::Field(pointer) => field_path(pointer),
+        EvidenceSource::Namespace(annotation) => format!("namespace annotation {annotation}"),
+        EvidenceSource::Policy(place) => format!("policy {place}"),
+        EvidenceSource::Node(name) => format!("node {name}"),
+        EvidenceSource::Image { image, how, .. } => format!("image {image}, by {how}"),
     };
     shorten_to_bytes(&reason, REASON_LIMIT)
+}
+
+/// What the author of a workload of that kind does to state that it is for Linux; `None` if `reason`, which decided for
+/// Windows, is no guess. Only the name of an image is one: the author, an admin or a registry states all else.
+pub fn linux_way_out(decision: &OsDecision, reason: &str, kind: WorkloadKind) -> Option<String> {
+    let is_guess = |source: &EvidenceSource| {
+        let by_name = matches!(source, EvidenceSource::Image { how: "tag" | "repository", .. });
+        by_name && source_reason(source) == reason
+    };
+    decision.evidence.iter().any(|evidence| is_guess(&evidence.source)).then(|| {
+        let place = field_path(&format!("{}/metadata/annotations", kind.pod_pointer()));
+        format!("set the annotation {OS_ANNOTATION}: {} in {place}", Os::Linux.name())
+    })
 }

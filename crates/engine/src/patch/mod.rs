@@ -15,7 +15,7 @@ mod template_changes;
 mod value_set;
 
 pub(crate) use annotation::REASON_LIMIT;
-pub use annotation::decision_reason;
+pub use annotation::{decision_reason, linux_way_out};
 pub use authored_object::restore_authored;
 pub(crate) use compact::compact;
 pub use compile::compile;

@@ -75,7 +75,12 @@ impl Finding {
         }
     }
 
-    /// `MUL201 run-as-user: spec.…runAsUser: Windows has no numeric user ids; use windowsOptions.runAsUserName`.
+    /// Whether it is repaired without a message, because the value has no effect; `action`: its outcome.
+    pub fn is_silent_repair(&self, action: Action) -> bool {
+        action == Action::Repair && self.quiet
+    }
+
+    /// `MUL201 run-as-user: spec.…runAsUser: Windows has no numeric user ids; write windowsOptions.runAsUserName: ContainerUser`.
     pub fn sentence(&self) -> String {
         format!("{} {}: {}: {}", self.code, self.rule, self.path, self.message_with_help())
     }
@@ -98,7 +103,7 @@ impl Finding {
         lines.into_iter().find(|line| line.chars().count() <= limit).unwrap_or(shortest)
     }
 
-    /// Why, and what to write instead: `Windows has no numeric user ids; use windowsOptions.runAsUserName`.
+    /// Why, and what to write instead: `Windows has no numeric user ids; write windowsOptions.runAsUserName: ContainerUser`.
     pub fn message_with_help(&self) -> String {
         if self.help.is_empty() { self.message.to_string() } else { format!("{}; {}", self.message, self.help) }
     }

@@ -89,7 +89,7 @@ fn each_value_and_each_entry_has_its_origin() {
     assert_eq!(entries("rules.actions"), [(json!({"rule": "MUL2", "action": "Warn"}), 32)]);
     let scalar_keys = POD_KEYS.iter().filter(|key| key.field.list.is_none()).count();
     let found = scalar_settings(&set.settings("dev-a", None, &()));
-    assert_eq!(found.len(), scalar_keys - 3, "without three that are not set");
+    assert_eq!(found.len(), scalar_keys - 4, "without four that are not set");
 }
 
 #[test]

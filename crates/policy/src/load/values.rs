@@ -32,6 +32,9 @@ macro_rules! segment {
     };
 }
 
+/// The longest line that an admin adds to a denial, in bytes: denials are read in terminals, and stored in Events.
+const MAX_LINE: usize = 256;
+
 /// Why a text does not have the form, and what to write instead.
 pub(crate) struct Malformed {
     pub(crate) why: String,
@@ -58,6 +61,7 @@ impl TextFormat {
             Self::RegistryPattern => "a registry as in image references, in which `*` matches anything",
             Self::Path => "an absolute path such as /etc/mullion/ca.pem",
             Self::Span => "a duration such as 90s, 5m, 24h or 7d",
+            Self::Line => "a line of at most 256 bytes",
         }
     }
 
@@ -93,6 +97,9 @@ impl TextFormat {
             )),
             Self::Path => Some(r"^/"),
             Self::Span => Some(r"^0*[1-9][0-9]*[smhd]$"),
+            Self::Line => {
+                Some(r"^[^\u0000-\u001f\u007f-\u009f]*[^\u0000-\u0020\u007f-\u00a0][^\u0000-\u001f\u007f-\u009f]*$")
+            }
         }
     }
 
@@ -102,6 +109,7 @@ impl TextFormat {
             Self::Name => Some(253),
             Self::ShortName => Some(63),
             Self::Image => Some(MAX_PATTERN),
+            Self::Line => Some(MAX_LINE),
             _ => None,
         }
     }
@@ -136,6 +144,7 @@ impl TextFormat {
             Self::RegistryPattern => registry_pattern(text),
             Self::Path => is(text.starts_with('/'), "it does not start with `/`; a relative path has no base here"),
             Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
+            Self::Line => line(text),
         }
     }
 }
@@ -308,6 +317,24 @@ fn taint(text: &str) -> Result<(), Malformed> {
         return Err(Malformed::new(format!("`{}` is not a valid taint value", shown(&taint.value))));
     }
     Ok(())
+}
+
+fn line(text: &str) -> Result<(), Malformed> {
+    if text.trim().is_empty() {
+        return Err(Malformed::new("it is empty"));
+    }
+    if text.len() > MAX_LINE {
+        return Err(Malformed::new(format!("it has {} bytes", text.len())));
+    }
+    // Line and paragraph separators, and the characters that change the direction of the text after them.
+    let acts = |c: &char| {
+        c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    match text.chars().find(acts) {
+        None => Ok(()),
+        Some('\n' | '\r') => Err(Malformed::new("it has several lines").hint("write one line, without `|`")),
+        Some(c) => Err(Malformed::new(format!("it contains the control character `{}`", c.escape_default()))),
+    }
 }
 
 fn version(text: &str) -> Result<(), Malformed> {

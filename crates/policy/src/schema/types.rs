@@ -104,6 +104,8 @@ pub enum TextFormat {
     Path,
     /// A duration: `5m`.
     Span,
+    /// A line of text for people.
+    Line,
 }
 
 /// A constraint on several keys of an object.

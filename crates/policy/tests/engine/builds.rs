@@ -389,6 +389,20 @@ fn a_floating_tag_is_pinned_to_a_release_that_runs() {
     assert_eq!(pinned(&[20348, 17763]), "windowsservercore-ltsc2022");
     assert_eq!(pinned(&[25398]), "windowsservercore-ltsc2022");
     assert_eq!(pinned(&[26100]), "windowsservercore-ltsc2025");
+    // 4.8 is for 2016 and 2019 only. No tag of it is recommended to a cluster that runs neither.
+    let framework = "mcr.microsoft.com/dotnet/framework/aspnet:4.8";
+    let help = |nodes: &[u32]| findings("MUL504", &[framework], nodes)[0].1.split_once("; ").unwrap().1.to_owned();
+    assert_eq!(help(&[17763, 20348]), format!("use one that does, such as {framework}-windowsservercore-ltsc2019"));
+    assert_eq!(
+        help(&[20348, 26100]),
+        "use an image for ltsc2022 or ltsc2025, as the nodes are: this tag is for ltsc2016 and ltsc2019, which they \
+         cannot run"
+    );
+    let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {expectedPools: [{build: 10.0.17763}]}\n";
+    let expected = PolicySet::from_files(&[("nodes.yaml", text)]).unwrap();
+    let nodes = cluster(vec![host("n", 20348, RUNTIMES[2])]);
+    let found = messages(&create_in(&with_image(framework), &nodes, &expected), "MUL504");
+    assert!(found[0].1.ends_with("-windowsservercore-ltsc2019"), "a pool that is empty now: {found:?}");
     // A policy that lists the image has decided.
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: test}\n\
         spec: {detect: {images: [{pattern: \"mcr.microsoft.com/windows/servercore/iis\", os: windows, builds: [10.0.20348]}]}}\n";

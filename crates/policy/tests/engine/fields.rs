@@ -184,7 +184,7 @@ fn one_denial_names_all_bad_fields() {
         "spec.containers[0].securityContext.privileged",
         "spec.containers[0].securityContext.runAsUser",
         "spec.containers[1].securityContext.capabilities",
-        "use windowsOptions.runAsUserName",
+        "write windowsOptions.runAsUserName: ContainerUser",
     ] {
         assert!(denial.contains(path), "{path} in {denial}");
     }

@@ -43,7 +43,7 @@ fn a_windows_label_blocks_the_linux_default() {
     assert_eq!(
         outcome.mutate.warnings,
         [
-            "MUL108 no-default: metadata.labels[kubernetes.io/os]: this looks like Windows; add nodeSelector kubernetes.io/os"
+            "MUL108 no-default: metadata.labels[kubernetes.io/os]: looks like Windows; add nodeSelector kubernetes.io/os: windows"
         ]
     );
     assert_eq!(create(&labelled(with_image("app"), "linux")).selector(), Some("linux"));
@@ -116,11 +116,11 @@ fn findings_in_an_injected_sidecar_name_its_injector() {
     let mut object = with_image(LTSC2022);
     object["spec"]["containers"].as_array_mut().unwrap().push(sidecar);
     let outcome = create(&object);
-    assert!(outcome.denial().contains("Istio added this container: keep it off with"), "{}", outcome.denial());
+    assert!(outcome.denial().contains("Istio added container istio-proxy: keep it off with"), "{}", outcome.denial());
     assert!(!outcome.denial().contains("runAsUserName"), "{}", outcome.denial());
     assert!(of(&object, "MUL601").is_empty(), "its limits are not the author's to set");
     object["spec"]["containers"][0]["securityContext"] = json!({"runAsUser": 0});
-    assert_eq!(of(&object, "MUL201")[0].help, "use windowsOptions.runAsUserName");
+    assert_eq!(of(&object, "MUL201")[0].help, "write windowsOptions.runAsUserName: ContainerUser");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn an_injected_sidecar_is_named_with_its_opt_out() {
     let found = of(&with("istio-proxy", "registry.example.com/mirror/istio/proxyv2:1.24.1"), "MUL102");
     let sentence = found[0].sentence();
     assert_eq!(found.len(), 1);
-    for word in ["spec.initContainers[0].image", "Istio added this container", "sidecar.istio.io/inject"] {
+    for word in ["spec.initContainers[0].image", "Istio added container istio-proxy", "sidecar.istio.io/inject"] {
         assert!(sentence.contains(word), "{sentence}");
     }
     // One that exists for Windows too is no problem by itself, and neither is an author's own.

@@ -108,6 +108,30 @@ fn denials_can_all_be_warnings() {
     assert!(!given(&template, &["rules: {denials: Warn}"]).denied());
 }
 
+/// Of the policies that match, the highest that sets it decides.
+#[test]
+fn a_denial_ends_with_the_message_of_the_highest_policy() {
+    let policy = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n---\n"
+        )
+    };
+    let text = [
+        policy("low", "priority: 1, message: low"),
+        policy("high", "priority: 2, message: high"),
+        policy("silent", "priority: 3, rules: {templates: Deny}"),
+        policy("elsewhere", "priority: 4, message: elsewhere, match: {namespaces: {include: [elsewhere]}}"),
+    ];
+    let policies = load(&text.concat());
+    for object in [with_user(), workload("Deployment", with_user()["spec"].clone())] {
+        let outcome = create_in(&object, &snapshot(), &policies);
+        assert_eq!(outcome.denial().lines().last(), Some("high"), "{}", outcome.denial());
+    }
+    assert!(!create(&with_user()).denial().contains("high"));
+    let audit = given(&with_user(), &["mode: Audit", "message: high"]);
+    assert!(audit.validate.denial.is_none() && !audit.validate.warnings.concat().contains("high"));
+}
+
 #[test]
 fn templates_can_be_warned_about_alone() {
     let template = workload("Deployment", with_user()["spec"].clone());

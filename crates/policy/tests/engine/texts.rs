@@ -46,7 +46,7 @@ fn a_long_path_gives_way_before_the_reason_does() {
     assert_eq!(
         warnings(&workload("Deployment", group["spec"].clone())),
         [
-            "MUL217 fs-group: securityContext.fsGroup: Windows volumes have no group owner; grant rights by access control lists"
+            "MUL217 fs-group: securityContext.fsGroup: Windows volumes have no group; grant rights by access control lists (icacls)"
         ]
     );
 }
@@ -108,7 +108,7 @@ fn images_that_disagree_are_one_line() {
     assert_eq!(
         warnings(&object),
         [
-            "MUL102 mixed-os-containers: containers[1].image: this image is for Linux and that of container web for Windows"
+            "MUL102 mixed-os-containers: containers[1].image: the image of log-shipper is for Linux, and that of web for Windows"
         ]
     );
     let sentence = create(&object).review.findings[0].sentence();
@@ -137,7 +137,8 @@ fn thirty_violations_are_one_readable_response() {
     let denial = outcome.validate.denial.as_ref().unwrap();
     let lines: Vec<&str> = denial.message.lines().collect();
     assert_eq!(lines[0], format!("Pod p must be changed to run on Windows (image {LTSC2022}, by tag):"));
-    assert_eq!(lines.len(), 22, "one line for each denied finding: {}", denial.message);
+    assert_eq!(lines.len(), 23, "one line for each denied finding: {}", denial.message);
+    assert_eq!(lines[22], "If this is a Linux image: set the annotation mullion.dev/os: linux in metadata.annotations");
     let mut named: Vec<String> = vec!["spec.hostNetwork".to_owned()];
     for n in 0..10 {
         named.push(format!("spec.containers[{n}].securityContext.runAsUser"));

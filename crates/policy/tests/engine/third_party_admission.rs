@@ -207,7 +207,7 @@ fn a_late_container_is_recognized_by_its_name() {
             let found = later.messages(code);
             assert_eq!(
                 found,
-                ["another webhook or policy added this container after Mullion, and its image is for Linux"]
+                ["another webhook or policy added container sidecar after Mullion, and its image is for Linux"]
             );
         }
         // The author's own.
@@ -227,7 +227,7 @@ fn a_late_container_is_recognized_by_its_name() {
     many["spec"]["containers"] = list.collect();
     let later = course(&many, sidecar, NEVER);
     assert!(later.annotation().get("containers").is_none());
-    assert!(later.messages("MUL102")[0].starts_with("this image is for Linux"));
+    assert!(later.messages("MUL102")[0].starts_with("the image of sidecar is for Linux"));
 }
 
 /// What would have made it a Windows pod before does so after, if Mullion is called again.

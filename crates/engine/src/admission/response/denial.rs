@@ -8,8 +8,8 @@ use crate::admission::response::response_size::{ResponseSize, line_for_more};
 use crate::admission::review::Review;
 use crate::model::json_pointer::member;
 use crate::model::text::{shorten, shorten_to_bytes, thousands};
-use crate::model::{DecisionAnnotation, DetectedOs, Os};
-use crate::patch::{REASON_LIMIT, decision_reason};
+use crate::model::{DecisionAnnotation, DetectedOs, Os, WorkloadKind};
+use crate::patch::{REASON_LIMIT, decision_reason, linux_way_out};
 use crate::rules::Finding;
 
 /// The longest name of an object that the API server accepts, in characters.
@@ -43,13 +43,12 @@ pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, siz
     // At /validate the decisive field may be one that Mullion wrote at /mutate; the annotation contains what decided
     // then.
     let own = || DecisionAnnotation::of(object).filter(|own| Os::from_name(&own.os) == review.decision.decided());
-    let reason =
-        || own().map_or_else(|| decision_reason(&review.decision), |own| shorten_to_bytes(&own.because, REASON_LIMIT));
-    let mut message = match review.decision.os {
-        DetectedOs::Windows => format!("{} must be changed to run on Windows ({}):", name_of(review, object), reason()),
-        DetectedOs::Linux | DetectedOs::Undecided | DetectedOs::Conflict => {
-            format!("{} must be changed to run:", name_of(review, object))
-        }
+    let reason = (review.decision.os == DetectedOs::Windows).then(|| {
+        own().map_or_else(|| decision_reason(&review.decision), |own| shorten_to_bytes(&own.because, REASON_LIMIT))
+    });
+    let mut message = match &reason {
+        Some(reason) => format!("{} must be changed to run on Windows ({reason}):", name_of(review, object)),
+        None => format!("{} must be changed to run:", name_of(review, object)),
     };
     let (printed, more) = size.select(denied, |finding| finding.code);
     for line in printed.iter().map(|finding| size.shorten(finding.sentence())).chain(line_for_more(more)) {
@@ -57,12 +56,23 @@ pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, siz
         message.push_str(&line);
     }
     message.push_str(&unbelieved_owner(review, object));
+    let way_out = reason.and_then(|reason| linux_way_out(&review.decision, &reason, author_kind(review, object)?));
+    message.extend(way_out.map(|way_out| format!("\nIf this is a Linux image: {way_out}")));
     let causes = printed.iter().map(|finding| DenialCause {
         reason: finding.code,
         field: size.shorten(finding.path.clone()),
         message: size.shorten(finding.message_with_help()),
     });
     Denial { message, causes: causes.collect() }
+}
+
+/// The kind of the object whose author decides about the operating system of the pod; `None` if the pod exists already.
+fn author_kind(review: &Review, object: &Value) -> Option<WorkloadKind> {
+    match review.category {
+        RequestCategory::EphemeralContainers => None,
+        RequestCategory::OwnedPod { by } => Some(by),
+        _ => member(object, "/kind").and_then(Value::as_str).and_then(WorkloadKind::from_name),
+    }
 }
 
 /// Why a pod with an owner gets a denial as a bare pod, if it does: pods of a built-in controller are of another category.

@@ -82,7 +82,7 @@ fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseS
     let denies_here = !denied.is_empty() && (endpoint == Endpoint::Validate || server_first);
     if denies_here && !audit_only {
         response.outcomes = denied.iter().map(|finding| (finding.code, CountedOutcome::Denied)).collect();
-        response.denial = Some(denial(review, object, denied, size));
+        deny(review, denial(review, object, denied, size), &mut response);
         return response;
     }
     if endpoint == Endpoint::Mutate && !audit_only {
@@ -99,6 +99,15 @@ fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseS
     response
 }
 
+/// Denies the request, with the line of the admin at the end.
+fn deny(review: &Review, mut denial: Denial, response: &mut ReviewResponse) {
+    if let Some(line) = &review.settings.message {
+        denial.message.push('\n');
+        denial.message.push_str(line);
+    }
+    response.denial = Some(denial);
+}
+
 /// Adds the patch to a response, or the denial if it is too large to send.
 fn change<'c>(
     review: &Review,
@@ -111,7 +120,7 @@ fn change<'c>(
     if size == ResponseSize::Limited {
         patch = compact(object, patch);
         if !is_sendable(&patch, object) {
-            response.denial = Some(unsendable_patch(review, object, patch.len()));
+            deny(review, unsendable_patch(review, object, patch.len()), response);
             return;
         }
     }
@@ -125,7 +134,7 @@ fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
     } else if review.settings.denials == Denials::Warn {
         response.warnings.push(shorten(why, WARNING_LIMIT));
     } else {
-        response.denial = Some(resize_denial(object, why));
+        deny(review, resize_denial(object, why), response);
     }
 }
 

@@ -14,8 +14,8 @@ use crate::admission::response::response_size::{FINDING_LIMIT, MOST_FINDINGS};
 use crate::admission::response::warnings::WARNING_LIMIT;
 use crate::admission::{RequestCategory, Review};
 use crate::model::settings::{Action, Mode, Settings};
-use crate::model::{Basis, Cause, Change, Edit, Evidence, EvidenceOs, EvidenceSource, Os, OsDecision};
-use crate::rules::{Finding, Rule, find};
+use crate::model::{Basis, Cause, Change, Edit, Evidence, EvidenceOs, EvidenceSource, Os, OsDecision, WorkloadKind};
+use crate::rules::{Finding, RejectedBy, Rule, find};
 
 fn rule(code: &str) -> &'static Rule {
     find(code).unwrap()
@@ -93,6 +93,57 @@ fn fifty_findings_are_printed_in_their_order() {
         let full = respond_in_full(&review, &pod(), Endpoint::Validate).denial.unwrap();
         assert_eq!(denial == full, count <= MOST_FINDINGS, "{count}");
     }
+}
+
+/// The way out is there if only the name of an image decides, also at the endpoint that sees what Mullion has written.
+#[test]
+fn a_denial_ends_with_the_way_out_and_the_line_of_the_admin() {
+    let image =
+        |how| EvidenceSource::Image { pointer: "/spec/containers/0/image".to_owned(), image: "a:win".to_owned(), how };
+    let field = || EvidenceSource::Field("/spec/os/name".to_owned());
+    let way_out = "If this is a Linux image: set the annotation mullion.dev/os: linux in metadata.annotations";
+    let annotation = |because: &str| {
+        let text = json!({"os": "windows", "basis": "intent", "because": because, "placed": ["os"]}).to_string();
+        json!({"kind": "Pod", "metadata": {"name": "web", "annotations": {"mullion.dev/decision": text}}, "spec": {}})
+    };
+    let of_kind = |kind: &str| json!({"kind": kind, "metadata": {"name": "web"}, "spec": {}});
+    let template =
+        "If this is a Linux image: set the annotation mullion.dev/os: linux in spec.template.metadata.annotations";
+    for (sources, object, expected) in [
+        (vec![image("tag")], pod(), Some(way_out)),
+        (vec![image("repository")], pod(), Some(way_out)),
+        (vec![image("tag")], of_kind("Deployment"), Some(template)),
+        (vec![image("registry")], pod(), None),
+        (vec![image("policy")], pod(), None),
+        (vec![field()], pod(), None),
+        (vec![field(), image("tag")], pod(), None),
+        (vec![field(), image("tag")], annotation("image a:win, by tag"), Some(way_out)),
+        (vec![field(), image("tag")], annotation("spec.nodeSelector[kubernetes.io/os]"), None),
+    ] {
+        let evidence = sources.into_iter().map(|source| Evidence { os: EvidenceOs::Os(Os::Windows), source });
+        let mut review = review(Mode::Enforce, many(3, Action::Deny), Vec::new());
+        review.decision.evidence = evidence.collect();
+        let lines = |review: &Review| -> Vec<String> {
+            let message = respond(review, &object, Endpoint::Validate).denial.unwrap().message;
+            message.lines().skip(4).map(str::to_owned).collect()
+        };
+        let expected: Vec<&str> = expected.into_iter().collect();
+        assert_eq!(lines(&review), expected, "{object}");
+        review.settings = Arc::new(Settings { message: Some("Ask us".to_owned()), ..Settings::default() });
+        assert_eq!(lines(&review), [expected.as_slice(), &["Ask us"]].concat(), "{object}");
+        let later = Review { category: RequestCategory::EphemeralContainers, ..review };
+        assert_eq!(lines(&later), ["Ask us"], "the pod exists already");
+    }
+    let of_controller = |by| {
+        let mut review = review(Mode::Enforce, many(3, Action::Deny), Vec::new());
+        for finding in &mut review.findings {
+            finding.rejected_by = RejectedBy::Kubelet;
+        }
+        review.decision.evidence = vec![Evidence { os: EvidenceOs::Os(Os::Windows), source: image("tag") }];
+        let review = Review { category: RequestCategory::OwnedPod { by }, ..review };
+        respond(&review, &pod(), Endpoint::Validate).denial.unwrap().message.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(of_controller(WorkloadKind::ReplicaSet), template, "where its author writes it");
 }
 
 #[test]

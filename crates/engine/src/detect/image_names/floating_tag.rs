@@ -1,5 +1,7 @@
 //! Floating tags: tags of Windows images that name no release and whose release changes over time.
 
+use std::borrow::Cow;
+
 use crate::detect::image_names::repository::At;
 use crate::model::image::ImageRef;
 use crate::model::windows::{Build, release_name};
@@ -93,14 +95,18 @@ impl Tags {
     }
 }
 
+/// The name of a release in tags. `release_name` returns the number for 2016, because no node has it.
+pub(crate) fn usual_name(build: Build) -> Cow<'static, str> {
+    if build == R2016 { "ltsc2016".into() } else { release_name(build, &[]) }
+}
+
 impl Floating {
     /// The reference whose tag names the release of `build`, one of [`releases`](Self::releases).
     pub(crate) fn pinned(&self, image: &ImageRef<'_>, build: Build) -> String {
         let written = image.to_string();
         let tag = image.tag().unwrap_or_default();
         let repository = written.strip_suffix(tag).and_then(|rest| rest.strip_suffix(':')).unwrap_or(&written);
-        // `release_name` returns the number for 2016, because no node has it.
-        let release = if build == R2016 { "ltsc2016".into() } else { release_name(build, &[]) };
+        let release = usual_name(build);
         match self.before {
             Some(before) => format!("{repository}:{before}{release}"),
             None => format!("{repository}:{tag}-{release}"),

@@ -10,7 +10,7 @@ mod release_tag;
 mod repository;
 mod tag;
 
-pub(crate) use floating_tag::floating;
+pub(crate) use floating_tag::{floating, usual_name};
 pub use name::{ImageRow, from_text};
 pub(crate) use name::{ImageSource, from_name};
 pub(crate) use release_tag::{for_build, has_release_tag};

@@ -206,6 +206,8 @@ pub enum TemplateDenials {
 pub struct Settings {
     /// Of the highest matching policy that sets it.
     pub mode: Mode,
+    /// The admin's line at the end of a denial.
+    pub message: Option<String>,
     /// Where `mullion.dev/ignore` is honoured.
     pub ignore: HonourIgnore,
     /// Rules that `mullion.dev/allow` may exempt from.

@@ -26,17 +26,27 @@ pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadCont
         let lower = name.to_ascii_lowercase();
         let message = match name.len() {
             0 => "the name is empty".to_owned(),
-            1..=NAME_LIMIT => "resources are named with lower case letters and digits, - or . between".to_owned(),
-            bytes => format!("the name has {bytes} bytes and may have {NAME_LIMIT}"),
+            1..=NAME_LIMIT => {
+                "the name of a GMSACredentialSpec has only lower case letters, digits, - and ., and a letter \
+                               or digit at both ends"
+                    .to_owned()
+            }
+            bytes => format!("the name has {bytes} bytes, and at most {NAME_LIMIT} are allowed"),
         };
         reject("gmsaCredentialSpecName", message, is_subdomain(&lower).then(|| format!("write {lower}")));
     }
     let Some(contents) = place.text("gmsaCredentialSpec") else { return };
-    let leave_out = || Some("write gmsaCredentialSpecName and leave gmsaCredentialSpec out".to_owned());
+    let leave_out = || {
+        Some(
+            "remove gmsaCredentialSpec, and write the name of a GMSACredentialSpec in gmsaCredentialSpecName"
+                .to_owned(),
+        )
+    };
     if contents.is_empty() {
-        reject("gmsaCredentialSpec", "a credential spec cannot be empty".to_owned(), leave_out());
+        reject("gmsaCredentialSpec", "the credential spec is empty".to_owned(), leave_out());
     } else if contents.len() > CONTENTS_LIMIT {
-        let message = format!("the credential spec has {} bytes and may have {CONTENTS_LIMIT}", contents.len());
+        let message =
+            format!("the credential spec has {} bytes, and at most {CONTENTS_LIMIT} are allowed", contents.len());
         reject("gmsaCredentialSpec", message, leave_out());
     } else if windows && name.is_none() {
         // kubernetes-sigs/windows-gmsa, admission-webhook/webhook.go, validateCreateRequest: it checks the pod and each

@@ -137,10 +137,10 @@ fn wrong_account(name: &str) -> Option<AccountFault> {
     match name.split_once('\\') {
         Some((domain, user)) if domain.eq_ignore_ascii_case(SERVICE_DOMAIN) && service(user).is_some() => {
             let known = domain == SERVICE_DOMAIN && !user.eq_ignore_ascii_case("LocalSystem");
-            (!known).then(|| ("service accounts are known by their exact names only", service(user)))
+            (!known).then(|| ("Windows service accounts are known by their exact names only", service(user)))
         }
         Some(_) => Some(("containerd has no password for accounts of a domain", None)),
-        None if service(name).is_some() => Some(("service accounts need their domain", service(name))),
+        None if service(name).is_some() => Some(("Windows service accounts need their domain", service(name))),
         None if IMAGE_USERS.iter().any(|user| user.eq_ignore_ascii_case(name)) => {
             Some(("the host has no such account: images have it", None))
         }

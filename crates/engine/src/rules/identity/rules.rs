@@ -30,7 +30,7 @@ pub(crate) const GMSA_CREDENTIAL_SPEC: Rule = rule!(
     "gmsa-credential-spec",
     Action::Deny,
     "a gMSA credential spec that is empty or too large, or whose name is invalid",
-    "no GMSACredentialSpec resource can match it",
+    "no GMSACredentialSpec can have that name or contents",
     "write the name of a GMSACredentialSpec, such as webapp1",
 );
 

@@ -1,12 +1,13 @@
 //! Tags of releases without support, and floating tags.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
-use crate::detect::image_names::{ImageSource, floating, for_build};
+use crate::detect::image_names::{ImageSource, floating, for_build, usual_name};
 use crate::model::cluster::Nodes;
 use crate::model::image::{ImageOs, ImageRef};
-use crate::model::text::list;
-use crate::model::windows::{Build, LTSC, STABLE_ABI_FROM, out_of_support};
+use crate::model::text::{list, list_with};
+use crate::model::windows::{Build, LTSC, STABLE_ABI_FROM, out_of_support, release_name};
 use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
@@ -55,20 +56,35 @@ pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule
         let Some(tag) = floating(&reference) else { continue };
         let message = format!("its tag names no release: {}", tag.moved);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        if let Some(build) = best_of(tag.releases, cx) {
-            found.help = format!("use one that does, such as {}", tag.pinned(&reference, build)).into();
-        }
+        found.help = match best_of(tag.releases, cx) {
+            Some(build) => format!("use one that does, such as {}", tag.pinned(&reference, build)).into(),
+            // A tag of these releases would be one that no node can run.
+            None => format!(
+                "use an image for {}, as the nodes are: this tag is for {}, which they cannot run",
+                list_with(fleet(cx).iter().map(|build| release_name(*build, &cx.node_settings.releases)), "or"),
+                list_with(tag.releases.iter().map(|build| usual_name(*build)), "and")
+            )
+            .into(),
+        };
         out.push(found);
     }
 }
 
-/// The newest of these image builds, ascending, that a Windows node runs. If none does or no node is known: 2022, which
-/// most hosts run, or the newest one.
+/// The newest of these image builds, ascending, that a Windows node runs; `None` if no node runs one of them. If no
+/// Windows node is known: 2022, which most hosts run, or the newest one.
 fn best_of(builds: &[Build], cx: &WorkloadContext<'_>) -> Option<Build> {
+    let fleet = fleet(cx);
+    if fleet.is_empty() {
+        return builds.iter().find(|build| **build == STABLE_ABI_FROM).or(builds.last()).copied();
+    }
+    let runs =
+        |build: &&Build| fleet.iter().any(|host| runs_on(*host, &[**build], cx.input.snapshot, cx.node_settings));
+    builds.iter().rev().find(runs).copied()
+}
+
+/// The builds of the Windows nodes, and of pools that may be empty.
+fn fleet(cx: &WorkloadContext<'_>) -> BTreeSet<Build> {
     let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
-    let runs = |build: &&Build| {
-        live.is_some_and(|live| live.iter().any(|host| runs_on(*host, &[**build], cx.input.snapshot, cx.node_settings)))
-    };
-    let widest = || builds.iter().find(|build| **build == STABLE_ABI_FROM).or(builds.last());
-    builds.iter().rev().find(runs).or_else(widest).copied()
+    let expected = cx.node_settings.expected_pools.iter().map(|pool| pool.build);
+    live.into_iter().flatten().copied().chain(expected).collect()
 }

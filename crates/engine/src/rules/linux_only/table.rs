@@ -149,7 +149,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
         Action::Deny,
         "runAsUser on a Windows pod",
         "Windows has no numeric user ids",
-        "use windowsOptions.runAsUserName",
+        "write windowsOptions.runAsUserName: ContainerUser",
         Some("/spec/securityContext/runAsUser"),
         Some("/securityContext/runAsUser"),
         grades: HARD;
@@ -246,7 +246,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
         Action::Deny,
         "capabilities on a Windows container",
         "Windows has no Linux capabilities",
-        "choose a user with the right that is needed: windowsOptions.runAsUserName",
+        "leave them out; if the program needs more rights, write windowsOptions.runAsUserName: ContainerAdministrator",
         None,
         Some("/securityContext/capabilities"),
         grades: &[
@@ -338,8 +338,8 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
         "fs-group",
         Action::Repair,
         "fsGroup on a Windows pod",
-        "Windows volumes have no group owner",
-        "grant rights by access control lists",
+        "Windows volumes have no group",
+        "grant rights by access control lists (icacls)",
         Some("/spec/securityContext/fsGroup"),
         None,
     ),

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::detect::{ContainerImage, place_of};
 use crate::model::image::ImageOs;
 use crate::model::pod_view::Container;
+use crate::model::text::shown;
 use crate::model::{EvidenceSource, Os};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
@@ -24,7 +25,8 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         linux.by_ref().map(|image| (image, linux_injector(image))).partition(|(_, injector)| injector.is_some());
     for (image, injector) in injected {
         let Some(injector) = injector else { continue };
-        let message = format!("{} added this container, and its image is for Linux", injector.name);
+        let message =
+            format!("{} added container {}, and its image is for Linux", injector.name, shown(image.container.name()));
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         if let Some(opt_out) = opt_out(injector) {
             found.help = opt_out.into();
@@ -38,7 +40,8 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         out.push(later_container(cx, rule, image));
     }
     if let Some(linux) = authored.into_iter().find(is(ImageOs::Linux)) {
-        let message = format!("this image is for Linux and that of container {} for Windows", windows.container.name());
+        let [of_linux, of_windows] = [linux, windows].map(|image| shown(image.container.name()));
+        let message = format!("the image of {of_linux} is for Linux, and that of {of_windows} for Windows");
         let mut found = cx.finding(rule, cx.at(&linux.container, "/image"), message);
         found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead).into();
         out.push(found);
@@ -47,7 +50,8 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
 
 /// A Linux container that was added to a Windows pod after Mullion reviewed it.
 fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &ContainerImage<'_>) -> Finding {
-    let message = format!("{OTHERS} added this container after Mullion, and its image is for Linux");
+    let name = shown(image.container.name());
+    let message = format!("{OTHERS} added container {name} after Mullion, and its image is for Linux");
     let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
     found.help = "keep that off Windows pods: most injectors leave a pod out by label or annotation".into();
     found
@@ -67,8 +71,9 @@ pub(crate) fn attribute_to_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<F
     }
     found.retain_mut(|finding| {
         let inside = cx.input.pod.container_of(&finding.pointer).filter(|(_, below)| *below != "/image");
-        let Some(injector) = inside.and_then(|(container, _)| injected.get(&place(&container))) else { return true };
-        finding.help = format!("{} added this container", injector.name).into();
+        let injector = inside.and_then(|(container, _)| Some((injected.get(&place(&container))?, container)));
+        let Some((injector, container)) = injector else { return true };
+        finding.help = format!("{} added container {}", injector.name, shown(container.name())).into();
         if let Some(opt_out) = opt_out(injector) {
             finding.help = format!("{}: {opt_out}", finding.help).into();
         }

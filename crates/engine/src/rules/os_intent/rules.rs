@@ -68,7 +68,7 @@ pub(crate) static RULES: [Rule; 10] = [
         Action::Warn,
         "no operating system is set, and Linux could not be assumed",
         "no operating system is set, and Linux could not be assumed",
-        "add nodeSelector kubernetes.io/os",
+        "add nodeSelector kubernetes.io/os: linux, or kubernetes.io/os: windows",
     ),
     rule!(
         "MUL109",

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::detect::NoDefault;
+use crate::model::names::OS_LABEL;
 use crate::model::scheduling::affinity_node_name;
-use crate::model::{DetectedOs, EvidenceOs, EvidenceSource};
+use crate::model::{DetectedOs, EvidenceOs, EvidenceSource, Os};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
@@ -36,11 +37,13 @@ pub(crate) fn no_default(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
         }
         _ => None,
     });
-    let (pointer, message) = if let Some(pointer) = looks {
-        (pointer.clone(), "this looks like Windows".to_owned())
-    } else {
+    let Some(pointer) = looks else {
         let why = reason.clause();
-        (cx.input.pod.at("/spec"), format!("no operating system is set, and Linux is not assumed: {why}"))
+        let message = format!("no operating system is set, and Linux is not assumed: {why}");
+        out.push(cx.finding(rule, cx.input.pod.at("/spec"), message));
+        return;
     };
-    out.push(cx.finding(rule, pointer, message));
+    let mut found = cx.finding(rule, pointer.clone(), "looks like Windows");
+    found.help = format!("add nodeSelector {OS_LABEL}: {}", Os::Windows.name()).into();
+    out.push(found);
 }

@@ -44,7 +44,7 @@ pub(crate) static RULES: [Rule; 9] = [
         Action::Warn,
         "an emptyDir in memory on a Windows pod",
         "Windows has no volumes in memory: this is a directory on disk",
-        "leave medium out, and keep secrets off it",
+        "leave medium out, and store no secrets in this volume",
     ),
     rule!(
         "MUL306",

@@ -26,10 +26,10 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is not a Latin letter, but U+043E)",
     ]),
     ("mode:Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space after the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, message, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode:\u{a0}Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space after the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, message, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode: false", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that are booleans in YAML 1.1, such as off and no; write `Disabled`)",
@@ -84,7 +84,7 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
     ]),
     ("zzz: 1", &[
-        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, optOut, detect, place, rules)",
+        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, message, optOut, detect, place, rules)",
     ]),
     ("mode: Enforced", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not `Enforced` (did you mean `Enforce`?)",
@@ -197,6 +197,24 @@ const POD_SPECS: Rows = &[
     ("place: {nodeSelector: {mode: Off}}", &[
         "5:32: `spec.place.nodeSelector.mode` takes Add or Never, not a boolean (YAML 1.1 reads `Off` as false; write `Never`)",
     ]),
+    ("message: \"a\\nb\"", &[
+        "5:12: `spec.message` takes a line of at most 256 bytes, not `a\\nb`: it has several lines (write one line, without `|`)",
+    ]),
+    ("message: \"a\\u202e\"", &[
+        "5:12: `spec.message` takes a line of at most 256 bytes, not `a\\u{202e}`: it contains the control character `\\u{202e}`",
+    ]),
+    ("message: \"\\e[2J\"", &[
+        "5:12: `spec.message` takes a line of at most 256 bytes, not `\\u{1b}[2J`: it contains the control character `\\u{1b}`",
+    ]),
+    ("message: \" \"", &[
+        "5:12: `spec.message` takes a line of at most 256 bytes, not ` `: it is empty",
+    ]),
+    ("message: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", &[
+        "5:12: `spec.message` takes a line of at most 256 bytes, not `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`: it has 257 bytes",
+    ]),
+    ("message: [a]", &[
+        "5:12: `spec.message` takes a line of at most 256 bytes, not a list",
+    ]),
     ("rules: {version: 0.1}", &[
         "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not the number `0.1` (write it in quotes: \"0.1\")",
     ]),
@@ -299,12 +317,12 @@ const FILES: Rows = &[
     ("kind: PodPolicy", &[
         "1:1: `apiVersion` is missing: mullion.dev/v1alpha1 (write `apiVersion: mullion.dev/v1alpha1`)",
         "1:1: `metadata` is missing: a map with name, labels and annotations (write `metadata: {name: <name>}`)",
-        "1:1: `spec` is missing: a map with priority, mode, match, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
+        "1:1: `spec` is missing: a map with priority, mode, match, message, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: A B, namespace: x}\nspec:\n", &[
         "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
         "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations)",
-        "4:6: `spec` has no value; it takes a map with priority, mode, match, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
+        "4:6: `spec` has no value; it takes a map with priority, mode, match, message, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: Enforce\n  mode: Audit\n", &[
         "6:3: the key `mode` occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
@@ -648,6 +666,7 @@ fn values(shape: &ValueShape) -> Vec<serde_json::Value> {
             TextFormat::Registry | TextFormat::RegistryPattern => "registry.local:5000",
             TextFormat::Path => "/etc/mullion/ca.pem",
             TextFormat::Span => "5m",
+            TextFormat::Line => "Questions: #platform",
             _ => "x",
         })],
     }

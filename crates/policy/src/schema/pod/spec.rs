@@ -61,6 +61,13 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
          policy inherits nothing of it from other policies.",
     )
     .example("{namespaces: {include: [team-a-*]}, podSelector: {matchLabels: {tier: build}}}"),
+    SchemaKey::new(
+        "message",
+        ValueShape::Text(TextFormat::Line),
+        "A line of your own, which stands at the end of every denial: for example whom to ask. At most 256 bytes.",
+    )
+    .settings(field!(message))
+    .example("\"Questions: #platform-windows\""),
     SchemaKey::new("optOut", ValueShape::Object(&OPT_OUT), "How authors of manifests may opt out of Mullion."),
     SchemaKey::new(
         "detect",

@@ -62,7 +62,7 @@ fn every_problem_is_reported_with_its_place() {
         ]),
         (expecting("{settings: {place.build: Exact, zzz: 1}}"), &[
             "6:23: `cases[0].expect.settings` has no key `place.build` (did you mean `place.build.mode`?)",
-            "6:43: `cases[0].expect.settings` has no key `zzz` (known here: mode, optOut.ignore, optOut.allow, detect.os, detect.default, detect.images, detect.registry.lookup, place.nodeSelector.mode, place.tolerations.mode, place.tolerations.add, place.build.mode, place.runtimeClass.mode, place.runtimeClass.name, place.specOS.mode, rules.version, rules.denials, rules.templates, rules.translate, rules.actions)",
+            "6:43: `cases[0].expect.settings` has no key `zzz` (known here: mode, message, optOut.ignore, optOut.allow, detect.os, detect.default, detect.images, detect.registry.lookup, place.nodeSelector.mode, place.tolerations.mode, place.tolerations.add, place.build.mode, place.runtimeClass.mode, place.runtimeClass.name, place.specOS.mode, rules.version, rules.denials, rules.templates, rules.translate, rules.actions)",
         ]),
         (expecting("{pod: {a: 1}}"), &["6:17: `cases[0].expect.pod` is for objects with a pod template (a Pod is stored itself: write `stored`)"]),
         (format!("{}- name: A\n  {POD}\n  expect: {{os: linux}}\n", expecting("{os: linux}")), &[
