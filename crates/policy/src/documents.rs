@@ -15,8 +15,11 @@ use crate::schema::POD_KEYS;
 pub struct PodPolicy {
     /// `metadata.name`.
     pub name: String,
-    /// The highest priority decides; default 0.
-    pub priority: i64,
+    /// The highest priority decides; 0 if the file sets none. `None` for the built-in `default`, which lies below every
+    /// priority.
+    pub priority: Option<i64>,
+    /// Whether it is part of the program, and not of a file.
+    pub built_in: bool,
     /// The workloads to which it applies; empty matches everything.
     pub matches: PolicyMatch,
     /// The values that it sets: its `origins` name the keys. Any other key inherits from the policy of the next lower
@@ -37,9 +40,9 @@ impl PodPolicy {
         origins: BTreeMap<String, Origin>,
         place: &dyn Fn(&ManifestNode) -> Origin,
     ) -> Result<Self, Error> {
-        let mut policy = Self { name, origins, ..Self::default() };
+        let mut policy = Self { name, priority: Some(0), origins, ..Self::default() };
         if let Some(ManifestEntry { value, .. }) = spec.get("priority") {
-            policy.priority = Deserialize::deserialize(value)?;
+            policy.priority = Some(Deserialize::deserialize(value)?);
         }
         if let Some(ManifestEntry { value, .. }) = spec.get("match") {
             policy.matches = Deserialize::deserialize(value)?;

@@ -16,15 +16,15 @@ use crate::registry_policy::RegistryPolicy;
 /// All policies in force together: one consistent, immutable set.
 #[derive(Debug, Clone, Default)]
 pub struct PolicySet {
-    /// In order of precedence: highest priority first, equal priorities in order of name.
+    /// In order of precedence: highest priority first, equal priorities in order of name; the built-in ones included.
     pub pods: Vec<PodPolicy>,
-    /// At most one; the default if no file contains one.
+    /// The NodePolicy of the files, over the built-in one.
     pub nodes: NodeSettings,
-    /// At most one; the default if no file contains one.
+    /// The RegistryPolicy of the files, over the built-in one.
     pub registries: RegistryPolicy,
-    /// Every policy of the files, in order of file and line.
+    /// Every policy of the files, in order of file and line; of the built-in file for the built-in set.
     pub documents: Arc<[PolicyDocument]>,
-    /// The origins of the keys of the NodePolicy, as [`PodPolicy::origins`]; empty if no file contains one.
+    /// The origins of the keys of the NodePolicy, as [`PodPolicy::origins`].
     pub node_origins: BTreeMap<String, Origin>,
     /// The origins of the keys of the RegistryPolicy.
     pub registry_origins: BTreeMap<String, Origin>,
@@ -119,6 +119,11 @@ impl PolicySet {
         }
         memo.insert(matching.into(), Arc::clone(&settings));
         settings
+    }
+
+    /// The PodPolicies of files, in order of precedence.
+    pub fn own(&self) -> impl Iterator<Item = &PodPolicy> {
+        self.pods.iter().filter(|policy| !policy.built_in)
     }
 
     /// Whether any policy turns on registry look-ups.

@@ -39,7 +39,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_merged() {
         ),
         ("middle", "{place: {specOS: {mode: Never}}, mode: Disabled}"),
     ]);
-    assert_eq!(set.pods.iter().map(|policy| &*policy.name).collect::<Vec<_>>(), ["high", "middle", "low"]);
+    assert_eq!(set.own().map(|policy| &*policy.name).collect::<Vec<_>>(), ["high", "middle", "low"]);
     let settings = set.settings("any", None, &());
     assert_eq!(settings.mode, Mode::Enforce);
     assert_eq!(settings.templates, TemplateDenials::Warn);
@@ -54,7 +54,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_merged() {
     assert_eq!(file("mode"), Some("high.yaml"));
     assert_eq!(file("rules.templates"), Some("low.yaml"));
     assert_eq!(file("place.specOS.mode"), Some("middle.yaml"));
-    assert_eq!(file("place.build.mode"), None);
+    assert_eq!(file("place.build.mode"), Some("built-in default.yaml"));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The loader of policy files: a [`PolicySet`], or all problems of the files.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use mullion_engine::model::settings::{NodeSettings, Origin};
 use mullion_engine::model::text::shown;
@@ -25,11 +26,30 @@ pub const MAX_POLICIES: usize = 1000;
 /// The built-in policy file: its name and its text.
 pub const BUILT_IN: (&str, &str) = ("built-in default.yaml", include_str!("../../../../policies/default.yaml"));
 
+/// The name of the policy in [`BUILT_IN`] that lies below every priority.
+const LOWEST: &str = "default";
+
+static BUILT_IN_SET: LazyLock<PolicySet> = LazyLock::new(|| {
+    let (name, text) = BUILT_IN;
+    let texts = vec![PolicyFile { name: name.to_owned(), bytes: text.into() }];
+    // A test loads it.
+    let mut set = PolicySet::load_alone(&PolicyFiles { texts, problems: Vec::new() }).unwrap_or_default();
+    set.files = Arc::default();
+    for policy in &mut set.pods {
+        policy.built_in = true;
+        if policy.name == LOWEST {
+            policy.priority = None;
+        }
+    }
+    set.order();
+    set
+});
+
 impl PolicySet {
-    /// The set without policy files, for every command: `policies/default.yaml`, which is part of the program.
+    /// The set without policy files, for every command: `policies/default.yaml`, which is part of the program. It also lies
+    /// under the policies of files, see [`load`](Self::load).
     pub fn built_in() -> Self {
-        // A test loads it.
-        Self { files: Arc::default(), ..Self::from_files(&[BUILT_IN]).unwrap_or_default() }
+        BUILT_IN_SET.clone()
     }
 
     /// Reads files given as name and contents, in any order. Returns all problems of all files, in order of file and
@@ -42,12 +62,44 @@ impl PolicySet {
     }
 
     /// As [`from_files`](Self::from_files), for files of which some could not be read.
+    ///
+    /// The built-in policies lie under those of the files: the PodPolicy `default` below every priority, the PodPolicy
+    /// `kube-system` with its priority unless a file contains one of that name, and the NodePolicy and the RegistryPolicy
+    /// key by key.
     pub fn load(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
+        let mut set = Self::load_alone(files)?;
+        let is_replaced = |built_in: &PodPolicy| {
+            built_in.priority.is_some() && set.pods.iter().any(|policy| policy.name == built_in.name)
+        };
+        let built_in: Vec<_> = BUILT_IN_SET.pods.iter().filter(|policy| !is_replaced(policy)).cloned().collect();
+        set.pods.extend(built_in);
+        set.order();
+        // The values of absent keys are those of the built-in policies already: a test compares them with the defaults.
+        for (origins, built_in) in [
+            (&mut set.node_origins, &BUILT_IN_SET.node_origins),
+            (&mut set.registry_origins, &BUILT_IN_SET.registry_origins),
+        ] {
+            for (key, origin) in built_in {
+                origins.entry(key.clone()).or_insert_with(|| origin.clone());
+            }
+        }
+        Ok(set)
+    }
+
+    /// Sorts the policies by precedence. At equal priority a policy of a file precedes a built-in one, so that an upgrade
+    /// never makes a good file collide with the program.
+    fn order(&mut self) {
+        let key = |policy: &PodPolicy| (Reverse(policy.priority), policy.built_in);
+        self.pods.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
+    }
+
+    /// The policies of the files without those under them.
+    fn load_alone(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
         let mut texts: Vec<_> = files.texts.iter().collect();
         texts.sort_unstable();
         let mut loader = Loader { problems: files.problems.clone(), ..Loader::default() };
         if texts.is_empty() && files.problems.is_empty() {
-            let hint = "policies/default.yaml is a good start";
+            let hint = "write one with the keys that differ from the built-in policies";
             loader.problems.push(Problem::of_file("policies", "there is no policy file", hint));
         }
         for file in texts {
@@ -320,7 +372,9 @@ fn undecided_problem(mut both: [(Place<'_>, &PodPolicy); 2], what: &str) -> Prob
     let [(first, early), (second, late)] = both;
     let message = format!(
         "PodPolicies `{}` and `{}` {what}, and both have priority {}: neither takes precedence",
-        late.name, early.name, early.priority
+        late.name,
+        early.name,
+        early.priority.unwrap_or_default()
     );
     let hint = "give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both";
     Problem {

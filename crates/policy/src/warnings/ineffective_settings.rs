@@ -96,6 +96,10 @@ fn warn_of_overridden_keys(set: &PolicySet) -> Vec<PolicyWarning> {
             }
             continue;
         }
+        // `kube_system` reports what takes precedence over the built-in policies.
+        if policy.built_in {
+            continue;
+        }
         let mut lost: Vec<(&PodPolicy, Origin, Vec<String>)> = Vec::new();
         for (key, value, origin) in keys {
             let Some((other, higher)) = decided.get(&key).filter(|(other, _)| *other != value) else { continue };
@@ -115,7 +119,11 @@ fn warn_of_overridden_keys(set: &PolicySet) -> Vec<PolicyWarning> {
                     listed(&keys),
                     policy.name
                 ),
-                hint: format!("give PodPolicy `{}` a priority above {}", policy.name, higher.priority),
+                hint: format!(
+                    "give PodPolicy `{}` a priority above {}",
+                    policy.name,
+                    higher.priority.unwrap_or_default()
+                ),
             }
         }));
     }

@@ -33,7 +33,10 @@ pub(crate) struct EffectivePolicy<'p> {
 #[derive(Debug, Serialize)]
 pub(crate) struct ListedPolicy<'p> {
     pub(crate) name: &'p str,
-    pub(crate) priority: i64,
+    /// `None` for the built-in policy below every priority.
+    pub(crate) priority: Option<i64>,
+    #[serde(rename = "builtIn")]
+    pub(crate) built_in: bool,
     pub(crate) origin: Origin,
     pub(crate) matches: bool,
     /// Why it does not match.
@@ -54,8 +57,9 @@ impl<'p> EffectivePolicy<'p> {
         let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
         let policy_match = |policy: &'p PodPolicy| {
             let reason = policy.matches.mismatch(namespace, known, labels);
-            let (name, priority) = (policy.name.as_str(), policy.priority);
-            ListedPolicy { name, priority, origin: policy.origin(""), matches: reason.is_none(), reason }
+            let PodPolicy { name, priority, built_in, .. } = policy;
+            let (matches, origin) = (reason.is_none(), policy.origin(""));
+            ListedPolicy { name, priority: *priority, built_in: *built_in, origin, matches, reason }
         };
         let names = |selects: fn(&PodPolicy) -> bool| {
             list(set.pods.iter().filter(|policy| selects(policy)).map(|policy| format!("`{}`", policy.name)))
@@ -96,7 +100,7 @@ impl<'p> EffectivePolicy<'p> {
     }
 }
 
-/// `policies/a.yaml:7`, or `default`.
+/// `policies/a.yaml:7`, or `default` for a key that no policy sets.
 pub(crate) fn place(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "default".to_owned(), ToString::to_string)
 }

@@ -1,6 +1,7 @@
 //! The problems of bad files: each row is a text, and every problem of it as `line:column: message (hint)`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use mullion_engine::model::settings::{ApplyTaint, Denials, Mode, TemplateDenials};
 use proptest::prelude::*;
 
 use super::*;
@@ -380,7 +381,10 @@ fn all_problems_of_all_documents_and_files_are_reported_at_once() {
 #[test]
 fn no_file_is_a_problem() {
     let found = load(&[]).unwrap_err();
-    assert_eq!(found, ["policies: there is no policy file (policies/default.yaml is a good start)"]);
+    assert_eq!(
+        found,
+        ["policies: there is no policy file (write one with the keys that differ from the built-in policies)"]
+    );
 }
 
 #[test]
@@ -489,7 +493,7 @@ fn origins_are_the_places_of_keys() {
         )
     );
     let set = load(&[("dir/a.yaml", &text)]).unwrap();
-    let policy = &set.pods[0];
+    let policy = set.own().next().unwrap();
     let line = |key: &str| policy.origins.get(key).map(|origin| (&*origin.file, origin.line));
     assert_eq!(line("mode"), Some(("dir/a.yaml", 6)));
     assert_eq!(line("detect.images"), Some(("dir/a.yaml", 8)));
@@ -500,7 +504,8 @@ fn origins_are_the_places_of_keys() {
     assert_eq!(lines, [9, 10]);
     assert_eq!(settings.actions[0].origin.as_ref().unwrap().line, 14);
     assert_eq!(settings.origins["rules.actions"].line, 13);
-    assert_eq!(settings.origins.keys().collect::<Vec<_>>(), ["detect.images", "mode", "rules.actions"]);
+    let own = settings.origins.iter().filter(|(_, origin)| &*origin.file == "dir/a.yaml");
+    assert_eq!(own.map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["detect.images", "mode", "rules.actions"]);
 }
 
 #[test]
@@ -750,4 +755,69 @@ proptest! {
         let _ = problems(&pod("a", &format!("{key}:\n  {below}: {value}")));
         let _ = problems(&node("a", &format!("{key}: {value}")));
     }
+}
+
+#[test]
+fn the_built_in_policies_lie_under_those_of_the_files() {
+    let built_in = PolicySet::built_in();
+    let names = |set: &PolicySet| -> Vec<_> {
+        set.pods.iter().map(|policy| (policy.name.clone(), policy.priority, policy.built_in)).collect()
+    };
+    let (system, lowest) = (("kube-system".to_owned(), Some(1000), true), ("default".to_owned(), None, true));
+    assert_eq!(names(&built_in), [system.clone(), lowest.clone()]);
+    // One key is enough: everything else is as without files.
+    let set = load(&[("a.yaml", &pod("a", "rules: {templates: Warn}"))]).unwrap();
+    assert_eq!(names(&set), [system.clone(), ("a".to_owned(), Some(0), false), lowest.clone()]);
+    for (namespace, denials) in [("shop", Denials::Deny), ("kube-system", Denials::Warn)] {
+        let settings = set.settings(namespace, None, &());
+        assert_eq!((settings.denials, settings.templates), (denials, TemplateDenials::Warn), "{namespace}");
+    }
+    assert_eq!(set.documents.len(), 1);
+    // Whatever its priority and its name.
+    for (name, priority) in [("low", i64::MIN), ("default", i64::MIN), ("default", -1), ("high", i64::MAX)] {
+        let set = load(&[("a.yaml", &pod(name, &format!("priority: {priority}\nmode: Audit")))]).unwrap();
+        assert_eq!(set.settings("shop", None, &()).mode, Mode::Audit, "{priority}");
+        assert_eq!(set.pods.last().map(|policy| (policy.name.as_str(), policy.built_in)), Some(("default", true)));
+        assert_eq!(set.settings("kube-system", None, &()).denials, Denials::Warn, "{priority}");
+    }
+    // At equal priority the file decides, and does not collide.
+    let set = load(&[("a.yaml", &pod("a", "priority: 1000\nrules: {denials: Deny}"))]).unwrap();
+    assert_eq!(set.settings("kube-system", None, &()).denials, Denials::Deny);
+    // A file replaces the policy for kube-system by its name.
+    let set = load(&[("a.yaml", &pod("kube-system", "mode: Enforce"))]).unwrap();
+    assert_eq!(names(&set), [("kube-system".to_owned(), Some(0), false), lowest]);
+    assert_eq!(set.settings("kube-system", None, &()).denials, Denials::Deny);
+}
+
+#[test]
+fn the_node_and_registry_policies_of_files_lie_over_the_built_in_ones() {
+    let built_in = PolicySet::built_in();
+    let registries = pod("mine", "timeout: 5s").replace("PodPolicy", "RegistryPolicy");
+    let set = load(&[("a.yaml", &node("mine", "taint: {apply: Never}")), ("b.yaml", &registries)]).unwrap();
+    let mut nodes = built_in.nodes.clone();
+    nodes.taint.apply = ApplyTaint::Never;
+    assert_eq!(set.nodes, nodes);
+    assert_eq!(set.registries.timeout.as_secs(), 5);
+    assert_eq!(set.registries.lifetimes, built_in.registries.lifetimes);
+    let file = |origins: &BTreeMap<String, Origin>, key: &str| origins[key].file.to_string();
+    assert_eq!(file(&set.node_origins, "taint.apply"), "a.yaml");
+    assert_eq!(file(&set.node_origins, "windowsTaints"), BUILT_IN.0);
+    assert_eq!(file(&set.registry_origins, "timeout"), "b.yaml");
+    assert_eq!(file(&set.registry_origins, "lifetimes"), BUILT_IN.0);
+}
+
+/// A ConfigMap with a copy of the built-in file, as charts before this one installed it.
+#[test]
+fn a_copy_of_the_built_in_file_changes_nothing() {
+    let copy = load(&[("default.yaml", BUILT_IN.1)]).unwrap();
+    let values = |set: &PolicySet, namespace: &str| {
+        let mut settings = (*set.settings(namespace, None, &())).clone();
+        settings.origins.clear();
+        format!("{settings:?}")
+    };
+    for namespace in ["shop", "kube-system"] {
+        assert_eq!(values(&copy, namespace), values(&PolicySet::built_in(), namespace));
+    }
+    assert_eq!((&copy.nodes, &copy.registries), (&PolicySet::built_in().nodes, &PolicySet::built_in().registries));
+    assert_eq!(crate::warnings::warnings(&copy), []);
 }

@@ -21,7 +21,7 @@ pub(crate) static POD_POLICY: SchemaObject = SchemaObject::of(&[
         "spec",
         ValueShape::Object(&POD_SPEC),
         "Settings for the pods that match. A policy needs only the keys that it changes: a key that is absent comes from \
-         the matching policies of lower priority, or from the default.",
+         the matching policies of lower priority, and finally from the built-in policies.",
     )
     .example("{priority: 10, rules: {denials: Warn}}"),
 ]);
@@ -33,8 +33,9 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
         ValueShape::Integer,
         "If several policies match a pod and set the same key, the one with the highest priority decides. Two policies of \
          equal priority must not set the same key for the same pods: the error contains both lines. They may if \
-         `match.namespaces.include` of both lists different namespaces without `*`. In the shipped files the policy for \
-         all namespaces has priority 0, and the one for kube-system 1000.",
+         `match.namespaces.include` of both lists different namespaces without `*`. The built-in PodPolicy `default` lies \
+         below every priority. The built-in PodPolicy `kube-system` has priority 1000; at equal priority the policy of a \
+         file decides.",
     )
     .with_default(|| json!(0))
     .example("10"),
@@ -131,7 +132,7 @@ static RULES: SchemaObject = SchemaObject::of(&[
         "version",
         ValueShape::Text(TextFormat::Version),
         "The version of Mullion for which these policies were written, in quotes. Rules that later versions add or tighten \
-         only warn, so that an upgrade denies nothing new. Absent: all rules as in the running version.",
+         only warn, so that an upgrade denies nothing new. Absent: the version of the built-in policies.",
     )
     .settings(field!(rules_version))
     .example("\"0.1\""),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::warnings::notes;
 
 /// A set of policies for pods, given as name and spec.
 pub(super) fn set(policies: &[(&str, &str)]) -> PolicySet {
@@ -68,7 +69,7 @@ fn control_plane_pods_must_run() {
             &[("a", k8s)],
             &[
                 "a.yaml:5: `detect.images: {pattern: registry.k8s.io/**, os: windows}` turns kube-apiserver, etcd, kube-scheduler and \
-               kube-controller-manager in kube-system into Windows pods and denies them (host-network) (add \
+               kube-controller-manager in kube-system into Windows pods, so that no Linux node can run them (add \
                `match: {namespaces: {exclude: [kube-system]}}` to PodPolicy `a`)",
             ],
         ),
@@ -115,16 +116,30 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
     let deny = "  rules: {actions: [{rule: privileged, action: Deny}]}";
     let denies =
         "a.yaml:5: `rules.actions: {rule: privileged, action: Deny}` denies azure-cns-win in kube-system (privileged)";
+    // It is about kube-system, exempts it from nothing, and replaces the built-in policy that does.
+    let replaced = ("kube-system", "  match: {namespaces: {include: [kube-system]}}\n  mode: Enforce");
     expect(&[
-        (&[("a", deny)], &[denies]),
-        (&[("a", deny)], &["or create a PodPolicy for kube-system with priority 1000 and `rules: {denials: Warn}`"]),
-        (&[("a", &format!("  priority: 2000\n{deny}"))], &["a PodPolicy for kube-system with priority 2001 and"]),
-        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], templates: Warn}")], &[]),
-        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], denials: Warn}")], &[]),
+        // The built-in policy for kube-system.
+        (&[("a", deny)], &[]),
+        (&[("a", deny), replaced], &[denies]),
+        (
+            &[("a", deny), replaced],
+            &["or create a PodPolicy for kube-system with priority 1000 and `rules: {denials: Warn}`"],
+        ),
+        (
+            &[("a", &format!("  priority: 2000\n{deny}")), replaced],
+            &["a PodPolicy for kube-system with priority 2001 and"],
+        ),
+        (&[("a", &format!("{deny}\n  mode: Audit")), ("kube-system", "  detect: {default: Nothing}")], &[]),
+        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], templates: Warn}"), replaced], &[]),
+        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], denials: Warn}"), replaced], &[]),
         (
             &[
                 ("a", deny),
-                ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Warn}"),
+                (
+                    "kube-system",
+                    "  priority: 1000\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Warn}",
+                ),
             ],
             &[],
         ),
@@ -132,7 +147,6 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
         (
             &[
                 ("a", deny),
-                ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-system]}}\n  rules: {denials: Warn}"),
                 ("z", "  priority: 1001\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Deny}"),
             ],
             &[denies],
@@ -141,13 +155,47 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
             &[
                 ("a", deny),
                 (
-                    "k",
+                    "kube-system",
                     "  priority: 1\n  match: {namespaceSelector: {matchLabels: {exempt: 'yes'}}}\n  rules: {denials: Warn}",
                 ),
             ],
-            &["labels of kube-system that are unknown here may change this, see PodPolicy `k`"],
+            &["labels of kube-system that are unknown here may change this, see PodPolicy `kube-system`"],
         ),
     ]);
+}
+
+#[test]
+fn a_set_that_exempts_kube_system_from_nothing_is_reported() {
+    let replaces = "kube-system.yaml:1: PodPolicy `kube-system` replaces the built-in policy of that name, and no policy has \
+                    `rules.denials: Warn` for namespace kube-system now";
+    let applies = "`rules.denials: Deny` of PodPolicy `a` also applies to kube-system";
+    let deny = |priority: i64| format!("  priority: {priority}\n  rules: {{denials: Deny}}");
+    expect(&[
+        (&[("kube-system", "  detect: {default: Nothing}")], &[replaces]),
+        (&[("kube-system", "  match: {namespaces: {include: [other]}}\n  rules: {denials: Warn}")], &[replaces]),
+        (&[("kube-system", "  rules: {denials: Warn}")], &[]),
+        (&[("kube-system", "  mode: Audit")], &[]),
+        (&[("kube-system", "  match: {namespaces: {include: [kube-system]}}\n  rules: {denials: Deny}")], &[]),
+        (&[("kube-system", "  detect: {default: Nothing}"), ("b", "  priority: 3\n  rules: {denials: Warn}")], &[]),
+        (&[("a", &deny(999))], &[]),
+        (&[("a", &deny(1000))], &[applies]),
+        (&[("a", &deny(1001))], &[applies]),
+        (&[("a", &format!("{}\n  match: {{namespaces: {{exclude: [kube-*]}}}}", deny(1001)))], &[]),
+    ]);
+}
+
+#[test]
+fn built_in_policies_that_a_file_replaces_are_noted() {
+    let noted =
+        |policies: &[(&str, &str)]| -> Vec<String> { notes(&set(policies)).iter().map(ToString::to_string).collect() };
+    let found = noted(&[("a", "  mode: Audit"), ("kube-system", "  rules: {denials: Warn}")]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("kube-system.yaml:1: PodPolicy `kube-system` replaces the built-in policy of that name"),
+        "{found:?}"
+    );
+    // It lies over the built-in one.
+    assert_eq!(noted(&[("default", "  mode: Audit")]), [""; 0]);
 }
 
 #[test]
