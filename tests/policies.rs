@@ -183,6 +183,26 @@ fn strict_repairs_only_values_without_meaning() {
     assert!(create(&spec, &set).unwrap_err().contains("MUL210"));
 }
 
+/// The runbook: a policy of high priority turns one rule into a warning, also beside a file that names the rule.
+#[test]
+fn an_emergency_policy_works_beside_strict() {
+    let runbook = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: runbook}\nspec:\n  priority: 100000\n  \
+                   rules: {actions: [{rule: MUL305, action: Warn}]}\n";
+    let strict = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/strict.yaml")).unwrap();
+    let spec = json!({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}],
+        "containers": [{"name": "c", "image": WINDOWS, "resources": {"limits": {"memory": "1Gi"}},
+            "volumeMounts": [{"name": "v", "mountPath": "C:\\keys"}]}]});
+    let set =
+        |files: &[(&str, &str)]| PolicySet::from_files(files).unwrap_or_else(|all| panic!("{}", problem_texts(&all)));
+    let denied = create(&spec, &set(&[("strict.yaml", &strict)])).unwrap_err();
+    assert!(denied.contains("MUL305 memory-volume"), "{denied}");
+    let both = set(&[("strict.yaml", &strict), ("runbook.yaml", runbook)]);
+    create(&spec, &both).unwrap();
+    // All other rules stay as strict sets them.
+    let other = json!({"containers": [{"name": "c", "image": WINDOWS}]});
+    assert!(create(&other, &both).unwrap_err().contains("MUL601 memory-limit"));
+}
+
 #[test]
 fn nothing_in_kube_system_is_denied() {
     for name in ["default.yaml", "compatible.yaml", "strict.yaml"] {

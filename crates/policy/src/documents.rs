@@ -54,6 +54,8 @@ impl PodPolicy {
                 policy.mark(&key.name);
             }
         }
+        let priority = policy.priority.unwrap_or(i64::MIN);
+        policy.settings.actions.iter_mut().for_each(|entry| entry.priority = priority);
         Ok(policy)
     }
 

@@ -1,11 +1,13 @@
 //! Notes about a good set: facts that its author should know, and that are no mistake.
 
 use crate::policy_set::PolicySet;
+use crate::warnings::shadowed_entries;
 use crate::warnings::warning::PolicyWarning;
 
 /// All notes about a set, in order of file and line.
 pub fn notes(set: &PolicySet) -> Vec<PolicyWarning> {
     let mut all = replaced_policies(set);
+    all.extend(shadowed_entries::notes(set));
     all.sort_by_key(|note| (note.origin.file.clone(), note.origin.line));
     all
 }

@@ -176,11 +176,12 @@ static RULES: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
         "actions",
         ValueShape::List(&ValueShape::Object(&RULE_ACTION)),
-        "Actions of rules that replace the default action, which `mullion rules` lists. The longest match decides, \
-         regardless of the priority: a name before a code, a code before a code prefix. Of equally long matches, the entry \
-         of the policy with the higher priority decides, then the first of the list.",
+        "Actions of rules that replace the default action, which `mullion rules` lists. Of the \
+         policies that have an entry for a rule, the one with the highest priority decides. Within one policy the longest \
+         match decides: a name before a code, a code before a code prefix. `mullion policy check` reports entries that never \
+         decide.",
     )
-    .settings(list!(actions, RuleAction, first_of_each_rule, |settings| {
+    .settings(list!(actions, RuleAction, deciding_actions, |settings| {
         settings.actions.iter().map(|RuleAction { rule, action, .. }| json!([rule, action])).collect()
     }))
     .example("[{rule: run-as-user, action: Warn}, {rule: MUL3, action: Deny}]"),

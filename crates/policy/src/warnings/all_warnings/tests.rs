@@ -361,5 +361,67 @@ fn actions_after_another_for_the_same_rule_are_reported() {
         ),
         (&[("a", &actions(same))], &[]),
         (&[("a", &actions(longer))], &[]),
+        (
+            &[("a", &actions("    - {rule: MUL201, action: Warn}\n    - {rule: run-as-user, action: Deny}"))],
+            &["a.yaml:7: action `Warn` of `MUL201` has no effect: `run-as-user` on line 8 is a longer match"],
+        ),
+        (&[("a", &actions("    - {rule: MUL201, action: Deny}\n    - {rule: run-as-user, action: Deny}"))], &[]),
     ]);
+}
+
+#[test]
+fn entries_for_which_a_higher_policy_always_decides_are_reported() {
+    let spec =
+        |priority: i64, matches: &str, rest: &str| format!("  priority: {priority}\n  match: {{{matches}}}\n  {rest}");
+    let act = |entries: &str| format!("rules: {{actions: [{entries}]}}");
+    let (team, all) = ("namespaces: {include: [team]}", "");
+    let low = spec(5, team, &act("{rule: run-as-user, action: Warn}, {rule: MUL305, action: Warn}"));
+    let high = |matches: &str, entries: &str| spec(9, matches, &act(entries));
+    let never = "PodPolicy `z` (z.yaml:1) has a higher priority and matches everything that PodPolicy `a` matches, so that \
+                 `run-as-user: Warn` (`Deny` there) of it never decide";
+    let warned = |high: &str, low: &str| {
+        let all = print_all(&[("a", low), ("z", high)]);
+        all.into_iter().filter(|text| text.contains("never decide")).collect::<Vec<_>>()
+    };
+    for (matches, entries) in [
+        (all, "{rule: MUL2, action: Deny}"),
+        ("namespaces: {include: [te*], exclude: [team-b]}", "{rule: MUL201, action: Deny}"),
+        (team, "{rule: run-as-user, action: Deny}"),
+    ] {
+        let found = warned(&high(matches, entries), &low);
+        assert!(found.len() == 1 && found[0].contains(never), "{matches} {entries}: {found:?}");
+    }
+    for (matches, entries) in [
+        (all, "{rule: MUL202, action: Deny}"),
+        (all, "{rule: MUL2, action: Warn}"),
+        ("namespaces: {exclude: [team]}", "{rule: MUL2, action: Deny}"),
+        ("namespaces: {include: [other]}", "{rule: MUL2, action: Deny}"),
+        ("podSelector: {matchLabels: {a: b}}", "{rule: MUL2, action: Deny}"),
+    ] {
+        assert_eq!(warned(&high(matches, entries), &low), [""; 0], "{matches} {entries}");
+    }
+    // Several together; of two policies for everything the lower one contains defaults.
+    let both = high(all, "{rule: MUL2, action: Deny}, {rule: memory-volume, action: Deny}");
+    assert!(warned(&both, &low)[0].contains("`MUL305: Warn` (`Deny` there) and `run-as-user: Warn` (`Deny` there)"));
+    let defaults = low.replace(team, all);
+    assert_eq!(warned(&both, &defaults), [""; 0]);
+    let noted = notes(&set(&[("a", &defaults), ("z", &both)]));
+    assert!(noted.len() == 1 && noted[0].message.contains("never decide"), "{noted:?}");
+    // A prefix of which one rule is left decides there.
+    assert_eq!(
+        warned(&high(all, "{rule: MUL201, action: Deny}"), &spec(5, team, &act("{rule: MUL2, action: Warn}"))),
+        [""; 0]
+    );
+    let images =
+        |priority: i64, matches: &str, entry: &str| spec(priority, matches, &format!("detect: {{images: [{entry}]}}"));
+    let found = warned(
+        &images(9, all, "{pattern: 'a.io/**', os: linux}"),
+        &images(5, team, "{pattern: 'a.io/x/*', os: windows}"),
+    );
+    assert!(found.len() == 1 && found[0].contains("so that `a.io/x/*` of it never decide"), "{found:?}");
+    let found = warned(
+        &images(9, all, "{pattern: 'a.io/x/*', os: linux}"),
+        &images(5, team, "{pattern: 'a.io/**', os: windows}"),
+    );
+    assert_eq!(found, [""; 0]);
 }
