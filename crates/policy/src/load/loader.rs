@@ -1,8 +1,8 @@
 //! The loader of policy files: a [`PolicySet`], or all problems of the files.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use mullion_engine::model::settings::{NodeSettings, Origin};
@@ -175,6 +175,8 @@ struct Loaded<'f> {
     policy: PodPolicy,
     /// The place of its name.
     place: Place<'f>,
+    /// The key `spec`.
+    spec: Span,
     places: Places,
 }
 
@@ -242,7 +244,8 @@ impl<'f> Loader<'f> {
         self.documents.push(PolicyDocument { kind, name: name.clone(), origin: whole.clone() });
         let mut origins: Origins = places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
         origins.insert(String::new(), whole);
-        let spec = document.get("spec").map_or(document, |spec| &spec.value);
+        let (spec, spec_key) =
+            document.get("spec").map_or((document, document.span), |spec| (&spec.value, spec.key_span));
         match kind {
             "NodePolicy" => {
                 self.node_origins = origins;
@@ -276,7 +279,7 @@ impl<'f> Loader<'f> {
         }
         let policy = PodPolicy::read(name, spec, origins, &|node| origin(node.span, checker));
         let policy = readable(checker, document, policy);
-        self.pods.extend(policy.map(|policy| Loaded { policy, place, places }));
+        self.pods.extend(policy.map(|policy| Loaded { policy, place, spec: spec_key, places }));
     }
 
     /// Reports the first policy beyond the limit, in order of file and line.
@@ -297,16 +300,17 @@ impl<'f> Loader<'f> {
         // The entries of all lists count.
         let keys = POD_KEYS.iter().filter(|key| key.field.list.is_none());
         let keys: Vec<&str> = keys.map(|key| key.name.as_str()).collect();
+        let taken: BTreeSet<i64> = self.pods.iter().filter_map(|pod| pod.policy.priority).collect();
         let mut found = Vec::new();
         for group in self.pods.chunk_by(|a, b| a.policy.priority == b.policy.priority) {
             let matches = group.iter().map(|loaded| (&loaded.policy.matches.namespaces, &loaded.places));
             let overlaps = Overlaps::of(matches, &keys);
             let policies = group.iter().map(|loaded| &loaded.policy);
             let disputes = find_disputes(policies, MAX_PROBLEMS.saturating_sub(found.len()));
-            found.extend(disputes.iter().filter_map(|dispute| dispute_problem(dispute, group)));
+            found.extend(disputes.iter().filter_map(|dispute| dispute_problem(dispute, group, &taken)));
             for (at, one) in group.iter().enumerate() {
                 for other in overlaps.after(at).filter_map(|other| group.get(other)) {
-                    found.extend(keys.iter().filter_map(|key| collision_problem(key, one, other)));
+                    found.extend(keys.iter().filter_map(|key| collision_problem(key, one, other, &taken)));
                     if found.len() >= MAX_PROBLEMS {
                         let message = "more policies of equal priority set the same keys; they are not listed";
                         found.push(Problem::of_file(&one.place.file.name, message, "fix these and check again"));
@@ -351,36 +355,57 @@ fn take_only<'f, T>(
     }
 }
 
-fn dispute_problem(dispute: &Dispute<'_>, group: &[Loaded<'_>]) -> Option<Problem> {
+fn dispute_problem(dispute: &Dispute<'_>, group: &[Loaded<'_>], taken: &BTreeSet<i64>) -> Option<Problem> {
     let place = |(at, line): (usize, u32)| {
-        let Loaded { policy, place: Place { file, .. }, .. } = group.get(at)?;
-        Some((Place { file, span: file.line(line) }, policy))
+        let loaded = group.get(at)?;
+        let file = loaded.place.file;
+        Some((Place { file, span: file.line(line) }, loaded))
     };
     let what = format!("set different values for `{}` in `spec.{}`", shown(dispute.name), dispute.list);
-    Some(undecided_problem([place(dispute.one)?, place(dispute.other)?], &what))
+    Some(undecided_problem([place(dispute.one)?, place(dispute.other)?], &what, taken))
 }
 
-fn collision_problem<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Problem> {
-    let place = |loaded: &Loaded<'f>| Some(Place { span: *loaded.places.get(key)?, ..loaded.place });
-    let both = [(place(one)?, &one.policy), (place(other)?, &other.policy)];
-    Some(undecided_problem(both, &format!("both set `spec.{key}`")))
+fn collision_problem(key: &str, one: &Loaded<'_>, other: &Loaded<'_>, taken: &BTreeSet<i64>) -> Option<Problem> {
+    let at = |loaded: &Loaded<'_>| loaded.places.get(key).copied();
+    let both = [(Place { span: at(one)?, ..one.place }, one), (Place { span: at(other)?, ..other.place }, other)];
+    Some(undecided_problem(both, &format!("both set `spec.{key}`"), taken))
 }
 
-/// The problem of two policies of one priority that do `what`, each at its place.
-fn undecided_problem(mut both: [(Place<'_>, &PodPolicy); 2], what: &str) -> Problem {
+/// The problem of two policies of one priority that do `what`, each at its place. `taken`: the priorities of all policies.
+fn undecided_problem(mut both: [(Place<'_>, &Loaded<'_>); 2], what: &str, taken: &BTreeSet<i64>) -> Problem {
     both.sort_by_key(|(place, _)| *place);
     let [(first, early), (second, late)] = both;
+    let priority = late.policy.priority.unwrap_or_default();
     let message = format!(
-        "PodPolicies `{}` and `{}` {what}, and both have priority {}: neither takes precedence",
-        late.name,
-        early.name,
-        early.priority.unwrap_or_default()
+        "PodPolicies `{}` and `{}` {what}, and both have priority {priority}: neither takes precedence",
+        late.policy.name, early.policy.name
     );
-    let hint = "give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both";
+    let change = late.priority_line(priority, taken);
+    let hint = format!("{change}, or list different namespaces without `*` in match.namespaces.include of both");
     Problem {
-        related: Some(first.related(format!("`{}` sets it", early.name))),
-        hint: Some(hint.to_owned()),
+        related: Some(first.related(format!("`{}` sets it", early.policy.name))),
+        hint: Some(hint),
         ..second.problem(message)
+    }
+}
+
+impl Loaded<'_> {
+    /// The line that gives the policy another `priority` than this one, and its effect.
+    fn priority_line(&self, priority: i64, taken: &BTreeSet<i64>) -> String {
+        let free = |next: fn(i64) -> Option<i64>| {
+            std::iter::successors(next(priority), |value| next(*value)).find(|value| !taken.contains(value))
+        };
+        let higher = free(|value| value.checked_add(1));
+        let (other, effect) = match higher {
+            Some(higher) => (higher, "takes precedence"),
+            None => (free(|value| value.checked_sub(1)).unwrap_or_default(), "gives way"),
+        };
+        let lines = self.place.lines();
+        let change = match self.places.get("priority") {
+            Some(span) => format!("write `priority: {other}` on line {}", lines.line(span.start)),
+            None => format!("add `priority: {other}` to `spec` on line {}", lines.line(self.spec.start)),
+        };
+        format!("{change} of {} so that `{}` {effect}", self.place.file.name, self.policy.name)
     }
 }
 

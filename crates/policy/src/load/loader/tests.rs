@@ -410,7 +410,7 @@ fn equal_priorities_may_not_contradict_each_other_in_lists() {
     let a = pod("a", "rules: {actions: [{rule: run-as-user, action: Warn}, {rule: MUL3, action: Warn}]}");
     let b = pod("b", "rules:\n  actions:\n    - {rule: MUL3, action: Warn}\n    - {rule: run-as-user, action: Deny}");
     let images = |name: &str, rest: &str| pod(name, &format!("detect: {{images: [{{pattern: a.io/**, {rest}}}]}}"));
-    let hint = "(give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both)";
+    let hint = "(add `priority: 1` to `spec` on line 4 of b.yaml so that `b` takes precedence, or list different namespaces without `*` in match.namespaces.include of both)";
     assert_eq!(
         load(&[("a.yaml", &a), ("b.yaml", &b)]).unwrap_err(),
         [format!(
@@ -451,7 +451,7 @@ fn equal_priorities_may_not_set_the_same_key() {
         "b",
         "priority: 0\nplace:\n  specOS: {mode: Never}\nrules: {actions: [{rule: MUL1, action: Warn}]}\nmode: Enforce",
     );
-    let hint = "(give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both)";
+    let hint = "(write `priority: 1` on line 5 of b.yaml so that `b` takes precedence, or list different namespaces without `*` in match.namespaces.include of both)";
     assert_eq!(
         load(&[("a.yaml", &a), ("b.yaml", &collide)]).unwrap_err(),
         [
@@ -480,6 +480,29 @@ fn equal_priorities_may_not_set_the_same_key() {
     for (one, other, ok) in [("x", "v, w", true), ("x, v", "v, w", false), ("x-*", "v", false), ("", "v", false)] {
         let loaded = load(&[("a.yaml", &include("a", one)), ("b.yaml", &include("b", other))]);
         assert_eq!(loaded.is_ok(), ok, "{one} and {other}");
+    }
+}
+
+#[test]
+fn a_collision_is_solved_by_the_line_that_its_hint_names() {
+    let at = |priority: i64| format!("priority: {priority}\nmode: Audit");
+    for (priority, others, line, order) in [
+        (0, &[][..], "write `priority: 1` on line 5 of b.yaml so that `b` takes precedence", ["b", "a"]),
+        (0, &[1, 2], "write `priority: 3` on line 5 of b.yaml so that `b` takes precedence", ["b", "a"]),
+        (i64::MAX, &[], "write `priority: 9223372036854775806` on line 5 of b.yaml so that `b` gives way", ["a", "b"]),
+    ] {
+        let load_both = |b: &str| {
+            let other = |priority: &i64| (format!("{priority}.yaml"), pod(&format!("p{priority}"), &at(*priority)));
+            let mut files: Vec<_> = others.iter().map(other).collect();
+            files.extend([("a.yaml".to_owned(), pod("a", &at(priority))), ("b.yaml".to_owned(), pod("b", b))]);
+            PolicySet::from_files(&files).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let found = load_both(&at(priority)).unwrap_err();
+        assert!(found.len() == 1 && found[0].contains(line), "{found:?}");
+        let written = line.split('`').nth(1).unwrap();
+        let set = load_both(&format!("{written}\nmode: Audit")).unwrap();
+        let found: Vec<_> = set.own().map(|policy| &*policy.name).filter(|name| order.contains(name)).collect();
+        assert_eq!(found, order, "{priority}");
     }
 }
 
