@@ -31,7 +31,10 @@ pub fn files(directories: Vec<PathBuf>, interval: Duration) -> PolicyFileReader 
 
 fn files_after(directories: Vec<PathBuf>, interval: Duration, mut store: PolicyStore) -> PolicyFileReader {
     let still = STILL.min(interval);
-    Box::new(move || store.reload(&directory::read_still(&directories, store.last_hash(), still)))
+    Box::new(move || {
+        let files = directory::read_still(&directories, store.last_hash(), still);
+        store.reload(&files, Timestamp::now().as_second())
+    })
 }
 
 /// The reasons why changes of the files are not seen, as sentences. Does blocking I/O.
@@ -67,7 +70,7 @@ pub(crate) async fn begin(
     let (reading, source) = patiently(reading, "the policy files").await?;
     let now = Timestamp::now().as_second();
     let (problems, files) = match reading {
-        PolicyReading::Loaded(set) => {
+        PolicyReading::Loaded(set) | PolicyReading::Ended(set) => {
             reporter.record(&PolicyReading::Loaded(Arc::clone(&set)), now);
             return Ok((set, source));
         }
@@ -89,7 +92,7 @@ pub(crate) async fn begin(
         }
     };
     let set = match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
-        Ok(set) => Arc::new(set),
+        Ok(set) => Arc::new(set.at(now)),
         Err(kept) => {
             let why = format!("the earlier ones in ConfigMap {NAME} do not load in this version of Mullion");
             let kept: Vec<String> = kept.iter().map(|problem| format!("ConfigMap {NAME}: {problem}")).collect();

@@ -78,6 +78,35 @@ fn built_in_policies_lie_under_the_files_and_those_that_a_file_replaces_are_name
 }
 
 #[test]
+fn an_exemption_ends() {
+    let dir = dir();
+    // A day of UTC, that many days from now.
+    let until = |days: i64| {
+        let day = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days);
+        day.strftime("%Y-%m-%d").to_string()
+    };
+    for (days, note, denied) in [(60, "", false), (10, "ends in", false), (-10, "has ended", true)] {
+        let spec = format!("until: {}, rules: {{denials: Warn}}", until(days));
+        let file = write(&dir, "until.yaml", POLICY.replace("mode: Audit", &spec));
+        let ran = mullion(&["policy", "check", "--fail-on", "warn", &file], "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"), "{}", ran.out);
+        assert_eq!(ran.out.contains("note: PodPolicy `shop`"), !note.is_empty(), "{}", ran.out);
+        assert!(
+            ran.out.contains(note) && ran.out.contains(&format!("every pod, until {}", until(days))),
+            "{}",
+            ran.out
+        );
+        let ran = mullion(&["check", "--policies", &file, "denied.yaml"], "");
+        assert_eq!(ran.code, i32::from(denied), "{days}: {}", ran.out);
+        let ran = mullion(&["policy", "show", "--policies", &file], "");
+        assert_eq!(ran.out.contains("): it has ended (until "), denied, "{}", ran.out);
+    }
+    let file = write(&dir, "until.yaml", POLICY.replace("mode:", "until: 2099-01-01, mode:"));
+    let ran = mullion(&["policy", "check", &file], "");
+    assert!(ran.code == 2 && ran.out.contains("`spec.mode` must be absent: a policy with `until` only"), "{}", ran.out);
+}
+
+#[test]
 fn several_problems_are_shown_by_a_command_that_can_be_pasted() {
     let dir = dir();
     let bad = write(&dir, "bad.yaml", POLICY.replace("mode: Audit", "mod: Audit, workload: Warn"));

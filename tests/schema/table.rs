@@ -124,7 +124,7 @@ fn required(object: &SchemaObject) -> Map<String, Value> {
         Some(KeyConstraint::Release) => {
             map.extend([("build".to_owned(), json!("10.0.29000")), ("runsFrom".to_owned(), json!("10.0.0"))]);
         }
-        Some(KeyConstraint::RuntimeClass | KeyConstraint::RuleAction) | None => {}
+        Some(KeyConstraint::RuntimeClass | KeyConstraint::RuleAction | KeyConstraint::Exemption) | None => {}
     }
     map
 }

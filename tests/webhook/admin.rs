@@ -237,3 +237,24 @@ async fn a_read_that_panics_is_a_problem_and_not_the_last_read() {
     stop.cancel();
     within(task).await.unwrap();
 }
+
+/// The end of an exemption needs no change of a file and no restart.
+#[tokio::test]
+async fn an_exemption_that_has_ended_is_no_longer_in_force() {
+    let state = state();
+    let router = admin::router(&state, LogLevelChanges::FromPod);
+    let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
+    let text = GOOD.replace("{priority: 7}", "{until: 2027-03-31, rules: {denials: Warn}}");
+    let set = PolicySet::from_files(&[("policy.yaml", text)]).unwrap();
+    reload::policies_once(&state, &PolicyReading::Loaded(Arc::new(set.clone())), 1000);
+    assert_eq!(shown().await["ended"], json!([]));
+    let end = set.next_end().unwrap();
+    reload::policies_once(&state, &PolicyReading::Ended(Arc::new(set.at(end))), end);
+    assert_eq!((state.policies.load().own().count(), state.policies.load().ended.len()), (0, 1));
+    let after = shown().await;
+    assert_eq!((&after["ended"][0]["name"], &after["ended"][0]["until"]), (&json!("mine"), &json!("2027-03-31")));
+    assert_eq!((&after["lastGood"], &after["kept"]), (&json!(1000), &json!(false)));
+    let metrics = get(&router, "/metrics").await;
+    let line = format!("mullion_policy_exemption_end_timestamp{{policy=\"mine\"}} {end}");
+    assert!(metrics.text().contains(&line), "{}", metrics.text());
+}

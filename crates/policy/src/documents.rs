@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Error;
 
 use crate::matching::PolicyMatch;
+use crate::policy_date::PolicyDate;
 use crate::schema::POD_KEYS;
 
 /// One `kind: PodPolicy` document.
@@ -20,6 +21,8 @@ pub struct PodPolicy {
     pub priority: Option<i64>,
     /// Whether it is part of the program, and not of a file.
     pub built_in: bool,
+    /// The end of the policy: see [`PolicySet::at`](crate::policy_set::PolicySet::at).
+    pub until: Option<PolicyDate>,
     /// The workloads to which it applies; empty matches everything.
     pub matches: PolicyMatch,
     /// The values that it sets: its `origins` name the keys. Any other key inherits from the policy of the next lower
@@ -46,6 +49,10 @@ impl PodPolicy {
         }
         if let Some(ManifestEntry { value, .. }) = spec.get("match") {
             policy.matches = Deserialize::deserialize(value)?;
+        }
+        if let Some(ManifestEntry { value, .. }) = spec.get("until") {
+            // The checker has read it already.
+            policy.until = value.as_str().and_then(|text| PolicyDate::parse(text).ok());
         }
         for key in POD_KEYS.iter() {
             if let Some(entries) = key.read(&mut policy.settings, spec, place)? {

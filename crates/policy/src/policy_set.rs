@@ -10,6 +10,7 @@ use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObje
 
 use crate::documents::PodPolicy;
 use crate::layers::merge_policies;
+use crate::policy_date::PolicyDate;
 use crate::policy_file::{PolicyDocument, PolicyFile};
 use crate::registry_policy::RegistryPolicy;
 
@@ -18,6 +19,8 @@ use crate::registry_policy::RegistryPolicy;
 pub struct PolicySet {
     /// In order of precedence: highest priority first, equal priorities in order of name; the built-in ones included.
     pub pods: Vec<PodPolicy>,
+    /// The PodPolicies of files whose `until` has passed, highest priority first. They have no effect.
+    pub ended: Vec<PodPolicy>,
     /// The NodePolicy of the files, over the built-in one.
     pub nodes: NodeSettings,
     /// The RegistryPolicy of the files, over the built-in one.
@@ -124,6 +127,16 @@ impl PolicySet {
     /// The PodPolicies of files, in order of precedence.
     pub fn own(&self) -> impl Iterator<Item = &PodPolicy> {
         self.pods.iter().filter(|policy| !policy.built_in)
+    }
+
+    /// The PodPolicies of files that have an end, with those that have ended: each with its end.
+    pub fn exemptions(&self) -> impl Iterator<Item = (&PodPolicy, &PolicyDate)> {
+        self.own().chain(&self.ended).filter_map(|policy| Some((policy, policy.until.as_ref()?)))
+    }
+
+    /// When the next policy ends, in seconds since 1970.
+    pub fn next_end(&self) -> Option<i64> {
+        self.own().filter_map(|policy| policy.until.as_ref()).map(|until| until.end).min()
     }
 
     /// Whether any policy turns on registry look-ups.

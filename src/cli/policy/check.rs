@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use mullion_engine::model::settings::{Mode, Origin};
 use mullion_engine::model::text::counted;
 use mullion_manifest::Problem;
@@ -86,10 +87,12 @@ struct PolicyRecord<'a> {
 pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let files = policy_files::read_with_stdin("policy check", &policies_of(args, io)?, io.stdin)?;
     let sources = PolicySources::new(&files.texts);
-    let loaded = PolicySet::load(&files);
+    let now = Timestamp::now().as_second();
+    let loaded = PolicySet::load(&files).map(|set| set.at(now));
     let problems = loaded.as_ref().err().map_or(&[][..], Vec::as_slice);
     let warned: Vec<Problem> = loaded.iter().flat_map(warnings).map(|warning| sources.problem_of(&warning)).collect();
-    let noted: Vec<Problem> = loaded.iter().flat_map(notes).map(|note| sources.problem_of(&note)).collect();
+    let noted: Vec<Problem> =
+        loaded.iter().flat_map(|set| notes(set, now)).map(|note| sources.problem_of(&note)).collect();
     for (severity, all) in [(Severity::Error, problems), (Severity::Warning, &warned), (Severity::Note, &noted)] {
         for problem in all {
             write(problem, severity, &sources, args.output, io)?;
@@ -166,13 +169,16 @@ fn write(
 
 /// The `PodPolicy` records of the files, the highest priority first, then the others.
 fn records(set: &PolicySet) -> Vec<PolicyRecord<'_>> {
-    let pods = set.own().map(|policy| PolicyRecord {
+    let pods = set.own().chain(&set.ended).map(|policy| PolicyRecord {
         kind: "PodPolicy",
         name: &policy.name,
         priority: policy.priority,
         mode: policy.mode(),
         origin: policy.origin(""),
-        matches: policy.matches.to_string(),
+        matches: match &policy.until {
+            Some(until) => format!("{}, until {}", policy.matches, until.text),
+            None => policy.matches.to_string(),
+        },
     });
     let others = set.documents.iter().filter(|document| document.kind != "PodPolicy").map(|document| {
         let (mode, matches) = match document.kind {

@@ -66,14 +66,10 @@ impl PolicySet {
     /// The built-in policies lie under those of the files: the PodPolicy `default` below every priority, the PodPolicy
     /// `kube-system` with its priority unless a file contains one of that name, and the NodePolicy and the RegistryPolicy
     /// key by key.
+    ///
+    /// No exemption has ended in it: see [`at`](Self::at).
     pub fn load(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
         let mut set = Self::load_alone(files)?;
-        let is_replaced = |built_in: &PodPolicy| {
-            built_in.priority.is_some() && set.pods.iter().any(|policy| policy.name == built_in.name)
-        };
-        let built_in: Vec<_> = BUILT_IN_SET.pods.iter().filter(|policy| !is_replaced(policy)).cloned().collect();
-        set.pods.extend(built_in);
-        set.order();
         // The values of absent keys are those of the built-in policies already: a test compares them with the defaults.
         for (origins, built_in) in [
             (&mut set.node_origins, &BUILT_IN_SET.node_origins),
@@ -83,7 +79,30 @@ impl PolicySet {
                 origins.entry(key.clone()).or_insert_with(|| origin.clone());
             }
         }
+        set.add_built_in();
         Ok(set)
+    }
+
+    /// The same set at `now`, in seconds since 1970: without the policies whose `until` has passed. One that has ended no
+    /// longer replaces a built-in policy.
+    #[must_use]
+    pub fn at(&self, now: i64) -> Self {
+        let mut set = self.clone();
+        let all = set.pods.drain(..).filter(|policy| !policy.built_in).chain(set.ended.drain(..)).collect::<Vec<_>>();
+        let has_ended = |policy: &PodPolicy| policy.until.as_ref().is_some_and(|until| until.end <= now);
+        (set.ended, set.pods) = all.into_iter().partition(has_ended);
+        set.add_built_in();
+        set
+    }
+
+    /// Adds the built-in policies that no other replaces.
+    fn add_built_in(&mut self) {
+        let is_replaced = |built_in: &PodPolicy| {
+            built_in.priority.is_some() && self.pods.iter().any(|policy| policy.name == built_in.name)
+        };
+        let built_in: Vec<_> = BUILT_IN_SET.pods.iter().filter(|policy| !is_replaced(policy)).cloned().collect();
+        self.pods.extend(built_in);
+        self.order();
     }
 
     /// Sorts the policies by precedence. At equal priority a policy of a file precedes a built-in one, so that an upgrade

@@ -5,6 +5,7 @@ use mullion_engine::model::settings::MAX_PATTERN;
 use mullion_engine::model::text::{one_line, shown};
 use mullion_engine::model::windows::Build;
 
+use crate::policy_date::PolicyDate;
 use crate::registry_policy::{is_registry, parse_span};
 use crate::schema::TextFormat;
 
@@ -58,6 +59,7 @@ impl TextFormat {
             Self::RegistryPattern => "a registry as in image references, in which `*` matches anything",
             Self::Path => "an absolute path such as /etc/mullion/ca.pem",
             Self::Span => "a duration such as 90s, 5m, 24h or 7d",
+            Self::Date => "a date such as 2027-03-31, or a time such as 2027-03-31T18:00:00Z",
         }
     }
 
@@ -93,6 +95,10 @@ impl TextFormat {
             )),
             Self::Path => Some(r"^/"),
             Self::Span => Some(r"^0*[1-9][0-9]*[smhd]$"),
+            Self::Date => Some(concat!(
+                "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+                r"([Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$"
+            )),
         }
     }
 
@@ -136,6 +142,7 @@ impl TextFormat {
             Self::RegistryPattern => registry_pattern(text),
             Self::Path => is(text.starts_with('/'), "it does not start with `/`; a relative path has no base here"),
             Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
+            Self::Date => PolicyDate::parse(text).map(|_| ()).map_err(Malformed::new),
         }
     }
 }

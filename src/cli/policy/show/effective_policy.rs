@@ -56,7 +56,9 @@ impl<'p> EffectivePolicy<'p> {
         let pod = workload.and_then(|(workload, _)| Pod::of(workload.kind, &workload.object.value));
         let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
         let policy_match = |policy: &'p PodPolicy| {
-            let reason = policy.matches.mismatch(namespace, known, labels);
+            let ended = || policy.until.as_ref().map(|until| format!("it has ended (until {})", until.text));
+            let has_ended = set.ended.iter().any(|ended| std::ptr::eq(ended, policy));
+            let reason = if has_ended { ended() } else { policy.matches.mismatch(namespace, known, labels) };
             let PodPolicy { name, priority, built_in, .. } = policy;
             let (matches, origin) = (reason.is_none(), policy.origin(""));
             ListedPolicy { name, priority: *priority, built_in: *built_in, origin, matches, reason }
@@ -83,7 +85,7 @@ impl<'p> EffectivePolicy<'p> {
                 format!("{}:{}", file.source.name, file.line_column(workload.object.span.start).line)
             }),
             namespace: namespace.to_owned(),
-            policies: set.pods.iter().map(policy_match).collect(),
+            policies: set.pods.iter().chain(&set.ended).map(policy_match).collect(),
             notes,
             settings: set.effective(namespace, known, labels),
             nodes: set.effective_nodes(),

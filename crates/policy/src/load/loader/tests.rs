@@ -27,10 +27,10 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is not a Latin letter, but U+043E)",
     ]),
     ("mode:Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space after the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, until, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode:\u{a0}Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space after the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, until, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode: false", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that are booleans in YAML 1.1, such as off and no; write `Disabled`)",
@@ -85,7 +85,7 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
     ]),
     ("zzz: 1", &[
-        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, optOut, detect, place, rules)",
+        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, until, optOut, detect, place, rules)",
     ]),
     ("mode: Enforced", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not `Enforced` (did you mean `Enforce`?)",
@@ -300,12 +300,12 @@ const FILES: Rows = &[
     ("kind: PodPolicy", &[
         "1:1: `apiVersion` is missing: mullion.dev/v1alpha1 (write `apiVersion: mullion.dev/v1alpha1`)",
         "1:1: `metadata` is missing: a map with name, labels and annotations (write `metadata: {name: <name>}`)",
-        "1:1: `spec` is missing: a map with priority, mode, match, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
+        "1:1: `spec` is missing: a map with priority, mode, match, until, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: A B, namespace: x}\nspec:\n", &[
         "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
         "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations)",
-        "4:6: `spec` has no value; it takes a map with priority, mode, match, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
+        "4:6: `spec` has no value; it takes a map with priority, mode, match, until, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: Enforce\n  mode: Audit\n", &[
         "6:3: the key `mode` occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
@@ -676,6 +676,7 @@ fn values(shape: &ValueShape) -> Vec<serde_json::Value> {
             TextFormat::Registry | TextFormat::RegistryPattern => "registry.local:5000",
             TextFormat::Path => "/etc/mullion/ca.pem",
             TextFormat::Span => "5m",
+            TextFormat::Date => "2027-03-31",
             _ => "x",
         })],
     }
@@ -843,4 +844,96 @@ fn a_copy_of_the_built_in_file_changes_nothing() {
     }
     assert_eq!((&copy.nodes, &copy.registries), (&PolicySet::built_in().nodes, &PolicySet::built_in().registries));
     assert_eq!(crate::warnings::warnings(&copy), []);
+}
+
+/// Every key that a policy may set, under `until`.
+#[test]
+fn only_exemptions_may_have_an_end() {
+    let good = [
+        "rules: {denials: Warn}",
+        "rules: {templates: Warn}",
+        "rules: {denials: Warn, templates: Warn, actions: [{rule: MUL2, action: Warn}, {rule: host-pid, action: Allow}]}",
+        "optOut: {ignore: Pods, allow: [run-as-user]}",
+        "optOut: {ignore: Namespaces}",
+        "priority: 7\nmatch: {namespaces: {include: [shop]}, podSelector: {matchLabels: {app: x}}}",
+        "detect: {}\nrules: {}",
+    ];
+    let bad = [
+        ("mode: Audit", "`spec.mode` must be absent"),
+        ("optOut: {ignore: Never}", "`spec.optOut.ignore` takes Namespaces or Pods here, not Never"),
+        ("detect: {os: linux}", "`spec.detect.os` must be absent"),
+        ("detect: {default: Nothing}", "`spec.detect.default` must be absent"),
+        ("detect: {images: []}", "`spec.detect.images` must be absent"),
+        ("detect: {registry: {lookup: Never}}", "`spec.detect.registry.lookup` must be absent"),
+        ("place: {nodeSelector: {mode: Never}}", "`spec.place.nodeSelector.mode` must be absent"),
+        ("place: {tolerations: {mode: Never}}", "`spec.place.tolerations.mode` must be absent"),
+        ("place: {tolerations: {add: []}}", "`spec.place.tolerations.add` must be absent"),
+        ("place: {build: {mode: Never}}", "`spec.place.build.mode` must be absent"),
+        ("place: {runtimeClass: {mode: Never}}", "`spec.place.runtimeClass.mode` must be absent"),
+        ("place: {specOS: {mode: Never}}", "`spec.place.specOS.mode` must be absent"),
+        ("rules: {version: '0.1'}", "`spec.rules.version` must be absent"),
+        ("rules: {denials: Deny}", "`spec.rules.denials` takes Warn here, not Deny"),
+        ("rules: {templates: Deny}", "`spec.rules.templates` takes Warn here, not Deny"),
+        ("rules: {translate: []}", "`spec.rules.translate` must be absent"),
+        (
+            "rules: {actions: [{rule: MUL2, action: Deny}]}",
+            "`spec.rules.actions[0].action` takes Warn or Allow here, not Deny",
+        ),
+        (
+            "rules: {actions: [{rule: run-as-user, action: Repair}]}",
+            "`spec.rules.actions[0].action` takes Warn or Allow here, not Repair",
+        ),
+    ];
+    for until in
+        ["2027-03-31", "'2027-03-31'", "2027-03-31T18:00:00Z", "2027-03-31 20:00:00+02:00", "!!timestamp 2027-03-31"]
+    {
+        let with = |spec: &str| problems(&pod("a", &format!("until: {until}\n{spec}")));
+        for spec in good {
+            assert_eq!(with(spec), [""; 0], "{until}: {spec}");
+        }
+        for (spec, message) in bad {
+            let found = with(spec);
+            assert!(
+                found.len() == 1 && found[0].contains(message) && found[0].contains("must not move pods"),
+                "{found:?}"
+            );
+            assert_eq!(problems(&pod("a", spec)), [""; 0], "{spec}");
+        }
+    }
+    let found = problems(&pod("a", "until: 2027-02-30"));
+    assert!(found.len() == 1 && found[0].contains("the month has no such day"), "{found:?}");
+    let found = problems(&pod("a", "until: 2027"));
+    assert!(found.len() == 1 && found[0].contains("`spec.until` takes a date such as 2027-03-31"), "{found:?}");
+}
+
+#[test]
+fn a_policy_has_no_effect_after_its_end() {
+    let text = [
+        pod("a", "until: 2027-03-31\nrules: {denials: Warn}"),
+        pod(
+            "kube-system",
+            "until: 2027-03-30T12:00:00Z\nmatch: {namespaces: {include: [kube-system]}}\noptOut: {ignore: Pods}",
+        ),
+    ]
+    .join("---\n");
+    let loaded = load(&[("a.yaml", &text)]).unwrap();
+    let denials = |set: &PolicySet, namespace: &str| set.settings(namespace, None, &()).denials;
+    // 2027-03-31 at 24:00 UTC.
+    let end = 1_806_537_600;
+    let noon = end - 36 * 60 * 60;
+    assert_eq!(loaded.next_end(), Some(noon));
+    for (now, next, own, shop, system) in [
+        (0, Some(noon), 2, Denials::Warn, Denials::Warn),
+        (noon, Some(end), 1, Denials::Warn, Denials::Warn),
+        (end - 1, Some(end), 1, Denials::Warn, Denials::Warn),
+        // The built-in policy for kube-system is there again.
+        (end, None, 0, Denials::Deny, Denials::Warn),
+    ] {
+        let set = loaded.at(now);
+        assert_eq!((set.next_end(), set.own().count(), set.ended.len()), (next, own, 2 - own), "{now}");
+        assert_eq!((denials(&set, "shop"), denials(&set, "kube-system")), (shop, system), "{now}");
+        assert_eq!(set.exemptions().count(), 2);
+        // Time may also be set back.
+        assert_eq!(set.at(0).own().count(), 2);
+    }
 }

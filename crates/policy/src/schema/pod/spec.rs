@@ -27,7 +27,7 @@ pub(crate) static POD_POLICY: SchemaObject = SchemaObject::of(&[
 ]);
 
 /// `spec` of a PodPolicy.
-pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
+pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
     SchemaKey::new(
         "priority",
         ValueShape::Integer,
@@ -62,6 +62,16 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
          policy inherits nothing of it from other policies.",
     )
     .example("{namespaces: {include: [team-a-*]}, podSelector: {matchLabels: {tier: build}}}"),
+    SchemaKey::new(
+        "until",
+        ValueShape::Text(TextFormat::Date),
+        "The end of the policy, for an exemption: a date, at the end of which (24:00 UTC) the policy no longer has an effect, \
+         or a time as in RFC 3339. Only a policy that softens rules or lets authors opt out may have an end: one that sets \
+         nothing but `rules.denials: Warn`, `rules.templates: Warn`, `rules.actions` with `Warn` or `Allow`, and `optOut` \
+         with `ignore: Namespaces` or `Pods`. The end of any other key would move or deny pods at midnight. \
+         `mullion policy check` mentions the end from 30 days before it.",
+    )
+    .example("2027-03-31"),
     SchemaKey::new("optOut", ValueShape::Object(&OPT_OUT), "How authors of manifests may opt out of Mullion."),
     SchemaKey::new(
         "detect",
@@ -79,7 +89,7 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
         ValueShape::Object(&RULES),
         "The actions of the rules. `mullion rules` lists the rules, `mullion rules run-as-user` explains one.",
     ),
-]);
+], KeyConstraint::Exemption);
 
 static MATCH: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
@@ -115,7 +125,8 @@ static OPT_OUT: SchemaObject = SchemaObject::of(&[
         "Where Mullion honours the label or annotation `mullion.dev/ignore: \"true\"`. Mullion neither changes nor checks \
          what it ignores.",
     )
-    .settings(field!(ignore)),
+    .settings(field!(ignore))
+    .exempts(&["Namespaces", "Pods"]),
     SchemaKey::new(
         "allow",
         ValueShape::List(&ValueShape::Text(TextFormat::Rule)),
@@ -124,6 +135,7 @@ static OPT_OUT: SchemaObject = SchemaObject::of(&[
          annotation has no effect on rules that are not listed here.",
     )
     .settings(list!(allow, String, distinct))
+    .exempts(&[])
     .example("[run-as-user, MUL3]"),
 ]);
 
@@ -145,6 +157,7 @@ static RULES: SchemaObject = SchemaObject::of(&[
         "Whether Mullion denies anything. Set `Warn` first if Mullion denies what must run now.",
     )
     .settings(field!(denials))
+    .exempts(&["Warn"])
     .example("Warn"),
     SchemaKey::new(
         "templates",
@@ -162,7 +175,8 @@ static RULES: SchemaObject = SchemaObject::of(&[
         ]),
         "The outcome for objects with a pod template whose pods would be denied.",
     )
-    .settings(field!(templates)),
+    .settings(field!(templates))
+    .exempts(&["Warn"]),
     SchemaKey::new(
         "translate",
         ValueShape::List(&ValueShape::Text(TextFormat::TranslatedRule)),
@@ -184,6 +198,7 @@ static RULES: SchemaObject = SchemaObject::of(&[
     .settings(list!(actions, RuleAction, deciding_actions, |settings| {
         settings.actions.iter().map(|RuleAction { rule, action, .. }| json!([rule, action])).collect()
     }))
+    .exempts(&[])
     .example("[{rule: run-as-user, action: Warn}, {rule: MUL3, action: Deny}]"),
 ]);
 
@@ -214,7 +229,8 @@ static RULE_ACTION: SchemaObject = SchemaObject::with(
                 word("Allow", "Nothing: no report and no change."),
             ]),
             "The action for the findings of the rule.",
-        ),
+        )
+        .exempts(&["Warn", "Allow"]),
     ],
     KeyConstraint::RuleAction,
 );

@@ -186,8 +186,9 @@ fn a_set_that_exempts_kube_system_from_nothing_is_reported() {
 
 #[test]
 fn built_in_policies_that_a_file_replaces_are_noted() {
-    let noted =
-        |policies: &[(&str, &str)]| -> Vec<String> { notes(&set(policies)).iter().map(ToString::to_string).collect() };
+    let noted = |policies: &[(&str, &str)]| -> Vec<String> {
+        notes(&set(policies), 0).iter().map(ToString::to_string).collect()
+    };
     let found = noted(&[("a", "  mode: Audit"), ("kube-system", "  rules: {denials: Warn}")]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
@@ -405,7 +406,7 @@ fn entries_for_which_a_higher_policy_always_decides_are_reported() {
     assert!(warned(&both, &low)[0].contains("`MUL305: Warn` (`Deny` there) and `run-as-user: Warn` (`Deny` there)"));
     let defaults = low.replace(team, all);
     assert_eq!(warned(&both, &defaults), [""; 0]);
-    let noted = notes(&set(&[("a", &defaults), ("z", &both)]));
+    let noted = notes(&set(&[("a", &defaults), ("z", &both)]), 0);
     assert!(noted.len() == 1 && noted[0].message.contains("never decide"), "{noted:?}");
     // A prefix of which one rule is left decides there.
     assert_eq!(
@@ -424,4 +425,25 @@ fn entries_for_which_a_higher_policy_always_decides_are_reported() {
         &images(5, team, "{pattern: 'a.io/**', os: windows}"),
     );
     assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn the_end_of_a_policy_is_noted_thirty_days_before_and_when_it_has_passed() {
+    let day = 24 * 60 * 60;
+    let end = 90 * day;
+    let loaded = set(&[("a", "  until: 1970-03-31\n  rules: {denials: Warn}")]);
+    for (now, expected) in [
+        (end - 31 * day, ""),
+        (end - 30 * day, "a.yaml:5: PodPolicy `a` ends in 30 days (until 1970-03-31)"),
+        (end - day - 1, "a.yaml:5: PodPolicy `a` ends in a day (until 1970-03-31)"),
+        (end - 1, "a.yaml:5: PodPolicy `a` ends in less than a day (until 1970-03-31)"),
+        (end, "a.yaml:5: PodPolicy `a` has ended (until 1970-03-31) and has no effect"),
+        (end + 1000 * day, "a.yaml:5: PodPolicy `a` has ended (until 1970-03-31) and has no effect"),
+    ] {
+        let at = loaded.at(now);
+        assert_eq!(warnings(&at), [], "{now}");
+        let found: Vec<_> = notes(&at, now).iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), usize::from(!expected.is_empty()), "{found:?}");
+        assert!(found.iter().all(|text| text.starts_with(expected)), "{found:?}");
+    }
 }
