@@ -19,7 +19,7 @@ use crate::registry_policy::RegistryPolicy;
 pub struct PolicySet {
     /// In order of precedence: highest priority first, equal priorities in order of name; the built-in ones included.
     pub pods: Vec<PodPolicy>,
-    /// The PodPolicies of files whose `until` has passed, highest priority first. They have no effect.
+    /// The pod policies of files whose `until` has passed, highest priority first. They have no effect.
     pub ended: Vec<PodPolicy>,
     /// The NodePolicy of the files, over the built-in one.
     pub nodes: NodeSettings,
@@ -124,12 +124,12 @@ impl PolicySet {
         settings
     }
 
-    /// The PodPolicies of files, in order of precedence.
+    /// The pod policies of files, in order of precedence.
     pub fn own(&self) -> impl Iterator<Item = &PodPolicy> {
         self.pods.iter().filter(|policy| !policy.built_in)
     }
 
-    /// The PodPolicies of files that have an end, with those that have ended: each with its end.
+    /// The pod policies of files that have an end, with those that have ended: each with its end.
     pub fn exemptions(&self) -> impl Iterator<Item = (&PodPolicy, &PolicyDate)> {
         self.own().chain(&self.ended).filter_map(|policy| Some((policy, policy.until.as_ref()?)))
     }

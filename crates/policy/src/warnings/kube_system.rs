@@ -25,27 +25,27 @@ pub(crate) fn warning(set: &PolicySet) -> Option<PolicyWarning> {
         return None;
     }
     let key = workload.find_scalar_key(DENIALS)?;
-    if !key.policy.built_in {
-        let PodPolicy { name, .. } = key.policy;
-        return (!names_it(key.policy)).then(|| PolicyWarning {
+    let replacing = set.own().find(|policy| policy.name == NAMESPACE && !names_it(policy));
+    if let Some(replacing) = replacing.filter(|it| key.policy.built_in || std::ptr::eq(*it, key.policy)) {
+        return Some(PolicyWarning {
+            origin: replacing.origin(""),
             message: format!(
-                "{} of PodPolicy `{name}` also applies to {NAMESPACE}: Mullion may deny the cluster's own pods",
-                key.value
+                "PodPolicy `{NAMESPACE}` replaces the built-in policy of that name, and no policy has `{DENIALS}: Warn` for \
+                 namespace {NAMESPACE} now: Mullion may deny the cluster's own pods"
             ),
-            origin: key.origin,
-            hint: format!("add `match: {{namespaces: {{exclude: [{NAMESPACE}]}}}}` to PodPolicy `{name}`"),
+            hint: format!(
+                "give it another name, or add `match: {{namespaces: {{include: [{NAMESPACE}]}}}}` and `rules: {{denials: Warn}}`"
+            ),
         });
     }
-    let replacing = set.own().find(|policy| policy.name == NAMESPACE)?;
-    (!names_it(replacing)).then(|| PolicyWarning {
-        origin: replacing.origin(""),
+    let PodPolicy { name, .. } = key.policy;
+    (!key.policy.built_in && !names_it(key.policy)).then(|| PolicyWarning {
         message: format!(
-            "PodPolicy `{NAMESPACE}` replaces the built-in policy of that name, and no policy has `{DENIALS}: Warn` for \
-             namespace {NAMESPACE} now: Mullion may deny the cluster's own pods"
+            "{} of PodPolicy `{name}` also applies to {NAMESPACE}: Mullion may deny the cluster's own pods",
+            key.value
         ),
-        hint: format!(
-            "give it another name, or add `match: {{namespaces: {{include: [{NAMESPACE}]}}}}` and `rules: {{denials: Warn}}`"
-        ),
+        origin: key.origin,
+        hint: format!("add `match: {{namespaces: {{exclude: [{NAMESPACE}]}}}}` to PodPolicy `{name}`"),
     })
 }
 

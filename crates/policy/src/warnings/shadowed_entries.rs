@@ -257,8 +257,8 @@ impl Overridden<'_> {
         PolicyWarning {
             origin: first,
             message: format!(
-                "PodPolicy `{}` ({}) has a higher priority and matches everything that PodPolicy `{}` matches, so that {} of it \
-                 never decide",
+                "PodPolicy `{}` ({}) has a higher priority and matches everything that PodPolicy `{}` matches, so that \
+                 these entries of it never decide: {}",
                 by.name,
                 by.origin(""),
                 policy.name,

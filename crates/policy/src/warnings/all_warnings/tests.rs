@@ -172,6 +172,7 @@ fn a_set_that_exempts_kube_system_from_nothing_is_reported() {
     let deny = |priority: i64| format!("  priority: {priority}\n  rules: {{denials: Deny}}");
     expect(&[
         (&[("kube-system", "  detect: {default: Nothing}")], &[replaces]),
+        (&[("kube-system", "  priority: 1000\n  rules: {denials: Deny}")], &[replaces]),
         (&[("kube-system", "  match: {namespaces: {include: [other]}}\n  rules: {denials: Warn}")], &[replaces]),
         (&[("kube-system", "  rules: {denials: Warn}")], &[]),
         (&[("kube-system", "  mode: Audit")], &[]),
@@ -379,7 +380,7 @@ fn entries_for_which_a_higher_policy_always_decides_are_reported() {
     let low = spec(5, team, &act("{rule: run-as-user, action: Warn}, {rule: MUL305, action: Warn}"));
     let high = |matches: &str, entries: &str| spec(9, matches, &act(entries));
     let never = "PodPolicy `z` (z.yaml:1) has a higher priority and matches everything that PodPolicy `a` matches, so that \
-                 `run-as-user: Warn` (`Deny` there) of it never decide";
+                 these entries of it never decide: `run-as-user: Warn` (`Deny` there)";
     let warned = |high: &str, low: &str| {
         let all = print_all(&[("a", low), ("z", high)]);
         all.into_iter().filter(|text| text.contains("never decide")).collect::<Vec<_>>()
@@ -419,7 +420,7 @@ fn entries_for_which_a_higher_policy_always_decides_are_reported() {
         &images(9, all, "{pattern: 'a.io/**', os: linux}"),
         &images(5, team, "{pattern: 'a.io/x/*', os: windows}"),
     );
-    assert!(found.len() == 1 && found[0].contains("so that `a.io/x/*` of it never decide"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("never decide: `a.io/x/*`"), "{found:?}");
     let found = warned(
         &images(9, all, "{pattern: 'a.io/x/*', os: linux}"),
         &images(5, team, "{pattern: 'a.io/**', os: windows}"),
