@@ -173,7 +173,7 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
     all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
 }
 
-/// The PodPolicies of a file with this line as their `priority`.
+/// The pod policies of a file with this line as their `priority`.
 fn with_priority(text: &str, priority: &str) -> String {
     let documents = text.split("\n---\n").map(|document| {
         if !document.contains("kind: PodPolicy\n") {

@@ -162,8 +162,8 @@ pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Sett
     found
 }
 
-/// The documents of a side with the built-in PodPolicies that none of them replaces. The one for all pods is the default of
-/// each key.
+/// The documents of a side, with the built-in pod policies that none of them replaces. The one for all pods is the default
+/// of each key.
 fn with_built_in(mut side: Vec<Document>, built_in: &[Document]) -> Vec<Document> {
     let others = built_in.iter().filter(|one| one.kind == "PodPolicy").skip(1);
     let is_there = |one: &Document| side.iter().any(|other| other.kind == one.kind && other.name == one.name);
