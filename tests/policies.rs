@@ -63,8 +63,12 @@ fn the_chart_ships_the_same_files() {
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };
     let ours = shipped();
+    // The built-in policies are in force without it, so the chart's file of that name changes nothing.
+    let text = fs::read_to_string(chart.join("default.yaml")).unwrap();
+    let set = PolicySet::from_files(&[("default.yaml", text)]).unwrap_or_else(|all| panic!("{}", problem_texts(&all)));
+    assert!(set.own().all(|policy| policy.settings.origins.is_empty()) && set.documents.len() == 1);
     assert_eq!(names(&chart), ours.iter().map(|path| path.file_name().unwrap().to_owned()).collect());
-    for path in ours {
+    for path in ours.into_iter().filter(|path| !path.ends_with("default.yaml")) {
         let copy = chart.join(path.file_name().unwrap());
         let same = fs::read(&path).unwrap() == fs::read(&copy).unwrap();
         assert!(same, "cp {} {}", path.display(), copy.display());
@@ -119,20 +123,22 @@ fn the_default_file_sets_the_defaults() {
     assert_eq!(set.registries, RegistryPolicy::default());
 }
 
+/// Each policy with what it matches and sets.
+fn named<'p>(policies: impl Iterator<Item = &'p PodPolicy>) -> Vec<String> {
+    let pod = |pod: &PodPolicy| {
+        let PodPolicy { name, matches, settings, .. } = pod;
+        let keys: Vec<_> = settings.origins.keys().collect();
+        let values = Settings { origins: BTreeMap::new(), ..settings.clone() };
+        format!("{name} {matches:?} {keys:?} {values:?}")
+    };
+    policies.map(pod).collect()
+}
+
 #[test]
 fn it_is_in_force_without_files() {
     let (built_in, shipped) = (PolicySet::built_in(), load("default.yaml"));
     assert!(!shipped.pods.is_empty());
-    let named = |set: &PolicySet| {
-        let pod = |pod: &PodPolicy| {
-            let PodPolicy { name, priority, matches, settings, .. } = pod;
-            let keys: Vec<_> = settings.origins.keys().collect();
-            let values = Settings { origins: BTreeMap::new(), ..settings.clone() };
-            format!("{name} {priority} {matches:?} {keys:?} {values:?}")
-        };
-        set.pods.iter().map(pod).collect::<Vec<_>>()
-    };
-    assert_eq!(named(&built_in), named(&shipped));
+    assert_eq!(named(built_in.pods.iter()), named(shipped.own()));
     assert_eq!(built_in.nodes, shipped.nodes);
 }
 
@@ -175,6 +181,26 @@ fn strict_repairs_only_values_without_meaning() {
     assert_eq!(stored["containers"][0]["securityContext"], json!({}));
     spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"] = json!(true);
     assert!(create(&spec, &set).unwrap_err().contains("MUL210"));
+}
+
+/// The runbook: a policy of high priority turns one rule into a warning, also beside a file that names the rule.
+#[test]
+fn an_emergency_policy_works_beside_strict() {
+    let runbook = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: runbook}\nspec:\n  priority: 100000\n  \
+                   rules: {actions: [{rule: MUL305, action: Warn}]}\n";
+    let strict = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/strict.yaml")).unwrap();
+    let spec = json!({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}],
+        "containers": [{"name": "c", "image": WINDOWS, "resources": {"limits": {"memory": "1Gi"}},
+            "volumeMounts": [{"name": "v", "mountPath": "C:\\keys"}]}]});
+    let set =
+        |files: &[(&str, &str)]| PolicySet::from_files(files).unwrap_or_else(|all| panic!("{}", problem_texts(&all)));
+    let denied = create(&spec, &set(&[("strict.yaml", &strict)])).unwrap_err();
+    assert!(denied.contains("MUL305 memory-volume"), "{denied}");
+    let both = set(&[("strict.yaml", &strict), ("runbook.yaml", runbook)]);
+    create(&spec, &both).unwrap();
+    // All other rules stay as strict sets them.
+    let other = json!({"containers": [{"name": "c", "image": WINDOWS}]});
+    assert!(create(&other, &both).unwrap_err().contains("MUL601 memory-limit"));
 }
 
 #[test]

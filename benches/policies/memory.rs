@@ -58,7 +58,7 @@ fn loaded(name: &str) {
     let files = files(texts);
     let before = resident::of(id());
     let mut store = PolicyStore::default();
-    store.reload(&files);
+    store.reload(&files, 0);
     let set = store.current().expect("the files are good").clone();
     let with = resident::of(id());
     let later = match name {
@@ -73,7 +73,7 @@ fn loaded(name: &str) {
             let mut other = files.clone();
             other.texts[0].bytes.push(b'\n');
             for n in 0..RELOADS {
-                store.reload(if n % 2 == 0 { &other } else { &files });
+                store.reload(if n % 2 == 0 { &other } else { &files }, 0);
             }
             resident::of(id())
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use mullion_engine::model::text::counted;
 use mullion_manifest::Problem;
 use mullion_policy::{MAX_FILE, PolicyFile, PolicyFiles, PolicySet, unpack_manifests};
@@ -42,7 +43,8 @@ pub(crate) fn load(paths: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
     if paths.is_empty() {
         return Ok(PolicySet::built_in());
     }
-    PolicySet::load(&read(paths)).map_err(|problems| BadPolicies { problems, paths: paths.to_owned() })
+    let set = PolicySet::load(&read(paths)).map(|set| set.at(Timestamp::now().as_second()));
+    set.map_err(|problems| BadPolicies { problems, paths: paths.to_owned() })
 }
 
 /// Everything that is wrong with a set of policies.

@@ -5,6 +5,7 @@
 //! A status that is in the condition already causes no Event: a new leader repeats only problems, which increases the count
 //! of the same Event.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ const EVENT_LIMIT: (usize, Duration) = (5, Duration::from_secs(5 * 60));
 const RETRY: Duration = Duration::from_secs(5);
 /// The longest problem in a note, in characters: a note has at most [`crate::controller::events::MAX_NOTE`] bytes.
 const MAX_PROBLEM: usize = 350;
+/// The most ended exemptions in a note.
+const MAX_ENDED: usize = 2;
 /// The longest file name in a note: a key of a ConfigMap has up to 253 characters.
 const MAX_NAME: usize = 48;
 
@@ -171,14 +174,19 @@ fn condition_and_event(report: &PolicyReport, current: Option<&StateCondition>) 
     let good = problems.is_empty() && !report.panicked;
     let message = if good { good_message(report) } else { bad_message(report, &problems) };
     let (status, reason) = if good { ("True", "PoliciesInForce") } else { ("False", "PolicyFilesBad") };
+    // The condition contains what has ended, so that the first leader that sees it writes one Event.
+    let ended = if good { ended_message(report) } else { String::new() };
+    let is_new = |current: &StateCondition| current.status == status && !current.message.ends_with(&ended);
+    let event_reason = if !ended.is_empty() && current.is_some_and(is_new) { "ExemptionEnded" } else { reason };
     let r#type = if good && report.warnings.is_empty() { EventType::Normal } else { EventType::Warning };
     let recovered = good && current.is_some_and(|current| current.status == "False");
     let before = if recovered { "The policy files are good again. " } else { "" };
     let changes =
         if good && !report.changes.is_empty() { format!(" Changes: {}.", report.changes) } else { String::new() };
     let note = format!("{before}{message}{changes}");
+    let (message, note) = (format!("{message}{ended}"), format!("{note}{ended}"));
     let condition = StateCondition::new(TYPE, status, reason, message);
-    (condition, NewEvent { r#type, reason, action: "LoadPolicies", note })
+    (condition, NewEvent { r#type, reason: event_reason, action: "LoadPolicies", note })
 }
 
 fn good_message(report: &PolicyReport) -> String {
@@ -195,6 +203,25 @@ fn good_message(report: &PolicyReport) -> String {
     }
     parts.extend(report.hindrances.iter().map(|hindrance| format!("{hindrance}.")));
     parts.join(" ")
+}
+
+/// The exemptions that have ended, as a sentence with a space before it.
+fn ended_message(report: &PolicyReport) -> String {
+    let ended = report.set.ended.iter().filter_map(|policy| Some((policy, policy.until.as_ref()?)));
+    let mut ended: Vec<_> = ended.map(|(policy, until)| (Reverse(until.end), policy, until)).collect();
+    // The newest first.
+    ended.sort_by_key(|(end, ..)| *end);
+    let Some(more) = ended.len().checked_sub(1) else { return String::new() };
+    let named = ended.iter().take(MAX_ENDED).map(|(_, policy, until)| {
+        format!("PodPolicy {} (until {})", shorten(&policy.name, MAX_NAME), shorten(&until.text, MAX_NAME))
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let others = match (more + 1).saturating_sub(MAX_ENDED) {
+        0 => String::new(),
+        others => format!(" and {}", counted(others, "other exemption")),
+    };
+    let has = if more == 0 { "has" } else { "have" };
+    format!(" {named}{others} {has} ended and no effect any more.")
 }
 
 fn bad_message(report: &PolicyReport, problems: &[&Problem]) -> String {
@@ -305,6 +332,26 @@ mod tests {
             "{}",
             event.note
         );
+    }
+
+    #[test]
+    fn the_end_of_an_exemption_is_one_event() {
+        let reporter = PolicyReporter::default();
+        reporter.set_directories(vec!["/etc/mullion".to_owned()], Vec::new());
+        let text = policy("vendor", "{until: 1970-01-02, rules: {denials: Warn}}");
+        let set = PolicySet::from_files(&[("/etc/mullion/a.yaml", text)]).unwrap();
+        reporter.record(&PolicyReading::Loaded(Arc::new(set.clone())), 1);
+        let (before, _) = condition_and_event(&reporter.report(), None);
+        reporter.record(&PolicyReading::Ended(Arc::new(set.at(200_000))), 200_000);
+        let (after, event) = condition_and_event(&reporter.report(), Some(&before));
+        assert_eq!((event.r#type, event.reason), (EventType::Normal, "ExemptionEnded"));
+        let ended = " PodPolicy vendor (until 1970-01-02) has ended and no effect any more.";
+        assert_eq!(after.message, format!("{}{ended}", before.message));
+        assert_eq!((after.status.as_str(), after.reason.as_str()), ("True", "PoliciesInForce"));
+        assert!(event.note.ends_with(ended), "{}", event.note);
+        // The condition is the same each time, so that no leader writes the Event again.
+        let (again, event) = condition_and_event(&reporter.report(), Some(&after));
+        assert_eq!((again.message, event.reason), (after.message, "PoliciesInForce"));
     }
 
     #[test]

@@ -52,7 +52,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
         let (policies, reporter) = (policies_sender.clone(), policy_reporter.clone());
         tokio::spawn(reload::every(args.reload_interval, stop.clone(), "the policy files", move || {
             let reading = reload::read(&mut source);
-            if let PolicyReading::Loaded(set) = &reading {
+            if let PolicyReading::Loaded(set) | PolicyReading::Ended(set) = &reading {
                 // Files that have their former content again change nothing.
                 policies.send_if_modified(|current| !Arc::ptr_eq(&std::mem::replace(current, Arc::clone(set)), set));
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use mullion_policy::{PolicyFileState, PolicyFileStatus};
+use mullion_policy::{PodPolicy, PolicyFileState, PolicyFileStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -13,6 +13,9 @@ use crate::policy_files::report::PolicyReporter;
 
 /// Most files with metrics of their own: bad ones first, then in order of name. `policy_files` counts all.
 const MOST_FILES: usize = 64;
+
+/// Most exemptions with a metric.
+const MOST_EXEMPTIONS: usize = 64;
 
 impl Collector for PolicyReporter {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -44,6 +47,20 @@ impl Collector for PolicyReporter {
         for standing in PolicyFileState::ALL {
             let number = count(report.standing(standing).count());
             ConstGauge::new(number).encode(files.encode_family(&[("status", standing.name())])?)?;
+        }
+
+        let end = |policy: &PodPolicy| Some((policy.until.as_ref()?.end, policy.name.clone()));
+        // Those that end next first, then those that ended last.
+        let mut exemptions: Vec<_> = report.set.own().filter_map(end).collect();
+        exemptions.sort_unstable();
+        let mut ended: Vec<_> = report.set.ended.iter().filter_map(end).collect();
+        ended.sort_unstable_by(|a, b| b.cmp(a));
+        exemptions.append(&mut ended);
+        exemptions.truncate(MOST_EXEMPTIONS);
+        let help = "When an exemption ends or has ended (`until` of its PodPolicy), in seconds since 1970";
+        let mut ends = encoder.encode_descriptor("policy_exemption_end_timestamp", help, None, MetricType::Gauge)?;
+        for (end, policy) in exemptions {
+            ConstGauge::new(end).encode(ends.encode_family(&[("policy", policy.as_str())])?)?;
         }
 
         let mut present: Vec<&PolicyFileStatus> =

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use mullion_engine::model::settings::Mode;
 use mullion_manifest::Problem;
 use mullion_policy::warnings::PolicyWarning;
-use mullion_policy::{PolicyDocument, PolicyFileStatus, PolicySet};
+use mullion_policy::{PodPolicy, PolicyDocument, PolicyFileStatus, PolicySet};
 use serde_json::{Value, json};
 
 use crate::policy_files::report::{PolicyReport, PolicyReporter};
@@ -31,7 +31,8 @@ impl PolicyReporter {
     /// | `kept` | whether it is that of ConfigMap `mullion-state`, because the files were bad from the start |
     /// | `directories` | as they were given |
     /// | `files` | each file: `name`, `status` (`in_force`, `bad`, `waiting`, `gone`), `means` in words, `hash`, `policies` in force, `changed`, `problems` (`line` and `column` are `null` for the file as a whole), `warnings` |
-    /// | `policies` | every PodPolicy in force, highest priority first |
+    /// | `policies` | every PodPolicy in force, highest priority first; `until`: its end |
+    /// | `ended` | every PodPolicy whose `until` has passed |
     /// | `nodePolicy`, `registryPolicy` | name, mode, file and line; `null`: the defaults |
     /// | `problems` | of all files as they are now, each in one line |
     /// | `warnings` | about the set in force |
@@ -41,7 +42,7 @@ impl PolicyReporter {
         let report = self.report();
         let PolicyReport { set, directories, kept, last_good, registries, hindrances, .. } = &*report;
         let read = self.last_read();
-        let pods = set.pods.iter().map(|policy| {
+        let pod = |policy: &PodPolicy| {
             let origin = policy.origins.get("");
             json!({
                 "kind": "PodPolicy",
@@ -49,10 +50,11 @@ impl PolicyReporter {
                 "priority": policy.priority,
                 "mode": policy.mode(),
                 "match": policy.matches.to_string(),
+                "until": policy.until.as_ref().map(|until| &until.text),
                 "file": origin.map(|origin| origin.file.as_ref()),
                 "line": origin.map(|origin| origin.line),
             })
-        });
+        };
         json!({
             "hash": set.hash,
             "inForceSince": (report.since > 0).then(|| time(report.since)),
@@ -61,7 +63,8 @@ impl PolicyReporter {
             "kept": kept,
             "directories": directories,
             "files": report.files.iter().map(|status| file(status, &report.warnings)).collect::<Vec<_>>(),
-            "policies": pods.collect::<Vec<_>>(),
+            "policies": set.pods.iter().map(pod).collect::<Vec<_>>(),
+            "ended": set.ended.iter().map(pod).collect::<Vec<_>>(),
             "nodePolicy": only(set, "NodePolicy", Some(set.nodes.mode)),
             "registryPolicy": only(set, "RegistryPolicy", None),
             "problems": report.problem_texts(),

@@ -31,7 +31,10 @@ pub fn files(directories: Vec<PathBuf>, interval: Duration) -> PolicyFileReader 
 
 fn files_after(directories: Vec<PathBuf>, interval: Duration, mut store: PolicyStore) -> PolicyFileReader {
     let still = STILL.min(interval);
-    Box::new(move || store.reload(&directory::read_still(&directories, store.last_hash(), still)))
+    Box::new(move || {
+        let files = directory::read_still(&directories, store.last_hash(), still);
+        store.reload(&files, Timestamp::now().as_second())
+    })
 }
 
 /// The reasons why changes of the files are not seen, as sentences. Does blocking I/O.
@@ -67,7 +70,7 @@ pub(crate) async fn begin(
     let (reading, source) = patiently(reading, "the policy files").await?;
     let now = Timestamp::now().as_second();
     let (problems, files) = match reading {
-        PolicyReading::Loaded(set) => {
+        PolicyReading::Loaded(set) | PolicyReading::Ended(set) => {
             reporter.record(&PolicyReading::Loaded(Arc::clone(&set)), now);
             return Ok((set, source));
         }
@@ -89,7 +92,7 @@ pub(crate) async fn begin(
         }
     };
     let set = match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
-        Ok(set) => Arc::new(set),
+        Ok(set) => Arc::new(set.at(now)),
         Err(kept) => {
             let why = format!("the earlier ones in ConfigMap {NAME} do not load in this version of Mullion");
             let kept: Vec<String> = kept.iter().map(|problem| format!("ConfigMap {NAME}: {problem}")).collect();
@@ -177,6 +180,10 @@ mod tests {
         )
     }
 
+    fn priority_in(set: &PolicySet) -> i64 {
+        set.own().next().and_then(|policy| policy.priority).unwrap()
+    }
+
     fn folder(text: &str) -> (tempfile::TempDir, Vec<PathBuf>) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.yaml"), text).unwrap();
@@ -223,7 +230,7 @@ mod tests {
         let reporter = PolicyReporter::default();
         let (set, _) = begin(directories, INTERVAL, std::future::pending(), &reporter).await.unwrap();
         assert!(reporter.report().problems().next().is_none());
-        assert_eq!(set.pods[0].priority, 1);
+        assert_eq!(priority_in(&set), 1);
         assert_eq!(set.files[0].bytes, policy(1).as_bytes());
     }
 
@@ -232,7 +239,7 @@ mod tests {
         let (folder, directories) = folder(BAD);
         let reporter = PolicyReporter::default();
         let (set, mut source) = begin(directories, INTERVAL, async { Ok(kept(&policy(2))) }, &reporter).await.unwrap();
-        assert_eq!(set.pods[0].priority, 2);
+        assert_eq!(priority_in(&set), 2);
         assert_eq!(&set.files[..], kept(&policy(2)), "and can be kept again");
         let report = reporter.report();
         let first: Vec<_> = report.problems().cloned().collect();
@@ -242,7 +249,7 @@ mod tests {
         assert!(matches!(read(&mut source), PolicyReading::Unchanged));
         std::fs::write(folder.path().join("a.yaml"), policy(3)).unwrap();
         let PolicyReading::Loaded(set) = read(&mut source) else { panic!("the files are good") };
-        assert_eq!(set.pods[0].priority, 3);
+        assert_eq!(priority_in(&set), 3);
     }
 
     #[tokio::test]

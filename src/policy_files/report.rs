@@ -167,6 +167,21 @@ impl PolicyReporter {
                     self.log_warnings();
                 }
             }
+            PolicyReading::Ended(set) => {
+                self.change(|report| PolicyReport {
+                    set: Arc::clone(set),
+                    warnings: warnings(set),
+                    changes: String::new(),
+                    ..report.clone()
+                });
+                for policy in
+                    set.ended.iter().filter(|policy| !before.set.ended.iter().any(|old| old.name == policy.name))
+                {
+                    let until = policy.until.as_ref().map(|until| until.text.as_str());
+                    tracing::info!(policy = policy.name, until, "an exemption has ended");
+                }
+                self.log_warnings();
+            }
             PolicyReading::Rejected { problems, files } => {
                 self.0.failed.fetch_add(1, Ordering::Relaxed);
                 log_problems(problems);

@@ -14,7 +14,7 @@ use crate::webhook::state::WebhookState;
 
 /// Puts the policies of a reading at `now`, in seconds since 1970, in force. After an invalid reading the earlier ones stay.
 pub fn policies_once(state: &WebhookState, reading: &PolicyReading, now: i64) {
-    if let PolicyReading::Loaded(set) = reading {
+    if let PolicyReading::Loaded(set) | PolicyReading::Ended(set) = reading {
         in_force(state, set);
     } else {
         // A file that the RegistryPolicy names may exist by now.

@@ -160,19 +160,27 @@ fn without_input_the_keys_that_differ_are_shown() {
     );
     let ran = diff("built-in", &more, &[], "");
     let expected = format!(
-        "- PodPolicy kube-system (built-in default.yaml:{})\n\
-         + PodPolicy b ({more}:6)\n\
+        "+ PodPolicy b ({more}:6)\n\
          PodPolicy default → a: mode: Enforce (built-in default.yaml:{}) → not set\n\
          PodPolicy default → a: place.build.mode: Compatible (built-in default.yaml:{}) → Exact ({more}:4)\n",
-        line("default", "metadata: {name: kube-system}") - 2,
         line("default", "mode:"),
         line("default", "build:"),
     );
     assert_eq!((ran.code, ran.out.as_str()), (1, expected.as_str()));
     let json = diff("built-in", &more, &["-o", "json"], "");
     let all = records(&json);
-    assert_eq!((of_type(&all, "policy").len(), of_type(&all, "key").len()), (2, 2), "{}", json.out);
+    assert_eq!((of_type(&all, "policy").len(), of_type(&all, "key").len()), (1, 2), "{}", json.out);
     assert_eq!(of_type(&all, "key")[1]["new"]["value"], "Exact");
+
+    // A file that replaces a built-in policy differs from that.
+    let system = "priority: 1000, match: {namespaces: {include: [kube-system]}}, rules: {denials: Deny}";
+    let replaced = write(&dir, "replaced.yaml", policy(system).replace("name: a", "name: kube-system"));
+    let ran = diff(&more, &replaced, &[], "");
+    let expected = format!(
+        "PodPolicy kube-system: rules.denials: Warn (built-in default.yaml:{}) → Deny",
+        line("default", "denials: Warn")
+    );
+    assert!(ran.code == 1 && ran.out.contains(&expected), "{}", ran.out);
 }
 
 #[test]

@@ -46,6 +46,67 @@ fn a_config_map_from_git_is_policies() {
 }
 
 #[test]
+fn built_in_policies_lie_under_the_files_and_those_that_a_file_replaces_are_named() {
+    let dir = dir();
+    let named =
+        |file: &str, spec: &str| write(&dir, file, POLICY.replace("shop", "kube-system").replace("mode: Audit", spec));
+    let own = named("own.yaml", "match: {namespaces: {include: [kube-system]}}, rules: {denials: Warn}");
+    let ran = mullion(&["policy", "check", "--fail-on", "warn", &own], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"));
+    let note = format!("note: PodPolicy `kube-system` replaces the built-in policy of that name\n --> {own}:1:1\n");
+    assert!(ran.out.starts_with(&note), "{}", ran.out);
+    let ran = mullion(&["policy", "check", "-o", "json", &own], "");
+    let all = records(&ran);
+    assert_eq!((&all[0]["severity"], &of_type(&all, "summary")[0]["notes"]), (&Value::from("note"), &Value::from(1)));
+
+    // A policy for something else leaves kube-system without a policy of its own.
+    let other = named("other.yaml", "detect: {default: Nothing}");
+    let ran = mullion(&["policy", "check", "--fail-on", "warn", &other], "");
+    assert!(
+        ran.code == 1 && ran.out.contains("no policy has `rules.denials: Warn` for namespace kube-system"),
+        "{}",
+        ran.out
+    );
+
+    // One file with one key leaves the rest as it is.
+    let one = write(&dir, "one.yaml", POLICY);
+    let ran = mullion(&["policy", "check", "--fail-on", "warn", &one], "");
+    assert!(ran.code == 0 && !ran.out.contains("note"), "{}", ran.out);
+    let ran = mullion(&["policy", "show", "--policies", &one, "-n", "kube-system"], "");
+    assert!(ran.out.contains("  kube-system, priority 1000 (built-in default.yaml:"), "{}", ran.out);
+    assert!(ran.out.contains("  default, below every priority (built-in default.yaml:"), "{}", ran.out);
+}
+
+#[test]
+fn an_exemption_ends() {
+    let dir = dir();
+    // A day of UTC, that many days from now.
+    let until = |days: i64| {
+        let day = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days);
+        day.strftime("%Y-%m-%d").to_string()
+    };
+    for (days, note, denied) in [(60, "", false), (10, "ends in", false), (-10, "has ended", true)] {
+        let spec = format!("until: {}, rules: {{denials: Warn}}", until(days));
+        let file = write(&dir, "until.yaml", POLICY.replace("mode: Audit", &spec));
+        let ran = mullion(&["policy", "check", "--fail-on", "warn", &file], "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"), "{}", ran.out);
+        assert_eq!(ran.out.contains("note: PodPolicy `shop`"), !note.is_empty(), "{}", ran.out);
+        assert!(
+            ran.out.contains(note) && ran.out.contains(&format!("every pod, until {}", until(days))),
+            "{}",
+            ran.out
+        );
+        let ran = mullion(&["check", "--policies", &file, "denied.yaml"], "");
+        assert_eq!(ran.code, i32::from(denied), "{days}: {}", ran.out);
+        let ran = mullion(&["policy", "show", "--policies", &file], "");
+        assert_eq!(ran.out.contains("): it has ended (until "), denied, "{}", ran.out);
+    }
+    let file = write(&dir, "until.yaml", POLICY.replace("mode:", "until: 2099-01-01, mode:"));
+    let ran = mullion(&["policy", "check", &file], "");
+    assert!(ran.code == 2 && ran.out.contains("`spec.mode` must be absent: a policy with `until` only"), "{}", ran.out);
+}
+
+#[test]
 fn several_problems_are_shown_by_a_command_that_can_be_pasted() {
     let dir = dir();
     let bad = write(&dir, "bad.yaml", POLICY.replace("mode: Audit", "mod: Audit, workload: Warn"));

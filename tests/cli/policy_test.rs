@@ -89,9 +89,9 @@ FAIL a.test.yaml:17 Hostile \u{9b}31m & <b>
       +       operator: Equal
       +       value: windows
     = os: image mcr.microsoft.com/windows/servercore:ltsc2022, by tag
-    = place.nodeSelector.mode: Add (built-in default)
-    = place.specOS.mode: WhenClean (built-in default)
-    = place.tolerations.mode: Learn (built-in default)
+    = place.nodeSelector.mode: Add (built-in default.yaml:43)
+    = place.specOS.mode: WhenClean (built-in default.yaml:47)
+    = place.tolerations.mode: Learn (built-in default.yaml:44)
     = MUL201 run-as-user: rules.actions has run-as-user: Repair (./ours.yaml:9)
 "#;
 

@@ -74,6 +74,21 @@ fn has(text: &str, lines: &[&str]) {
     }
 }
 
+/// The place of a text in the built-in policies.
+fn built_in(text: &str) -> String {
+    let (name, built_in) = mullion_policy::load::BUILT_IN;
+    format!("{name}:{}", built_in.lines().position(|line| line.contains(text)).unwrap() + 1)
+}
+
+/// The place of a built-in policy: its document begins two lines above its name.
+fn built_in_policy(name: &str) -> String {
+    let (file, line) = built_in(&format!("name: {name}"))
+        .rsplit_once(':')
+        .map(|(file, line)| (file.to_owned(), line.parse::<usize>().unwrap()))
+        .unwrap();
+    format!("{file}:{}", line - 2)
+}
+
 #[test]
 fn a_namespace_is_shown_with_its_policies() {
     let (ran, text) = show(&["-n", "dev-a"], "");
@@ -86,15 +101,17 @@ fn a_namespace_is_shown_with_its_policies() {
             "note: this is for pods without labels, and labels could change it for PodPolicy `jobs`; name a pod with --pod",
             "dev-team, priority 5 (DIR/p.yaml:7)",
             "all, priority 0 (DIR/p.yaml:1)",
+            &format!("default, below every priority ({})", built_in_policy("default")),
+            &format!("kube-system ({}): namespace dev-a is not in [kube-system]", built_in_policy("kube-system")),
             "jobs (DIR/p.yaml:23): podSelector requires label app=job, and it is absent",
             "labelled (DIR/p.yaml:15): it requires labels of namespace dev-a, which is unknown",
             "mode Audit DIR/p.yaml:13",
             "rules.denials Warn DIR/p.yaml:5",
             "detect.os not set default",
-            "rules.templates Deny default",
+            &format!("rules.templates Deny {}", built_in("templates: Deny")),
             "taint.apply Never DIR/p.yaml:35",
-            "taint.key os default",
-            "timeout 10s default",
+            &format!("taint.key os {}", built_in("taint: {key: os")),
+            &format!("timeout 10s {}", built_in("timeout: 10s")),
         ],
     );
     let (_, text) = show(&["-n", "shop"], "");
@@ -114,11 +131,12 @@ fn every_workload_of_the_input_is_shown_and_its_namespaces_count() {
             "labelled, priority 6 (DIR/p.yaml:15)",
             "detect.os windows DIR/p.yaml:21",
             "rules.templates Warn DIR/p.yaml:29",
-            "mode Enforce default",
+            &format!("mode Enforce {}", built_in("mode: Enforce")),
         ],
     );
     assert!(!job.contains("note:"), "{job}");
-    has(pod, &["mode Audit DIR/p.yaml:13", "rules.templates Deny default"]);
+    let templates = format!("rules.templates Deny {}", built_in("templates: Deny"));
+    has(pod, &["mode Audit DIR/p.yaml:13", &templates]);
     assert_eq!(text.matches("nodes, by the NodePolicy").count(), 1);
 
     let (ran, _) = show(&["--pod", "-", "-o", "json"], PODS);
@@ -130,9 +148,12 @@ fn every_workload_of_the_input_is_shown_and_its_namespaces_count() {
     );
     let setting = |key: &str| shown[0]["settings"].as_array().unwrap().iter().find(|it| it["key"] == key).unwrap();
     assert_eq!(setting("detect.os")["origin"]["line"], 21);
-    assert_eq!(setting("mode")["origin"], Value::Null);
+    assert_eq!(setting("mode")["origin"]["file"], "built-in default.yaml");
+    assert_eq!(setting("place.runtimeClass.name")["origin"], Value::Null);
     assert_eq!(setting("rules.actions")["entries"], serde_json::json!([]));
-    assert_eq!(shown[0]["policies"][2]["reason"], "namespace shop is not in [dev-*]");
+    let named = |name: &str| shown[0]["policies"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+    assert_eq!(named("dev-team")["reason"], "namespace shop is not in [dev-*]");
+    assert_eq!((&named("default")["priority"], &named("default")["builtIn"]), (&Value::Null, &Value::Bool(true)));
 
     let (ran, _) = show(&["--pod", "-", "-o", "yaml"], PODS);
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
@@ -143,7 +164,7 @@ fn every_workload_of_the_input_is_shown_and_its_namespaces_count() {
 fn the_printed_policy_has_the_same_settings() {
     let (ran, _) = show(&["-n", "dev-a", "-o", "yaml"], "");
     assert!(ran.out.contains("  mode: Audit  # ") && ran.out.contains("p.yaml:13\n"), "{}", ran.out);
-    assert!(ran.out.contains("    templates: Deny  # default\n"), "{}", ran.out);
+    assert!(ran.out.contains("    templates: Deny  # built-in default.yaml:"), "{}", ran.out);
     let alone = dir();
     write(&alone, "effective.yaml", &ran.out);
     let path = alone.path().to_str().unwrap();

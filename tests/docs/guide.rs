@@ -1,7 +1,6 @@
 //! `docs/policy.md`: every example of the guide does what the page shows.
 //!
-//! Each section is a directory of its own, with `policies/cluster.yaml` of the first one in it. A yaml block is a file, a
-//! console block is run there and prints what the page shows, exit code included; `make rules` writes what is printed
+//! Each section is a directory of its own. A yaml block is a file, a console block is run there and prints what the page shows, exit code included; `make rules` writes what is printed
 //! into the page. What needs a cluster is tried in `tests/cases/guide`, with what the page has.
 use std::collections::BTreeSet;
 use std::{fs, thread};
@@ -14,9 +13,6 @@ use crate::run::Directory;
 use crate::{all, golden};
 
 const PAGE: &str = "docs/policy.md";
-
-/// In the directory of every section.
-const BASE: &str = "policies/cluster.yaml";
 
 /// An empty policy, to compare with one whose effect is tested.
 const NOTHING: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: nothing}\nspec: {}\n";
@@ -36,7 +32,7 @@ const ELSEWHERE: [(&str, &str, &str); 4] = [
 /// Documents of the page by file and kind, and the file below `tests/cases` that has the same for a cluster, whole or as
 /// the value of a key.
 const ALSO: [(&str, &str, &str); 5] = [
-    (BASE, "PodPolicy", "guide/kustomize/policies/cluster.yaml"),
+    ("policies/ours.yaml", "PodPolicy", "guide/kustomize/policies/ours.yaml"),
     ("runtimeclass.yaml", "RuntimeClass", "clusters/special.yaml"),
     ("policies/shop.yaml", "PodPolicy", "mullion/teams.yaml"),
     ("fence.yaml", "ValidatingAdmissionPolicy", "third-party-webhooks/teams.yaml"),
@@ -61,10 +57,8 @@ fn bare(section: &Section) -> impl Iterator<Item = &Run> {
 }
 
 /// The files of a section, written.
-fn directory(section: &Section, base: &File) -> Directory {
+fn directory(section: &Section) -> Directory {
     let directory = Directory::empty();
-    let folders = section.files.iter().filter(|file| file.is_policy()).map(File::folder);
-    folders.for_each(|folder| directory.write(&format!("{folder}/cluster.yaml"), &base.text));
     section.files.iter().for_each(|file| directory.write(&file.name, &file.text));
     directory
 }
@@ -72,10 +66,9 @@ fn directory(section: &Section, base: &File) -> Directory {
 /// Each section in its directory, beside all others.
 fn in_each<T: Send>(does: impl Fn(&Section, &Directory) -> Vec<T> + Sync) -> Vec<T> {
     let sections = sections();
-    let base = sections.iter().flat_map(|section| &section.files).find(|file| file.name == BASE).unwrap();
     thread::scope(|scope| {
         let begin = |section| {
-            let directory = directory(section, base);
+            let directory = directory(section);
             let does = &does;
             scope.spawn(move || does(section, &directory))
         };
@@ -128,8 +121,8 @@ fn every_command_prints_what_the_page_shows() {
     golden::file(PAGE, &made).unwrap_or_else(|complaint| panic!("{complaint}"));
 }
 
-/// An example that a reader copies works without warnings, also together with the shipped policies, and some of its cases
-/// fail without it.
+/// An example that a reader copies works without warnings, alone, with and without `priority`, and beside a copy of the
+/// built-in policies, which clusters have from earlier versions; some of its cases fail without it.
 #[test]
 fn every_policy_is_tested_and_its_cases_fail_without_it() {
     let complaints = in_each(|section, directory| {
@@ -152,20 +145,44 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
             if without.code != 1 {
                 complain(file, format!("without it policy test prints\n{without}"));
             }
+            let several = file.text.matches("\nkind: PodPolicy\n").count() > 1;
+            for priority in ["", "\n  priority: 70"] {
+                directory.write(&file.name, &with_priority(&file.text, priority));
+                let tested = directory.run(&format!("mullion policy test {folder}"));
+                // Of several policies some need different priorities.
+                let collides = several && tested.code == 2 && tested.to_string().contains("neither takes precedence");
+                if tested.code != 0 && !collides {
+                    complain(file, format!("with priority {priority:?} policy test prints\n{tested}"));
+                }
+            }
             directory.write(&file.name, &file.text);
-            // Which has a NodePolicy of its own.
-            if file.name != BASE && !file.text.contains("kind: NodePolicy") {
-                let base = directory.replace(&format!("{folder}/cluster.yaml"), &golden::path("policies/default.yaml"));
+            let has_priority =
+                file.text.matches("\n  priority: ").count() == file.text.matches("kind: PodPolicy").count();
+            if has_priority && !file.text.contains("kind: NodePolicy") {
+                let copy = format!("{folder}/copy-of-default.yaml");
+                directory.write(&copy, &fs::read_to_string(golden::path("policies/default.yaml")).unwrap());
                 let beside = directory.run(&format!("mullion policy test {folder}"));
                 if beside.code != 0 {
                     complain(file, format!("beside default.yaml policy test prints\n{beside}"));
                 }
-                directory.write(&format!("{folder}/cluster.yaml"), &base);
+                directory.remove(&copy);
             }
         }
         complaints
     });
     all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
+}
+
+/// The pod policies of a file with this line as their `priority`.
+fn with_priority(text: &str, priority: &str) -> String {
+    let documents = text.split("\n---\n").map(|document| {
+        if !document.contains("kind: PodPolicy\n") {
+            return document.to_owned();
+        }
+        let lines = document.split('\n').filter(|line| !line.starts_with("  priority: "));
+        lines.collect::<Vec<_>>().join("\n").replacen("\nspec:", &format!("\nspec:{priority}"), 1)
+    });
+    documents.collect::<Vec<_>>().join("\n---\n")
 }
 
 /// Keys in the text load as they stand there: as those of a PodPolicy, or of a NodePolicy.

@@ -197,14 +197,15 @@ fn controller() -> String {
     metrics.encode().unwrap()
 }
 
-/// Of one good file.
+/// Of one good file, with an exemption.
 fn policies() -> PolicyReporter {
     let reporter = PolicyReporter::default();
-    let bytes = b"apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {}\n".to_vec();
+    let bytes =
+        b"apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {until: 2027-03-31}\n".to_vec();
     let mut store = PolicyStore::default();
     let files =
         PolicyFiles { texts: vec![PolicyFile { name: "/etc/mullion/a.yaml".to_owned(), bytes }], problems: Vec::new() };
-    let reading = store.reload(&files);
+    let reading = store.reload(&files, 0);
     assert!(matches!(reading, PolicyReading::Loaded(_)));
     reporter.set_directories(vec!["/etc/mullion".to_owned()], Vec::new());
     reporter.record(&reading, 1);

@@ -307,7 +307,7 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
 
     let (beside, _) = webhook(plane, &kubeconfigs.1, &own, bad.path()).await?;
     let shown = beside.policies().await?;
-    ensure!(shown["kept"] == true && shown["policies"][0]["priority"] == 7, "{shown}");
+    ensure!(shown["kept"] == true && shown["policies"][1]["priority"] == 7, "{shown}");
     ensure!(shown["problems"].to_string().contains("priorty"), "{shown}");
     ensure!(beside.metric("mullion_policies_from_state").await? == 1, "the metric differs");
     ensure!(
@@ -320,7 +320,7 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
     std::fs::write(bad.path().join("mine.yaml"), policy(8))?;
     wait_for("the files that are good now", DEADLINE, async || {
         let shown = beside.policies().await?;
-        let good = shown["kept"] == false && shown["policies"][0]["priority"] == 8;
+        let good = shown["kept"] == false && shown["policies"][1]["priority"] == 8;
         if good { Ok(()) } else { bail!("{shown}") }
     })
     .await?;

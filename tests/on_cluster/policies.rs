@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use jiff::{SignedDuration, Timestamp};
 use mullion_cluster::{ConfigMapMount, ControlPlane, TestNamespace, wait_for};
 use serde_json::{Value, json};
 
@@ -201,6 +202,17 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
     let good = shown(&second, "no problems", |shown| shown["problems"] == json!([])).await?;
     ensure!(good["kept"] == false && good["hash"] == leader.policies().await?["hash"], "{good:#}");
     ensure!(!second.get("/metrics").await?.contains("nodes.yaml"), "metrics of a file that is gone");
+
+    // An exemption ends by itself: no file changes, and nothing is restarted.
+    let until = (Timestamp::now() + SignedDuration::from_secs(5)).strftime("%Y-%m-%dT%H:%M:%SZ");
+    let exemption = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: exemption}\n";
+    let exemption = format!("{exemption}spec: {{until: {until}, rules: {{denials: Warn}}}}\n");
+    mount.publish(&[("mine.yaml", corrected.as_str()), ("until.yaml", exemption.as_str())])?;
+    for program in [&second, &leader] {
+        shown(program, "the end of the exemption", |shown| shown["ended"][0]["name"] == "exemption").await?;
+    }
+    condition(&own, "True", &format!("PodPolicy exemption (until {until}) has ended")).await?;
+    marked(&namespace, "the other policy to stay", "of-two").await?;
 
     registration_gone(plane, &namespace).await
 }

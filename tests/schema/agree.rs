@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::generate;
 
 /// Why the loader can reject a valid document, by words of its message.
-const BEYOND_A_SCHEMA: [(&str, &str); 8] = [
+const BEYOND_A_SCHEMA: [(&str, &str); 9] = [
     ("is newer than the release itself", "a comparison of two keys"),
     ("longer than a year", "a comparison of numbers"),
     ("is not a Windows build", "a number beyond 32 bits"),
@@ -23,6 +23,7 @@ const BEYOND_A_SCHEMA: [(&str, &str); 8] = [
     ("the part before the `/` is not a domain name", "a domain of more than 253 characters"),
     ("takes a whole number", "a number beyond 64 bits"),
     ("is not a valid taint key", "a domain of more than 253 characters"),
+    ("the month has no such day", "lengths of months"),
 ];
 
 static POLICIES: LazyLock<Validator> = LazyLock::new(|| validator(&render_policy_schema()));
@@ -139,6 +140,7 @@ fn rules_beyond_the_schema_are_still_checked() {
         pod(json!({"match": {"podSelector": {"matchLabels": {format!("{long}/x"): "y"}}}})),
         pod(json!({"priority": 9_223_372_036_854_775_808_u64})),
         node(json!({"windowsTaints": [format!("{long}/x=y")]})),
+        pod(json!({"until": "2027-02-29"})),
     ];
     for (document, (words, why)) in documents.iter().zip(BEYOND_A_SCHEMA) {
         assert!(POLICIES.is_valid(document), "{why}: {}", disagreement(document));

@@ -124,7 +124,7 @@ fn required(object: &SchemaObject) -> Map<String, Value> {
         Some(KeyConstraint::Release) => {
             map.extend([("build".to_owned(), json!("10.0.29000")), ("runsFrom".to_owned(), json!("10.0.0"))]);
         }
-        Some(KeyConstraint::RuntimeClass | KeyConstraint::RuleAction) | None => {}
+        Some(KeyConstraint::RuntimeClass | KeyConstraint::RuleAction | KeyConstraint::Exemption) | None => {}
     }
     map
 }
@@ -199,9 +199,12 @@ fn the_defaults_of_the_table_are_in_force() {
     let set = PolicySet::from_files(&documents).unwrap_or_else(|problems| panic!("{problems:#?}"));
     let mut settings = Settings::clone(&set.settings("a", None, &()));
     // Each scalar was set by the table, but for those that have no default.
-    let unset = ["message", "detect.os", "place.runtimeClass.name", "rules.version"];
+    let unset = ["message", "detect.os", "place.runtimeClass.name"];
     assert!(unset.iter().all(|key| !settings.origins.contains_key(*key)));
     assert!(settings.origins.len() >= 16, "{:?}", settings.origins.keys());
+    let built_in = settings.origins.iter().filter(|(_, origin)| !origin.file.ends_with(".json"));
+    assert_eq!(built_in.map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["rules.version"]);
+    settings.rules_version = None;
     settings.origins.clear();
     assert_eq!(format!("{settings:?}"), format!("{:?}", Settings::default()));
     assert_eq!((set.nodes, set.registries), (NodeSettings::default(), RegistryPolicy::default()));

@@ -89,7 +89,7 @@ async fn stored_policies_are_reported_until_the_files_are_valid() {
     let beside = shown().await;
     assert_eq!((&beside["kept"], &beside["lastGood"]), (&json!(true), &Value::Null));
     assert_eq!(
-        (&beside["policies"][0]["file"], &beside["problems"][0]),
+        (&beside["policies"][1]["file"], &beside["problems"][0]),
         (&json!("kept.yaml"), &json!(bad("priorty")[0].to_string()))
     );
     assert_eq!(beside["inForceSince"], "1970-01-01T00:08:20Z");
@@ -115,9 +115,10 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
     write(dir.path(), GOOD);
     reload::policies_once(&state, &source(), 1000);
     let good = shown().await;
-    assert_eq!(good["policies"][0]["name"], "mine");
-    assert_eq!(good["policies"][0]["priority"], 7);
-    assert_eq!(good["policies"][0]["line"], 1);
+    // After the built-in policy for kube-system, whose priority is higher.
+    assert_eq!(good["policies"][1]["name"], "mine");
+    assert_eq!(good["policies"][1]["priority"], 7);
+    assert_eq!(good["policies"][1]["line"], 1);
     assert_eq!((&good["lastGood"], &good["problems"]), (&json!(1000), &json!([])));
 
     // Half-written, then wrong in two places: each problem with its place, and the hash is still the good one.
@@ -235,4 +236,25 @@ async fn a_read_that_panics_is_a_problem_and_not_the_last_read() {
     assert!(text.contains("mullion_policy_load_errors 0"), "{text}");
     stop.cancel();
     within(task).await.unwrap();
+}
+
+/// The end of an exemption needs no change of a file and no restart.
+#[tokio::test]
+async fn an_exemption_that_has_ended_is_no_longer_in_force() {
+    let state = state();
+    let router = admin::router(&state, LogLevelChanges::FromPod);
+    let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
+    let text = GOOD.replace("{priority: 7}", "{until: 2027-03-31, rules: {denials: Warn}}");
+    let set = PolicySet::from_files(&[("policy.yaml", text)]).unwrap();
+    reload::policies_once(&state, &PolicyReading::Loaded(Arc::new(set.clone())), 1000);
+    assert_eq!(shown().await["ended"], json!([]));
+    let end = set.next_end().unwrap();
+    reload::policies_once(&state, &PolicyReading::Ended(Arc::new(set.at(end))), end);
+    assert_eq!((state.policies.load().own().count(), state.policies.load().ended.len()), (0, 1));
+    let after = shown().await;
+    assert_eq!((&after["ended"][0]["name"], &after["ended"][0]["until"]), (&json!("mine"), &json!("2027-03-31")));
+    assert_eq!((&after["lastGood"], &after["kept"]), (&json!(1000), &json!(false)));
+    let metrics = get(&router, "/metrics").await;
+    let line = format!("mullion_policy_exemption_end_timestamp{{policy=\"mine\"}} {end}");
+    assert!(metrics.text().contains(&line), "{}", metrics.text());
 }

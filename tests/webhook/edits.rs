@@ -258,7 +258,7 @@ fn a_removed_directory_keeps_its_policies_in_force() {
         (state.policies.load_full(), files.collect::<Vec<_>>().join(", "), problems.join("\n"))
     };
     let (both, files, problems) = read();
-    assert_eq!((both.pods.len(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
+    assert_eq!((both.own().count(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
 
     // One of two is removed, and returns.
     fs::rename(&one, &away).unwrap();
@@ -278,7 +278,7 @@ fn a_removed_directory_keeps_its_policies_in_force() {
     fs::remove_dir(&one).unwrap();
     fs::rename(&away, &one).unwrap();
     let (after, files, problems) = read();
-    assert_eq!((after.pods.len(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
+    assert_eq!((after.own().count(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
     assert_ne!(after.hash, both.hash);
 
     // Both are removed, and return unchanged: nothing is loaded again.
@@ -298,7 +298,7 @@ fn a_removed_directory_keeps_its_policies_in_force() {
     read();
     fs::remove_file(one.join("a.yaml")).unwrap();
     let (set, files, problems) = read();
-    assert_eq!((set.pods.len(), files.as_str(), problems.as_str()), (2, "c.yaml in_force, b.yaml in_force", ""));
+    assert_eq!((set.own().count(), files.as_str(), problems.as_str()), (2, "c.yaml in_force, b.yaml in_force", ""));
     assert_eq!(state.policy_reporter.report().changes, "gone a.yaml");
 }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Error;
 
 use crate::matching::PolicyMatch;
+use crate::policy_date::PolicyDate;
 use crate::schema::POD_KEYS;
 
 /// One `kind: PodPolicy` document.
@@ -15,8 +16,13 @@ use crate::schema::POD_KEYS;
 pub struct PodPolicy {
     /// `metadata.name`.
     pub name: String,
-    /// The highest priority decides; default 0.
-    pub priority: i64,
+    /// The highest priority decides; 0 if the file sets none. `None` for the built-in `default`, which lies below every
+    /// priority.
+    pub priority: Option<i64>,
+    /// Whether it is part of the program, and not of a file.
+    pub built_in: bool,
+    /// The end of the policy: see [`PolicySet::at`](crate::policy_set::PolicySet::at).
+    pub until: Option<PolicyDate>,
     /// The workloads to which it applies; empty matches everything.
     pub matches: PolicyMatch,
     /// The values that it sets: its `origins` name the keys. Any other key inherits from the policy of the next lower
@@ -37,12 +43,16 @@ impl PodPolicy {
         origins: BTreeMap<String, Origin>,
         place: &dyn Fn(&ManifestNode) -> Origin,
     ) -> Result<Self, Error> {
-        let mut policy = Self { name, origins, ..Self::default() };
+        let mut policy = Self { name, priority: Some(0), origins, ..Self::default() };
         if let Some(ManifestEntry { value, .. }) = spec.get("priority") {
-            policy.priority = Deserialize::deserialize(value)?;
+            policy.priority = Some(Deserialize::deserialize(value)?);
         }
         if let Some(ManifestEntry { value, .. }) = spec.get("match") {
             policy.matches = Deserialize::deserialize(value)?;
+        }
+        if let Some(ManifestEntry { value, .. }) = spec.get("until") {
+            // The checker has read it already.
+            policy.until = value.as_str().and_then(|text| PolicyDate::parse(text).ok());
         }
         for key in POD_KEYS.iter() {
             if let Some(entries) = key.read(&mut policy.settings, spec, place)? {
@@ -51,6 +61,8 @@ impl PodPolicy {
                 policy.mark(&key.name);
             }
         }
+        let priority = policy.priority.unwrap_or(i64::MIN);
+        policy.settings.actions.iter_mut().for_each(|entry| entry.priority = priority);
         Ok(policy)
     }
 

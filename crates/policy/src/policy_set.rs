@@ -10,21 +10,24 @@ use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObje
 
 use crate::documents::PodPolicy;
 use crate::layers::merge_policies;
+use crate::policy_date::PolicyDate;
 use crate::policy_file::{PolicyDocument, PolicyFile};
 use crate::registry_policy::RegistryPolicy;
 
 /// All policies in force together: one consistent, immutable set.
 #[derive(Debug, Clone, Default)]
 pub struct PolicySet {
-    /// In order of precedence: highest priority first, equal priorities in order of name.
+    /// In order of precedence: highest priority first, equal priorities in order of name; the built-in ones included.
     pub pods: Vec<PodPolicy>,
-    /// At most one; the default if no file contains one.
+    /// The pod policies of files whose `until` has passed, highest priority first. They have no effect.
+    pub ended: Vec<PodPolicy>,
+    /// The NodePolicy of the files, over the built-in one.
     pub nodes: NodeSettings,
-    /// At most one; the default if no file contains one.
+    /// The RegistryPolicy of the files, over the built-in one.
     pub registries: RegistryPolicy,
-    /// Every policy of the files, in order of file and line.
+    /// Every policy of the files, in order of file and line; of the built-in file for the built-in set.
     pub documents: Arc<[PolicyDocument]>,
-    /// The origins of the keys of the NodePolicy, as [`PodPolicy::origins`]; empty if no file contains one.
+    /// The origins of the keys of the NodePolicy, as [`PodPolicy::origins`].
     pub node_origins: BTreeMap<String, Origin>,
     /// The origins of the keys of the RegistryPolicy.
     pub registry_origins: BTreeMap<String, Origin>,
@@ -119,6 +122,21 @@ impl PolicySet {
         }
         memo.insert(matching.into(), Arc::clone(&settings));
         settings
+    }
+
+    /// The pod policies of files, in order of precedence.
+    pub fn own(&self) -> impl Iterator<Item = &PodPolicy> {
+        self.pods.iter().filter(|policy| !policy.built_in)
+    }
+
+    /// The pod policies of files that have an end, with those that have ended: each with its end.
+    pub fn exemptions(&self) -> impl Iterator<Item = (&PodPolicy, &PolicyDate)> {
+        self.own().chain(&self.ended).filter_map(|policy| Some((policy, policy.until.as_ref()?)))
+    }
+
+    /// When the next policy ends, in seconds since 1970.
+    pub fn next_end(&self) -> Option<i64> {
+        self.own().filter_map(|policy| policy.until.as_ref()).map(|until| until.end).min()
     }
 
     /// Whether any policy turns on registry look-ups.

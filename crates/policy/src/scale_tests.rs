@@ -22,7 +22,9 @@ fn chosen<T: Copy>(bits: u64, from: &[T]) -> Option<T> {
 /// The `at`th policy, generated from `seed`.
 fn policy(at: usize, seed: u64) -> PodPolicy {
     let bits = |from: u32| seed >> from & 0xff;
-    let mut policy = PodPolicy { name: format!("p{at}"), ..PodPolicy::default() };
+    // Three of each priority.
+    let priority = -i64::try_from(at / 3).unwrap();
+    let mut policy = PodPolicy { name: format!("p{at}"), priority: Some(priority), ..PodPolicy::default() };
     let names: &[&str] = chosen(bits(8), &[&["a"][..], &["b"], &["a", "b"], &["a*"]]).unwrap_or_default();
     policy.matches.namespaces.include = names.iter().map(|name| Glob((*name).to_owned())).collect();
     if let Some(label) = chosen(bits(12), &LABELS) {
@@ -52,7 +54,7 @@ fn policy(at: usize, seed: u64) -> PodPolicy {
     }
     let action = chosen(bits(30), &[Action::Deny, Action::Warn, Action::Allow]).unwrap_or(Action::Repair);
     if let Some(rule) = chosen(bits(26), &RULES) {
-        policy.settings.actions = vec![RuleAction { rule: rule.to_owned(), action, origin: None }];
+        policy.settings.actions = vec![RuleAction { rule: rule.to_owned(), action, priority, origin: None }];
         policy.mark("rules.actions");
     }
     policy
@@ -91,8 +93,11 @@ fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
     let (templates, set_by) = first(&policies, "rules.templates").map(|(set, by)| (set.templates, by)).unzip();
     assert_eq!((settings.templates, origin("rules.templates")), (templates.unwrap_or_default(), set_by));
 
-    // A rule's action is that of the longest entry, and of those the first, regardless of the position of others.
-    let actions = listed(&policies, |set| &set.actions);
+    // A rule's action is that of the longest entry of the highest priority that has one, and of those the first.
+    let mut actions = listed(&policies, |set| &set.actions);
+    if let Some(highest) = actions.first().map(|entry| entry.priority) {
+        actions.retain(|entry| entry.priority == highest);
+    }
     let rank = |rule: &str| RULES.iter().position(|known| *known == rule).unwrap();
     let longest = actions.iter().rev().max_by_key(|entry| rank(&entry.rule)).map(|entry| entry.action);
     assert_eq!(settings.action("MUL201", "run-as-user", Action::Repair), longest.unwrap_or(Action::Repair));

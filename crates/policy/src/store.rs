@@ -22,6 +22,8 @@ pub enum PolicyReading {
     Unchanged,
     /// The files are good, and in force now.
     Loaded(Arc<PolicySet>),
+    /// The files did not change, and a policy of the set in force ended: this is the set without it.
+    Ended(Arc<PolicySet>),
     /// The files are bad: the earlier set stays in force, if there was a good one.
     Rejected {
         /// All problems.
@@ -49,16 +51,22 @@ impl PolicyStore {
         self.last_hash.as_deref()
     }
 
-    /// Takes over `files` if they are good and changed.
-    pub fn reload(&mut self, files: &PolicyFiles) -> PolicyReading {
+    /// Takes over `files` if they are good and changed. `now`, in seconds since 1970, decides which policies have ended.
+    pub fn reload(&mut self, files: &PolicyFiles, now: i64) -> PolicyReading {
         let hash = files.hash();
         if self.last_hash.as_ref() == Some(&hash) {
-            return PolicyReading::Unchanged;
+            let has_end = self.current.as_mut().filter(|set| set.next_end().is_some_and(|end| end <= now));
+            let Some(current) = has_end else { return PolicyReading::Unchanged };
+            *current = Arc::new(current.at(now));
+            return PolicyReading::Ended(Arc::clone(current));
         }
         let reading = match PolicySet::load(files) {
             Ok(set) => {
+                let set = if set.next_end().is_some() { set.at(now) } else { set };
+                let same =
+                    |current: &Arc<PolicySet>| current.hash == set.hash && current.ended.len() == set.ended.len();
                 // If files are reverted, the computed settings of their set stay.
-                let before = self.current.take().filter(|current| current.hash == set.hash);
+                let before = self.current.take().filter(same);
                 PolicyReading::Loaded(Arc::clone(self.current.insert(before.unwrap_or_else(|| Arc::new(set)))))
             }
             Err(problems) => {
@@ -76,7 +84,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::settings::Mode;
+    use mullion_engine::model::settings::{Denials, Mode};
 
     use super::*;
 
@@ -94,7 +102,7 @@ mod tests {
     #[test]
     fn the_last_good_set_stays_in_force_if_a_file_is_bad() {
         let mut store = PolicyStore::default();
-        let reload = |store: &mut PolicyStore, mode: &str| store.reload(&files(mode));
+        let reload = |store: &mut PolicyStore, mode: &str| store.reload(&files(mode), 0);
         let problems = |reading: PolicyReading| match reading {
             PolicyReading::Rejected { problems, .. } => problems.len(),
             other => panic!("{other:?}"),
@@ -120,8 +128,40 @@ mod tests {
     fn another_set_stays_in_force_until_the_files_are_good() {
         let kept = PolicySet::load(&files("Audit")).unwrap();
         let mut store = PolicyStore::with(Arc::new(kept));
-        assert!(matches!(store.reload(&PolicyFiles::default()), PolicyReading::Rejected { .. }));
+        assert!(matches!(store.reload(&PolicyFiles::default(), 0), PolicyReading::Rejected { .. }));
         assert_eq!(mode(&store), Some(Mode::Audit));
+    }
+
+    #[test]
+    fn a_policy_ends_without_a_change_of_its_file() {
+        let file = |spec: &str| {
+            let text =
+                format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec: {spec}\n");
+            PolicyFiles { texts: vec![PolicyFile { name: "a.yaml".into(), bytes: text.into() }], problems: Vec::new() }
+        };
+        let exemption = file("{until: 1970-01-02, rules: {denials: Warn}}");
+        let bad = file("{until: 1970-01-02, mode: Audit}");
+        let denials = |store: &PolicyStore| store.current().map(|set| set.settings("a", None, &()).denials).unwrap();
+        let end = 2 * 24 * 60 * 60;
+        let mut store = PolicyStore::default();
+        assert!(matches!(store.reload(&exemption, end - 1), PolicyReading::Loaded(_)));
+        assert_eq!(denials(&store), Denials::Warn);
+        assert!(matches!(store.reload(&exemption, end - 1), PolicyReading::Unchanged));
+        let PolicyReading::Ended(set) = store.reload(&exemption, end) else { panic!("it has ended") };
+        assert_eq!((denials(&store), set.ended.len(), set.own().count()), (Denials::Deny, 1, 0));
+        assert!(matches!(store.reload(&exemption, end), PolicyReading::Unchanged));
+        // It also ends while the files are bad.
+        let mut store = PolicyStore::default();
+        store.reload(&exemption, 0);
+        assert!(matches!(store.reload(&bad, 1), PolicyReading::Rejected { .. }));
+        assert!(matches!(store.reload(&bad, 2), PolicyReading::Unchanged));
+        assert_eq!(denials(&store), Denials::Warn);
+        assert!(matches!(store.reload(&bad, end), PolicyReading::Ended(_)));
+        assert_eq!(denials(&store), Denials::Deny);
+        // A set that is loaded later has it from the beginning.
+        let mut store = PolicyStore::default();
+        assert!(matches!(store.reload(&exemption, end), PolicyReading::Loaded(_)));
+        assert_eq!(denials(&store), Denials::Deny);
     }
 
     #[test]

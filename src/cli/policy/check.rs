@@ -1,14 +1,15 @@
-//! `mullion policy check`: problems and warnings of policy files, and a list of the policies.
+//! `mullion policy check`: problems, warnings and notes of policy files, and a list of the policies.
 
 use std::io;
 use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use mullion_engine::model::settings::{Mode, Origin};
 use mullion_engine::model::text::counted;
 use mullion_manifest::Problem;
-use mullion_policy::warnings::warnings;
+use mullion_policy::warnings::{notes, warnings};
 use mullion_policy::{PolicySet, is_test_file};
 use serde::Serialize;
 
@@ -40,7 +41,7 @@ pub struct PolicyCheckArgs {
 pub enum ProblemsFormat {
     /// For people
     Text,
-    /// JSON Lines: records of type problem, policy and summary
+    /// JSON Lines: records of type problem (errors, warnings and notes), policy and summary
     Json,
     /// Annotations of a GitHub Actions workflow
     Github,
@@ -63,6 +64,7 @@ struct Summary {
     policies: usize,
     problems: usize,
     warnings: usize,
+    notes: usize,
 }
 
 /// The record of one policy.
@@ -85,10 +87,13 @@ struct PolicyRecord<'a> {
 pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let files = policy_files::read_with_stdin("policy check", &policies_of(args, io)?, io.stdin)?;
     let sources = PolicySources::new(&files.texts);
-    let loaded = PolicySet::load(&files);
+    let now = Timestamp::now().as_second();
+    let loaded = PolicySet::load(&files).map(|set| set.at(now));
     let problems = loaded.as_ref().err().map_or(&[][..], Vec::as_slice);
     let warned: Vec<Problem> = loaded.iter().flat_map(warnings).map(|warning| sources.problem_of(&warning)).collect();
-    for (severity, all) in [(Severity::Error, problems), (Severity::Warning, &warned)] {
+    let noted: Vec<Problem> =
+        loaded.iter().flat_map(|set| notes(set, now)).map(|note| sources.problem_of(&note)).collect();
+    for (severity, all) in [(Severity::Error, problems), (Severity::Warning, &warned), (Severity::Note, &noted)] {
         for problem in all {
             write(problem, severity, &sources, args.output, io)?;
         }
@@ -104,6 +109,7 @@ pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         policies: policies.len(),
         problems: problems.len(),
         warnings: warned.len(),
+        notes: noted.len(),
     };
     if args.output == ProblemsFormat::Json {
         write_line(io.stdout, &summary)?;
@@ -161,15 +167,18 @@ fn write(
     Ok(())
 }
 
-/// The `PodPolicy` records, the highest priority first, then the others.
+/// The `PodPolicy` records of the files, the highest priority first, then the others.
 fn records(set: &PolicySet) -> Vec<PolicyRecord<'_>> {
-    let pods = set.pods.iter().map(|policy| PolicyRecord {
+    let pods = set.own().chain(&set.ended).map(|policy| PolicyRecord {
         kind: "PodPolicy",
         name: &policy.name,
-        priority: Some(policy.priority),
+        priority: policy.priority,
         mode: policy.mode(),
         origin: policy.origin(""),
-        matches: policy.matches.to_string(),
+        matches: match &policy.until {
+            Some(until) => format!("{}, until {}", policy.matches, until.text),
+            None => policy.matches.to_string(),
+        },
     });
     let others = set.documents.iter().filter(|document| document.kind != "PodPolicy").map(|document| {
         let (mode, matches) = match document.kind {

@@ -24,7 +24,7 @@ impl Directory {
         let texts = files
             .iter()
             .map(|(name, text)| PolicyFile { name: format!("/etc/mullion/{name}"), bytes: text.as_bytes().to_vec() });
-        let reading = self.store.reload(&PolicyFiles { texts: texts.collect(), problems: Vec::new() });
+        let reading = self.store.reload(&PolicyFiles { texts: texts.collect(), problems: Vec::new() }, now);
         self.reporter.record(&reading, now);
     }
 
@@ -86,9 +86,9 @@ fn each_file_is_told_of_while_it_is_there() {
     assert_eq!(bad["means"], "bad; an older version of it is in force");
     assert_eq!((&bad["problems"][0]["line"], &bad["problems"][0]["column"]), (&json!(4), &json!(8)));
     assert_eq!(
-        shown["policies"][0],
-        json!({"kind": "PodPolicy", "name": "b", "priority": 2, "mode": "Audit",
-        "match": "every pod", "file": "/etc/mullion/b.yaml", "line": 1})
+        shown["policies"].as_array().unwrap().iter().find(|policy| policy["name"] == "b").unwrap(),
+        &json!({"kind": "PodPolicy", "name": "b", "priority": 2, "mode": "Audit",
+        "match": "every pod", "until": null, "file": "/etc/mullion/b.yaml", "line": 1})
     );
     assert_eq!(
         (&shown["inForceSince"], &shown["lastRead"]),
@@ -157,4 +157,45 @@ fn a_warning_stands_with_its_file_while_that_is_in_force() {
         assert_eq!((a.len(), json!(b)), (0, json["warnings"].clone()));
         assert_eq!(b[0]["file"], "/etc/mullion/b.yaml");
     }
+}
+
+#[test]
+fn an_exemption_is_shown_with_its_end_and_ends_without_a_change_of_its_file() {
+    let mut directory = Directory::new();
+    let a = policy("a", "{until: 1970-01-02, rules: {denials: Warn}}");
+    let b = policy("b", "{priority: 1, until: 1970-01-03, rules: {templates: Warn}}");
+    let day = 24 * 60 * 60;
+    directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 100);
+    let end = |name: &str| format!("mullion_policy_exemption_end_timestamp{{policy=\"{name}\"}}");
+    directory.has(&format!("{} {}", end("a"), 2 * day));
+    directory.has(&format!("{} {}", end("b"), 3 * day));
+    let shown = |directory: &Directory, list: &str| -> Vec<String> {
+        let json = directory.reporter.json();
+        let all = json[list].as_array().unwrap().iter().filter(|policy| !policy["until"].is_null());
+        all.map(|policy| policy["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((shown(&directory, "policies"), shown(&directory, "ended")), (vec!["b".into(), "a".into()], vec![]));
+
+    let mut follower = directory.reporter.follow();
+    follower.borrow_and_update();
+    directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 2 * day);
+    assert!(follower.has_changed().unwrap());
+    assert_eq!((shown(&directory, "policies"), shown(&directory, "ended")), (vec!["b".into()], vec!["a".into()]));
+    directory.has(&format!("{} {}", end("a"), 2 * day));
+    // The files are those of before.
+    let report = directory.reporter.report();
+    assert_eq!((report.since, report.last_good, report.changes.as_str()), (100, Some(100), ""));
+    directory.has("mullion_policy_reload_total{outcome=\"loaded\"} 1");
+
+    // Those that end next come first.
+    let many: Vec<_> = (10..90)
+        .map(|n| policy(&format!("p{n}"), &format!("{{priority: {n}, until: 19{n}-01-02, rules: {{denials: Warn}}}}")))
+        .collect();
+    let many = many.join("---\n");
+    directory.read(&[("a.yaml", &a), ("many.yaml", &many)], 2 * day + 1);
+    let metrics = directory.metrics();
+    let found = metrics.iter().filter(|line| line.starts_with("mullion_policy_exemption_end_timestamp"));
+    assert_eq!(found.count(), 64);
+    directory.has(&format!("{} {}", end("p72"), (2 * 365 + 2) * day));
+    assert!(!metrics.join("\n").contains(&end("p10")));
 }

@@ -57,12 +57,9 @@ impl Directory {
         fs::write(path, text).unwrap();
     }
 
-    /// Puts a copy of another file there; what was there.
     #[allow(dead_code, reason = "for the guide")]
-    pub fn replace(&self, name: &str, other: &Path) -> String {
-        let before = fs::read_to_string(self.path().join(name)).unwrap();
-        self.write(name, &fs::read_to_string(other).unwrap());
-        before
+    pub fn remove(&self, name: &str) {
+        fs::remove_file(self.path().join(name)).unwrap();
     }
 
     /// Puts a copy of a folder of the repository there, under its own name.

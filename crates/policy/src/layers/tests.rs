@@ -39,7 +39,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_merged() {
         ),
         ("middle", "{place: {specOS: {mode: Never}}, mode: Disabled}"),
     ]);
-    assert_eq!(set.pods.iter().map(|policy| &*policy.name).collect::<Vec<_>>(), ["high", "middle", "low"]);
+    assert_eq!(set.own().map(|policy| &*policy.name).collect::<Vec<_>>(), ["high", "middle", "low"]);
     let settings = set.settings("any", None, &());
     assert_eq!(settings.mode, Mode::Enforce);
     assert_eq!(settings.templates, TemplateDenials::Warn);
@@ -54,7 +54,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_merged() {
     assert_eq!(file("mode"), Some("high.yaml"));
     assert_eq!(file("rules.templates"), Some("low.yaml"));
     assert_eq!(file("place.specOS.mode"), Some("middle.yaml"));
-    assert_eq!(file("place.build.mode"), None);
+    assert_eq!(file("place.build.mode"), Some("built-in default.yaml"));
 }
 
 #[test]
@@ -98,8 +98,12 @@ fn all_members_of_match_must_hold() {
 #[test]
 fn the_longest_match_of_a_rule_wins() {
     let action = |actions: &[(&str, Action)]| {
-        let entry =
-            |(rule, action): &(&str, Action)| RuleAction { rule: (*rule).into(), action: *action, origin: None };
+        let entry = |(rule, action): &(&str, Action)| RuleAction {
+            rule: (*rule).into(),
+            action: *action,
+            priority: 0,
+            origin: None,
+        };
         let settings = Settings { actions: actions.iter().map(entry).collect(), ..Settings::default() };
         settings.action("MUL201", "run-as-user", Action::Deny)
     };
@@ -117,6 +121,30 @@ fn the_longest_match_of_a_rule_wins() {
     ];
     for (actions, expected) in cases {
         assert_eq!(action(actions), *expected, "{actions:?}");
+    }
+}
+
+/// An emergency policy works beside one that names the rule.
+#[test]
+fn of_several_policies_the_highest_with_an_entry_for_the_rule_decides() {
+    let low = "{rules: {actions: [{rule: memory-volume, action: Deny}, {rule: MUL2, action: Allow}]}}";
+    let cases = [
+        ("{priority: 100000, rules: {actions: [{rule: MUL305, action: Warn}]}}", Action::Warn, Action::Allow),
+        ("{priority: 100000, rules: {actions: [{rule: MUL3, action: Allow}]}}", Action::Allow, Action::Allow),
+        ("{priority: 100000, rules: {actions: [{rule: MUL, action: Warn}]}}", Action::Warn, Action::Warn),
+        ("{priority: -1, rules: {actions: [{rule: MUL, action: Warn}]}}", Action::Deny, Action::Allow),
+        // At equal priority the longest match decides, as within one policy.
+        (
+            "{rules: {actions: [{rule: MUL305, action: Warn}, {rule: MUL201, action: Deny}]}}",
+            Action::Deny,
+            Action::Deny,
+        ),
+    ];
+    for (other, memory_volume, run_as_user) in cases {
+        let settings = set(&[("low", low), ("other", other)]).settings("shop", None, &());
+        let found = [("MUL305", "memory-volume"), ("MUL201", "run-as-user")]
+            .map(|(code, name)| settings.action(code, name, Action::Repair));
+        assert_eq!(found, [memory_volume, run_as_user], "{other}");
     }
 }
 

@@ -9,6 +9,7 @@ use mullion_manifest::{LineIndex, ManifestEntry, ManifestNode, NodeValue, Proble
 use crate::load::hints;
 use crate::load::hints::Kinds;
 use crate::load::rule_names::find_rules;
+use crate::schema::pod::POD_SPEC;
 use crate::schema::{
     API_VERSION, KINDS, KeyConstraint, POLICY_TEST, SchemaKey, SchemaObject, SchemaWord, TEST_KINDS, TextFormat,
     ValueShape,
@@ -455,6 +456,11 @@ impl<'a> Checker<'a> {
                         .hint("write Deny, Warn or Allow");
                 }
             }
+            KeyConstraint::Exemption => {
+                if get("until").is_some() {
+                    self.check_exemption(&POD_SPEC, node, path);
+                }
+            }
             KeyConstraint::Release => {
                 let build = |key: &str| text(key).and_then(|text| text.parse::<Build>().ok());
                 if let (Some(from), Some(build)) = (build("runsFrom"), build("build"))
@@ -463,6 +469,41 @@ impl<'a> Checker<'a> {
                     let message = format!("`{path}.runsFrom` {from} is newer than the release itself, {build}");
                     self.report(at("runsFrom"), message).hint("hosts run images of their own build and of older ones");
                 }
+            }
+        }
+    }
+
+    /// Reports the keys and values in `node` that a policy with `until` must not set.
+    fn check_exemption(&mut self, object: &SchemaObject, node: &ManifestNode, path: &str) {
+        for key in object.keys {
+            let Some(ManifestEntry { key_span, value, .. }) = node.get(key.name) else { continue };
+            let path = join(path, key.name);
+            let wrong = match (key.exempts, &key.shape) {
+                (None, ValueShape::Object(below)) if key.settings.is_none() => {
+                    self.check_exemption(below, value, &path);
+                    None
+                }
+                (None, _) => key.settings.is_some().then(|| (*key_span, format!("`{path}` must be absent"))),
+                (Some(_), ValueShape::List(ValueShape::Object(below))) => {
+                    let items = match &value.value {
+                        NodeValue::List(items) => items.as_slice(),
+                        _ => &[],
+                    };
+                    for (at, item) in items.iter().enumerate() {
+                        self.check_exemption(below, item, &format!("{path}[{at}]"));
+                    }
+                    None
+                }
+                (Some(words), _) => {
+                    let word = value.as_str().filter(|word| !words.is_empty() && !words.contains(word));
+                    let words = || list_with(words.iter().copied(), "or");
+                    word.map(|word| (value.span, format!("`{path}` takes {} here, not {}", words(), shown(word))))
+                }
+            };
+            if let Some((span, message)) = wrong {
+                let why = "a policy with `until` only softens rules or opts out, because its end must not move pods";
+                self.report(span, format!("{message}: {why}"))
+                    .hint("put it into a policy without `until`, or remove `until`");
             }
         }
     }

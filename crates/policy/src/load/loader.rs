@@ -1,8 +1,9 @@
 //! The loader of policy files: a [`PolicySet`], or all problems of the files.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::collections::btree_map::Entry as MapEntry;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
 
 use mullion_engine::model::settings::{NodeSettings, Origin};
 use mullion_engine::model::text::shown;
@@ -25,11 +26,30 @@ pub const MAX_POLICIES: usize = 1000;
 /// The built-in policy file: its name and its text.
 pub const BUILT_IN: (&str, &str) = ("built-in default.yaml", include_str!("../../../../policies/default.yaml"));
 
+/// The name of the policy in [`BUILT_IN`] that lies below every priority.
+const LOWEST: &str = "default";
+
+static BUILT_IN_SET: LazyLock<PolicySet> = LazyLock::new(|| {
+    let (name, text) = BUILT_IN;
+    let texts = vec![PolicyFile { name: name.to_owned(), bytes: text.into() }];
+    // A test loads it.
+    let mut set = PolicySet::load_alone(&PolicyFiles { texts, problems: Vec::new() }).unwrap_or_default();
+    set.files = Arc::default();
+    for policy in &mut set.pods {
+        policy.built_in = true;
+        if policy.name == LOWEST {
+            policy.priority = None;
+        }
+    }
+    set.order();
+    set
+});
+
 impl PolicySet {
-    /// The set without policy files, for every command: `policies/default.yaml`, which is part of the program.
+    /// The set without policy files, for every command: `policies/default.yaml`, which is part of the program. It also lies
+    /// under the policies of files, see [`load`](Self::load).
     pub fn built_in() -> Self {
-        // A test loads it.
-        Self { files: Arc::default(), ..Self::from_files(&[BUILT_IN]).unwrap_or_default() }
+        BUILT_IN_SET.clone()
     }
 
     /// Reads files given as name and contents, in any order. Returns all problems of all files, in order of file and
@@ -42,12 +62,63 @@ impl PolicySet {
     }
 
     /// As [`from_files`](Self::from_files), for files of which some could not be read.
+    ///
+    /// The built-in policies lie under those of the files: the PodPolicy `default` below every priority, the PodPolicy
+    /// `kube-system` with its priority unless a file contains one of that name, and the NodePolicy and the RegistryPolicy
+    /// key by key.
+    ///
+    /// No exemption has ended in it: see [`at`](Self::at).
     pub fn load(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
+        let mut set = Self::load_alone(files)?;
+        // The values of absent keys are those of the built-in policies already: a test compares them with the defaults.
+        for (origins, built_in) in [
+            (&mut set.node_origins, &BUILT_IN_SET.node_origins),
+            (&mut set.registry_origins, &BUILT_IN_SET.registry_origins),
+        ] {
+            for (key, origin) in built_in {
+                origins.entry(key.clone()).or_insert_with(|| origin.clone());
+            }
+        }
+        set.add_built_in();
+        Ok(set)
+    }
+
+    /// The same set at `now`, in seconds since 1970: without the policies whose `until` has passed. One that has ended no
+    /// longer replaces a built-in policy.
+    #[must_use]
+    pub fn at(&self, now: i64) -> Self {
+        let mut set = self.clone();
+        let all = set.pods.drain(..).filter(|policy| !policy.built_in).chain(set.ended.drain(..)).collect::<Vec<_>>();
+        let has_ended = |policy: &PodPolicy| policy.until.as_ref().is_some_and(|until| until.end <= now);
+        (set.ended, set.pods) = all.into_iter().partition(has_ended);
+        set.add_built_in();
+        set
+    }
+
+    /// Adds the built-in policies that no other replaces.
+    fn add_built_in(&mut self) {
+        let is_replaced = |built_in: &PodPolicy| {
+            built_in.priority.is_some() && self.pods.iter().any(|policy| policy.name == built_in.name)
+        };
+        let built_in: Vec<_> = BUILT_IN_SET.pods.iter().filter(|policy| !is_replaced(policy)).cloned().collect();
+        self.pods.extend(built_in);
+        self.order();
+    }
+
+    /// Sorts the policies by precedence. At equal priority a policy of a file precedes a built-in one, so that an upgrade
+    /// never makes a good file collide with the program.
+    fn order(&mut self) {
+        let key = |policy: &PodPolicy| (Reverse(policy.priority), policy.built_in);
+        self.pods.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
+    }
+
+    /// The policies of the files without those under them.
+    fn load_alone(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
         let mut texts: Vec<_> = files.texts.iter().collect();
         texts.sort_unstable();
         let mut loader = Loader { problems: files.problems.clone(), ..Loader::default() };
         if texts.is_empty() && files.problems.is_empty() {
-            let hint = "policies/default.yaml is a good start";
+            let hint = "write one with the keys that differ from the built-in policies";
             loader.problems.push(Problem::of_file("policies", "there is no policy file", hint));
         }
         for file in texts {
@@ -123,6 +194,8 @@ struct Loaded<'f> {
     policy: PodPolicy,
     /// The place of its name.
     place: Place<'f>,
+    /// The key `spec`.
+    spec: Span,
     places: Places,
 }
 
@@ -190,7 +263,8 @@ impl<'f> Loader<'f> {
         self.documents.push(PolicyDocument { kind, name: name.clone(), origin: whole.clone() });
         let mut origins: Origins = places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
         origins.insert(String::new(), whole);
-        let spec = document.get("spec").map_or(document, |spec| &spec.value);
+        let (spec, spec_key) =
+            document.get("spec").map_or((document, document.span), |spec| (&spec.value, spec.key_span));
         match kind {
             "NodePolicy" => {
                 self.node_origins = origins;
@@ -224,7 +298,7 @@ impl<'f> Loader<'f> {
         }
         let policy = PodPolicy::read(name, spec, origins, &|node| origin(node.span, checker));
         let policy = readable(checker, document, policy);
-        self.pods.extend(policy.map(|policy| Loaded { policy, place, places }));
+        self.pods.extend(policy.map(|policy| Loaded { policy, place, spec: spec_key, places }));
     }
 
     /// Reports the first policy beyond the limit, in order of file and line.
@@ -245,16 +319,17 @@ impl<'f> Loader<'f> {
         // The entries of all lists count.
         let keys = POD_KEYS.iter().filter(|key| key.field.list.is_none());
         let keys: Vec<&str> = keys.map(|key| key.name.as_str()).collect();
+        let taken: BTreeSet<i64> = self.pods.iter().filter_map(|pod| pod.policy.priority).collect();
         let mut found = Vec::new();
         for group in self.pods.chunk_by(|a, b| a.policy.priority == b.policy.priority) {
             let matches = group.iter().map(|loaded| (&loaded.policy.matches.namespaces, &loaded.places));
             let overlaps = Overlaps::of(matches, &keys);
             let policies = group.iter().map(|loaded| &loaded.policy);
             let disputes = find_disputes(policies, MAX_PROBLEMS.saturating_sub(found.len()));
-            found.extend(disputes.iter().filter_map(|dispute| dispute_problem(dispute, group)));
+            found.extend(disputes.iter().filter_map(|dispute| dispute_problem(dispute, group, &taken)));
             for (at, one) in group.iter().enumerate() {
                 for other in overlaps.after(at).filter_map(|other| group.get(other)) {
-                    found.extend(keys.iter().filter_map(|key| collision_problem(key, one, other)));
+                    found.extend(keys.iter().filter_map(|key| collision_problem(key, one, other, &taken)));
                     if found.len() >= MAX_PROBLEMS {
                         let message = "more policies of equal priority set the same keys; they are not listed";
                         found.push(Problem::of_file(&one.place.file.name, message, "fix these and check again"));
@@ -299,34 +374,57 @@ fn take_only<'f, T>(
     }
 }
 
-fn dispute_problem(dispute: &Dispute<'_>, group: &[Loaded<'_>]) -> Option<Problem> {
+fn dispute_problem(dispute: &Dispute<'_>, group: &[Loaded<'_>], taken: &BTreeSet<i64>) -> Option<Problem> {
     let place = |(at, line): (usize, u32)| {
-        let Loaded { policy, place: Place { file, .. }, .. } = group.get(at)?;
-        Some((Place { file, span: file.line(line) }, policy))
+        let loaded = group.get(at)?;
+        let file = loaded.place.file;
+        Some((Place { file, span: file.line(line) }, loaded))
     };
     let what = format!("set different values for `{}` in `spec.{}`", shown(dispute.name), dispute.list);
-    Some(undecided_problem([place(dispute.one)?, place(dispute.other)?], &what))
+    Some(undecided_problem([place(dispute.one)?, place(dispute.other)?], &what, taken))
 }
 
-fn collision_problem<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Problem> {
-    let place = |loaded: &Loaded<'f>| Some(Place { span: *loaded.places.get(key)?, ..loaded.place });
-    let both = [(place(one)?, &one.policy), (place(other)?, &other.policy)];
-    Some(undecided_problem(both, &format!("both set `spec.{key}`")))
+fn collision_problem(key: &str, one: &Loaded<'_>, other: &Loaded<'_>, taken: &BTreeSet<i64>) -> Option<Problem> {
+    let at = |loaded: &Loaded<'_>| loaded.places.get(key).copied();
+    let both = [(Place { span: at(one)?, ..one.place }, one), (Place { span: at(other)?, ..other.place }, other)];
+    Some(undecided_problem(both, &format!("both set `spec.{key}`"), taken))
 }
 
-/// The problem of two policies of one priority that do `what`, each at its place.
-fn undecided_problem(mut both: [(Place<'_>, &PodPolicy); 2], what: &str) -> Problem {
+/// The problem of two policies of one priority that do `what`, each at its place. `taken`: the priorities of all policies.
+fn undecided_problem(mut both: [(Place<'_>, &Loaded<'_>); 2], what: &str, taken: &BTreeSet<i64>) -> Problem {
     both.sort_by_key(|(place, _)| *place);
     let [(first, early), (second, late)] = both;
+    let priority = late.policy.priority.unwrap_or_default();
     let message = format!(
-        "PodPolicies `{}` and `{}` {what}, and both have priority {}: neither takes precedence",
-        late.name, early.name, early.priority
+        "PodPolicies `{}` and `{}` {what}, and both have priority {priority}: neither takes precedence",
+        late.policy.name, early.policy.name
     );
-    let hint = "give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both";
+    let change = late.priority_line(priority, taken);
+    let hint = format!("{change}, or list different namespaces without `*` in match.namespaces.include of both");
     Problem {
-        related: Some(first.related(format!("`{}` sets it", early.name))),
-        hint: Some(hint.to_owned()),
+        related: Some(first.related(format!("`{}` sets it", early.policy.name))),
+        hint: Some(hint),
         ..second.problem(message)
+    }
+}
+
+impl Loaded<'_> {
+    /// The line that gives the policy another `priority` than this one, and its effect.
+    fn priority_line(&self, priority: i64, taken: &BTreeSet<i64>) -> String {
+        let free = |next: fn(i64) -> Option<i64>| {
+            std::iter::successors(next(priority), |value| next(*value)).find(|value| !taken.contains(value))
+        };
+        let higher = free(|value| value.checked_add(1));
+        let (other, effect) = match higher {
+            Some(higher) => (higher, "takes precedence"),
+            None => (free(|value| value.checked_sub(1)).unwrap_or_default(), "gives way"),
+        };
+        let lines = self.place.lines();
+        let change = match self.places.get("priority") {
+            Some(span) => format!("write `priority: {other}` on line {}", lines.line(span.start)),
+            None => format!("add `priority: {other}` to `spec` on line {}", lines.line(self.spec.start)),
+        };
+        format!("{change} of {} so that `{}` {effect}", self.place.file.name, self.policy.name)
     }
 }
 

@@ -5,6 +5,7 @@ use mullion_engine::model::settings::MAX_PATTERN;
 use mullion_engine::model::text::{one_line, shown};
 use mullion_engine::model::windows::Build;
 
+use crate::policy_date::PolicyDate;
 use crate::registry_policy::{is_registry, parse_span};
 use crate::schema::TextFormat;
 
@@ -62,6 +63,7 @@ impl TextFormat {
             Self::Path => "an absolute path such as /etc/mullion/ca.pem",
             Self::Span => "a duration such as 90s, 5m, 24h or 7d",
             Self::Line => "a line of at most 256 bytes",
+            Self::Date => "a date such as 2027-03-31, or a time such as 2027-03-31T18:00:00Z",
         }
     }
 
@@ -100,6 +102,10 @@ impl TextFormat {
             Self::Line => {
                 Some(r"^[^\u0000-\u001f\u007f-\u009f]*[^\u0000-\u0020\u007f-\u00a0][^\u0000-\u001f\u007f-\u009f]*$")
             }
+            Self::Date => Some(concat!(
+                "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+                r"([Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$"
+            )),
         }
     }
 
@@ -145,6 +151,7 @@ impl TextFormat {
             Self::Path => is(text.starts_with('/'), "it does not start with `/`; a relative path has no base here"),
             Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
             Self::Line => line(text),
+            Self::Date => PolicyDate::parse(text).map(|_| ()).map_err(Malformed::new),
         }
     }
 }

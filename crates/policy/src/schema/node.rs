@@ -13,13 +13,13 @@ pub(crate) static NODE_POLICY: SchemaObject = SchemaObject::of(&[
     kind(&[word(
         "NodePolicy",
         "What the controller does to Windows nodes, and which taints mark an operating system. All files together may \
-         contain at most one; without one the defaults apply.",
+         contain at most one, under any name. It lies over the built-in one, key by key.",
     )]),
     METADATA,
     SchemaKey::required(
         "spec",
         ValueShape::Object(&NODE_SPEC),
-        "Settings for Windows nodes. A key that is absent has its default; a list replaces the default list.",
+        "Settings for Windows nodes. A key that is absent keeps its built-in value; a list replaces the built-in list.",
     )
     .example("{taint: {apply: Never}}"),
 ]);

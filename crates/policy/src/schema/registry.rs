@@ -10,15 +10,15 @@ pub(crate) static REGISTRY_POLICY: SchemaObject = SchemaObject::of(&[
     VERSION,
     kind(&[word(
         "RegistryPolicy",
-        "How Mullion queries registries about images, for the whole cluster. All files together may contain at most one; \
-         without one the defaults apply. Each PodPolicy sets whether Mullion queries registries, under \
+        "How Mullion queries registries about images, for the whole cluster. All files together may contain at most one, \
+         under any name. It lies over the built-in one, key by key. Each PodPolicy sets whether Mullion queries registries, under \
          `detect.registry.lookup`.",
     )]),
     METADATA,
     SchemaKey::required(
         "spec",
         ValueShape::Object(&REGISTRY_SPEC),
-        "Settings for registries. A key that is absent has its default.",
+        "Settings for registries. A key that is absent keeps its built-in value.",
     )
     .example("{plainHTTP: [\"registry.local:5000\"]}"),
 ]);

@@ -24,6 +24,12 @@ static TEST: SchemaObject = SchemaObject::of(&[
          every policy file beside this one.",
     ),
     SchemaKey::new(
+        "date",
+        ValueShape::Text(TextFormat::Date),
+        "The date of the cases, as of its beginning (00:00 UTC), or a time: policies whose `until` is earlier have ended; \
+         absent: now.",
+    ),
+    SchemaKey::new(
         "snapshot",
         ValueShape::Short(&ValueShape::Text(TextFormat::Any), &SNAPSHOT),
         "The cluster: a file as for --snapshot, relative to this one, or what is in it; absent: a small mixed cluster, \

@@ -35,6 +35,8 @@ pub struct SchemaKey {
     pub(crate) default: Option<fn() -> Value>,
     /// The fields of a pod or a node that it decides, as paths.
     pub decides: &'static [&'static str],
+    /// Whether a policy with `until` may set it, and to which words; empty for any value.
+    pub exempts: Option<&'static [&'static str]>,
 }
 
 /// The shape of a value.
@@ -106,6 +108,8 @@ pub enum TextFormat {
     Span,
     /// A line of text for people.
     Line,
+    /// A date or a time: `2027-03-31`.
+    Date,
 }
 
 /// A constraint on several keys of an object.
@@ -121,6 +125,8 @@ pub enum KeyConstraint {
     RuleAction,
     /// `runsFrom` is not newer than `build`.
     Release,
+    /// With `until`, only keys and values that [exempt](SchemaKey::exempts).
+    Exemption,
 }
 
 /// `apiVersion` of all documents.
@@ -138,6 +144,7 @@ impl SchemaKey {
             node_settings: None,
             default: None,
             decides: &[],
+            exempts: None,
         }
     }
 
@@ -158,6 +165,11 @@ impl SchemaKey {
     /// With the fields of a pod that it decides.
     pub(crate) const fn decides(self, paths: &'static [&'static str]) -> Self {
         Self { decides: paths, ..self }
+    }
+
+    /// For a policy with `until`, too, with one of these words; with any value if there are none.
+    pub(crate) const fn exempts(self, words: &'static [&'static str]) -> Self {
+        Self { exempts: Some(words), ..self }
     }
 
     /// With the default, for a key that sets no field itself.

@@ -9,10 +9,13 @@ use mullion_engine::model::windows::Build;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::policy_date::PolicyDate;
+
 /// One document: policies, a cluster, and cases.
 #[derive(Debug, Clone, Deserialize)]
 pub struct TestSpec {
     pub policies: Option<Vec<String>>,
+    pub date: Option<String>,
     pub snapshot: Option<ShortForm<String, SnapshotSpec>>,
     pub cases: Vec<TestCase>,
 }
@@ -98,6 +101,13 @@ pub struct ExpectedFinding {
     pub rule: String,
     pub action: Option<Action>,
     pub path: Option<String>,
+}
+
+impl TestSpec {
+    /// The date of the cases, in seconds since 1970; `None`: now.
+    pub fn seconds(&self) -> Option<i64> {
+        PolicyDate::parse(self.date.as_deref()?).ok().map(|date| date.start)
+    }
 }
 
 impl TestCase {

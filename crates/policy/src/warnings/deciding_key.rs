@@ -130,6 +130,6 @@ pub(crate) fn matches_all(policy: &PodPolicy) -> bool {
     matches_all_but_excluded(policy) && policy.matches.namespaces.exclude.is_empty()
 }
 
-fn is_all(glob: &Glob) -> bool {
+pub(crate) fn is_all(glob: &Glob) -> bool {
     !glob.0.is_empty() && glob.0.bytes().all(|byte| byte == b'*')
 }

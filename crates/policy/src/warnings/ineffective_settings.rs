@@ -1,14 +1,11 @@
-//! Settings without effect: policies that match nothing, keys that a higher policy always decides, image patterns after one
-//! that covers them, and actions after another for the same rule.
+//! Settings without effect: policies that match nothing, and keys that a higher policy always decides.
 //!
 //! Every warning is certain, but not all such settings are found. A policy for everything above another for everything is
-//! not a mistake, because it changes defaults; neither is a policy that sets the same value. Image patterns are compared
-//! only within one policy, two at a time: not several that cover one together, and none with `**/` more than once.
+//! not a mistake, because it changes defaults; neither is a policy that sets the same value.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use mullion_engine::model::settings::{Glob, Origin, RuleAction};
+use mullion_engine::model::settings::{Glob, Origin};
 use serde_json::Value;
 
 use crate::documents::PodPolicy;
@@ -18,46 +15,9 @@ use crate::policy_set::PolicySet;
 use crate::warnings::deciding_key::{matches_all, matches_all_but_excluded};
 use crate::warnings::warning::{PolicyWarning, listed};
 
-/// The maximum number of comparisons of image patterns. One takes some 100 ns; 10,000 patterns of the usual kinds need ten
-/// comparisons each.
-const MAX_COMPARISONS: usize = 300_000;
-
-/// The maximum number of warnings of a kind; `**` at the top of a long list covers all of it.
-const MAX_WARNINGS: usize = 10;
-
 pub(crate) fn warnings(set: &PolicySet) -> Vec<PolicyWarning> {
     let mut all: Vec<PolicyWarning> = set.pods.iter().filter_map(warn_of_empty_match).collect();
     all.extend(warn_of_overridden_keys(set));
-    all.extend(warn_of_covered_patterns(set));
-    all.extend(set.pods.iter().flat_map(warn_of_repeated_actions).take(MAX_WARNINGS));
-    all
-}
-
-/// Warns of different actions after another for the same rule in the same list.
-fn warn_of_repeated_actions(policy: &PodPolicy) -> Vec<PolicyWarning> {
-    let mut first: BTreeMap<&str, &RuleAction> = BTreeMap::new();
-    let mut all = Vec::new();
-    for action in &policy.settings.actions {
-        let before = *first.entry(&action.rule).or_insert(action);
-        if before.action == action.action {
-            continue;
-        }
-        let origin = |of: &RuleAction| of.origin.clone().unwrap_or_else(|| policy.origin("rules.actions"));
-        all.push(PolicyWarning {
-            origin: origin(action),
-            message: format!(
-                "action `{:?}` of `{}` has no effect: line {} sets `{:?}` first",
-                action.action,
-                action.rule,
-                origin(before).line,
-                before.action
-            ),
-            hint: "remove one of the two".to_owned(),
-        });
-        if all.len() == MAX_WARNINGS {
-            break;
-        }
-    }
     all
 }
 
@@ -96,6 +56,10 @@ fn warn_of_overridden_keys(set: &PolicySet) -> Vec<PolicyWarning> {
             }
             continue;
         }
+        // `kube_system` reports what takes precedence over the built-in policies.
+        if policy.built_in {
+            continue;
+        }
         let mut lost: Vec<(&PodPolicy, Origin, Vec<String>)> = Vec::new();
         for (key, value, origin) in keys {
             let Some((other, higher)) = decided.get(&key).filter(|(other, _)| *other != value) else { continue };
@@ -115,7 +79,11 @@ fn warn_of_overridden_keys(set: &PolicySet) -> Vec<PolicyWarning> {
                     listed(&keys),
                     policy.name
                 ),
-                hint: format!("give PodPolicy `{}` a priority above {}", policy.name, higher.priority),
+                hint: format!(
+                    "give PodPolicy `{}` a priority above {}",
+                    policy.name,
+                    higher.priority.unwrap_or_default()
+                ),
             }
         }));
     }
@@ -124,34 +92,4 @@ fn warn_of_overridden_keys(set: &PolicySet) -> Vec<PolicyWarning> {
 
 fn print(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Warns of image patterns after one that covers all their images, with another value.
-fn warn_of_covered_patterns(set: &PolicySet) -> Vec<PolicyWarning> {
-    let mut comparisons = MAX_COMPARISONS;
-    let mut all = Vec::new();
-    let mut more = 0_usize;
-    for policy in &set.pods {
-        for (pattern, by) in policy.settings.images.covered(&mut comparisons) {
-            if all.len() >= MAX_WARNINGS {
-                more += 1;
-                continue;
-            }
-            let origin = |of: &Option<Origin>| of.clone().unwrap_or_else(|| policy.origin("detect.images"));
-            let line = origin(&by.origin).line;
-            all.push(PolicyWarning {
-                origin: origin(&pattern.origin),
-                message: format!(
-                    "image pattern `{}` has no effect: `{}` on line {line} comes first, covers all of it and sets another value",
-                    pattern.pattern, by.pattern
-                ),
-                hint: "the first match decides; move it before that one".to_owned(),
-            });
-        }
-    }
-    if let Some(last) = all.last_mut().filter(|_| more > 0) {
-        // Writing to a String cannot fail.
-        let _infallible = write!(last.hint, "; {more} more patterns have no effect either");
-    }
-    all
 }

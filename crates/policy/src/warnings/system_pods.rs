@@ -25,7 +25,7 @@ use crate::warnings::deciding_key::{DecidingKey, MatchedWorkload};
 use crate::warnings::warning::{PolicyWarning, listed};
 
 /// The only label of a namespace that follows from its name.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Mullion's own namespace, as in its chart.
 const OURS: &str = "mullion-system";
@@ -124,8 +124,11 @@ fn find_impacts<'a>(set: &'a PolicySet, pod: &'a SystemPod) -> Vec<(DecidingKey<
         let applied = json_patch::patch(&mut placed, &patch).is_ok();
         return if applied && !fits_linux(*kind, &placed) { vec![(key, Impact::Misplaced, None)] } else { Vec::new() };
     }
-    let impact =
-        |finding: &Finding| Some((workload.find_denial_key(&review, finding)?, Impact::Denied, Some(finding.rule)));
+    let impact = |finding: &Finding| {
+        // The place to change is not in the built-in file: `kube_system` reports it.
+        let key = workload.find_denial_key(&review, finding).filter(|key| !key.policy.built_in)?;
+        Some((key, Impact::Denied, Some(finding.rule)))
+    };
     denied.filter_map(impact).collect()
 }
 
@@ -168,7 +171,7 @@ impl Group<'_> {
         };
         if self.impact == Impact::Denied {
             // Higher than all others, including the kube-system policy of the shipped files (1000).
-            let highest = set.pods.first().map_or(0, |policy| policy.priority);
+            let highest = set.pods.first().and_then(|policy| policy.priority).unwrap_or_default();
             let priority = if highest < 1000 { 1000 } else { highest.saturating_add(1) };
             // Writing to a String cannot fail.
             let _infallible = write!(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::{ReviewRequest, WorkloadObject};
 use mullion_engine::patch::restore_authored;
@@ -69,7 +70,9 @@ pub enum FailOnDifference {
 /// Compares the keys of both sets, or what they decide for the input.
 pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let (old_files, new_files) = (sets::read(&args.old), sets::read(&args.new));
-    let (old, new) = match (PolicySet::load(&old_files), PolicySet::load(&new_files)) {
+    let now = Timestamp::now().as_second();
+    let load = |files| PolicySet::load(files).map(|set| set.at(now));
+    let (old, new) = match (load(&old_files), load(&new_files)) {
         (Ok(old), Ok(new)) => (old, new),
         (old, new) => {
             let sides = [("OLD", &args.old, &old_files, old), ("NEW", &args.new, &new_files, new)];

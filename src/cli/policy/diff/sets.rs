@@ -109,7 +109,8 @@ fn leaves(
 /// Policies are paired by kind and name, the others by the same match and priority. A key that one side leaves out counts
 /// with its default there, unless another policy of that side may set it.
 pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<SettingDifference> {
-    let (built_in, old, new) = (documents(&read(Path::new(BUILT_IN_WORD))), documents(old), documents(new));
+    let built_in = documents(&read(Path::new(BUILT_IN_WORD)));
+    let [old, new] = [old, new].map(|files| with_built_in(documents(files), &built_in));
     let mut found = Vec::new();
     let mut pairs: Vec<(&Document, &Document)> = Vec::new();
     for one in &old {
@@ -161,6 +162,16 @@ pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Sett
     found
 }
 
+/// The documents of a side, with the built-in pod policies that none of them replaces. The one for all pods is the default
+/// of each key.
+fn with_built_in(mut side: Vec<Document>, built_in: &[Document]) -> Vec<Document> {
+    let others = built_in.iter().filter(|one| one.kind == "PodPolicy").skip(1);
+    let is_there = |one: &Document| side.iter().any(|other| other.kind == one.kind && other.name == one.name);
+    let added: Vec<Document> = others.filter(|one| !is_there(one)).cloned().collect();
+    side.extend(added);
+    side
+}
+
 /// Whether a document is part of a pair.
 fn is_paired(pairs: &[(&Document, &Document)], one: &Document) -> bool {
     pairs.iter().any(|(left, right)| std::ptr::eq(*left, one) || std::ptr::eq(*right, one))
@@ -174,8 +185,9 @@ impl Document {
         }
         let own = |key: &str| key == "priority" || key.starts_with("match.");
         let elsewhere = || {
-            side.iter()
-                .any(|other| other.kind == self.kind && !std::ptr::eq(other, self) && other.keys.contains_key(key))
+            // The built-in policies are on both sides.
+            let mut others = side.iter().filter(|other| *other.at.file != *BUILT_IN.0);
+            others.any(|other| other.kind == self.kind && !std::ptr::eq(other, self) && other.keys.contains_key(key))
         };
         let known = built_in.iter().find(|known| known.kind == self.kind).and_then(|known| known.keys.get(key));
         let value = known.filter(|_| own(key) || !elsewhere()).map(|(value, _)| value.clone());

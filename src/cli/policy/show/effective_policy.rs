@@ -33,7 +33,10 @@ pub(crate) struct EffectivePolicy<'p> {
 #[derive(Debug, Serialize)]
 pub(crate) struct ListedPolicy<'p> {
     pub(crate) name: &'p str,
-    pub(crate) priority: i64,
+    /// `None` for the built-in policy below every priority.
+    pub(crate) priority: Option<i64>,
+    #[serde(rename = "builtIn")]
+    pub(crate) built_in: bool,
     pub(crate) origin: Origin,
     pub(crate) matches: bool,
     /// Why it does not match.
@@ -53,9 +56,12 @@ impl<'p> EffectivePolicy<'p> {
         let pod = workload.and_then(|(workload, _)| Pod::of(workload.kind, &workload.object.value));
         let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
         let policy_match = |policy: &'p PodPolicy| {
-            let reason = policy.matches.mismatch(namespace, known, labels);
-            let (name, priority) = (policy.name.as_str(), policy.priority);
-            ListedPolicy { name, priority, origin: policy.origin(""), matches: reason.is_none(), reason }
+            let ended = || policy.until.as_ref().map(|until| format!("it has ended (until {})", until.text));
+            let has_ended = set.ended.iter().any(|ended| std::ptr::eq(ended, policy));
+            let reason = if has_ended { ended() } else { policy.matches.mismatch(namespace, known, labels) };
+            let PodPolicy { name, priority, built_in, .. } = policy;
+            let (matches, origin) = (reason.is_none(), policy.origin(""));
+            ListedPolicy { name, priority: *priority, built_in: *built_in, origin, matches, reason }
         };
         let names = |selects: fn(&PodPolicy) -> bool| {
             list(set.pods.iter().filter(|policy| selects(policy)).map(|policy| format!("`{}`", policy.name)))
@@ -79,7 +85,7 @@ impl<'p> EffectivePolicy<'p> {
                 format!("{}:{}", file.source.name, file.line_column(workload.object.span.start).line)
             }),
             namespace: namespace.to_owned(),
-            policies: set.pods.iter().map(policy_match).collect(),
+            policies: set.pods.iter().chain(&set.ended).map(policy_match).collect(),
             notes,
             settings: set.effective(namespace, known, labels),
             nodes: set.effective_nodes(),
@@ -96,7 +102,7 @@ impl<'p> EffectivePolicy<'p> {
     }
 }
 
-/// `policies/a.yaml:7`, or `default`.
+/// `policies/a.yaml:7`, or `default` for a key that no policy sets.
 pub(crate) fn place(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "default".to_owned(), ToString::to_string)
 }

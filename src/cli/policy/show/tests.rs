@@ -72,6 +72,6 @@ proptest! {
         let again = PolicySet::from_files(&[("b.yaml", &written)]);
         let again = again.unwrap_or_else(|problems| panic!("{}\n{written}", problems[0]));
         prop_assert_eq!(settings(&again), expected);
-        prop_assert_eq!(again.pods.len(), 1);
+        prop_assert_eq!(again.own().count(), 1);
     }
 }

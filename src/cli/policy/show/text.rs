@@ -36,18 +36,11 @@ fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
 
 fn policies(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> {
     let matching = shown.policies.iter().filter(|policy| policy.matches);
-    let matching: Vec<_> =
-        matching.map(|it| format!("  {}, priority {} ({})", it.name, it.priority, place(Some(&it.origin)))).collect();
-    match matching.as_slice() {
-        [] => line(out, "no policy matches: every key has its default")?,
-        [only] => {
-            line(out, "the policy that matches:")?;
-            line(out, only)?;
-        }
-        several => {
-            line(out, "policies that match; of those that set a key, the first decides:")?;
-            several.iter().try_for_each(|policy| line(out, policy))?;
-        }
+    line(out, "policies that match; of those that set a key, the first decides:")?;
+    for it in matching {
+        let priority =
+            it.priority.map_or_else(|| "below every priority".to_owned(), |number| format!("priority {number}"));
+        line(out, &format!("  {}, {priority} ({})", it.name, place(Some(&it.origin))))?;
     }
     let reasons = shown.policies.iter().filter_map(|policy| Some((policy, policy.reason.as_ref()?)));
     let other: Vec<_> =

@@ -21,28 +21,34 @@ pub(crate) fn write(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Res
     let named = |setting: &&EffectiveSetting| setting.key == "place.runtimeClass.mode" && setting.value == "Named";
     let named = shown.settings.iter().any(|setting| named(&setting));
     let settings = shown.settings.iter().filter(|setting| named || setting.key != "place.runtimeClass.name");
-    document("PodPolicy", settings, out)?;
+    let highest = shown.policies.iter().filter(|policy| policy.built_in).filter_map(|policy| policy.priority).max();
+    document("PodPolicy", highest, settings, out)?;
     writeln!(out, "---")?;
-    document("NodePolicy", shown.nodes.iter(), out)?;
+    document("NodePolicy", None, shown.nodes.iter(), out)?;
     writeln!(out, "---")?;
-    document("RegistryPolicy", shown.registries.iter(), out)
+    document("RegistryPolicy", None, shown.registries.iter(), out)
 }
 
 fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out, "# {}", printable(text))
 }
 
+/// `above`: the highest priority of the built-in policies, which are under every set. The printed policy decides instead.
 fn document<'s>(
     kind: &str,
+    above: Option<i64>,
     settings: impl Iterator<Item = &'s EffectiveSetting>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "apiVersion: {API_VERSION}\nkind: {kind}\nmetadata: {{name: effective}}\nspec:")?;
-    let mut above: Vec<&str> = Vec::new();
+    if let Some(priority) = above {
+        writeln!(out, "  priority: {}  # above the built-in policies", priority.saturating_add(1))?;
+    }
+    let mut parents: Vec<&str> = Vec::new();
     for setting in settings.filter(|setting| !setting.value.is_null()) {
         let mut path: Vec<&str> = setting.key.split('.').collect();
         let Some(name) = path.pop() else { continue };
-        let common = above.iter().zip(&path).take_while(|(a, b)| a == b).count();
+        let common = parents.iter().zip(&path).take_while(|(a, b)| a == b).count();
         for (depth, parent) in path.iter().enumerate().skip(common) {
             writeln!(out, "{}{parent}:", indent(depth))?;
         }
@@ -61,7 +67,7 @@ fn document<'s>(
                 writeln!(out, "{pad}{name}: {}  # {}", flow(&setting.value, Some(setting.shape)), printable(&at))?;
             }
         }
-        above = path;
+        parents = path;
     }
     Ok(())
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Nodes, Taint};
 use mullion_engine::model::json_pointer::escape;
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::text::list;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_manifest::Problem;
-use mullion_policy::PolicySet;
 use mullion_policy::test_cases::{NamespaceSpec, NodeFixture, PolicyTest, ShortForm, SnapshotSpec, TestCase, TestFile};
+use mullion_policy::{PolicyFiles, PolicySet};
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
@@ -54,7 +55,7 @@ impl Loader<'_> {
                 let hint = "name files or directories under `policies`";
                 return Err(vec![self.file.problem(self.test, "", message, hint)]);
             }
-            return PolicySet::load(&beside);
+            return self.load_policies(&beside);
         };
         let paths: Vec<PathBuf> = named.iter().map(|name| self.path(name)).collect();
         if let Some((at, path)) = paths.iter().enumerate().find(|(_, path)| !path.exists()) {
@@ -62,7 +63,13 @@ impl Loader<'_> {
             let pointer = format!("/policies/{at}");
             return Err(vec![self.file.problem(self.test, &pointer, message, "paths are relative to this file")]);
         }
-        PolicySet::load(&policy_files::read(&paths))
+        self.load_policies(&policy_files::read(&paths))
+    }
+
+    /// The set at the date of the test.
+    fn load_policies(&self, files: &PolicyFiles) -> Result<PolicySet, Vec<Problem>> {
+        let now = self.test.spec.seconds().unwrap_or_else(|| Timestamp::now().as_second());
+        Ok(PolicySet::load(files)?.at(now))
     }
 
     fn snapshot(&self) -> Result<ClusterSnapshot, Box<Problem>> {

@@ -131,6 +131,14 @@ impl ImagePatterns {
     }
 }
 
+impl ImagePatterns {
+    /// A pattern that covers all that `pattern` covers, if one is found within `looks`, which counts down as in
+    /// [`covered`](Self::covered).
+    pub fn covering(&self, pattern: &ImagePattern, looks: &mut usize) -> Option<&ImagePattern> {
+        self.lists.iter().find_map(|list| list.covering(u32::MAX, pattern, looks))
+    }
+}
+
 impl From<Vec<ImagePattern>> for ImagePatterns {
     fn from(patterns: Vec<ImagePattern>) -> Self {
         if patterns.is_empty() {

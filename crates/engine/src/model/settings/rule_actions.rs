@@ -16,6 +16,23 @@ pub fn match_length(written: &str, code: &str, name: &str) -> usize {
     }
 }
 
+/// The entry that decides for a rule: of the highest priority with an entry for it, the longest match. The name counts as
+/// longest, then the whole code, then its longer prefix; of equal matches the first. `entries` has the highest priority
+/// first.
+pub(crate) fn deciding_entry<'a>(entries: &'a [RuleAction], code: &str, name: &str) -> Option<&'a RuleAction> {
+    entries.chunk_by(|a, b| a.priority == b.priority).find_map(|entries| {
+        let mut best = None;
+        for entry in entries {
+            let length = match_length(&entry.rule, code, name);
+            // `>` and not `>=`: on a tie the first stays.
+            if length > best.map_or(0, |(length, _)| length) {
+                best = Some((length, entry));
+            }
+        }
+        best.map(|(_, entry)| entry)
+    })
+}
+
 /// Whether `Deny` denies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Denials {
@@ -34,6 +51,9 @@ pub struct RuleAction {
     pub rule: String,
     /// What its findings do.
     pub action: Action,
+    /// The priority of its policy; the loader fills it.
+    #[serde(skip)]
+    pub priority: i64,
     /// Where it is written; the loader fills it.
     #[serde(skip)]
     pub origin: Option<Origin>,

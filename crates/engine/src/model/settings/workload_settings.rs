@@ -8,7 +8,7 @@ use crate::model::operating_system::ScopeOs;
 use crate::model::settings::exemptions::Exemptions;
 use crate::model::settings::image_patterns::ImagePatterns;
 use crate::model::settings::origin::Origin;
-use crate::model::settings::rule_actions::{Action, Denials, RuleAction, match_length};
+use crate::model::settings::rule_actions::{Action, Denials, RuleAction, deciding_entry, match_length};
 
 impl Settings {
     /// What the findings of a rule do, before `denials`: the action of the entry that decides, else `default`.
@@ -16,18 +16,9 @@ impl Settings {
         self.action_entry(code, name).map_or(default, |entry| entry.action)
     }
 
-    /// The entry of `rules.actions` that decides for a rule: the longest match. The name counts as longest, then the
-    /// whole code, then its longer prefix; of equal matches the first, which is that of the higher policy.
+    /// The entry of `rules.actions` that decides for a rule: of the highest priority with an entry for it, the longest match.
     pub fn action_entry(&self, code: &str, name: &str) -> Option<&RuleAction> {
-        let mut best = None;
-        for entry in &self.actions {
-            let length = match_length(&entry.rule, code, name);
-            // `>` and not `>=`: on a tie the first stays.
-            if length > best.map_or(0, |(length, _)| length) {
-                best = Some((length, entry));
-            }
-        }
-        best.map(|(_, entry)| entry)
+        deciding_entry(&self.actions, code, name)
     }
 
     /// [`action`](Self::action), with every Deny a Warn under `denials: Warn`.
@@ -242,7 +233,7 @@ pub struct Settings {
     pub templates: TemplateDenials,
     /// `rules.translate`, those of higher policies first.
     pub translate: Vec<String>,
-    /// `rules.actions`, highest priority first; of entries for the same `rule` only the first, which decides.
+    /// `rules.actions`, highest priority first, without entries that never decide because higher ones match all their rules.
     pub actions: Vec<RuleAction>,
     /// Which file and line set each key, by dotted path; absent: the built-in default.
     #[serde(skip)]

@@ -1,6 +1,7 @@
 //! The problems of bad files: each row is a text, and every problem of it as `line:column: message (hint)`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use mullion_engine::model::settings::{ApplyTaint, Denials, Mode, TemplateDenials};
 use proptest::prelude::*;
 
 use super::*;
@@ -26,10 +27,10 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is not a Latin letter, but U+043E)",
     ]),
     ("mode:Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, message, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space after the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, until, message, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode:\u{a0}Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, message, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space after the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, until, message, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space after the colon)",
     ]),
     ("mode: false", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that are booleans in YAML 1.1, such as off and no; write `Disabled`)",
@@ -84,7 +85,7 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
     ]),
     ("zzz: 1", &[
-        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, message, optOut, detect, place, rules)",
+        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, until, message, optOut, detect, place, rules)",
     ]),
     ("mode: Enforced", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not `Enforced` (did you mean `Enforce`?)",
@@ -317,12 +318,12 @@ const FILES: Rows = &[
     ("kind: PodPolicy", &[
         "1:1: `apiVersion` is missing: mullion.dev/v1alpha1 (write `apiVersion: mullion.dev/v1alpha1`)",
         "1:1: `metadata` is missing: a map with name, labels and annotations (write `metadata: {name: <name>}`)",
-        "1:1: `spec` is missing: a map with priority, mode, match, message, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
+        "1:1: `spec` is missing: a map with priority, mode, match, until, message, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: A B, namespace: x}\nspec:\n", &[
         "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
         "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations)",
-        "4:6: `spec` has no value; it takes a map with priority, mode, match, message, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
+        "4:6: `spec` has no value; it takes a map with priority, mode, match, until, message, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: Enforce\n  mode: Audit\n", &[
         "6:3: the key `mode` occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
@@ -398,7 +399,10 @@ fn all_problems_of_all_documents_and_files_are_reported_at_once() {
 #[test]
 fn no_file_is_a_problem() {
     let found = load(&[]).unwrap_err();
-    assert_eq!(found, ["policies: there is no policy file (policies/default.yaml is a good start)"]);
+    assert_eq!(
+        found,
+        ["policies: there is no policy file (write one with the keys that differ from the built-in policies)"]
+    );
 }
 
 #[test]
@@ -424,7 +428,7 @@ fn equal_priorities_may_not_contradict_each_other_in_lists() {
     let a = pod("a", "rules: {actions: [{rule: run-as-user, action: Warn}, {rule: MUL3, action: Warn}]}");
     let b = pod("b", "rules:\n  actions:\n    - {rule: MUL3, action: Warn}\n    - {rule: run-as-user, action: Deny}");
     let images = |name: &str, rest: &str| pod(name, &format!("detect: {{images: [{{pattern: a.io/**, {rest}}}]}}"));
-    let hint = "(give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both)";
+    let hint = "(add `priority: 1` to `spec` on line 4 of b.yaml so that `b` takes precedence, or list different namespaces without `*` in match.namespaces.include of both)";
     assert_eq!(
         load(&[("a.yaml", &a), ("b.yaml", &b)]).unwrap_err(),
         [format!(
@@ -465,7 +469,7 @@ fn equal_priorities_may_not_set_the_same_key() {
         "b",
         "priority: 0\nplace:\n  specOS: {mode: Never}\nrules: {actions: [{rule: MUL1, action: Warn}]}\nmode: Enforce",
     );
-    let hint = "(give one of them another `priority`, 0 if it is absent, or list different namespaces without `*` in match.namespaces.include of both)";
+    let hint = "(write `priority: 1` on line 5 of b.yaml so that `b` takes precedence, or list different namespaces without `*` in match.namespaces.include of both)";
     assert_eq!(
         load(&[("a.yaml", &a), ("b.yaml", &collide)]).unwrap_err(),
         [
@@ -498,6 +502,29 @@ fn equal_priorities_may_not_set_the_same_key() {
 }
 
 #[test]
+fn a_collision_is_solved_by_the_line_that_its_hint_names() {
+    let at = |priority: i64| format!("priority: {priority}\nmode: Audit");
+    for (priority, others, line, order) in [
+        (0, &[][..], "write `priority: 1` on line 5 of b.yaml so that `b` takes precedence", ["b", "a"]),
+        (0, &[1, 2], "write `priority: 3` on line 5 of b.yaml so that `b` takes precedence", ["b", "a"]),
+        (i64::MAX, &[], "write `priority: 9223372036854775806` on line 5 of b.yaml so that `b` gives way", ["a", "b"]),
+    ] {
+        let load_both = |b: &str| {
+            let other = |priority: &i64| (format!("{priority}.yaml"), pod(&format!("p{priority}"), &at(*priority)));
+            let mut files: Vec<_> = others.iter().map(other).collect();
+            files.extend([("a.yaml".to_owned(), pod("a", &at(priority))), ("b.yaml".to_owned(), pod("b", b))]);
+            PolicySet::from_files(&files).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let found = load_both(&at(priority)).unwrap_err();
+        assert!(found.len() == 1 && found[0].contains(line), "{found:?}");
+        let written = line.split('`').nth(1).unwrap();
+        let set = load_both(&format!("{written}\nmode: Audit")).unwrap();
+        let found: Vec<_> = set.own().map(|policy| &*policy.name).filter(|name| order.contains(name)).collect();
+        assert_eq!(found, order, "{priority}");
+    }
+}
+
+#[test]
 fn origins_are_the_places_of_keys() {
     let text = format!(
         "# head\n{}",
@@ -507,7 +534,7 @@ fn origins_are_the_places_of_keys() {
         )
     );
     let set = load(&[("dir/a.yaml", &text)]).unwrap();
-    let policy = &set.pods[0];
+    let policy = set.own().next().unwrap();
     let line = |key: &str| policy.origins.get(key).map(|origin| (&*origin.file, origin.line));
     assert_eq!(line("mode"), Some(("dir/a.yaml", 6)));
     assert_eq!(line("detect.images"), Some(("dir/a.yaml", 8)));
@@ -518,7 +545,8 @@ fn origins_are_the_places_of_keys() {
     assert_eq!(lines, [9, 10]);
     assert_eq!(settings.actions[0].origin.as_ref().unwrap().line, 14);
     assert_eq!(settings.origins["rules.actions"].line, 13);
-    assert_eq!(settings.origins.keys().collect::<Vec<_>>(), ["detect.images", "mode", "rules.actions"]);
+    let own = settings.origins.iter().filter(|(_, origin)| &*origin.file == "dir/a.yaml");
+    assert_eq!(own.map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["detect.images", "mode", "rules.actions"]);
 }
 
 #[test]
@@ -667,6 +695,7 @@ fn values(shape: &ValueShape) -> Vec<serde_json::Value> {
             TextFormat::Path => "/etc/mullion/ca.pem",
             TextFormat::Span => "5m",
             TextFormat::Line => "Questions: #platform",
+            TextFormat::Date => "2027-03-31",
             _ => "x",
         })],
     }
@@ -768,5 +797,162 @@ proptest! {
     ) {
         let _ = problems(&pod("a", &format!("{key}:\n  {below}: {value}")));
         let _ = problems(&node("a", &format!("{key}: {value}")));
+    }
+}
+
+#[test]
+fn the_built_in_policies_lie_under_those_of_the_files() {
+    let built_in = PolicySet::built_in();
+    let names = |set: &PolicySet| -> Vec<_> {
+        set.pods.iter().map(|policy| (policy.name.clone(), policy.priority, policy.built_in)).collect()
+    };
+    let (system, lowest) = (("kube-system".to_owned(), Some(1000), true), ("default".to_owned(), None, true));
+    assert_eq!(names(&built_in), [system.clone(), lowest.clone()]);
+    // One key is enough: everything else is as without files.
+    let set = load(&[("a.yaml", &pod("a", "rules: {templates: Warn}"))]).unwrap();
+    assert_eq!(names(&set), [system.clone(), ("a".to_owned(), Some(0), false), lowest.clone()]);
+    for (namespace, denials) in [("shop", Denials::Deny), ("kube-system", Denials::Warn)] {
+        let settings = set.settings(namespace, None, &());
+        assert_eq!((settings.denials, settings.templates), (denials, TemplateDenials::Warn), "{namespace}");
+    }
+    assert_eq!(set.documents.len(), 1);
+    // Whatever its priority and its name.
+    for (name, priority) in [("low", i64::MIN), ("default", i64::MIN), ("default", -1), ("high", i64::MAX)] {
+        let set = load(&[("a.yaml", &pod(name, &format!("priority: {priority}\nmode: Audit")))]).unwrap();
+        assert_eq!(set.settings("shop", None, &()).mode, Mode::Audit, "{priority}");
+        assert_eq!(set.pods.last().map(|policy| (policy.name.as_str(), policy.built_in)), Some(("default", true)));
+        assert_eq!(set.settings("kube-system", None, &()).denials, Denials::Warn, "{priority}");
+    }
+    // At equal priority the file decides, and does not collide.
+    let set = load(&[("a.yaml", &pod("a", "priority: 1000\nrules: {denials: Deny}"))]).unwrap();
+    assert_eq!(set.settings("kube-system", None, &()).denials, Denials::Deny);
+    // A file replaces the policy for kube-system by its name.
+    let set = load(&[("a.yaml", &pod("kube-system", "mode: Enforce"))]).unwrap();
+    assert_eq!(names(&set), [("kube-system".to_owned(), Some(0), false), lowest]);
+    assert_eq!(set.settings("kube-system", None, &()).denials, Denials::Deny);
+}
+
+#[test]
+fn the_node_and_registry_policies_of_files_lie_over_the_built_in_ones() {
+    let built_in = PolicySet::built_in();
+    let registries = pod("mine", "timeout: 5s").replace("PodPolicy", "RegistryPolicy");
+    let set = load(&[("a.yaml", &node("mine", "taint: {apply: Never}")), ("b.yaml", &registries)]).unwrap();
+    let mut nodes = built_in.nodes.clone();
+    nodes.taint.apply = ApplyTaint::Never;
+    assert_eq!(set.nodes, nodes);
+    assert_eq!(set.registries.timeout.as_secs(), 5);
+    assert_eq!(set.registries.lifetimes, built_in.registries.lifetimes);
+    let file = |origins: &BTreeMap<String, Origin>, key: &str| origins[key].file.to_string();
+    assert_eq!(file(&set.node_origins, "taint.apply"), "a.yaml");
+    assert_eq!(file(&set.node_origins, "windowsTaints"), BUILT_IN.0);
+    assert_eq!(file(&set.registry_origins, "timeout"), "b.yaml");
+    assert_eq!(file(&set.registry_origins, "lifetimes"), BUILT_IN.0);
+}
+
+/// A ConfigMap with a copy of the built-in file, as charts before this one installed it.
+#[test]
+fn a_copy_of_the_built_in_file_changes_nothing() {
+    let copy = load(&[("default.yaml", BUILT_IN.1)]).unwrap();
+    let values = |set: &PolicySet, namespace: &str| {
+        let mut settings = (*set.settings(namespace, None, &())).clone();
+        settings.origins.clear();
+        format!("{settings:?}")
+    };
+    for namespace in ["shop", "kube-system"] {
+        assert_eq!(values(&copy, namespace), values(&PolicySet::built_in(), namespace));
+    }
+    assert_eq!((&copy.nodes, &copy.registries), (&PolicySet::built_in().nodes, &PolicySet::built_in().registries));
+    assert_eq!(crate::warnings::warnings(&copy), []);
+}
+
+/// Every key that a policy may set, under `until`.
+#[test]
+fn only_exemptions_may_have_an_end() {
+    let good = [
+        "rules: {denials: Warn}",
+        "rules: {templates: Warn}",
+        "rules: {denials: Warn, templates: Warn, actions: [{rule: MUL2, action: Warn}, {rule: host-pid, action: Allow}]}",
+        "optOut: {ignore: Pods, allow: [run-as-user]}",
+        "optOut: {ignore: Namespaces}",
+        "priority: 7\nmatch: {namespaces: {include: [shop]}, podSelector: {matchLabels: {app: x}}}",
+        "detect: {}\nrules: {}",
+    ];
+    let bad = [
+        ("mode: Audit", "`spec.mode` must be absent"),
+        ("optOut: {ignore: Never}", "`spec.optOut.ignore` takes Namespaces or Pods here, not Never"),
+        ("detect: {os: linux}", "`spec.detect.os` must be absent"),
+        ("detect: {default: Nothing}", "`spec.detect.default` must be absent"),
+        ("detect: {images: []}", "`spec.detect.images` must be absent"),
+        ("detect: {registry: {lookup: Never}}", "`spec.detect.registry.lookup` must be absent"),
+        ("place: {nodeSelector: {mode: Never}}", "`spec.place.nodeSelector.mode` must be absent"),
+        ("place: {tolerations: {mode: Never}}", "`spec.place.tolerations.mode` must be absent"),
+        ("place: {tolerations: {add: []}}", "`spec.place.tolerations.add` must be absent"),
+        ("place: {build: {mode: Never}}", "`spec.place.build.mode` must be absent"),
+        ("place: {runtimeClass: {mode: Never}}", "`spec.place.runtimeClass.mode` must be absent"),
+        ("place: {specOS: {mode: Never}}", "`spec.place.specOS.mode` must be absent"),
+        ("rules: {version: '0.1'}", "`spec.rules.version` must be absent"),
+        ("rules: {denials: Deny}", "`spec.rules.denials` takes Warn here, not Deny"),
+        ("rules: {templates: Deny}", "`spec.rules.templates` takes Warn here, not Deny"),
+        ("rules: {translate: []}", "`spec.rules.translate` must be absent"),
+        (
+            "rules: {actions: [{rule: MUL2, action: Deny}]}",
+            "`spec.rules.actions[0].action` takes Warn or Allow here, not Deny",
+        ),
+        (
+            "rules: {actions: [{rule: run-as-user, action: Repair}]}",
+            "`spec.rules.actions[0].action` takes Warn or Allow here, not Repair",
+        ),
+    ];
+    for until in
+        ["2027-03-31", "'2027-03-31'", "2027-03-31T18:00:00Z", "2027-03-31 20:00:00+02:00", "!!timestamp 2027-03-31"]
+    {
+        let with = |spec: &str| problems(&pod("a", &format!("until: {until}\n{spec}")));
+        for spec in good {
+            assert_eq!(with(spec), [""; 0], "{until}: {spec}");
+        }
+        for (spec, message) in bad {
+            let found = with(spec);
+            assert!(
+                found.len() == 1 && found[0].contains(message) && found[0].contains("must not move pods"),
+                "{found:?}"
+            );
+            assert_eq!(problems(&pod("a", spec)), [""; 0], "{spec}");
+        }
+    }
+    let found = problems(&pod("a", "until: 2027-02-30"));
+    assert!(found.len() == 1 && found[0].contains("the month has no such day"), "{found:?}");
+    let found = problems(&pod("a", "until: 2027"));
+    assert!(found.len() == 1 && found[0].contains("`spec.until` takes a date such as 2027-03-31"), "{found:?}");
+}
+
+#[test]
+fn a_policy_has_no_effect_after_its_end() {
+    let text = [
+        pod("a", "until: 2027-03-31\nrules: {denials: Warn}"),
+        pod(
+            "kube-system",
+            "until: 2027-03-30T12:00:00Z\nmatch: {namespaces: {include: [kube-system]}}\noptOut: {ignore: Pods}",
+        ),
+    ]
+    .join("---\n");
+    let loaded = load(&[("a.yaml", &text)]).unwrap();
+    let denials = |set: &PolicySet, namespace: &str| set.settings(namespace, None, &()).denials;
+    // 2027-03-31 at 24:00 UTC.
+    let end = 1_806_537_600;
+    let noon = end - 36 * 60 * 60;
+    assert_eq!(loaded.next_end(), Some(noon));
+    for (now, next, own, shop, system) in [
+        (0, Some(noon), 2, Denials::Warn, Denials::Warn),
+        (noon, Some(end), 1, Denials::Warn, Denials::Warn),
+        (end - 1, Some(end), 1, Denials::Warn, Denials::Warn),
+        // The built-in policy for kube-system is there again.
+        (end, None, 0, Denials::Deny, Denials::Warn),
+    ] {
+        let set = loaded.at(now);
+        assert_eq!((set.next_end(), set.own().count(), set.ended.len()), (next, own, 2 - own), "{now}");
+        assert_eq!((denials(&set, "shop"), denials(&set, "kube-system")), (shop, system), "{now}");
+        assert_eq!(set.exemptions().count(), 2);
+        // Time may also be set back.
+        assert_eq!(set.at(0).own().count(), 2);
     }
 }

@@ -13,6 +13,7 @@ use mullion_manifest::documents;
 use crate::schema::json::ordered::{Members, Ordered};
 use crate::schema::json::rules::{CHOICES, Choice, REPAIRED};
 use crate::schema::kinds::KINDS;
+use crate::schema::pod::POD_SPEC;
 use crate::schema::test::TEST_KINDS;
 use crate::schema::types::{API_VERSION, KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape};
 
@@ -228,7 +229,24 @@ fn constraint_schemas(constraint: KeyConstraint) -> Option<Vec<Members>> {
         ],
         KeyConstraint::RuleAction => vec![then(is("action", &["Repair"]), properties("rule", REPAIRED.reference()))],
         KeyConstraint::Release => return None,
+        KeyConstraint::Exemption => vec![then(required("until"), exemption(&POD_SPEC))],
     })
+}
+
+/// The keys and values that a policy with `until` may set.
+fn exemption(object: &SchemaObject) -> Members {
+    let limit = |key: &SchemaKey| match (key.exempts, &key.shape) {
+        (None, ValueShape::Object(below)) if key.settings.is_none() => Some(exemption(below)),
+        (None, _) => key.settings.is_some().then(|| Members::default().with("not", Members::default())),
+        (Some(_), ValueShape::List(ValueShape::Object(below))) => {
+            Some(Members::default().with("items", exemption(below)))
+        }
+        (Some([]), _) => None,
+        (Some(words), _) => Some(Members::default().with("enum", words.to_vec())),
+    };
+    let limits = object.keys.iter().filter_map(|key| Some((key.name, limit(key)?)));
+    let limits = limits.fold(Members::default(), |limits, (name, limit)| limits.with(name, limit));
+    Members::default().with("properties", limits)
 }
 
 /// The value of YAML text.

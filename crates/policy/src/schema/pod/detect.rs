@@ -39,7 +39,8 @@ pub(crate) static DETECT: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
         "images",
         ValueShape::List(&ValueShape::Object(&IMAGE_PATTERN)),
-        "The operating system of your own images, by name. The first entry that matches decides. If none matches, Mullion \
+        "The operating system of your own images, by name. Of the policies that have an entry for an image, the one with the \
+         highest priority decides; within one policy, the first entry that matches. If none matches, Mullion \
          uses the result of the registry, if `registry.lookup` is on, or else the image's name.",
     )
     .settings(list!(images, ImagePattern, all_patterns, |settings| {

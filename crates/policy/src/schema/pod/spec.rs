@@ -21,20 +21,21 @@ pub(crate) static POD_POLICY: SchemaObject = SchemaObject::of(&[
         "spec",
         ValueShape::Object(&POD_SPEC),
         "Settings for the pods that match. A policy needs only the keys that it changes: a key that is absent comes from \
-         the matching policies of lower priority, or from the default.",
+         the matching policies of lower priority, and finally from the built-in policies.",
     )
     .example("{priority: 10, rules: {denials: Warn}}"),
 ]);
 
 /// `spec` of a PodPolicy.
-pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
+pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
     SchemaKey::new(
         "priority",
         ValueShape::Integer,
         "If several policies match a pod and set the same key, the one with the highest priority decides. Two policies of \
          equal priority must not set the same key for the same pods: the error contains both lines. They may if \
-         `match.namespaces.include` of both lists different namespaces without `*`. In the shipped files the policy for \
-         all namespaces has priority 0, and the one for kube-system 1000.",
+         `match.namespaces.include` of both lists different namespaces without `*`. The built-in PodPolicy `default` lies \
+         below every priority. The built-in PodPolicy `kube-system` has priority 1000; at equal priority the policy of a \
+         file decides.",
     )
     .with_default(|| json!(0))
     .example("10"),
@@ -62,6 +63,16 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
     )
     .example("{namespaces: {include: [team-a-*]}, podSelector: {matchLabels: {tier: build}}}"),
     SchemaKey::new(
+        "until",
+        ValueShape::Text(TextFormat::Date),
+        "The end of the policy, for an exemption: a date, at the end of which (24:00 UTC) the policy no longer has an effect, \
+         or a time as in RFC 3339. Only a policy that softens rules or lets authors opt out may have an end: one that sets \
+         nothing but `rules.denials: Warn`, `rules.templates: Warn`, `rules.actions` with `Warn` or `Allow`, and `optOut` \
+         with `ignore: Namespaces` or `Pods`. The end of any other key would move or deny pods at midnight. \
+         `mullion policy check` mentions the end from 30 days before it.",
+    )
+    .example("2027-03-31"),
+    SchemaKey::new(
         "message",
         ValueShape::Text(TextFormat::Line),
         "A line of your own, which stands at the end of every denial: for example whom to ask. At most 256 bytes.",
@@ -85,7 +96,7 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::of(&[
         ValueShape::Object(&RULES),
         "The actions of the rules. `mullion rules` lists the rules, `mullion rules run-as-user` explains one.",
     ),
-]);
+], KeyConstraint::Exemption);
 
 static MATCH: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
@@ -121,7 +132,8 @@ static OPT_OUT: SchemaObject = SchemaObject::of(&[
         "Where Mullion honours the label or annotation `mullion.dev/ignore: \"true\"`. Mullion neither changes nor checks \
          what it ignores.",
     )
-    .settings(field!(ignore)),
+    .settings(field!(ignore))
+    .exempts(&["Namespaces", "Pods"]),
     SchemaKey::new(
         "allow",
         ValueShape::List(&ValueShape::Text(TextFormat::Rule)),
@@ -130,6 +142,7 @@ static OPT_OUT: SchemaObject = SchemaObject::of(&[
          annotation has no effect on rules that are not listed here.",
     )
     .settings(list!(allow, String, distinct))
+    .exempts(&[])
     .example("[run-as-user, MUL3]"),
 ]);
 
@@ -138,7 +151,7 @@ static RULES: SchemaObject = SchemaObject::of(&[
         "version",
         ValueShape::Text(TextFormat::Version),
         "The version of Mullion for which these policies were written, in quotes. Rules that later versions add or tighten \
-         only warn, so that an upgrade denies nothing new. Absent: all rules as in the running version.",
+         only warn, so that an upgrade denies nothing new. Absent: the version of the built-in policies.",
     )
     .settings(field!(rules_version))
     .example("\"0.1\""),
@@ -151,6 +164,7 @@ static RULES: SchemaObject = SchemaObject::of(&[
         "Whether Mullion denies anything. Set `Warn` first if Mullion denies what must run now.",
     )
     .settings(field!(denials))
+    .exempts(&["Warn"])
     .example("Warn"),
     SchemaKey::new(
         "templates",
@@ -168,7 +182,8 @@ static RULES: SchemaObject = SchemaObject::of(&[
         ]),
         "The outcome for objects with a pod template whose pods would be denied.",
     )
-    .settings(field!(templates)),
+    .settings(field!(templates))
+    .exempts(&["Warn"]),
     SchemaKey::new(
         "translate",
         ValueShape::List(&ValueShape::Text(TextFormat::TranslatedRule)),
@@ -182,13 +197,15 @@ static RULES: SchemaObject = SchemaObject::of(&[
     SchemaKey::new(
         "actions",
         ValueShape::List(&ValueShape::Object(&RULE_ACTION)),
-        "Actions of rules that replace the default action, which `mullion rules` lists. The longest match decides, \
-         regardless of the priority: a name before a code, a code before a code prefix. Of equally long matches, the entry \
-         of the policy with the higher priority decides, then the first of the list.",
+        "Actions of rules that replace the default action, which `mullion rules` lists. Of the \
+         policies that have an entry for a rule, the one with the highest priority decides. Within one policy the longest \
+         match decides: a name before a code, a code before a code prefix. `mullion policy check` reports entries that never \
+         decide.",
     )
-    .settings(list!(actions, RuleAction, first_of_each_rule, |settings| {
+    .settings(list!(actions, RuleAction, deciding_actions, |settings| {
         settings.actions.iter().map(|RuleAction { rule, action, .. }| json!([rule, action])).collect()
     }))
+    .exempts(&[])
     .example("[{rule: run-as-user, action: Warn}, {rule: MUL3, action: Deny}]"),
 ]);
 
@@ -219,7 +236,8 @@ static RULE_ACTION: SchemaObject = SchemaObject::with(
                 word("Allow", "Nothing: no report and no change."),
             ]),
             "The action for the findings of the rule.",
-        ),
+        )
+        .exempts(&["Warn", "Allow"]),
     ],
     KeyConstraint::RuleAction,
 );

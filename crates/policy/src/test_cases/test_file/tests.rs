@@ -26,7 +26,7 @@ fn every_problem_is_reported_with_its_place() {
             "3:1: a policy test has no key `case` (did you mean `cases`?)",
         ]),
         (format!("{HEAD}policy: x\npolicies: default.yaml\ncases: [{{}}]\n"), &[
-            "3:1: a policy test has no key `policy` (known here: apiVersion, kind, metadata, policies, snapshot, cases)",
+            "3:1: a policy test has no key `policy` (known here: apiVersion, kind, metadata, policies, date, snapshot, cases)",
             "4:11: `policies` takes a list, not the text `default.yaml` (put `- ` before each entry, or brackets around them)",
             "5:9: `cases[0].name` is missing: text",
             "5:9: `cases[0].expect` is missing: a map with os, denied, findings, findings+, findings-, warned, unwarned, stored, changes, pod, nodes and settings",

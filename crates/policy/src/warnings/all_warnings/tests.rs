@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::warnings::notes;
 
 /// A set of policies for pods, given as name and spec.
 pub(super) fn set(policies: &[(&str, &str)]) -> PolicySet {
@@ -68,7 +69,7 @@ fn control_plane_pods_must_run() {
             &[("a", k8s)],
             &[
                 "a.yaml:5: `detect.images: {pattern: registry.k8s.io/**, os: windows}` turns kube-apiserver, etcd, kube-scheduler and \
-               kube-controller-manager in kube-system into Windows pods and denies them (host-network) (add \
+               kube-controller-manager in kube-system into Windows pods, so that no Linux node can run them (add \
                `match: {namespaces: {exclude: [kube-system]}}` to PodPolicy `a`)",
             ],
         ),
@@ -115,16 +116,30 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
     let deny = "  rules: {actions: [{rule: privileged, action: Deny}]}";
     let denies =
         "a.yaml:5: `rules.actions: {rule: privileged, action: Deny}` denies azure-cns-win in kube-system (privileged)";
+    // It is about kube-system, exempts it from nothing, and replaces the built-in policy that does.
+    let replaced = ("kube-system", "  match: {namespaces: {include: [kube-system]}}\n  mode: Enforce");
     expect(&[
-        (&[("a", deny)], &[denies]),
-        (&[("a", deny)], &["or create a PodPolicy for kube-system with priority 1000 and `rules: {denials: Warn}`"]),
-        (&[("a", &format!("  priority: 2000\n{deny}"))], &["a PodPolicy for kube-system with priority 2001 and"]),
-        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], templates: Warn}")], &[]),
-        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], denials: Warn}")], &[]),
+        // The built-in policy for kube-system.
+        (&[("a", deny)], &[]),
+        (&[("a", deny), replaced], &[denies]),
+        (
+            &[("a", deny), replaced],
+            &["or create a PodPolicy for kube-system with priority 1000 and `rules: {denials: Warn}`"],
+        ),
+        (
+            &[("a", &format!("  priority: 2000\n{deny}")), replaced],
+            &["a PodPolicy for kube-system with priority 2001 and"],
+        ),
+        (&[("a", &format!("{deny}\n  mode: Audit")), ("kube-system", "  detect: {default: Nothing}")], &[]),
+        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], templates: Warn}"), replaced], &[]),
+        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], denials: Warn}"), replaced], &[]),
         (
             &[
                 ("a", deny),
-                ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Warn}"),
+                (
+                    "kube-system",
+                    "  priority: 1000\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Warn}",
+                ),
             ],
             &[],
         ),
@@ -132,7 +147,6 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
         (
             &[
                 ("a", deny),
-                ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-system]}}\n  rules: {denials: Warn}"),
                 ("z", "  priority: 1001\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Deny}"),
             ],
             &[denies],
@@ -141,13 +155,49 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
             &[
                 ("a", deny),
                 (
-                    "k",
+                    "kube-system",
                     "  priority: 1\n  match: {namespaceSelector: {matchLabels: {exempt: 'yes'}}}\n  rules: {denials: Warn}",
                 ),
             ],
-            &["labels of kube-system that are unknown here may change this, see PodPolicy `k`"],
+            &["labels of kube-system that are unknown here may change this, see PodPolicy `kube-system`"],
         ),
     ]);
+}
+
+#[test]
+fn a_set_that_exempts_kube_system_from_nothing_is_reported() {
+    let replaces = "kube-system.yaml:1: PodPolicy `kube-system` replaces the built-in policy of that name, and no policy has \
+                    `rules.denials: Warn` for namespace kube-system now";
+    let applies = "`rules.denials: Deny` of PodPolicy `a` also applies to kube-system";
+    let deny = |priority: i64| format!("  priority: {priority}\n  rules: {{denials: Deny}}");
+    expect(&[
+        (&[("kube-system", "  detect: {default: Nothing}")], &[replaces]),
+        (&[("kube-system", "  priority: 1000\n  rules: {denials: Deny}")], &[replaces]),
+        (&[("kube-system", "  match: {namespaces: {include: [other]}}\n  rules: {denials: Warn}")], &[replaces]),
+        (&[("kube-system", "  rules: {denials: Warn}")], &[]),
+        (&[("kube-system", "  mode: Audit")], &[]),
+        (&[("kube-system", "  match: {namespaces: {include: [kube-system]}}\n  rules: {denials: Deny}")], &[]),
+        (&[("kube-system", "  detect: {default: Nothing}"), ("b", "  priority: 3\n  rules: {denials: Warn}")], &[]),
+        (&[("a", &deny(999))], &[]),
+        (&[("a", &deny(1000))], &[applies]),
+        (&[("a", &deny(1001))], &[applies]),
+        (&[("a", &format!("{}\n  match: {{namespaces: {{exclude: [kube-*]}}}}", deny(1001)))], &[]),
+    ]);
+}
+
+#[test]
+fn built_in_policies_that_a_file_replaces_are_noted() {
+    let noted = |policies: &[(&str, &str)]| -> Vec<String> {
+        notes(&set(policies), 0).iter().map(ToString::to_string).collect()
+    };
+    let found = noted(&[("a", "  mode: Audit"), ("kube-system", "  rules: {denials: Warn}")]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("kube-system.yaml:1: PodPolicy `kube-system` replaces the built-in policy of that name"),
+        "{found:?}"
+    );
+    // It lies over the built-in one.
+    assert_eq!(noted(&[("default", "  mode: Audit")]), [""; 0]);
 }
 
 #[test]
@@ -313,5 +363,88 @@ fn actions_after_another_for_the_same_rule_are_reported() {
         ),
         (&[("a", &actions(same))], &[]),
         (&[("a", &actions(longer))], &[]),
+        (
+            &[("a", &actions("    - {rule: MUL201, action: Warn}\n    - {rule: run-as-user, action: Deny}"))],
+            &["a.yaml:7: action `Warn` of `MUL201` has no effect: `run-as-user` on line 8 is a longer match"],
+        ),
+        (&[("a", &actions("    - {rule: MUL201, action: Deny}\n    - {rule: run-as-user, action: Deny}"))], &[]),
     ]);
+}
+
+#[test]
+fn entries_for_which_a_higher_policy_always_decides_are_reported() {
+    let spec =
+        |priority: i64, matches: &str, rest: &str| format!("  priority: {priority}\n  match: {{{matches}}}\n  {rest}");
+    let act = |entries: &str| format!("rules: {{actions: [{entries}]}}");
+    let (team, all) = ("namespaces: {include: [team]}", "");
+    let low = spec(5, team, &act("{rule: run-as-user, action: Warn}, {rule: MUL305, action: Warn}"));
+    let high = |matches: &str, entries: &str| spec(9, matches, &act(entries));
+    let never = "PodPolicy `z` (z.yaml:1) has a higher priority and matches everything that PodPolicy `a` matches, so that \
+                 these entries of it never decide: `run-as-user: Warn` (`Deny` there)";
+    let warned = |high: &str, low: &str| {
+        let all = print_all(&[("a", low), ("z", high)]);
+        all.into_iter().filter(|text| text.contains("never decide")).collect::<Vec<_>>()
+    };
+    for (matches, entries) in [
+        (all, "{rule: MUL2, action: Deny}"),
+        ("namespaces: {include: [te*], exclude: [team-b]}", "{rule: MUL201, action: Deny}"),
+        (team, "{rule: run-as-user, action: Deny}"),
+    ] {
+        let found = warned(&high(matches, entries), &low);
+        assert!(found.len() == 1 && found[0].contains(never), "{matches} {entries}: {found:?}");
+    }
+    for (matches, entries) in [
+        (all, "{rule: MUL202, action: Deny}"),
+        (all, "{rule: MUL2, action: Warn}"),
+        ("namespaces: {exclude: [team]}", "{rule: MUL2, action: Deny}"),
+        ("namespaces: {include: [other]}", "{rule: MUL2, action: Deny}"),
+        ("podSelector: {matchLabels: {a: b}}", "{rule: MUL2, action: Deny}"),
+    ] {
+        assert_eq!(warned(&high(matches, entries), &low), [""; 0], "{matches} {entries}");
+    }
+    // Several together; of two policies for everything the lower one contains defaults.
+    let both = high(all, "{rule: MUL2, action: Deny}, {rule: memory-volume, action: Deny}");
+    assert!(warned(&both, &low)[0].contains("`MUL305: Warn` (`Deny` there) and `run-as-user: Warn` (`Deny` there)"));
+    let defaults = low.replace(team, all);
+    assert_eq!(warned(&both, &defaults), [""; 0]);
+    let noted = notes(&set(&[("a", &defaults), ("z", &both)]), 0);
+    assert!(noted.len() == 1 && noted[0].message.contains("never decide"), "{noted:?}");
+    // A prefix of which one rule is left decides there.
+    assert_eq!(
+        warned(&high(all, "{rule: MUL201, action: Deny}"), &spec(5, team, &act("{rule: MUL2, action: Warn}"))),
+        [""; 0]
+    );
+    let images =
+        |priority: i64, matches: &str, entry: &str| spec(priority, matches, &format!("detect: {{images: [{entry}]}}"));
+    let found = warned(
+        &images(9, all, "{pattern: 'a.io/**', os: linux}"),
+        &images(5, team, "{pattern: 'a.io/x/*', os: windows}"),
+    );
+    assert!(found.len() == 1 && found[0].contains("never decide: `a.io/x/*`"), "{found:?}");
+    let found = warned(
+        &images(9, all, "{pattern: 'a.io/x/*', os: linux}"),
+        &images(5, team, "{pattern: 'a.io/**', os: windows}"),
+    );
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn the_end_of_a_policy_is_noted_thirty_days_before_and_when_it_has_passed() {
+    let day = 24 * 60 * 60;
+    let end = 90 * day;
+    let loaded = set(&[("a", "  until: 1970-03-31\n  rules: {denials: Warn}")]);
+    for (now, expected) in [
+        (end - 31 * day, ""),
+        (end - 30 * day, "a.yaml:5: PodPolicy `a` ends in 30 days (until 1970-03-31)"),
+        (end - day - 1, "a.yaml:5: PodPolicy `a` ends in a day (until 1970-03-31)"),
+        (end - 1, "a.yaml:5: PodPolicy `a` ends in less than a day (until 1970-03-31)"),
+        (end, "a.yaml:5: PodPolicy `a` has ended (until 1970-03-31) and has no effect"),
+        (end + 1000 * day, "a.yaml:5: PodPolicy `a` has ended (until 1970-03-31) and has no effect"),
+    ] {
+        let at = loaded.at(now);
+        assert_eq!(warnings(&at), [], "{now}");
+        let found: Vec<_> = notes(&at, now).iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), usize::from(!expected.is_empty()), "{found:?}");
+        assert!(found.iter().all(|text| text.starts_with(expected)), "{found:?}");
+    }
 }
