@@ -3,8 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::settings::{ImagePattern, ImagePatterns, Origin, RuleAction, Toleration, match_length};
-use mullion_engine::rules::{Rule, catalogue};
+use mullion_engine::model::settings::{ImagePattern, ImagePatterns, Origin, RuleAction, Toleration};
 use mullion_manifest::{ManifestNode, NodeValue};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -59,7 +58,7 @@ macro_rules! field {
 pub(crate) use field;
 
 /// The list of that name, the type of its entries, and how the lists of several policies are merged: [`distinct`],
-/// [`deciding_actions`] or [`all_patterns`].
+/// [`first_of_each_rule`] or [`all_patterns`].
 macro_rules! list {
     ($name:ident, $entry:ty, $merge:ident) => {
         $crate::schema::field::list!($name, $entry, $merge, |it| $crate::schema::field::to_json(&it.$name))
@@ -154,26 +153,10 @@ pub(crate) fn distinct<'a, E: Clone + Ord + 'a>(list: &mut Vec<E>, all: impl Ite
     list.extend(all.flatten().filter(|entry| seen.insert(*entry)).cloned());
 }
 
-/// The entries that decide for some rule. An entry has no effect if entries of higher priority match all its rules. With 500
-/// policies every rule would search all of them.
-pub(crate) fn deciding_actions<'a>(list: &mut Vec<RuleAction>, all: impl Iterator<Item = &'a Vec<RuleAction>>) {
-    let rules = |entry: &RuleAction| -> Vec<&'static Rule> {
-        catalogue().filter(|rule| match_length(&entry.rule, rule.code, rule.name) > 0).collect()
-    };
-    let entries: Vec<&RuleAction> = all.flatten().collect();
-    let (mut seen, mut decided) = (BTreeSet::new(), BTreeSet::new());
-    for entries in entries.chunk_by(|a, b| a.priority == b.priority) {
-        let mut matched: Vec<&Rule> = Vec::new();
-        // A text that occurred above matches the same rules.
-        for entry in entries.iter().filter(|entry| seen.insert(&entry.rule)) {
-            let rules = rules(entry);
-            if rules.iter().any(|rule| !decided.contains(rule.code)) {
-                list.push(RuleAction::clone(entry));
-                matched.extend(rules);
-            }
-        }
-        decided.extend(matched.iter().map(|rule| rule.code));
-    }
+/// The first entry for each text: those of lower priority match the same rules, and never decide.
+pub(crate) fn first_of_each_rule<'a>(list: &mut Vec<RuleAction>, all: impl Iterator<Item = &'a Vec<RuleAction>>) {
+    let mut seen = BTreeSet::new();
+    list.extend(all.flatten().filter(|entry| seen.insert(&entry.rule)).cloned());
 }
 
 /// All image patterns; none is copied.

@@ -233,7 +233,7 @@ pub struct Settings {
     pub templates: TemplateDenials,
     /// `rules.translate`, those of higher policies first.
     pub translate: Vec<String>,
-    /// `rules.actions`, highest priority first, without entries that never decide because higher ones match all their rules.
+    /// `rules.actions`, highest priority first; of entries for the same `rule` only the first.
     pub actions: Vec<RuleAction>,
     /// Which file and line set each key, by dotted path; absent: the built-in default.
     #[serde(skip)]

@@ -202,7 +202,7 @@ static RULES: SchemaObject = SchemaObject::of(&[
          match decides: a name before a code, a code before a code prefix. `mullion policy check` reports entries that never \
          decide.",
     )
-    .settings(list!(actions, RuleAction, deciding_actions, |settings| {
+    .settings(list!(actions, RuleAction, first_of_each_rule, |settings| {
         settings.actions.iter().map(|RuleAction { rule, action, .. }| json!([rule, action])).collect()
     }))
     .exempts(&[])
