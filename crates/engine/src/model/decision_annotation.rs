@@ -36,6 +36,9 @@ pub struct DecisionAnnotation {
 /// The entry for the nodeSelector of the operating system.
 pub(crate) const SELECTOR: &str = "nodeSelector";
 
+/// The entry for a constraint of the node's Windows build.
+pub(crate) const BUILD: &str = "build";
+
 /// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
 const MAX_CONTAINERS: usize = 32;
 
@@ -129,6 +132,13 @@ impl DecisionAnnotation {
         for word in words {
             self.placed.add(word);
         }
+        self
+    }
+
+    /// The same without an entry, for what was removed.
+    #[must_use]
+    pub fn without(mut self, word: &str) -> Self {
+        self.placed = self.placed.iter().filter(|placed| *placed != word).map(str::to_owned).collect();
         self
     }
 

@@ -19,15 +19,15 @@ use crate::patch::compile::compile;
 use crate::patch::value_set::ValueSet;
 use crate::place::PlacementChanges;
 
-const RESTORED: &str = "it was there before this update";
+pub(super) const RESTORED: &str = "it was there before this update";
 const OUTDATED: &str = "the reason for it is gone";
 
 /// An update of a DaemonSet, and the decision annotation on the old object.
 pub(crate) struct DaemonSetUpdate<'a> {
     request: &'a ReviewRequest<'a>,
-    old: Pod<'a>,
-    new: Pod<'a>,
-    annotation: Option<DecisionAnnotation>,
+    pub(super) old: Pod<'a>,
+    pub(super) new: Pod<'a>,
+    pub(super) annotation: Option<DecisionAnnotation>,
 }
 
 /// Whether an earlier placement still holds in a template that changes.
@@ -72,7 +72,9 @@ impl<'a> DaemonSetUpdate<'a> {
         let mut changes = repairs;
         let another = |annotation: &DecisionAnnotation| requested.is_some_and(|requested| requested != annotation.os);
         if !self.annotation.as_ref().is_some_and(another) {
-            changes.extend(self.lost_placement().changes);
+            let mut lost = self.lost_placement();
+            self.restore_builds(&mut lost);
+            changes.extend(lost.changes);
         }
         if !self.restored_by(&changes) {
             return None;
@@ -109,7 +111,16 @@ impl<'a> DaemonSetUpdate<'a> {
         }
     }
 
-    /// What Mullion had put into the old template and the new one lacks.
+    /// Whether the DaemonSet had fewer ready pods than it should have before the update.
+    pub(super) fn had_unready_pods(&self) -> bool {
+        // The webhook reads the status of an update, and of no other request.
+        let status = self.request.old.and_then(|old| old.get("status"));
+        let number = |name| status.and_then(|status| status.get(name)).and_then(Value::as_u64).unwrap_or_default();
+        number("numberReady") < number("desiredNumberScheduled")
+    }
+
+    /// The selector and the tolerations that Mullion had put into the old template and the new one lacks; for the affinity
+    /// see [`daemon_set_builds`](crate::patch::daemon_set_builds).
     pub(crate) fn lost_placement(&self) -> PlacementChanges<'a> {
         let mut placed = PlacementChanges::on(self.request.workload.object);
         let Some(annotation) = &self.annotation else { return placed };
@@ -185,16 +196,24 @@ impl<'a> DaemonSetUpdate<'a> {
         self.new.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)))
     }
 
-    /// The old annotation, extended by `words` if it lacks some. A second call for one request keeps what the first
-    /// wrote.
-    pub(crate) fn annotation_with(&self, words: Vec<String>) -> Option<Change> {
+    /// The old annotation, extended by `words` if it lacks some, and without `removed`. A second call for one request
+    /// keeps what the first wrote.
+    pub(crate) fn annotation_with(&self, words: Vec<String>, removed: Option<&str>) -> Option<Change> {
         let old = self.annotation.as_ref()?;
-        let written = DecisionAnnotation::of(self.request.workload.object).filter(|annotation| annotation.extends(old));
-        let base = written.as_ref().unwrap_or(old);
+        let removed = removed.filter(|word| old.has_placed(word));
+        let left = removed.map(|word| old.clone().without(word));
+        let least = left.as_ref().unwrap_or(old);
+        let written = DecisionAnnotation::of(self.request.workload.object)
+            .filter(|annotation| annotation.extends(least) && removed.is_none_or(|word| !annotation.has_placed(word)));
+        let base = written.as_ref().unwrap_or(least);
         if !words.iter().all(|word| base.has_placed(word)) {
             return Some(base.clone().beside(words).change());
         }
-        if written.is_some() { None } else { self.kept_annotation() }
+        match (written, left) {
+            (Some(_), _) => None,
+            (None, Some(left)) => Some(left.change()),
+            (None, None) => self.kept_annotation(),
+        }
     }
 
     /// The old annotation as it was written, if the request drops or changes it.
@@ -207,7 +226,7 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 }
 
-fn removed(pointer: String) -> Change {
+pub(super) fn removed(pointer: String) -> Change {
     Change { cause: Cause::Placement(OUTDATED), edit: Edit::Remove { pointer } }
 }
 

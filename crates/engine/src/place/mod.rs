@@ -12,6 +12,7 @@ mod placement_changes;
 mod runtime_class;
 mod tolerations;
 
+pub(crate) use build_constraints::{add_build_exclusion, build_exclusion, can_exclude, is_build_exclusion};
 pub(crate) use builds::{pod_builds, runs_on};
 pub(crate) use context::{CheckScope, WorkloadContext};
 pub(crate) use new_containers::new_ephemeral_containers;

@@ -234,7 +234,8 @@ fn term_os(term: &Value) -> OsWanted {
     required.wanted()
 }
 
-fn expressions(term: &Value) -> &[Value] {
+/// The label requirements of a term.
+pub(crate) fn expressions(term: &Value) -> &[Value] {
     term.get("matchExpressions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
