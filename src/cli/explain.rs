@@ -47,8 +47,11 @@ struct Explanation<'a> {
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
     settings: Vec<EffectiveSetting>,
-    /// Nodes that could run its pods after Mullion has placed them; `None` without a snapshot that contains nodes.
+    /// Nodes on which its pods may be scheduled after Mullion has placed them; `None` without a snapshot that contains
+    /// nodes.
     nodes: Option<Vec<&'a str>>,
+    /// Those of them that can run its images.
+    runnable: Option<Vec<&'a str>>,
 }
 
 /// Explains every workload of the input.
@@ -80,12 +83,15 @@ fn explain(
     let name = workload.name(namespace);
     let request = workload.creation(namespace);
     let review = review_of(&request, &sources.snapshot, &sources.policies);
+    let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
+    let (nodes, runnable) = nodes.map(|nodes| (nodes.schedulable, nodes.runnable)).unzip();
     let explanation = Explanation {
         workload: WorkloadRecord::new(&name, &review),
         because: decision_reason(&review.decision),
         denied: denials(&review).map(Finding::sentence).collect(),
         settings: settings(workload, namespace, sources),
-        nodes: find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot)),
+        nodes,
+        runnable,
     };
     match args.output {
         OutputFormat::Json => write_line(io.stdout, &explanation),
@@ -142,10 +148,12 @@ impl Explanation<'_> {
             catalogue().filter(|rule| denials(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
         lines.extend(deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
         lines.extend(hint.map(|hint| format!("  hint: {hint}")));
-        lines.push(match &self.nodes {
-            None => "  nodes: unknown; pass a file with --snapshot".to_owned(),
-            Some(none) if none.is_empty() => "  nodes: no node can run it".to_owned(),
-            Some(nodes) => format!("  nodes: {}", nodes.join(", ")),
+        lines.extend(match (&self.nodes, &self.runnable) {
+            (Some(schedulable), Some(runnable)) => vec![
+                format!("  may be scheduled on: {}", names(schedulable)),
+                format!("  can run on: {}", names(runnable)),
+            ],
+            _ => vec!["  nodes: unknown; pass a file with --snapshot".to_owned()],
         });
         lines.push("  settings:".to_owned());
         for EffectiveSetting { key, value, origin, entries, shape } in &self.settings {
@@ -169,6 +177,11 @@ impl Explanation<'_> {
             (_, [_, ..]) => format!(", because of {}", self.because),
         }
     }
+}
+
+/// Names of nodes.
+fn names(nodes: &[&str]) -> String {
+    if nodes.is_empty() { "no node".to_owned() } else { nodes.join(", ") }
 }
 
 /// `image indicates windows: spec.containers[0].image shop/web:win, by policy pattern shop/* (policies/a.yaml:7)`.

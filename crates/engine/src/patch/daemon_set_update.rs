@@ -4,6 +4,8 @@
 //! the old object records it: whatever the snapshot contains by now, an author who applies their own version again
 //! gets the stored template back, byte for byte.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::detect::EarlierPlacement;
@@ -11,6 +13,7 @@ use crate::model::json_pointer::{escape, member};
 use crate::model::names::OS_LABEL;
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::toleration_word;
+use crate::model::windows::Build;
 use crate::model::{
     Cause, Change, DecisionAnnotation, DetectedOs, Edit, EvidenceOs, Operation, Os, OsDecision, ReviewRequest,
     SELECTOR, ScopeOs, WorkloadKind,
@@ -196,23 +199,30 @@ impl<'a> DaemonSetUpdate<'a> {
         self.new.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)))
     }
 
-    /// The old annotation, extended by `words` if it lacks some, and without `removed`. A second call for one request
-    /// keeps what the first wrote.
-    pub(crate) fn annotation_with(&self, words: Vec<String>, removed: Option<&str>) -> Option<Change> {
+    /// The old annotation, extended by `words` if it lacks some, without `removed`, and with the nodes that are left out
+    /// now. A second call for one request keeps what the first wrote.
+    pub(crate) fn annotation_with(
+        &self,
+        words: Vec<String>,
+        removed: Option<&str>,
+        left_out: BTreeMap<Build, usize>,
+    ) -> Option<Change> {
         let old = self.annotation.as_ref()?;
-        let removed = removed.filter(|word| old.has_placed(word));
-        let left = removed.map(|word| old.clone().without(word));
-        let least = left.as_ref().unwrap_or(old);
-        let written = DecisionAnnotation::of(self.request.workload.object)
-            .filter(|annotation| annotation.extends(least) && removed.is_none_or(|word| !annotation.has_placed(word)));
-        let base = written.as_ref().unwrap_or(least);
+        let kept = removed.map_or_else(|| old.clone(), |word| old.clone().without(word));
+        let least = DecisionAnnotation { left_out, ..kept };
+        let written = DecisionAnnotation::of(self.request.workload.object).filter(|annotation| {
+            annotation.extends(&least)
+                && (annotation.left_out == least.left_out || annotation != old)
+                && removed.is_none_or(|word| !annotation.has_placed(word))
+        });
+        let base = written.as_ref().unwrap_or(&least);
         if !words.iter().all(|word| base.has_placed(word)) {
             return Some(base.clone().beside(words).change());
         }
-        match (written, left) {
-            (Some(_), _) => None,
-            (None, Some(left)) => Some(left.change()),
-            (None, None) => self.kept_annotation(),
+        match written {
+            Some(_) => None,
+            None if least == *old => self.kept_annotation(),
+            None => Some(least.change()),
         }
     }
 

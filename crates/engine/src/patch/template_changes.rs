@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::model::{BUILD, Change, DecisionAnnotation, Os};
-use crate::patch::annotation::{annotation_of, with_decision};
+use crate::patch::annotation::{annotation_of, left_out, with_decision};
 use crate::patch::daemon_set_update::{DaemonSetUpdate, PlacementState};
 use crate::patch::repair::{rejected_by_server, repair};
 use crate::place::{PlacementChanges, WorkloadContext};
@@ -63,7 +63,7 @@ pub(crate) fn template_changes(
     let words = std::mem::take(&mut placed.words);
     let decided = cx.decision.decided();
     placed.changes.extend(match (update, state) {
-        (Some(update), PlacementState::Valid) => update.annotation_with(words, removed),
+        (Some(update), PlacementState::Valid) => update.annotation_with(words, removed, left_out(cx)),
         (Some(update), PlacementState::Unclear) if words.is_empty() => update.kept_annotation(),
         (Some(update), PlacementState::Outdated) if words.is_empty() => update.without_annotation(decided),
         _ if words.is_empty() => None,

@@ -86,11 +86,9 @@ impl WorkloadContext<'_> {
     /// Whether the template of a DaemonSet may exclude builds, whatever its images are and its affinity contains.
     pub fn takes_build_exclusion(&self) -> bool {
         let pod = &self.input.pod;
-        // A RuntimeClass that is unknown may be one with a hypervisor.
-        let unknown_class = pod.text("/spec/runtimeClassName").is_some() && self.own_runtime_class().is_none();
         self.input.settings.build == BuildMode::Compatible
             && self.build_matters()
-            && !unknown_class
+            && !self.has_unknown_class()
             && !self.class_requires_build()
             && pod.text("/spec/nodeName").is_none()
     }
@@ -108,6 +106,11 @@ impl WorkloadContext<'_> {
         let impossible = |build: &&Build| self.builds.is_impossible(**build, self.node_settings);
         let builds: BTreeSet<Build> = self.builds.incompatible.iter().filter(impossible).copied().collect();
         (!builds.is_empty()).then_some(builds)
+    }
+
+    /// Whether the RuntimeClass that the pod names is unknown: it may be one with a hypervisor.
+    pub fn has_unknown_class(&self) -> bool {
+        self.input.pod.text("/spec/runtimeClassName").is_some() && self.own_runtime_class().is_none()
     }
 
     /// Whether the RuntimeClass that the pod names requires a build.

@@ -302,6 +302,62 @@ fn a_pool_of_a_new_release_changes_no_template() {
     assert!(Build::new(29_000).to_string() == all[7]);
 }
 
+#[test]
+fn nodes_that_are_left_out_are_reported_and_recorded() {
+    let finding = |outcome: &Outcome| -> Vec<String> {
+        let found = outcome.review.findings.iter().filter(|finding| finding.code == "MUL507");
+        found.map(|finding| finding.message.to_string()).collect()
+    };
+    let left_out = |object: &Value| -> Value {
+        let text = object["metadata"]["annotations"]["mullion.dev/decision"].as_str().unwrap();
+        serde_json::from_str::<Value>(text).unwrap()["leftOut"].clone()
+    };
+    let own = daemon_set(OLD);
+    let created = create(&own);
+    // It does not tolerate the taint `spot` of w2022.
+    let message = "its image for ltsc2019 does not run on 1 of 2 Windows nodes: w2025 (ltsc2025)";
+    assert_eq!(finding(&created), [message]);
+    assert_eq!(left_out(&created.stored), json!({"10.0.26100": 1}));
+    assert!(
+        created.validate.warnings.iter().any(|warning| warning.contains("MUL507")),
+        "{:?}",
+        created.validate.warnings
+    );
+    assert_eq!(created.review.left_out.as_ref().map(|nodes| (nodes.count, nodes.of)), Some((1, 2)));
+    // At /validate the template excludes them already.
+    assert_eq!(finding(&create(&created.stored)), [message]);
+    // The author's next version, and another pool: recorded when the template changes, and never before.
+    let later = with_node(20_348, "containerd://2.0.4");
+    let by = |new: &Value| outcome(Operation::Update, new, Some(&created.stored), &later, &PolicySet::default());
+    assert_eq!(by(&own).stored["metadata"]["annotations"], created.stored["metadata"]["annotations"]);
+    let next = by(&changed(&own)).stored;
+    assert_eq!(left_out(&next), json!({"10.0.20348": 1, "10.0.26100": 1}));
+    assert!(by(&next).mutate.patch.is_empty());
+    let next = by(&with_image(&own, WINDOWS)).stored;
+    assert_eq!(left_out(&next), json!({"10.0.17763": 1}));
+
+    let many: Vec<Node> = (0..5_000).map(|at| node(&format!("old-{at}"), Os::Windows, Some(17_763), &[])).collect();
+    let fleet = ClusterSnapshot {
+        nodes: Some(Nodes::new(many.into_iter().chain([node("new", Os::Windows, Some(20_348), &[])]).collect())),
+        ..ClusterSnapshot::default()
+    };
+    assert_eq!(
+        finding(&create_in(&daemon_set(WINDOWS), &fleet, &PolicySet::default())),
+        [
+            "its image for ltsc2022 does not run on 5,000 of 5,001 Windows nodes: old-0, old-1, old-2 and 4,997 more (ltsc2019)"
+        ]
+    );
+    for allowed in ["rules: {actions: [{rule: nodes-left-out, action: Allow}]}", "mode: Disabled"] {
+        let outcome = create_in(&own, &snapshot(), &policy(allowed));
+        assert!(finding(&outcome).is_empty() && outcome.review.left_out.is_none(), "{allowed}");
+    }
+    for other in ["Deployment", "StatefulSet", "Job"] {
+        let mut object = own.clone();
+        object["kind"] = json!(other);
+        assert!(create(&object).review.left_out.is_none(), "{other}");
+    }
+}
+
 /// `mullion mutate --templates`, and `mullion explain`.
 #[test]
 fn a_template_for_git_excludes_them_too() {
@@ -313,8 +369,48 @@ fn a_template_for_git_excludes_them_too() {
     let request = ReviewRequest::creation(workload);
     let settings = policies.resolve(&request, &snapshot);
     let patch = respond(&review_pods(&request, &snapshot, &settings), &own, Endpoint::Mutate).patch;
-    assert_eq!(find_nodes(&request, &snapshot, &settings), Some(vec!["w2019"]));
+    let nodes = find_nodes(&request, &snapshot, &settings).unwrap();
+    assert_eq!((nodes.schedulable, nodes.runnable), (vec!["w2019"], vec!["w2019"]));
     json_patch::patch(&mut own, &patch).unwrap();
     assert_eq!(excluded(&own), [BUT_2019]);
     assert!(create(&own).mutate.patch.is_empty(), "nothing is left to add");
+}
+
+/// Authors write annotations and terms too. What does not read as Mullion writes it is theirs, and nothing grows with the
+/// number of terms times the length of a list.
+#[test]
+fn hostile_templates_cost_no_more_than_their_size() {
+    let exclusion =
+        |values: Vec<String>| json!({"key": "node.kubernetes.io/windows-build", "operator": "NotIn", "values": values});
+    let with_terms = |terms: Vec<Value>, recorded: bool| {
+        let mut object = daemon_set(OLD);
+        object["spec"]["template"]["spec"]["affinity"] =
+            json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
+        if recorded {
+            object["metadata"]["annotations"] =
+                json!({"mullion.dev/decision": r#"{"os":"windows","placed":["nodeSelector","build"]}"#});
+        }
+        with_status(&object, 3, 2)
+    };
+    let term = |at: usize| json!({"matchExpressions": [{"key": format!("k{at}"), "operator": "Exists"}]});
+    let builds = |count: u32| (10_000..10_000 + count).map(|build| format!("10.0.{build}")).collect::<Vec<_>>();
+    for values in [
+        builds(3),
+        builds(3_000),
+        vec!["10.0.17763".to_owned(), "10.0.00017763".to_owned()],
+        vec!["10.0.20348".to_owned(), "10.0.17763".to_owned()],
+        vec!["x".repeat(100_000)],
+        vec![],
+    ] {
+        let requirement = exclusion(values);
+        let old: Vec<Value> = (0..3).map(|_| json!({"matchExpressions": vec![requirement.clone(); 100]})).collect();
+        let old = with_terms(old, true);
+        for new in [with_terms((0..5_000).map(term).collect(), true), changed(&old), with_image(&old, WINDOWS)] {
+            let outcome = update(&old, &new);
+            let size = serde_json::to_string(&outcome.mutate.patch).unwrap().len();
+            let limit = 2 * (old.to_string().len() + new.to_string().len());
+            assert!(size < limit, "{size} of {limit}");
+            assert!(update(&old, &outcome.stored).mutate.patch.is_empty());
+        }
+    }
 }
