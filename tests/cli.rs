@@ -987,6 +987,81 @@ fn builds_have_several_forms() {
 
 // === explain ===
 
+/// Where its pods may be scheduled, and where they run, for each kind and with each limit of what Mullion does.
+#[test]
+fn an_explanation_separates_where_pods_may_be_scheduled_from_where_they_run() {
+    let node = |name: &str, os: &str, build: &str| {
+        let label =
+            if build.is_empty() { String::new() } else { format!(", node.kubernetes.io/windows-build: {build}") };
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{kubernetes.io/os: {os}{label}}}}}}}\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    };
+    let nodes = [node("l", "linux", ""), node("w19", "windows", "10.0.17763"), node("w22", "windows", "10.0.20348")];
+    let snapshot = write("snapshot.yaml", nodes.join("---\n"));
+    let never = write(
+        "a.yaml",
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\n\
+         spec: {priority: 1, place: {build: {mode: Never}, runtimeClass: {mode: Never}}}\n"
+            .to_owned(),
+    );
+    let of = |kind: &str, spec: &str| {
+        let template = format!("{{metadata: {{labels: {{a: b}}}}, spec: {spec}}}");
+        match kind {
+            "Pod" => format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}\n"),
+            _ => format!(
+                "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: a}}\n\
+                 spec: {{selector: {{matchLabels: {{a: b}}}}, template: {template}}}\n"
+            ),
+        }
+    };
+    let image = |image: &str, more: &str| format!("{{containers: [{{name: c, image: '{image}'}}]{more}}}");
+    let of_2022 = image("mcr.microsoft.com/windows/servercore:ltsc2022", "");
+    let host_process = image(
+        "mcr.microsoft.com/windows/servercore:ltsc2022",
+        ", hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\\SYSTEM'}}",
+    );
+    for (kind, spec, policies, schedulable, runnable) in [
+        ("Pod", &of_2022, None, "w22", "w22"),
+        ("Deployment", &of_2022, None, "w22", "w22"),
+        ("DaemonSet", &of_2022, None, "w22", "w22"),
+        ("Pod", &of_2022, Some(&never), "w19, w22", "w22"),
+        ("Deployment", &of_2022, Some(&never), "w19, w22", "w22"),
+        ("DaemonSet", &of_2022, Some(&never), "w19, w22", "w22"),
+        ("DaemonSet", &host_process, None, "w19, w22", "w19, w22"),
+        ("Pod", &image("nginx:1.27-alpine", ""), None, "l", "l"),
+        // Its author selects nodes that cannot run it.
+        (
+            "Pod",
+            &image("nginx:1.27-alpine", ", nodeSelector: {kubernetes.io/os: windows}"),
+            None,
+            "w19, w22",
+            "no node",
+        ),
+        ("Pod", &image("a", ", nodeSelector: {disk: ssd}"), None, "no node", "no node"),
+        // It exists for both.
+        (
+            "DaemonSet",
+            &image("registry.k8s.io/sig-storage/livenessprobe:v2.15.0", ""),
+            None,
+            "l, w19, w22",
+            "l, w19, w22",
+        ),
+    ] {
+        let policies: Vec<&str> = policies.into_iter().flat_map(|path| ["--policies", path.as_str()]).collect();
+        let args = [&["explain", "--snapshot", &snapshot][..], &policies, &["-"]].concat();
+        let ran = mullion(&args, &of(kind, spec));
+        let expected = format!("  may be scheduled on: {schedulable}\n  can run on: {runnable}\n");
+        assert!(ran.out.contains(&expected), "{kind} {spec}: {} {}", ran.out, ran.err);
+    }
+}
+
 #[test]
 fn an_explanation_names_evidence_changes_settings_and_nodes() {
     let ran = mullion(&["explain", "-o", "json", "--snapshot", "snapshot.yaml", "mixed.yaml"], "");
@@ -997,6 +1072,7 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert_eq!(workloads[1]["nodes"], serde_json::json!([]), "the only node there is Windows");
     let windows = records(&mullion(&["explain", "-o", "json", "--snapshot", "snapshot.yaml", "pod-windows.yaml"], ""));
     assert_eq!(windows[0]["nodes"], serde_json::json!(["win-1"]));
+    assert_eq!(windows[0]["runnable"], serde_json::json!(["win-1"]));
     assert_eq!(windows[0]["settings"][0]["key"], "mode");
     assert_eq!(windows[0]["settings"][0]["value"], "Enforce");
     assert!(windows[0]["settings"][0]["origin"]["line"].is_u64(), "{}", windows[0]);

@@ -53,8 +53,11 @@ struct Explanation<'a> {
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
     settings: Vec<EffectiveSetting>,
-    /// Nodes that could run its pods after Mullion has placed them; `None` without a snapshot that contains nodes.
+    /// Nodes on which its pods may be scheduled after Mullion has placed them; `None` without a snapshot that contains
+    /// nodes.
     nodes: Option<Vec<&'a str>>,
+    /// Those of them that can run its images.
+    runnable: Option<Vec<&'a str>>,
 }
 
 /// Explains every workload of the input.
@@ -87,12 +90,15 @@ fn explain(
     let request = workload.creation(namespace);
     let review = review_of(&request, &sources.snapshot, &sources.policies);
     let changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
+    let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
+    let (nodes, runnable) = nodes.map(|nodes| (nodes.schedulable, nodes.runnable)).unzip();
     let explanation = Explanation {
         workload: WorkloadRecord::new(&name, &review, Some(&changes.pods)),
         because: decision_reason(&review.decision),
         denied: denials(&review).map(Finding::sentence).collect(),
         settings: settings(workload, namespace, sources),
-        nodes: find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot)),
+        nodes,
+        runnable,
     };
     match args.output {
         OutputFormat::Json => write_line(io.stdout, &explanation),
@@ -135,10 +141,12 @@ impl Explanation<'_> {
         lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
         lines.extend(self.workload.hint.map(|hint| format!("  hint: {hint}")));
-        lines.push(match &self.nodes {
-            None => "  nodes: unknown; pass a file with --snapshot".to_owned(),
-            Some(none) if none.is_empty() => "  nodes: no node can run it".to_owned(),
-            Some(nodes) => format!("  nodes: {}", nodes.join(", ")),
+        lines.extend(match (&self.nodes, &self.runnable) {
+            (Some(schedulable), Some(runnable)) => vec![
+                format!("  may be scheduled on: {}", names(schedulable)),
+                format!("  can run on: {}", names(runnable)),
+            ],
+            _ => vec!["  nodes: unknown; pass a file with --snapshot".to_owned()],
         });
         lines
     }
@@ -163,4 +171,9 @@ impl Explanation<'_> {
         }
         lines
     }
+}
+
+/// Names of nodes.
+fn names(nodes: &[&str]) -> String {
+    if nodes.is_empty() { "no node".to_owned() } else { nodes.join(", ") }
 }

@@ -30,6 +30,7 @@ struct Inner {
     waiting: Gauge,
     waits_for: Family<BlockerLabels, Gauge>,
     named: Mutex<BTreeSet<BlockerLabels>>,
+    left_out: Family<DaemonSetLabels, Gauge>,
     contested: Gauge,
     withheld: Gauge,
     leader: Gauge,
@@ -44,6 +45,9 @@ struct Inner {
 
 /// Kind, namespace and name of a workload for which taints wait, and the toleration that it lacks.
 type BlockerLabels = [(&'static str, String); 4];
+
+/// Namespace and name of a DaemonSet.
+type DaemonSetLabels = [(&'static str, String); 2];
 
 label_values! {
     /// How one write ended.
@@ -159,6 +163,16 @@ impl ControllerMetrics {
         }
     }
 
+    /// How many nodes each of these DaemonSets (`namespace/name`) leaves out.
+    pub fn set_left_out(&self, counts: &[(String, usize)]) {
+        self.0.left_out.clear();
+        for (name, nodes) in counts {
+            let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+            let labels = [("namespace", namespace.to_owned()), ("name", name.to_owned())];
+            set(&self.0.left_out.get_or_create(&labels), *nodes);
+        }
+    }
+
     /// Whether this process leads. What only a leader knows is cleared when it stops leading, because old values would look
     /// current.
     pub fn set_leading(&self, leads: bool) {
@@ -174,6 +188,7 @@ impl ControllerMetrics {
     fn clear_cluster(&self) {
         self.set_nodes(0, 0, 0, 0);
         self.set_taint_blockers("", &[]);
+        self.set_left_out(&[]);
         self.set_missed_pods(0);
         self.clear_probes();
     }
@@ -245,6 +260,11 @@ impl Inner {
                 "Nodes whose taint waits for this DaemonSet or pod; the 20 that taints have waited for longest",
             ),
             named: Mutex::default(),
+            left_out: registered(
+                r,
+                "daemonset_nodes_left_out",
+                "Windows nodes that cannot run the images of this DaemonSet; the 20 DaemonSets with most such nodes",
+            ),
             contested: registered(r, "nodes_contested", "Nodes on which someone undoes a change repeatedly"),
             withheld: registered(
                 r,
@@ -302,6 +322,7 @@ mod tests {
         metrics.set_withdrawn(true);
         metrics.set_nodes(3, 2, 1, 4);
         metrics.set_taint_blockers("t", &[(TaintBlocker::DaemonSet("shop/agent".to_owned()), 2)]);
+        metrics.set_left_out(&[("shop/agent".to_owned(), 7)]);
         metrics.set_missed_pods(4);
         metrics.endpoint_reached(Endpoint::Mutate, 5);
         metrics.endpoint_missed(Endpoint::Validate);
@@ -311,6 +332,7 @@ mod tests {
             "leader 1",
             "nodes_waiting 2",
             r#"taint_waits_for{kind="DaemonSet",namespace="shop",name="agent",toleration="t"} 2"#,
+            r#"daemonset_nodes_left_out{namespace="shop",name="agent"} 7"#,
             "certificate=\"ca\"} 6",
             "certificate=\"ca\"} 4",
             "certificate=\"serving\"} 0",

@@ -93,7 +93,7 @@ impl WorkloadResult {
     #[must_use]
     pub fn with_nodes(mut self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let nodes = find_nodes(request, snapshot, &policies.resolve(request, snapshot));
-        self.nodes = nodes.map(|names| names.into_iter().map(str::to_owned).collect());
+        self.nodes = nodes.map(|nodes| nodes.schedulable.into_iter().map(str::to_owned).collect());
         self
     }
 

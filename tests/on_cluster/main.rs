@@ -113,6 +113,7 @@ fn main() -> ExitCode {
             nodes::a_broken_windows_daemonset_holds_a_taint,
             nodes::a_tenants_daemonset_is_named_and_can_be_left_out,
             nodes::classes_are_limited,
+            nodes::releases_come_and_go,
             nodes::racing_writers_lose_no_taint,
             nodes::the_snapshot_follows_the_cluster,
         ],

@@ -8,6 +8,7 @@
 mod classes;
 mod fleet;
 mod life;
+mod releases;
 mod undone;
 mod waiting;
 
@@ -29,6 +30,7 @@ use mullion::controller::{ControllerMetrics, LeaderContext, nodes};
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, wait_for};
 use mullion_engine::model::settings::{ApplyTaint, Mode, NodeSettings};
 use mullion_policy::PolicySet;
+pub(crate) use releases::releases_come_and_go;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

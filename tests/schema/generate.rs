@@ -120,9 +120,10 @@ fn text(form: TextFormat) -> BoxedStrategy<String> {
     // What is near to a good one is where two ideas of a form part ways.
     let near = (select(good), any::<prop::sample::Index>(), select(vec!["", "-", ".", "/", "*", "=", ":", "A", "0"]))
         .prop_map(|(good, at, put)| {
-            let mut text = good.to_owned();
-            text.insert_str(at.index(good.len() + 1), put);
-            text
+            let mut text: Vec<char> = good.chars().collect();
+            let at = at.index(text.len() + 1);
+            text.splice(at..at, put.chars());
+            text.into_iter().collect()
         });
     let plain = |text: &'static str| text.to_owned();
     prop_oneof![8 => select(good).prop_map(plain), 1 => select(others).prop_map(plain), 1 => near].boxed()

@@ -1,13 +1,16 @@
 //! DaemonSets as they are kept: where their pods may go, and what decides their operating system.
 
 use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use mullion_engine::admission::review;
 use mullion_engine::model::cluster::ClusterSnapshot;
-use mullion_engine::model::names::OS_ANNOTATION;
+use mullion_engine::model::names::{DECISION_ANNOTATION, OS_ANNOTATION};
 use mullion_engine::model::scheduling::SchedulingConstraints;
-use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{DecisionAnnotation, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_engine::node::{DaemonSetFacts, belongs, selects_linux};
+use mullion_engine::place::LeftOutNodes;
 use mullion_policy::PolicySet;
 use mullion_snapshot::or_default;
 use serde::Deserialize;
@@ -52,6 +55,7 @@ struct Status {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StoredDaemonSet {
     namespace: String,
+    uid: Option<Box<str>>,
     placement: SchedulingConstraints,
     any_ready: bool,
     /// The object as JSON, without what no decision reads. Text takes a fifth of the parsed size. Empty if too large.
@@ -66,8 +70,17 @@ impl SlimDaemonSet {
         let name = format!("{namespace}/{}", metadata.name.unwrap_or_default());
         let mut template = spec.template;
         slim(&mut template);
-        let os = metadata.annotations.unwrap_or_default().remove(OS_ANNOTATION);
-        let annotations: Map<String, Value> = os.into_iter().map(|os| (OS_ANNOTATION.to_owned(), os.into())).collect();
+        let os = metadata.annotations.as_ref().and_then(|annotations| annotations.get(OS_ANNOTATION));
+        let own = metadata.annotations.as_ref().and_then(|annotations| {
+            let annotations = json!({ DECISION_ANNOTATION: annotations.get(DECISION_ANNOTATION)? });
+            DecisionAnnotation::of(&json!({"metadata": {"annotations": annotations}}))
+        });
+        // Of Mullion's own annotation only whether it excluded builds: the selector decides as if its author wrote it.
+        let own = own.filter(DecisionAnnotation::excludes_builds).map(|own| own.only_builds());
+        let annotations: Map<String, Value> = [(OS_ANNOTATION, os.cloned()), (DECISION_ANNOTATION, own)]
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?.into())))
+            .collect();
         let object = json!({"metadata": {"annotations": annotations}, "spec": {"template": template}});
         if selects_linux(&object) {
             return (name, None);
@@ -76,6 +89,7 @@ impl SlimDaemonSet {
         let text = object.to_string();
         let stored = StoredDaemonSet {
             namespace,
+            uid: metadata.uid.map(String::into_boxed_str),
             placement: placement.and_then(Result::ok).unwrap_or_default(),
             any_ready: status.number_ready > 0,
             object: if text.len() > MAX_TEMPLATE { Box::default() } else { text.into() },
@@ -87,6 +101,26 @@ impl SlimDaemonSet {
 impl StoredDaemonSet {
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// The DaemonSet, as Events name it.
+    pub(crate) fn reference(&self, name: &str) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("apps/v1".to_owned()),
+            kind: Some(WorkloadKind::DaemonSet.name().to_owned()),
+            name: Some(name.rsplit('/').next().unwrap_or(name).to_owned()),
+            namespace: Some(self.namespace.clone()),
+            uid: self.uid.as_deref().map(str::to_owned),
+            ..ObjectReference::default()
+        }
+    }
+
+    /// The Windows nodes that cannot run its images, in this snapshot.
+    pub(crate) fn left_out(&self, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Option<LeftOutNodes> {
+        let object = serde_json::from_str(&self.object).ok()?;
+        let daemon_set = WorkloadObject { kind: WorkloadKind::DaemonSet, namespace: &self.namespace, object: &object };
+        let request = ReviewRequest::creation(daemon_set);
+        review(&request, snapshot, &policies.resolve(&request, snapshot)).left_out
     }
 
     /// The input of taint decisions, for this snapshot.

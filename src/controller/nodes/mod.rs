@@ -15,6 +15,7 @@
 //! | `requests` | what is read and written for one node, and for RuntimeClasses |
 //! | `stored_node` | nodes as they are kept between their changes |
 //! | `daemon_sets` | DaemonSets as they are kept, and what taints need to know of them |
+//! | `left_out` | DaemonSets that leave out nodes which cannot run their images |
 //! | `taint_context` | DaemonSets and the cluster snapshot that taints wait for |
 //! | `blocker_times` | since when taints have waited for each DaemonSet and pod |
 //! | `bound_pods` | the pods of a node, read when its taint is about to be set |
@@ -25,6 +26,7 @@ mod blocker_times;
 mod bound_pods;
 pub mod control_loop;
 mod daemon_sets;
+mod left_out;
 mod node_events;
 mod queue;
 mod requests;

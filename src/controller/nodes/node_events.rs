@@ -73,7 +73,12 @@ impl NodeEvents {
 
     /// Writes an Event that is not repeated while it holds, and leaves [`NodeEvents::report`] as it is: its cause happened once.
     pub(crate) async fn publish(&self, node: &ObservedNode, event: &NewEvent) {
-        self.recorder.publish(&node_reference(node), event).await;
+        self.publish_about(&node_reference(node), event).await;
+    }
+
+    /// The same of any object.
+    pub(crate) async fn publish_about(&self, about: &core::ObjectReference, event: &NewEvent) {
+        self.recorder.publish(about, event).await;
     }
 
     fn reported(&self) -> MutexGuard<'_, HashMap<(String, String), ReportedEvent>> {

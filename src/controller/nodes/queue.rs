@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::cluster::{Backoff, Collection, LiveSnapshot, SlimNode};
 use crate::controller::nodes::blocker_times::BlockerTimes;
 use crate::controller::nodes::daemon_sets::StoredDaemonSet;
+use crate::controller::nodes::left_out::{LeftOutPass, LeftOutReport};
 use crate::controller::nodes::node_events;
 use crate::controller::nodes::requests::{Completed, NodeReport, NodeRequests, NodeResult, now};
 use crate::controller::nodes::stored_node::{StoredNode, observe};
@@ -116,6 +117,7 @@ pub(crate) struct NodeQueue {
     next_recheck: Instant,
     blockers: BlockerTimes,
     blockers_changed: bool,
+    left_out: LeftOutPass,
     builds: SettledBuilds,
     /// When the next unknown build gets its class.
     next_build: Option<Instant>,
@@ -155,6 +157,7 @@ impl NodeQueue {
             next_recheck: Instant::now() + RECHECK,
             blockers: BlockerTimes::default(),
             blockers_changed: false,
+            left_out: LeftOutPass::new(Instant::now()),
             builds: SettledBuilds::default(),
             next_build: None,
             next_class_report: Instant::now(),
@@ -315,11 +318,22 @@ impl NodeQueue {
             let toleration = node_events::toleration_text(&policy_taint(&self.policies.nodes));
             self.requests.metrics.set_taint_blockers(&toleration, &longest);
         }
+        self.report_left_out(now);
         self.classes_due |= self.next_build.is_some_and(|at| at <= now);
         let classes_read = self.nodes_complete && self.classes.complete;
         if self.classes_due && classes_read && !self.classes_busy && now >= self.classes_not_before {
             self.classes_due = false;
             self.start_classes();
+        }
+    }
+
+    fn report_left_out(&mut self, now: Instant) {
+        let Some(context) = self.context.as_ref() else { return };
+        let report = self.left_out.step(&self.daemon_sets.entries, &context.snapshot, &self.policies, now);
+        let Some(LeftOutReport { counts, events }) = report else { return };
+        self.requests.metrics.set_left_out(&counts);
+        if !events.is_empty() {
+            self.running.push(Arc::clone(&self.requests).report_left_out(events).boxed());
         }
     }
 
@@ -392,7 +406,7 @@ impl NodeQueue {
                 }
                 return;
             }
-            Completed::ClassLimit => return,
+            Completed::ClassLimit | Completed::LeftOut => return,
             Completed::Node(report) => report,
         };
         let NodeReport { name, version, result, waits_for, contested, withheld } = report;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::node::v1 as node_api;
 use kube::api::Patch;
 use kube::{Api, Client};
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{SlimNode, await_answer, patch_params, post_params};
 use crate::controller::denied_write::denied_write;
-use crate::controller::events::EventRecorder;
+use crate::controller::events::{EventRecorder, NewEvent};
 use crate::controller::metrics::{ControllerMetrics, WriteOutcome};
 use crate::controller::nodes::bound_pods::list_bound_pods;
 use crate::controller::nodes::node_events;
@@ -50,6 +51,8 @@ pub(crate) enum Completed {
     },
     /// The Event about a build without a class is written, or lost.
     ClassLimit,
+    /// The Events about nodes that DaemonSets leave out are written, or lost.
+    LeftOut,
 }
 
 /// How the work on a node ended.
@@ -88,6 +91,13 @@ impl NodeRequests {
 
     pub(crate) fn limits(&self) -> MutexGuard<'_, WriteLimits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) async fn report_left_out(self: Arc<Self>, events: Vec<(ObjectReference, NewEvent)>) -> Completed {
+        for (about, event) in &events {
+            self.events.publish_about(about, event).await;
+        }
+        Completed::LeftOut
     }
 
     pub(crate) async fn reconcile(

@@ -10,7 +10,7 @@ use crate::detect::{DefaultCandidate, DetectionInput, check_linux_default, decid
 use crate::model::cluster::{ClusterSnapshot, Namespace, opts_out};
 use crate::model::json_pointer::{field_path, member};
 use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
-use crate::model::pod_view::Pod;
+use crate::model::pod_view::{Container, Pod};
 use crate::model::scheduling::{OsWanted, selector_os};
 use crate::model::settings::{Action, Exemptions, HonourIgnore, Lookup, Mode, ReviewSettings, Settings};
 use crate::model::{
@@ -18,7 +18,7 @@ use crate::model::{
     WorkloadKind, WorkloadObject,
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
-use crate::place::{CheckScope, WorkloadContext, new_ephemeral_containers, pod_builds};
+use crate::place::{CheckScope, LeftOutNodes, WorkloadContext, new_ephemeral_containers, pod_builds};
 use crate::rules::{Finding, RejectedBy, catalogue};
 
 /// The result of reviewing one request.
@@ -40,6 +40,9 @@ pub struct Review {
     /// A sentence for the author of a template: that a DaemonSet got the default, and how to change it, or that an
     /// annotation is set where no pod has it. For a resize: why it cannot be done.
     pub hint: Option<String>,
+    /// The Windows nodes of a DaemonSet that cannot run its images; `None` if there are none, or if the policies allow
+    /// it.
+    pub left_out: Option<LeftOutNodes>,
     /// Whether the workload's namespace is unknown and could change the result: policies that select namespaces by
     /// labels did not match, and its annotations were not read.
     pub namespace_unknown: bool,
@@ -104,24 +107,22 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     };
     let builds = pod_builds(&images, snapshot, nodes);
     let exemptions = Exemptions::in_annotation(pod.annotation(ALLOW_ANNOTATION).unwrap_or_default());
-    let (scope, containers) = if category == RequestCategory::EphemeralContainers {
-        let old = request.old.and_then(|old| Pod::of(workload.kind, old));
-        (CheckScope::NewContainers, new_ephemeral_containers(&pod, old.as_ref()))
-    } else {
-        (CheckScope::WholePod, pod.containers().collect())
-    };
-    let cx = WorkloadContext {
+    let (scope, containers) = containers_to_check(request, category, &pod);
+    let mut cx = WorkloadContext {
         input,
         node_settings: nodes,
         decision: &decision,
         no_default,
         builds: &builds,
+        left_out: None,
         annotation: own.as_ref(),
         exemptions: &exemptions,
         scope,
         containers: &containers,
         host_process: pod.host_process(),
     };
+    let left_out = cx.find_left_out_nodes().filter(|_| catalogue::reports_left_out_nodes(&cx));
+    cx.left_out = left_out.as_ref();
     let mut findings = find_findings(&cx);
     if let Some(update) = &update {
         let mut repairs = Vec::new();
@@ -147,7 +148,8 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
     let hint = hint(&cx, category, &changes);
-    Review { settings: Arc::clone(new), category, decision, findings, changes, wanted, hint, namespace_unknown }
+    let settings = Arc::clone(new);
+    Review { settings, category, decision, findings, changes, wanted, hint, left_out, namespace_unknown }
 }
 
 impl Review {
@@ -164,6 +166,7 @@ impl Review {
             changes: Vec::new(),
             wanted: Vec::new(),
             hint: None,
+            left_out: None,
             namespace_unknown: false,
         }
     }
@@ -203,6 +206,18 @@ fn default_candidate(category: RequestCategory, input: &DetectionInput<'_>) -> O
         RequestCategory::Template { .. } if input.is_daemon_set() => Some(DefaultCandidate::NewDaemonSet),
         _ => Some(DefaultCandidate::Ordinary),
     }
+}
+
+fn containers_to_check<'a>(
+    request: &ReviewRequest<'_>,
+    category: RequestCategory,
+    pod: &Pod<'a>,
+) -> (CheckScope, Vec<Container<'a>>) {
+    if category != RequestCategory::EphemeralContainers {
+        return (CheckScope::WholePod, pod.containers().collect());
+    }
+    let old = request.old.and_then(|old| Pod::of(request.workload.kind, old));
+    (CheckScope::NewContainers, new_ephemeral_containers(pod, old.as_ref()))
 }
 
 fn find_findings(cx: &WorkloadContext<'_>) -> Vec<Finding> {

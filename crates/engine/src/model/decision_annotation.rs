@@ -4,8 +4,10 @@
 //! `DecisionAnnotation::written_by_mullion`. On a DaemonSet it also records the placement: see
 //! [`daemon_set_update`](crate::patch::daemon_set_update).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize as _, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::json_pointer::{escape, member};
@@ -15,6 +17,7 @@ use crate::model::os_decision::Basis;
 use crate::model::placed_words::PlacedWords;
 use crate::model::pod_view::{Container, Pod};
 use crate::model::scheduling::toleration_word;
+use crate::model::windows::Build;
 
 /// The annotation's value, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,13 +34,22 @@ pub struct DecisionAnnotation {
     /// server rejects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
+    /// On a DaemonSet: how many Windows nodes of each build cannot run its images; at most 16 builds.
+    #[serde(rename = "leftOut", skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<Build, usize>,
 }
 
 /// The entry for the nodeSelector of the operating system.
 pub(crate) const SELECTOR: &str = "nodeSelector";
 
+/// The entry for a constraint of the node's Windows build.
+pub(crate) const BUILD: &str = "build";
+
 /// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
 const MAX_CONTAINERS: usize = 32;
+
+/// Most builds of `leftOut`.
+const MAX_BUILDS: usize = 16;
 
 /// The longest name of a container that the API server accepts, in bytes: that of a DNS label.
 const MAX_CONTAINER_NAME: usize = 63;
@@ -93,6 +105,16 @@ impl DecisionAnnotation {
         self.has_placed(SELECTOR)
     }
 
+    /// Whether a constraint of the node's build is Mullion's.
+    pub fn excludes_builds(&self) -> bool {
+        self.has_placed(BUILD)
+    }
+
+    /// The text of an annotation that records only that constraint.
+    pub fn only_builds(&self) -> String {
+        json!({"os": self.os, "placed": [BUILD]}).to_string()
+    }
+
     /// Whether that toleration (raw JSON) is Mullion's.
     pub fn placed_toleration(&self, toleration: &Value) -> bool {
         self.has_placed(&toleration_word(toleration))
@@ -108,12 +130,16 @@ impl DecisionAnnotation {
         let containers = annotation.get("containers").and_then(Value::as_array);
         // Mullion writes no longer list, and every container is looked up in it.
         let containers = containers.filter(|names| names.len() <= MAX_CONTAINERS);
+        let left_out = annotation.get("leftOut").and_then(Value::as_object);
+        let left_out = left_out.filter(|builds| builds.len() <= MAX_BUILDS).into_iter().flatten();
+        let nodes = |number: &Value| usize::try_from(number.as_u64()?).ok();
         Some(Self {
             os: ScopeOs::from_name(text("os")?)?.name().to_owned(),
             basis: annotation.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
             because: text("because").unwrap_or_default().to_owned(),
             placed: placed.map(str::to_owned).collect(),
             containers: containers.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+            left_out: left_out.filter_map(|(build, number)| Some((build.parse().ok()?, nodes(number)?))).collect(),
         })
     }
 
@@ -129,6 +155,13 @@ impl DecisionAnnotation {
         for word in words {
             self.placed.add(word);
         }
+        self
+    }
+
+    /// The same without an entry, for what was removed.
+    #[must_use]
+    pub fn without(mut self, word: &str) -> Self {
+        self.placed = self.placed.iter().filter(|placed| *placed != word).map(str::to_owned).collect();
         self
     }
 

@@ -22,7 +22,7 @@ mod workload;
 
 pub use change::{Cause, Change, Edit};
 pub use decision_annotation::DecisionAnnotation;
-pub(crate) use decision_annotation::SELECTOR;
+pub(crate) use decision_annotation::{BUILD, SELECTOR};
 pub use operating_system::Os;
 pub(crate) use operating_system::ScopeOs;
 pub(crate) use os_decision::agree;

@@ -59,9 +59,9 @@ pub fn list_within(items: impl IntoIterator<Item: Display>, count: usize, separa
     text + &more
 }
 
-/// `1 node`, `2 nodes`, `2 policies`.
+/// `1 node`, `2 nodes`, `2 policies`, `2 days`.
 pub fn counted(count: usize, what: &str) -> String {
-    match what.strip_suffix('y') {
+    match what.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
         _ if count == 1 => format!("{count} {what}"),
         Some(stem) => format!("{count} {stem}ies"),
         None => format!("{count} {what}s"),
@@ -246,8 +246,8 @@ mod tests {
     #[test]
     fn counts_agree_with_their_noun() {
         assert_eq!(
-            [(1, "node"), (2, "node"), (2, "policy")].map(|(count, what)| counted(count, what)),
-            ["1 node", "2 nodes", "2 policies"]
+            [(1, "node"), (2, "node"), (2, "policy"), (2, "day")].map(|(count, what)| counted(count, what)),
+            ["1 node", "2 nodes", "2 policies", "2 days"]
         );
         assert_eq!([0, 999, 1_204, 1_234_567].map(thousands), ["0", "999", "1,204", "1,234,567"]);
     }

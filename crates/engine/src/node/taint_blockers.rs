@@ -87,32 +87,6 @@ impl fmt::Display for TaintBlocker {
     }
 }
 
-/// Prefixes of the keys of taints that come and go with a node's state. A DaemonSet that does not tolerate them belongs
-/// on the node anyway.
-const PASSING: [&str; 9] = [
-    "node.kubernetes.io/",
-    "node.cloudprovider.kubernetes.io/",
-    "node.cluster.x-k8s.io/",
-    // cluster-autoscaler/utils/taints/taints.go of kubernetes/autoscaler
-    "ToBeDeletedByClusterAutoscaler",
-    "DeletionCandidateOfClusterAutoscaler",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "status-taint.cluster-autoscaler.kubernetes.io/",
-    // `unregistered`, `disrupted`: pkg/apis/v1/taints.go of kubernetes-sigs/karpenter
-    "karpenter.sh/",
-];
-
-/// Suffix of the keys of taints that network and storage drivers remove once they run:
-/// `node.cilium.io/agent-not-ready`, `ebs.csi.aws.com/agent-not-ready`.
-const STARTING: &str = "/agent-not-ready";
-
-/// Whether the taint describes the node's state and not its purpose.
-pub fn is_passing(taint: &Taint) -> bool {
-    let passing = PASSING.iter().any(|passing| taint.key.starts_with(passing)) || taint.key.ends_with(STARTING);
-    passing && taint.key != "node.kubernetes.io/os"
-}
-
 /// Whether a DaemonSet belongs on a node, judged by its template alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaemonSetClaim {
@@ -203,7 +177,7 @@ pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Da
     let at_home = || {
         let taints = node.taints.iter().filter_map(Taint::from_json);
         taints
-            .filter(|taint| taint.effect != "PreferNoSchedule" && !is_passing(taint))
+            .filter(|taint| taint.effect != "PreferNoSchedule" && !taint.describes_state())
             .all(|taint| placement.tolerates(&taint))
     };
     if placement.tolerates(taint) || !fits(&node.labels) || !at_home() {

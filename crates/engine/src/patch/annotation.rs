@@ -1,8 +1,11 @@
 //! The decision annotation of one workload: the decision, its reason, and what was placed.
 
+use std::collections::BTreeMap;
+
 use crate::model::json_pointer::field_path;
 use crate::model::names::OS_ANNOTATION;
 use crate::model::text::shorten_to_bytes;
+use crate::model::windows::Build;
 use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision, ScopeOs, WorkloadKind};
 use crate::place::WorkloadContext;
 
@@ -12,7 +15,19 @@ pub(crate) fn annotation_of(cx: &WorkloadContext<'_>, placed: Vec<String>) -> De
     let pod = &cx.input.pod;
     let containers = if pod.pointer.is_empty() { DecisionAnnotation::names(pod) } else { Vec::new() };
     let placed = placed.into_iter().collect();
-    DecisionAnnotation { os, basis: cx.decision.basis, because: decision_reason(cx.decision), placed, containers }
+    DecisionAnnotation {
+        os,
+        basis: cx.decision.basis,
+        because: decision_reason(cx.decision),
+        placed,
+        containers,
+        left_out: left_out(cx),
+    }
+}
+
+/// How many nodes of each build a DaemonSet leaves out.
+pub(crate) fn left_out(cx: &WorkloadContext<'_>) -> BTreeMap<Build, usize> {
+    cx.left_out.map(|left_out| left_out.builds.clone()).unwrap_or_default()
 }
 
 /// An annotation from the request, with this decision's basis: a default in the annotation, although something else

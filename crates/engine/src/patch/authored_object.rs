@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use crate::model::cluster::ClusterSnapshot;
 use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL, OS_LABEL, WINDOWS_BUILD_LABEL};
 use crate::model::scheduling::{REQUIRED_TERMS, is_empty_term};
-use crate::model::{DecisionAnnotation, WorkloadKind};
+use crate::model::{BUILD, DecisionAnnotation, WorkloadKind};
+use crate::place::is_build_exclusion;
 
 /// Where `kubectl apply` keeps the manifest it was given.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -59,7 +60,7 @@ fn applied(object: &Value) -> Option<Value> {
 
 /// Removes what Mullion placed according to the annotation.
 fn undo(annotation: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &ClusterSnapshot) {
-    let build = annotation.has_placed("build");
+    let build = annotation.has_placed(BUILD);
     let class = annotation.has_placed("runtimeClassName").then(|| {
         let members = members(object, spec)?;
         // What the server adds for a class.
@@ -96,11 +97,7 @@ fn undo_build(object: &mut Value, spec: &str) {
     let Some(Value::Array(list)) = object.pointer_mut(&terms) else { return };
     for term in list.iter_mut() {
         if let Some(Value::Array(all)) = term.get_mut("matchExpressions") {
-            let ours = |one: &Value| {
-                let is = |name, value| one.get(name).and_then(Value::as_str) == Some(value);
-                is("key", WINDOWS_BUILD_LABEL) && is("operator", "NotIn")
-            };
-            all.retain(|one| !ours(one));
+            all.retain(|one| !is_build_exclusion(one));
         }
     }
     list.retain(|term| !is_empty_term(term));

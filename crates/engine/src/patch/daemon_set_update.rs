@@ -4,6 +4,8 @@
 //! the old object records it: whatever the snapshot contains by now, an author who applies their own version again
 //! gets the stored template back, byte for byte.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::detect::EarlierPlacement;
@@ -11,6 +13,7 @@ use crate::model::json_pointer::{escape, member};
 use crate::model::names::OS_LABEL;
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::toleration_word;
+use crate::model::windows::Build;
 use crate::model::{
     Cause, Change, DecisionAnnotation, DetectedOs, Edit, EvidenceOs, Operation, Os, OsDecision, ReviewRequest,
     SELECTOR, ScopeOs, WorkloadKind,
@@ -19,15 +22,15 @@ use crate::patch::compile::compile;
 use crate::patch::value_set::ValueSet;
 use crate::place::PlacementChanges;
 
-const RESTORED: &str = "it was there before this update";
+pub(super) const RESTORED: &str = "it was there before this update";
 const OUTDATED: &str = "the reason for it is gone";
 
 /// An update of a DaemonSet, and the decision annotation on the old object.
 pub(crate) struct DaemonSetUpdate<'a> {
     request: &'a ReviewRequest<'a>,
-    old: Pod<'a>,
-    new: Pod<'a>,
-    annotation: Option<DecisionAnnotation>,
+    pub(super) old: Pod<'a>,
+    pub(super) new: Pod<'a>,
+    pub(super) annotation: Option<DecisionAnnotation>,
 }
 
 /// Whether an earlier placement still holds in a template that changes.
@@ -72,7 +75,9 @@ impl<'a> DaemonSetUpdate<'a> {
         let mut changes = repairs;
         let another = |annotation: &DecisionAnnotation| requested.is_some_and(|requested| requested != annotation.os);
         if !self.annotation.as_ref().is_some_and(another) {
-            changes.extend(self.lost_placement().changes);
+            let mut lost = self.lost_placement();
+            self.restore_builds(&mut lost);
+            changes.extend(lost.changes);
         }
         if !self.restored_by(&changes) {
             return None;
@@ -109,7 +114,16 @@ impl<'a> DaemonSetUpdate<'a> {
         }
     }
 
-    /// What Mullion had put into the old template and the new one lacks.
+    /// Whether the DaemonSet had fewer ready pods than it should have before the update.
+    pub(super) fn had_unready_pods(&self) -> bool {
+        // The webhook reads the status of an update, and of no other request.
+        let status = self.request.old.and_then(|old| old.get("status"));
+        let number = |name| status.and_then(|status| status.get(name)).and_then(Value::as_u64).unwrap_or_default();
+        number("numberReady") < number("desiredNumberScheduled")
+    }
+
+    /// The selector and the tolerations that Mullion had put into the old template and the new one lacks; for the affinity
+    /// see [`daemon_set_builds`](crate::patch::daemon_set_builds).
     pub(crate) fn lost_placement(&self) -> PlacementChanges<'a> {
         let mut placed = PlacementChanges::on(self.request.workload.object);
         let Some(annotation) = &self.annotation else { return placed };
@@ -185,16 +199,31 @@ impl<'a> DaemonSetUpdate<'a> {
         self.new.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)))
     }
 
-    /// The old annotation, extended by `words` if it lacks some. A second call for one request keeps what the first
-    /// wrote.
-    pub(crate) fn annotation_with(&self, words: Vec<String>) -> Option<Change> {
+    /// The old annotation, extended by `words` if it lacks some, without `removed`, and with the nodes that are left out
+    /// now. A second call for one request keeps what the first wrote.
+    pub(crate) fn annotation_with(
+        &self,
+        words: Vec<String>,
+        removed: Option<&str>,
+        left_out: BTreeMap<Build, usize>,
+    ) -> Option<Change> {
         let old = self.annotation.as_ref()?;
-        let written = DecisionAnnotation::of(self.request.workload.object).filter(|annotation| annotation.extends(old));
-        let base = written.as_ref().unwrap_or(old);
+        let kept = removed.map_or_else(|| old.clone(), |word| old.clone().without(word));
+        let least = DecisionAnnotation { left_out, ..kept };
+        let written = DecisionAnnotation::of(self.request.workload.object).filter(|annotation| {
+            annotation.extends(&least)
+                && (annotation.left_out == least.left_out || annotation != old)
+                && removed.is_none_or(|word| !annotation.has_placed(word))
+        });
+        let base = written.as_ref().unwrap_or(&least);
         if !words.iter().all(|word| base.has_placed(word)) {
             return Some(base.clone().beside(words).change());
         }
-        if written.is_some() { None } else { self.kept_annotation() }
+        match written {
+            Some(_) => None,
+            None if least == *old => self.kept_annotation(),
+            None => Some(least.change()),
+        }
     }
 
     /// The old annotation as it was written, if the request drops or changes it.
@@ -207,7 +236,7 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 }
 
-fn removed(pointer: String) -> Change {
+pub(super) fn removed(pointer: String) -> Change {
     Change { cause: Cause::Placement(OUTDATED), edit: Edit::Remove { pointer } }
 }
 

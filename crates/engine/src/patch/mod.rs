@@ -7,6 +7,7 @@ mod annotation;
 mod authored_object;
 mod compact;
 mod compile;
+mod daemon_set_builds;
 pub(crate) mod daemon_set_update;
 mod os_field;
 mod pod_changes;

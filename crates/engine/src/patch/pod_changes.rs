@@ -36,7 +36,9 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
         return;
     }
     let bound = pod.text("/spec/nodeName").is_some();
-    if !daemon_set && !bound && cx.build_matters() {
+    if cx.input.is_daemon_set() {
+        cx.exclude_builds_in_template(placed);
+    } else if !daemon_set && !bound && cx.build_matters() {
         let class = cx.assign_runtime_class(placed);
         if !class.is_some_and(RuntimeClass::is_hypervisor) {
             cx.constrain_build(placed);

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::model::{Change, DecisionAnnotation, Os};
-use crate::patch::annotation::{annotation_of, with_decision};
+use crate::model::{BUILD, Change, DecisionAnnotation, Os};
+use crate::patch::annotation::{annotation_of, left_out, with_decision};
 use crate::patch::daemon_set_update::{DaemonSetUpdate, PlacementState};
 use crate::patch::repair::{rejected_by_server, repair};
 use crate::place::{PlacementChanges, WorkloadContext};
@@ -55,10 +55,15 @@ pub(crate) fn template_changes(
             placed.words.push(word);
         }
     }
+    let mut removed = None;
+    match update {
+        Some(update) => removed = update.change_builds(cx, state, &mut placed).then_some(BUILD),
+        None => cx.exclude_builds_in_template(&mut placed),
+    }
     let words = std::mem::take(&mut placed.words);
     let decided = cx.decision.decided();
     placed.changes.extend(match (update, state) {
-        (Some(update), PlacementState::Valid) => update.annotation_with(words),
+        (Some(update), PlacementState::Valid) => update.annotation_with(words, removed, left_out(cx)),
         (Some(update), PlacementState::Unclear) if words.is_empty() => update.kept_annotation(),
         (Some(update), PlacementState::Outdated) if words.is_empty() => update.without_annotation(decided),
         _ if words.is_empty() => None,

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::model::Edit;
 use crate::model::json_pointer::escape;
 use crate::model::names::{IMAGE_BUILD_LABEL, WINDOWS_BUILD_LABEL};
+use crate::model::pod_view::Pod;
 use crate::model::scheduling::node_constraints;
 use crate::model::settings::BuildMode;
 use crate::model::windows::Build;
+use crate::model::{BUILD, Basis, Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
@@ -17,6 +18,26 @@ use crate::place::placement_changes::PlacementChanges;
 /// about ten, and real pods have a few terms. A pod with thousands of terms, or of images of other builds, is left as it
 /// is: with every build in every term it would not fit into memory.
 const MAX_EXCLUSIONS: usize = 1_000;
+
+const EXCLUDED: &str = "nodes of these builds cannot run its images";
+
+/// The requirement of a node affinity that excludes these builds. `NotIn` also admits nodes without the label: autoscaler
+/// templates and virtual nodes.
+pub(crate) fn build_exclusion(builds: &BTreeSet<Build>) -> Value {
+    let values: Vec<String> = builds.iter().map(ToString::to_string).collect();
+    json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values})
+}
+
+/// Whether it is a requirement of a node affinity that excludes builds.
+pub(crate) fn is_build_exclusion(requirement: &Value) -> bool {
+    let is = |name, value| requirement.get(name).and_then(Value::as_str) == Some(value);
+    is("key", WINDOWS_BUILD_LABEL) && is("operator", "NotIn")
+}
+
+/// Whether so many builds can be excluded in every one of the pod's terms.
+pub(crate) fn can_exclude(pod: &Pod<'_>, builds: usize) -> bool {
+    builds.saturating_mul(pod.items(node_constraints::REQUIRED_TERMS).len().max(1)) <= MAX_EXCLUSIONS
+}
 
 impl WorkloadContext<'_> {
     /// Adds the build constraint: see the modes of `place.build`. Nothing if the author constrains the build.
@@ -30,7 +51,7 @@ impl WorkloadContext<'_> {
                 {
                     let pointer = self.input.pod.at(&format!("/spec/nodeSelector/{}", escape(WINDOWS_BUILD_LABEL)));
                     let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
-                    placed.push("the policy requires nodes of the image's own build", edit, "build");
+                    placed.push("the policy requires nodes of the image's own build", edit, BUILD);
                 }
             }
             // Equality names one build; a pod with several is only kept off those that cannot run it.
@@ -42,36 +63,80 @@ impl WorkloadContext<'_> {
     /// RuntimeClass that the pod names, whose selector the API server adds.
     pub fn wants_build(&self) -> bool {
         let hopeless = !self.builds.common || self.builds.incompatible.is_empty();
-        let by_class =
-            || self.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL));
-        !hopeless && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL) && !by_class()
+        !hopeless && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL) && !self.class_requires_build()
     }
 
-    /// Required affinity that excludes builds that cannot run the pod. `NotIn` also admits nodes without the label:
-    /// autoscaler templates and virtual nodes. Terms are alternatives, so each of them gets it; an additional term
-    /// would widen what the author requires.
+    /// Required affinity that excludes builds that cannot run the pod.
     fn exclude_builds(&self, builds: &BTreeSet<Build>, placed: &mut PlacementChanges<'_>) {
-        let terms = self.input.pod.items(node_constraints::REQUIRED_TERMS);
-        if builds.len().saturating_mul(terms.len().max(1)) > MAX_EXCLUSIONS {
-            return;
+        if can_exclude(&self.input.pod, builds.len()) {
+            add_build_exclusion(&self.input.pod, &build_exclusion(builds), placed);
         }
-        let values: Vec<String> = builds.iter().map(ToString::to_string).collect();
-        let requirement = json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values});
-        let terms_pointer = self.input.pod.at(node_constraints::REQUIRED_TERMS);
-        let reason = "nodes of these builds cannot run its images";
-        if terms.is_empty() {
-            let value = json!([{"matchExpressions": [requirement]}]);
-            placed.push(reason, Edit::Set { pointer: terms_pointer, value }, "build");
-            return;
+    }
+
+    /// Adds the affinity of a new DaemonSet's template, whose controller decides from it which nodes get a pod.
+    pub fn exclude_builds_in_template(&self, placed: &mut PlacementChanges<'_>) {
+        if self.takes_build_exclusion()
+            && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL)
+            && let Some(builds) = self.impossible_builds()
+        {
+            self.exclude_builds(&builds, placed);
         }
-        for (index, term) in terms.iter().enumerate() {
-            // A term without requirements matches no node; with one it would match some.
-            if node_constraints::is_empty_term(term) {
-                continue;
-            }
-            let pointer = format!("{terms_pointer}/{index}/matchExpressions");
-            placed.push(reason, Edit::Append { pointer, value: requirement.clone() }, "build");
+    }
+
+    /// Whether the template of a DaemonSet may exclude builds, whatever its images are and its affinity contains.
+    pub fn takes_build_exclusion(&self) -> bool {
+        let pod = &self.input.pod;
+        self.input.settings.build == BuildMode::Compatible
+            && self.build_matters()
+            && !self.has_unknown_class()
+            && !self.class_requires_build()
+            && pod.text("/spec/nodeName").is_none()
+    }
+
+    /// The builds to exclude in the template of a DaemonSet: those that run its images by no rule. `None` if the builds of
+    /// an image are unknown, if no build runs all images, and if every build does.
+    pub fn impossible_builds(&self) -> Option<BTreeSet<Build>> {
+        if self.placed_on() != Some(Os::Windows)
+            || self.decision.basis == Basis::Place
+            || !self.builds.complete
+            || !self.builds.common
+        {
+            return None;
         }
+        let impossible = |build: &&Build| self.builds.is_impossible(**build, self.node_settings);
+        let builds: BTreeSet<Build> = self.builds.incompatible.iter().filter(impossible).copied().collect();
+        (!builds.is_empty()).then_some(builds)
+    }
+
+    /// Whether the RuntimeClass that the pod names is unknown: it may be one with a hypervisor.
+    pub fn has_unknown_class(&self) -> bool {
+        self.input.pod.text("/spec/runtimeClassName").is_some() && self.own_runtime_class().is_none()
+    }
+
+    /// Whether the RuntimeClass that the pod names requires a build.
+    fn class_requires_build(&self) -> bool {
+        self.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL))
+    }
+}
+
+/// Adds a requirement to the required node affinity. Terms are alternatives, so each of them gets it; an additional term
+/// would widen what the author requires.
+pub(crate) fn add_build_exclusion(pod: &Pod<'_>, requirement: &Value, placed: &mut PlacementChanges<'_>) {
+    let terms = pod.items(node_constraints::REQUIRED_TERMS);
+    let terms_pointer = pod.at(node_constraints::REQUIRED_TERMS);
+    if terms.is_empty() {
+        let value = json!([{"matchExpressions": [requirement]}]);
+        placed.push(EXCLUDED, Edit::Set { pointer: terms_pointer, value }, BUILD);
+        return;
+    }
+    for (index, term) in terms.iter().enumerate() {
+        let present = node_constraints::expressions(term).contains(requirement);
+        // A term without requirements matches no node; with one it would match some.
+        if present || node_constraints::is_empty_term(term) {
+            continue;
+        }
+        let pointer = format!("{terms_pointer}/{index}/matchExpressions");
+        placed.push(EXCLUDED, Edit::Append { pointer, value: requirement.clone() }, BUILD);
     }
 }
 

@@ -19,6 +19,10 @@ pub struct PodBuilds<'a> {
     /// Whether some build runs every known image by some rule: if not, no node ever will. The container runtimes of
     /// today's nodes may still reject all of `hosts`.
     pub common: bool,
+    /// Whether the builds of every image are known.
+    pub complete: bool,
+    /// The builds of the known images on which it depends whether a host runs them all.
+    deciding: BTreeSet<&'a [Build]>,
 }
 
 /// Computes the builds: those that Kubernetes ever ran on, those of the fleet now and before, and those the NodePolicy
@@ -30,7 +34,14 @@ pub(crate) fn pod_builds<'a>(
 ) -> PodBuilds<'a> {
     let known: Vec<_> = images.iter().filter(|image| !image.facts.builds.is_empty()).collect();
     if known.is_empty() {
-        return PodBuilds { known, hosts: BTreeSet::new(), incompatible: BTreeSet::new(), common: true };
+        return PodBuilds {
+            known,
+            hosts: BTreeSet::new(),
+            incompatible: BTreeSet::new(),
+            common: true,
+            complete: false,
+            deciding: BTreeSet::new(),
+        };
     }
     let table = server_releases().filter(|release| release.kubernetes.is_some()).map(|release| release.build);
     let expected = nodes.expected_pools.iter().map(|pool| pool.build);
@@ -40,13 +51,18 @@ pub(crate) fn pod_builds<'a>(
     let fleet = snapshot.windows_builds();
     let candidates: BTreeSet<Build> = table.chain(expected).chain(announced).chain(own).chain(fleet).collect();
     let deciding = deciding_builds(&known);
-    let runs_all =
-        |host: Build, generation| deciding.iter().all(|builds| runs_any(host, builds, generation, &nodes.releases));
     let (hosts, incompatible): (BTreeSet<Build>, BTreeSet<Build>) =
-        candidates.into_iter().partition(|host| runs_all(*host, generation_on(*host, snapshot)));
-    let by_some_rule = |host: &Build| Generation::ALL.into_iter().any(|generation| runs_all(*host, generation));
-    let common = !hosts.is_empty() || incompatible.iter().any(by_some_rule);
-    PodBuilds { known, hosts, incompatible, common }
+        candidates.into_iter().partition(|host| runs_all(*host, &deciding, generation_on(*host, snapshot), nodes));
+    let complete = known.len() == images.len();
+    let mut builds = PodBuilds { known, hosts, incompatible, common: true, complete, deciding };
+    builds.common =
+        !builds.hosts.is_empty() || !builds.incompatible.iter().all(|host| builds.is_impossible(*host, nodes));
+    builds
+}
+
+/// Whether a host runs an image of each of these, by that rule.
+fn runs_all(host: Build, deciding: &BTreeSet<&[Build]>, generation: Generation, nodes: &NodeSettings) -> bool {
+    deciding.iter().all(|builds| runs_any(host, builds, generation, &nodes.releases))
 }
 
 /// The builds of the images on which it depends whether a host runs them all. A host runs a contiguous range of builds:
@@ -69,6 +85,11 @@ fn generation_on(host: Build, snapshot: &ClusterSnapshot) -> Generation {
 }
 
 impl PodBuilds<'_> {
+    /// Whether hosts of that build run the known images by no rule, whatever the container runtime of a node.
+    pub fn is_impossible(&self, host: Build, nodes: &NodeSettings) -> bool {
+        !Generation::ALL.into_iter().any(|generation| runs_all(host, &self.deciding, generation, nodes))
+    }
+
     /// The one build of all images, if they have only one.
     pub fn single(&self) -> Option<Build> {
         let mut builds = self.known.iter().flat_map(|image| image.facts.builds.iter());

@@ -8,6 +8,7 @@ use crate::model::pod_view::Container;
 use crate::model::settings::{Exemptions, NodeSettings};
 use crate::model::{DecisionAnnotation, DetectedOs, Os, OsDecision, ScopeOs};
 use crate::place::builds::PodBuilds;
+use crate::place::left_out_nodes::LeftOutNodes;
 
 /// One workload with its decision.
 #[derive(Clone, Copy)]
@@ -22,6 +23,8 @@ pub struct WorkloadContext<'a> {
     pub no_default: Option<NoDefault>,
     /// Which Windows builds run the images.
     pub builds: &'a PodBuilds<'a>,
+    /// The nodes of a DaemonSet that cannot run its images; see [`find_left_out_nodes`](Self::find_left_out_nodes).
+    pub left_out: Option<&'a LeftOutNodes>,
     /// The decision annotation that Mullion itself wrote earlier; what differs now was changed by others.
     pub annotation: Option<&'a DecisionAnnotation>,
     /// Rules that the author exempts the workload from, by annotation `mullion.dev/allow`.

@@ -4,9 +4,10 @@
 //! the file of their family. Codes are never reused. A rule's page is its text under `pages/`, below what the catalogue
 //! contains about it: see `report/rule_page.rs`.
 
+use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::platforms;
+use crate::rules::images::{left_out, platforms};
 use crate::rules::linux_only::{app_armor, table};
 use crate::rules::rule::Rule;
 use crate::rules::{cluster, field_types, identity, images, linux_only, os_intent, resources, storage};
@@ -21,6 +22,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
         .chain(&identity::rules::RULES)
         .chain(&images::rules::RULES)
         .chain(&platforms::RULES)
+        .chain([&left_out::RULE])
         .chain(&resources::RULES)
         .chain(&cluster::rules::RULES)
         .chain(&field_types::rules::RULES)
@@ -54,6 +56,11 @@ pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
         cluster::check::check(cx, &mut found);
     }
     found
+}
+
+/// Whether nodes that a DaemonSet leaves out are reported: policies, and its author, may allow it.
+pub(crate) fn reports_left_out_nodes(cx: &WorkloadContext<'_>) -> bool {
+    cx.action(&left_out::RULE, left_out::RULE.default) != Action::Allow
 }
 
 /// The rule of that code or name.

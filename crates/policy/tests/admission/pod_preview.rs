@@ -28,6 +28,7 @@ fn nodes_of(object: &Value, policy: &str) -> Vec<String> {
     let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "default", object });
     find_nodes(&request, &snapshot, &policies.resolve(&request, &snapshot))
         .unwrap()
+        .schedulable
         .into_iter()
         .map(str::to_owned)
         .collect()

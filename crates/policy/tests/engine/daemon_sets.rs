@@ -5,6 +5,7 @@ use mullion_engine::model::{Operation, Os};
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
+use crate::daemon_set_builds::excluded;
 use crate::support::*;
 
 pub(crate) const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -28,12 +29,13 @@ fn a_new_linux_daemon_set_is_kept_on_linux_with_a_warning() {
 }
 
 #[test]
-fn a_windows_daemon_set_gets_selector_and_tolerations_only() {
+fn a_windows_daemon_set_gets_selector_tolerations_and_excluded_builds_only() {
     let outcome = create(&daemon_set(WINDOWS));
     let spec = &template(&outcome.stored)["spec"];
     assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
     assert_eq!(spec["tolerations"].as_array().unwrap().len(), 2);
-    for absent in ["affinity", "runtimeClassName", "os"] {
+    assert_eq!(excluded(&outcome.stored).len(), 1);
+    for absent in ["runtimeClassName", "os"] {
         assert!(spec.get(absent).is_none(), "{absent}");
     }
 }

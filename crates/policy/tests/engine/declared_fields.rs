@@ -24,7 +24,9 @@ pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
         RequestCategory::EphemeralContainers => path.starts_with("/spec/ephemeralContainers/") && repaired(path),
         RequestCategory::Template { of: WorkloadKind::DaemonSet, .. } | RequestCategory::Rewrite => {
             is_decision_annotation(path)
-                || template.is_some_and(|path| (placed(path) && !is_decision_annotation(path)) || repaired(path))
+                || template.is_some_and(|path| {
+                    (placed(path) && !is_decision_annotation(path)) || excluded_builds(path) || repaired(path)
+                })
         }
         RequestCategory::Template { of: WorkloadKind::CronJob, .. } => {
             path.strip_prefix("/spec/jobTemplate/spec/template").is_some_and(repaired)
@@ -59,7 +61,12 @@ fn whole_pod(path: &str) -> bool {
         "/metadata/labels",
     ]
     .contains(&path)
-        || (path.len() >= "/spec/affinity".len() && TERMS.starts_with(path))
+        || excluded_builds(path)
+}
+
+/// The node affinity that excludes builds, and its parents.
+fn excluded_builds(path: &str) -> bool {
+    (path.len() >= "/spec/affinity".len() && TERMS.starts_with(path))
         || path
             .strip_prefix(TERMS)
             .is_some_and(|below| below.ends_with("/matchExpressions") || below.ends_with("/matchExpressions/-"))

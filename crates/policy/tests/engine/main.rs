@@ -11,6 +11,7 @@
 
 mod builds;
 mod cluster;
+mod daemon_set_builds;
 mod daemon_set_updates;
 mod daemon_sets;
 mod declared_fields;

@@ -212,7 +212,8 @@ fn a_foreign_decision_annotation_does_not_hide_the_placement() {
 
 #[test]
 fn a_name_that_is_no_operating_system_does_not_hide_the_authors_selector() {
-    let object = pod(json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "registry.example.com/app:1"}],
+    let object =
+        pod(json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "registry.example.com/app:1"}],
         "nodeSelector": {"beta.kubernetes.io/os": "win2022", "kubernetes.io/os": "linux"}}));
     let outcome = create(&object);
     assert_eq!(outcome.selector(), Some("linux"));

@@ -37,6 +37,7 @@ fn review(mode: Mode, findings: Vec<Finding>, changes: Vec<Change>) -> Review {
         changes,
         wanted: Vec::new(),
         hint: None,
+        left_out: None,
         namespace_unknown: false,
     }
 }

@@ -5,6 +5,26 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Prefixes of the keys of taints that come and go with a node's state. A DaemonSet that does not tolerate them belongs
+/// on the node anyway.
+const PASSING: [&str; 9] = [
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node.cluster.x-k8s.io/",
+    // cluster-autoscaler/utils/taints/taints.go of kubernetes/autoscaler
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    // `unregistered`, `disrupted`: pkg/apis/v1/taints.go of kubernetes-sigs/karpenter
+    "karpenter.sh/",
+];
+
+/// Suffix of the keys of taints that network and storage drivers remove once they run:
+/// `node.cilium.io/agent-not-ready`, `ebs.csi.aws.com/agent-not-ready`.
+const STARTING: &str = "/agent-not-ready";
+
 /// A node's taint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -26,6 +46,12 @@ impl fmt::Display for Taint {
 }
 
 impl Taint {
+    /// Whether the taint describes the node's state and not its purpose.
+    pub fn describes_state(&self) -> bool {
+        let passing = PASSING.iter().any(|passing| self.key.starts_with(passing)) || self.key.ends_with(STARTING);
+        passing && self.key != "node.kubernetes.io/os"
+    }
+
     /// Reads a taint of a node spec: the three members that scheduling reads. `None` without a key.
     pub fn from_json(raw: &Value) -> Option<Self> {
         let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

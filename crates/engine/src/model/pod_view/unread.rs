@@ -13,21 +13,23 @@ struct UnreadMembers {
     /// The members that contain them, directly or in an item; empty for the object itself.
     parents: &'static [&'static str],
     names: &'static [&'static str],
-    /// Whether an UPDATE needs them, because it compares whole templates.
-    compared: bool,
+    /// Whether an UPDATE needs them.
+    on_update: bool,
 }
 
 const UNREAD: [UnreadMembers; 3] = [
-    UnreadMembers { parents: &[""], names: &["status"], compared: false },
+    // Of a DaemonSet before its update: whether all of its pods are ready.
+    UnreadMembers { parents: &[""], names: &["status"], on_update: true },
     // The field owners of a pod take more bytes than the pod; Mullion reads only those of annotations.
-    UnreadMembers { parents: &["fieldsV1"], names: &["f:spec", "f:status"], compared: false },
-    UnreadMembers { parents: &CONTAINER_LISTS, names: &["env", "envFrom"], compared: true },
+    UnreadMembers { parents: &["fieldsV1"], names: &["f:spec", "f:status"], on_update: false },
+    // Whole templates are compared.
+    UnreadMembers { parents: &CONTAINER_LISTS, names: &["env", "envFrom"], on_update: true },
 ];
 
 /// Whether no review of that operation reads `member` in the member `parent`, or in an item of it; `parent` is "" for the
 /// object itself.
 pub fn is_unread(operation: Operation, parent: &str, member: &str) -> bool {
-    let needed = |row: &UnreadMembers| row.compared && operation == Operation::Update;
+    let needed = |row: &UnreadMembers| row.on_update && operation == Operation::Update;
     UNREAD.iter().any(|row| row.names.contains(&member) && row.parents.contains(&parent) && !needed(row))
 }
 
@@ -71,9 +73,9 @@ mod tests {
     use crate::model::workload::WorkloadKind;
 
     #[test]
-    fn an_update_compares_environments() {
+    fn an_update_needs_the_status_and_environments() {
         for (parent, name, on_create, on_update) in [
-            ("", "status", true, true),
+            ("", "status", true, false),
             ("", "spec", false, false),
             ("labels", "status", false, false),
             ("fieldsV1", "f:spec", true, true),

@@ -5,7 +5,7 @@ mod node_fit;
 mod tolerations;
 
 pub(crate) use node_constraints::{
-    NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, is_empty_term,
+    NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, expressions, is_empty_term,
     requirement_holds, selector_os,
 };
 pub(crate) use node_fit::{Expression, Term};

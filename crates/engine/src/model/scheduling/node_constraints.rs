@@ -118,11 +118,24 @@ type Requirement<'a> = (&'a str, &'a str, Vec<&'a str>);
 impl<'a> NodeConstraints<'a> {
     /// nodeSelector and required node affinity, and more labels that a node must have.
     pub(crate) fn of(pod: &Pod<'a>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
+        Self::read(pod, more, |required| !own(required))
+    }
+
+    /// nodeSelector and required node affinity, with the builds that it excludes.
+    pub(crate) fn with_excluded_builds(pod: &Pod<'a>) -> Self {
+        Self::read(pod, std::iter::empty(), |_| true)
+    }
+
+    fn read(
+        pod: &Pod<'a>,
+        more: impl Iterator<Item = (&'a str, &'a str)>,
+        counts: impl Fn(&Requirement<'a>) -> bool,
+    ) -> Self {
         let terms = pod.items(REQUIRED_TERMS);
         let all = terms.iter().filter(|term| !is_empty_term(term));
-        let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
         let all = all.map(|term| {
-            let required = expressions(term).iter().map(requirement).filter(|required| !own(required));
+            let required = expressions(term).iter().map(requirement).filter(&counts);
             required.map(sorted).collect()
         });
         Self {
@@ -153,6 +166,12 @@ impl<'a> NodeConstraints<'a> {
     pub(crate) fn comparable_with(&self, nodes: &Nodes) -> bool {
         let requirements = self.terms.iter().flatten().map(Vec::len).sum::<usize>();
         requirements == 0 || nodes.samples(self.keys()).count() <= MAX_COMPARISONS / requirements
+    }
+
+    /// Whether they are few enough to be compared with every node within a review.
+    pub(crate) fn comparable_with_all(&self, nodes: &Nodes) -> bool {
+        let requirements = self.equal.len() + self.terms.iter().flatten().map(Vec::len).sum::<usize>();
+        requirements == 0 || nodes.len() <= MAX_COMPARISONS / requirements
     }
 
     /// Whether the node satisfies them.
@@ -234,7 +253,8 @@ fn term_os(term: &Value) -> OsWanted {
     required.wanted()
 }
 
-fn expressions(term: &Value) -> &[Value] {
+/// The label requirements of a term.
+pub(crate) fn expressions(term: &Value) -> &[Value] {
     term.get("matchExpressions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 

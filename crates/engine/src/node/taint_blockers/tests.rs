@@ -99,7 +99,7 @@ fn passing_taints() {
         ("dedicated=team-a:NoSchedule", false),
         ("kubernetes.azure.com/scalesetpriority=spot:NoSchedule", false),
     ] {
-        assert_eq!(is_passing(&taint(text)), passing, "{text}");
+        assert_eq!(taint(text).describes_state(), passing, "{text}");
     }
 }
 

@@ -3,14 +3,19 @@
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::images::rules::RULES;
-use crate::rules::images::{hosts, tags};
+use crate::rules::images::{hosts, left_out, tags};
 
 /// Findings about builds of a Windows pod.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [no_common_build, no_node_for_build, build_end_of_life, floating_windows_tag] = &RULES;
     if !cx.builds.known.is_empty() && cx.build_matters() {
         if cx.builds.common {
+            let before = out.len();
             hosts::no_node_for_build(cx, no_node_for_build, out);
+            // If no node runs it, that is reported alone.
+            if out.len() == before {
+                left_out::check(cx, out);
+            }
         } else {
             hosts::no_common_build(cx, no_common_build, out);
         }

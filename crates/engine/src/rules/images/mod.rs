@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 mod hosts;
+pub(crate) mod left_out;
 pub(crate) mod platforms;
 pub(crate) mod rules;
 mod tags;

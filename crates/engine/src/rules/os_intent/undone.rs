@@ -4,7 +4,7 @@ use crate::model::json_pointer::escape;
 use crate::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use crate::model::scheduling::node_constraints;
 use crate::model::settings::{Action, Mode, OsFieldMode};
-use crate::model::{DecisionAnnotation, Os};
+use crate::model::{BUILD, DecisionAnnotation, Os};
 use crate::place::{MissingToleration, WorkloadContext};
 use crate::rules::finding::Finding;
 use crate::rules::rule::{OTHERS, Rule};
@@ -40,8 +40,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
             add("/spec/tolerations", &format!("added {word}"), REMOVED);
         }
     }
-    if own.has_placed("build") && cx.wants_build() && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
-    {
+    if own.has_placed(BUILD) && cx.wants_build() && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL) {
         add("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
     }
     if own.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {

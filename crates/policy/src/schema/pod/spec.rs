@@ -78,6 +78,7 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
         "A line of your own, which stands at the end of every denial: for example whom to ask. At most 256 bytes.",
     )
     .settings(field!(message))
+    .exempts(&[])
     .example("\"Questions: #platform-windows\""),
     SchemaKey::new("optOut", ValueShape::Object(&OPT_OUT), "How authors of manifests may opt out of Mullion."),
     SchemaKey::new(

@@ -1,0 +1,86 @@
+//! Finds the nodes that a DaemonSet leaves out.
+
+use serde_json::Value;
+
+use crate::model::cluster::{Node, Taint};
+use crate::model::names::WINDOWS_BUILD_LABEL;
+use crate::model::pod_view::Pod;
+use crate::model::scheduling::{NodeConstraints, constrains, tolerated};
+use crate::model::windows::Build;
+use crate::model::{BUILD, DecisionAnnotation, Os};
+use crate::place::context::WorkloadContext;
+use crate::place::left_out_nodes::{LeftOutNodes, MOST_BUILDS, MOST_NAMES};
+
+impl WorkloadContext<'_> {
+    /// The nodes that the DaemonSet leaves out; `None` if there are none, or if they are unknown. Builds that Mullion
+    /// excludes are left out; those that the author excludes are not meant.
+    pub fn find_left_out_nodes(&self) -> Option<LeftOutNodes> {
+        let nodes = self.input.snapshot.nodes.as_ref().filter(|_| self.is_for_builds())?;
+        let cannot = |build: &Build| self.builds.incompatible.contains(build);
+        if !nodes.windows_builds().iter().any(cannot) {
+            return None;
+        }
+        let pod = &self.input.pod;
+        let written = DecisionAnnotation::of(self.input.object());
+        let earlier = self.input.earlier_placement.map(|earlier| earlier.annotation);
+        let ours = earlier.into_iter().chain(&written).any(|annotation| annotation.has_placed(BUILD));
+        let required = if ours || !constrains(pod, WINDOWS_BUILD_LABEL) {
+            NodeConstraints::of(pod, std::iter::empty())
+        } else {
+            NodeConstraints::with_excluded_builds(pod)
+        };
+        if !required.comparable_with_all(nodes) {
+            return None;
+        }
+        let tolerations = self.tolerations_with_missing();
+        let mut found = LeftOutNodes::default();
+        for node in nodes.iter().filter(|node| node.os == Some(Os::Windows) && required.fit(node)) {
+            if repels(node, &tolerations) {
+                continue;
+            }
+            found.of += 1;
+            let Some(build) = node.build.filter(cannot) else { continue };
+            found.count += 1;
+            if found.names.len() < MOST_NAMES {
+                found.names.push(node.name.clone());
+            }
+            if found.builds.len() < MOST_BUILDS || found.builds.contains_key(&build) {
+                *found.builds.entry(build).or_default() += 1;
+            }
+        }
+        (found.count > 0).then_some(found)
+    }
+
+    /// Whether it is a Windows DaemonSet whose nodes' builds matter, and known images run on some of them.
+    fn is_for_builds(&self) -> bool {
+        self.input.is_daemon_set()
+            && self.is_whole_pod()
+            && self.placed_on() == Some(Os::Windows)
+            && self.build_matters()
+            && !self.has_unknown_class()
+            && self.builds.common
+            && self.input.pod.text("/spec/nodeName").is_none()
+    }
+
+    /// The tolerations of the pod, those that Mullion adds, and those that it puts back.
+    fn tolerations_with_missing(&self) -> Vec<Value> {
+        let present = self.input.pod.items("/spec/tolerations").iter().cloned();
+        let missing = self.missing_tolerations(Os::Windows).into_iter().map(|missing| missing.value);
+        let earlier = self.input.earlier_placement.map(|earlier| earlier.annotation);
+        let old = self.input.request.old.and_then(|old| Pod::of(self.input.request.workload.kind, old));
+        let lost = earlier.filter(|annotation| Os::from_name(&annotation.os) == Some(Os::Windows)).zip(old);
+        let lost = lost.into_iter().flat_map(|(annotation, old)| {
+            let all = old.items("/spec/tolerations").iter();
+            all.filter(|toleration| annotation.placed_toleration(toleration)).cloned()
+        });
+        present.chain(missing).chain(lost).collect()
+    }
+}
+
+/// Whether a taint keeps the DaemonSet's pods off the node for as long as the node exists.
+fn repels(node: &Node, tolerations: &[Value]) -> bool {
+    let repels = |taint: &Taint| {
+        taint.effect != "PreferNoSchedule" && !taint.describes_state() && !tolerated(tolerations, taint)
+    };
+    node.taints.iter().any(repels)
+}
