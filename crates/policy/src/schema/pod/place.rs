@@ -45,7 +45,8 @@ pub(crate) static PLACE: SchemaObject = SchemaObject::of(&[
             ]),
             "What Mullion adds so that a pod runs only on nodes whose Windows build can run its images. Mullion adds nothing \
              if the build of no image is known, if the author or the RuntimeClass requires a build, to HostProcess pods, to \
-             pods with hypervisor isolation, to pods of a DaemonSet, and to pods that are bound to a node. `mullion compat` shows \
+             pods with hypervisor isolation, to pods of a DaemonSet, and to pods that are bound to a node. The template of a \
+             DaemonSet gets the affinity of `Compatible` if the builds of all its images are known. `mullion compat` shows \
              which hosts run which images.",
         )
         .settings(field!(build))
