@@ -178,7 +178,7 @@ async fn large_reviews_leave_a_core_and_end_when_their_client_is_gone() {
     .await;
 
     for _ in 0..100 {
-        let got = within(post(&router, "/mutate", pod_review("patch").to_string())).await;
+        let got = within(post(&router, "/mutate?timeout=30s", pod_review("patch").to_string())).await;
         assert_eq!(got.review()["patchType"], "JSONPatch", "ordinary reviews need no permit");
     }
     let got = post(&router, "/mutate?timeout=20ms", large_review("patch")).await;
@@ -191,7 +191,8 @@ async fn large_reviews_leave_a_core_and_end_when_their_client_is_gone() {
         assert!(review.await.unwrap_err().is_cancelled());
     }
     drop(gate);
-    assert_eq!(within(post(&router, "/mutate", large_review("patch"))).await.review()["patchType"], "JSONPatch");
+    let got = within(post(&router, "/mutate?timeout=30s", large_review("patch"))).await;
+    assert_eq!(got.review()["patchType"], "JSONPatch");
     let text = state.metrics.encode().unwrap();
     let line = "mullion_admission_reviews_total{endpoint=\"mutate\",operation=\"create\",kind=\"Pod\",decision=\"patched\"} 101";
     assert!(text.lines().any(|found| found == line), "{text}");
