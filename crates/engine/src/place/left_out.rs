@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::model::cluster::{Node, Taint};
 use crate::model::names::WINDOWS_BUILD_LABEL;
-use crate::model::pod_view::Pod;
 use crate::model::scheduling::{NodeConstraints, constrains, tolerated};
 use crate::model::windows::Build;
 use crate::model::{BUILD, DecisionAnnotation, Os};
@@ -66,14 +65,7 @@ impl WorkloadContext<'_> {
     fn tolerations_with_missing(&self) -> Vec<Value> {
         let present = self.input.pod.items("/spec/tolerations").iter().cloned();
         let missing = self.missing_tolerations(Os::Windows).into_iter().map(|missing| missing.value);
-        let earlier = self.input.earlier_placement.map(|earlier| earlier.annotation);
-        let old = self.input.request.old.and_then(|old| Pod::of(self.input.request.workload.kind, old));
-        let lost = earlier.filter(|annotation| Os::from_name(&annotation.os) == Some(Os::Windows)).zip(old);
-        let lost = lost.into_iter().flat_map(|(annotation, old)| {
-            let all = old.items("/spec/tolerations").iter();
-            all.filter(|toleration| annotation.placed_toleration(toleration)).cloned()
-        });
-        present.chain(missing).chain(lost).collect()
+        present.chain(missing).chain(self.earlier_tolerations().cloned()).collect()
     }
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::model::cluster::{Nodes, Taint, TolerationsWhitelist};
+use crate::model::pod_view::Pod;
 use crate::model::scheduling::{includes, marks, tolerated, toleration_of, toleration_value, toleration_word};
 use crate::model::settings::{TolerationsMode, possible_taint};
-use crate::model::{Edit, Os};
+use crate::model::{DecisionAnnotation, Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
@@ -42,9 +43,22 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Which tolerations the namespace admits for the pod.
+    /// Which tolerations the namespace admits for the pod, as it is once an update has its earlier tolerations back.
     pub fn whitelist(&self) -> TolerationsWhitelist {
-        TolerationsWhitelist::of(self.input.namespace, self.input.pod.items("/spec/tolerations"))
+        let present = self.input.pod.items("/spec/tolerations").iter().chain(self.earlier_tolerations());
+        TolerationsWhitelist::of(self.input.namespace, present)
+    }
+
+    /// The tolerations that Mullion had put into the template of a DaemonSet before this update, which keeps them.
+    pub fn earlier_tolerations(&self) -> impl Iterator<Item = &Value> {
+        let annotation = self.input.earlier_placement.map(|earlier| earlier.annotation);
+        let stands = |annotation: &&DecisionAnnotation| {
+            self.decision.decided().is_none_or(|os| Os::from_name(&annotation.os) == Some(os))
+        };
+        let old = self.input.request.old.and_then(|old| Pod::of(self.input.request.workload.kind, old));
+        annotation.filter(stands).zip(old).into_iter().flat_map(|(annotation, old)| {
+            old.items("/spec/tolerations").iter().filter(|toleration| annotation.placed_toleration(toleration))
+        })
     }
 
     /// The tolerations the pod lacks: for the taints that mark nodes of that OS, and those the policy lists.

@@ -145,6 +145,25 @@ fn new_tolerations_join_restored_ones() {
     assert_eq!(tolerations(&changed), 3, "{}", template(&changed));
 }
 
+/// A toleration that is put back, and that the whitelist of the namespace rejects, proves at the first call as at the second
+/// that no plugin enforces the whitelist.
+#[test]
+fn restored_tolerations_count_for_the_whitelist_of_the_namespace() {
+    let mut own = daemon_set(WINDOWS);
+    own["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "os", "value": "windows", "effect": "NoSchedule"}]);
+    let stored = create(&own).stored;
+    assert_eq!(tolerations(&stored), 2);
+    let mut snapshot = snapshot();
+    let annotations = &mut snapshot.namespaces.get_mut("default").unwrap().annotations;
+    annotations
+        .insert("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), r#"[{"key": "team"}]"#.to_owned());
+    let next = daemon_set("mcr.microsoft.com/windows/nanoserver:ltsc2019");
+    let changed = outcome(Operation::Update, &next, Some(&stored), &snapshot, &PolicySet::default()).stored;
+    assert_eq!(tolerations(&changed), 2, "{}", template(&changed));
+    let again = outcome(Operation::Update, &changed, Some(&stored), &snapshot, &PolicySet::default());
+    assert!(again.mutate.patch.is_empty(), "{:?}", again.mutate.patch);
+}
+
 #[test]
 fn an_outdated_selector_is_removed_if_policies_add_none() {
     let stored = create(&daemon_set(LINUX)).stored;

@@ -72,7 +72,8 @@ impl TolerationsWhitelist {
     ///
     /// `TolerationsWhitelist::Anything` also if the pod's own tolerations would be rejected already: at the webhook,
     /// which runs after the plugin, this proves that it is off; in a file the pod is rejected whatever Mullion adds.
-    pub fn of(namespace: Option<&Namespace>, present: &[Value]) -> Self {
+    pub fn of<'t>(namespace: Option<&Namespace>, present: impl IntoIterator<Item = &'t Value>) -> Self {
+        let mut present = present.into_iter();
         let text = namespace
             .and_then(|namespace| namespace.annotations.get(TOLERATIONS_WHITELIST_ANNOTATION))
             .map_or("", String::as_str);
@@ -83,12 +84,12 @@ impl TolerationsWhitelist {
             Ok(list) => {
                 let list: Vec<AdmittedToleration> = list.into_iter().flatten().map(Option::unwrap_or_default).collect();
                 let only = Self::Only(list);
-                if only.is_empty() || present.iter().any(|toleration| only.rejects(toleration)) {
+                if only.is_empty() || present.any(|toleration| only.rejects(toleration)) {
                     return Self::Anything;
                 }
                 only
             }
-            Err(error) if present.is_empty() => Self::Unreadable(error.to_string()),
+            Err(error) if present.next().is_none() => Self::Unreadable(error.to_string()),
             Err(_) => Self::Anything,
         }
     }
