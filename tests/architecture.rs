@@ -18,17 +18,36 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, File, Item, ItemMod, UseTree, VisRestricted, Visibility};
 
 /// The folder with the sources of each package.
-const SOURCES: [&str; 5] =
-    ["crates/manifest/src", "crates/engine/src", "crates/snapshot/src", "crates/policy/src", "src"];
+const SOURCES: [&str; 6] = [
+    "crates/manifest/src",
+    "crates/engine/src",
+    "crates/snapshot/src",
+    "crates/policy/src",
+    "crates/survey/src",
+    "src",
+];
 
 /// What each pure crate may depend on directly. If you add to a list, explain in the review why the crate needs it.
-const DEPENDENCIES: [(&str, &[&str]); 4] = [
+const DEPENDENCIES: [(&str, &[&str]); 5] = [
     ("mullion-manifest", &["json-patch", "jsonptr", "serde", "serde-saphyr", "serde_json", "similar", "thiserror"]),
     ("mullion-engine", &["json-patch", "serde", "serde_json", "thiserror"]),
     ("mullion-snapshot", &["mullion-engine", "mullion-manifest", "serde", "serde_json"]),
     (
         "mullion-policy",
         &["base64", "json-patch", "mullion-engine", "mullion-manifest", "mullion-snapshot", "serde", "serde_json"],
+    ),
+    // jiff: calendar dates, in tables and as an argument; without a clock.
+    (
+        "mullion-survey",
+        &[
+            "jiff",
+            "mullion-engine",
+            "mullion-manifest",
+            "mullion-policy",
+            "mullion-snapshot",
+            "serde",
+            "serde_json",
+        ],
     ),
 ];
 

@@ -1,0 +1,372 @@
+//! The report of a survey, as its JSON has it. [`SCHEMA`] names the version: members are added to it, never renamed.
+//!
+//! Lists are sorted: by namespace, kind and name where there is one; findings by severity and code before that. Texts are
+//! whole English sentences with a full stop, unless their documentation says otherwise. Names of objects and messages of a
+//! cluster are untrusted text: a format escapes them.
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+/// The value of [`SurveyReport::schema`].
+pub const SCHEMA: &str = "mullion.dev/survey/v1";
+
+/// Everything that a survey reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SurveyReport {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What was surveyed, when, and with what.
+    pub header: Header,
+    /// What was read, and what was not.
+    pub coverage: Coverage,
+    /// The answer: at most five sentences, the most important first.
+    pub summary: Vec<String>,
+    /// The pools of nodes.
+    pub pools: Vec<NodePool>,
+    /// Windows workloads by the build of their images, ascending; the unknown last.
+    pub image_builds: Vec<ImageBuild>,
+    /// Every workload: pods of controllers under their topmost owner, other pods by themselves.
+    pub workloads: Vec<Workload>,
+    /// What is wrong or fragile.
+    pub findings: Vec<Finding>,
+    /// DaemonSets for Windows nodes, and the pools where they have no pod.
+    pub daemon_sets: Vec<DaemonSetPools>,
+    /// What Mullion would change and deny.
+    pub changes: Vec<NamespaceChanges>,
+    /// Dates, the next first, passed ones included.
+    pub deadlines: Vec<Deadline>,
+    /// What the survey cannot know.
+    pub unknown: Vec<Unknown>,
+}
+
+/// What was surveyed, when, and with what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    /// The context of the kubeconfig, or the names of the files.
+    pub cluster: String,
+    /// Where the objects are from.
+    pub source: Source,
+    /// When the objects were read: of a dump, the newest time in it, as RFC 3339. Absent if a dump has no time.
+    pub taken_at: Option<String>,
+    /// The version of Mullion that wrote the report.
+    pub mullion: String,
+    /// The version of the API server, as `v1.33.4`. Absent in a dump.
+    pub kubernetes: Option<String>,
+    /// The day on which the report counts dates as passed.
+    pub today: Date,
+    /// The day on which the tables of dates were last compared with their sources.
+    pub dates_as_of: Date,
+    /// Whether names are replaced.
+    pub redacted: bool,
+}
+
+/// Where the objects of a survey are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Source {
+    /// A live cluster.
+    Cluster,
+    /// Files.
+    Dump,
+}
+
+/// What was read, and what was not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// Numbers of objects that were read.
+    pub read: Vec<KindCount>,
+    /// What could not be read, or was not in the dump.
+    pub unread: Vec<Unread>,
+}
+
+/// A number of objects of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KindCount {
+    /// In the plural, as `kubectl get` takes it: `daemonsets`.
+    pub kind: String,
+    /// The number of objects.
+    pub objects: usize,
+}
+
+/// Objects that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unread {
+    /// In the plural, as `kubectl get` takes it.
+    pub kind: String,
+    /// The namespace, if others were read.
+    pub namespace: Option<String>,
+    /// Why, in a few words without a full stop: `forbidden`.
+    pub reason: String,
+    /// What the report cannot contain for lack of them.
+    pub missing: String,
+}
+
+/// Nodes that belong together: of one pool, operating system and build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodePool {
+    /// The name of the pool or group, from the labels of its provider; otherwise `linux` or the release.
+    pub name: String,
+    /// `AKS`, `EKS`, `GKE`, `RKE2`, `OpenShift`, if the labels say so.
+    pub provider: Option<String>,
+    /// `windows`, `linux`, or what the nodes state.
+    pub os: String,
+    /// Name of the Windows release: `ltsc2022`.
+    pub release: Option<String>,
+    /// Windows build: `10.0.20348`.
+    pub build: Option<String>,
+    /// Revisions of the build, the newest first.
+    pub revisions: Vec<Revision>,
+    /// Versions of the kubelets, as `v1.33.4`.
+    pub kubelets: Vec<String>,
+    /// Container runtimes with versions, as `containerd://1.7.29`.
+    pub runtimes: Vec<String>,
+    /// Taints that all or some of the nodes have.
+    pub taints: Vec<PoolTaint>,
+    /// The number of nodes.
+    pub nodes: usize,
+    /// The number of them that are ready.
+    pub ready: usize,
+    /// The number of them that are cordoned.
+    pub cordoned: usize,
+    /// The number of pods of Windows workloads on them.
+    pub windows_pods: usize,
+    /// The number of pods of other workloads on them.
+    pub other_pods: usize,
+    /// The number of pods on them that belong on another operating system or build.
+    pub misplaced_pods: usize,
+    /// When support of the release ends, the next date first.
+    pub ends: Vec<Deadline>,
+}
+
+/// Nodes with one revision of a Windows build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Revision {
+    /// The fourth number of the version: 2655.
+    pub revision: u32,
+    /// The number of nodes.
+    pub nodes: usize,
+}
+
+/// A taint in a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolTaint {
+    /// As `kubectl taint` writes it: `os=windows:NoSchedule`.
+    pub taint: String,
+    /// The number of nodes that have it.
+    pub nodes: usize,
+}
+
+/// Windows workloads whose images have one build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageBuild {
+    /// The builds that run them all: `10.0.20348`. Absent if they are unknown.
+    pub build: Option<String>,
+    /// The number of workloads.
+    pub workloads: usize,
+    /// The number of their pods.
+    pub pods: usize,
+    /// The number of their images.
+    pub images: usize,
+}
+
+/// A namespaced object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// Empty for objects without one, as nodes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A workload with its pods.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workload {
+    /// Its name.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// `windows`, `linux`, `undecided` or `conflict`.
+    pub os: String,
+    /// Why, without a full stop: `spec.template.spec.nodeSelector["kubernetes.io/os"] is windows`.
+    pub because: String,
+    /// Its containers: init, regular and ephemeral, and those that are only in its pods.
+    pub containers: Vec<Container>,
+    /// The number of pods.
+    pub pods: usize,
+    /// The number of them that are ready.
+    pub ready: usize,
+    /// The pools in which its pods are: [`NodePool::name`].
+    pub pools: Vec<String>,
+    /// What manages the object: `Helm release shop`, `Argo CD application shop`, `Flux Kustomization shop`.
+    pub managed_by: Option<String>,
+    /// Codes of its findings, each once.
+    pub findings: Vec<String>,
+}
+
+/// A container of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Container {
+    /// Its name.
+    pub name: String,
+    /// Its image, as the workload has it.
+    pub image: String,
+    /// The Windows builds of the image. Empty if they are unknown, and for Linux images.
+    pub builds: Vec<String>,
+    /// Where the builds are known from.
+    pub known_from: Knowledge,
+}
+
+/// Where the builds of an image are known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Knowledge {
+    /// A policy.
+    Policy,
+    /// A registry.
+    Registry,
+    /// A ready container on a node of known build.
+    Running,
+    /// The name or tag of the image.
+    Name,
+    /// Nothing.
+    Unknown,
+}
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// It does not work now.
+    Problem,
+    /// It works by luck, or will stop at a known date.
+    Warning,
+    /// It is worth knowing.
+    Notice,
+}
+
+/// Something that is wrong or fragile. Pods of one workload with the same cause are one finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// Stable: `SUR201`.
+    pub code: String,
+    /// The name of the finding, as in its page: `image-build-mismatch`.
+    pub name: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The workload, node or DaemonSet that it is about.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// The field that shows it, as the API server writes paths: `status.containerStatuses[0].state.waiting.message`, with
+    /// the pod where it is if that is another object.
+    pub path: String,
+    /// A pod that shows it. Absent if the workload itself does.
+    pub pod: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub action: String,
+    /// The text of the cluster that was translated, at most 1 KiB.
+    pub raw: Option<String>,
+    /// The number of pods that show it.
+    pub pods: usize,
+    /// The nodes of these pods, at most 16.
+    pub nodes: Vec<String>,
+}
+
+/// A DaemonSet for Windows nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonSetPools {
+    /// Its name.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// The number of Windows nodes with a pod of it.
+    pub nodes: usize,
+    /// The pools without.
+    pub missing: Vec<MissingPool>,
+}
+
+/// A pool in which a DaemonSet has no pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MissingPool {
+    /// [`NodePool::name`].
+    pub pool: String,
+    /// The number of its nodes without a pod.
+    pub nodes: usize,
+    /// Why: the selector, affinity or taint that keeps it away.
+    pub because: String,
+}
+
+/// What Mullion would do in one namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceChanges {
+    /// The namespace.
+    pub namespace: String,
+    /// The number of workloads.
+    pub workloads: usize,
+    /// The number of those in which Mullion would place pods: selectors, tolerations, builds, RuntimeClass.
+    pub placed: usize,
+    /// Rules with what they would do.
+    pub rules: Vec<RuleCount>,
+}
+
+/// What one rule would do in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleCount {
+    /// `MUL201`.
+    pub code: String,
+    /// `run-as-user`.
+    pub rule: String,
+    /// `Deny`, `Repair` or `Warn`.
+    pub action: String,
+    /// The number of workloads.
+    pub workloads: usize,
+}
+
+/// A date after which something is not supported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deadline {
+    /// The last day, or the day of the change.
+    pub date: Date,
+    /// What happens, without a full stop: `AKS deletes the node images of Windows Server 2019`.
+    pub what: String,
+    /// Which objects of the cluster it concerns, as a sentence: `3 nodes of pool win19.`
+    pub concerns: String,
+    /// Where the date is published: a page or a repository with its file.
+    pub source: String,
+    /// The day of that publication, or on which it was read.
+    pub as_of: Date,
+}
+
+/// Something that the survey cannot know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unknown {
+    /// What is not known.
+    pub what: String,
+    /// How to find out.
+    pub resolve: String,
+    /// Objects that it is about, at most 50.
+    pub objects: Vec<ObjectRef>,
+    /// The number of all these objects.
+    pub all: usize,
+}
