@@ -44,6 +44,7 @@ mod registration;
 mod registry;
 mod rights;
 mod shared;
+mod survey;
 mod survival;
 mod withdraw;
 
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         &planes,
         trials![
             registration::the_server_calls_for_exactly_the_expected_requests,
+            survey::every_planted_fault_is_found,
             survival::every_network_failure,
             survival::the_api_server_restarts,
             reachability::the_webhook_is_reported_as_reachable_or_not,

@@ -1,0 +1,134 @@
+//! `mullion survey` about a played cluster: 300 nodes, 3,000 pods, and a workload for each fault that statuses can show.
+
+mod faults;
+mod fleet;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use mullion_cluster::{ControlPlane, wait_for};
+use serde_json::{Value, json};
+
+use crate::shared::*;
+use crate::survey::faults::{CORDONED_POOL, NAMESPACE, careless_agent, cordoned, daemon_sets_without_a_pool, faults};
+use crate::survey::fleet::{SOUND, nodes, sound_workloads};
+
+/// Creates nodes and workloads, and waits until every pod is in the state that it stays in.
+async fn create_fleet(plane: &ControlPlane) -> Result<()> {
+    plane.create_nodes(&nodes()).await?;
+    let namespaces = SOUND.iter().chain([&NAMESPACE]);
+    let namespaces: Vec<Value> = namespaces
+        .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        .collect();
+    let planted = faults().iter().map(faults::Fault::object).collect::<Vec<_>>();
+    let mut objects = namespaces;
+    objects.extend(sound_workloads());
+    objects.extend(planted);
+    objects.push(careless_agent());
+    objects.extend(daemon_sets_without_a_pool());
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    plane.kubectl_with_input(&["create", "-f", "-"], &list).await?;
+    wait_until_settled(plane).await?;
+    plane.kubectl(&["cordon", "-l", &format!("agentpool={CORDONED_POOL}")]).await?;
+    plane.kubectl_with_input(&["create", "-f", "-"], &cordoned().object().to_string()).await?;
+    wait_until_settled(plane).await
+}
+
+/// Waits until every pod of every Deployment is in the state that it stays in.
+async fn wait_until_settled(plane: &ControlPlane) -> Result<()> {
+    let deployments: Api<Deployment> = Api::all(plane.client());
+    let pods: Api<Pod> = Api::all(plane.client());
+    wait_for("all pods to be played", DEADLINE * 2, async || {
+        let wanted: i32 = deployments
+            .list(&ListParams::default())
+            .await?
+            .items
+            .iter()
+            .filter_map(|deployment| deployment.spec.replicas)
+            .sum();
+        let all = pods.list(&ListParams::default()).await?.items;
+        let unsettled = all.iter().filter(|pod| !is_settled(pod)).count();
+        let of_deployments = all.iter().filter(|pod| pod.owner_references().iter().any(|owner| owner.kind == "ReplicaSet"));
+        let (made, wanted) = (of_deployments.count(), usize::try_from(wanted)?);
+        ensure!(made == wanted && unsettled == 0, "{made} of {wanted} pods, {unsettled} not settled");
+        anyhow::Ok(())
+    })
+    .await
+}
+
+/// Whether the kubelet or the scheduler has reported about the pod.
+fn is_settled(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let unschedulable = status.and_then(|status| status.conditions.as_ref()).is_some_and(|conditions| {
+        conditions.iter().any(|condition| condition.type_ == "PodScheduled" && condition.status == "False")
+    });
+    unschedulable || status.is_some_and(|status| status.pod_ip.is_some() || status.reason.is_some())
+}
+
+/// Records the Events of kubelets that cannot make a sandbox.
+async fn record_events(plane: &ControlPlane) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(plane.client(), NAMESPACE);
+    let events: Api<Event> = Api::namespaced(plane.client(), NAMESPACE);
+    for fault in faults() {
+        let Some(message) = fault.event() else { continue };
+        for pod in pods.list(&ListParams::default().labels(&format!("app={}", fault.name))).await? {
+            let time = "2026-11-20T10:00:00Z";
+            let event = json!({
+                "metadata": {"generateName": "played-"}, "type": "Warning", "reason": "FailedCreatePodSandBox",
+                "message": message, "count": 7, "firstTimestamp": time, "lastTimestamp": time,
+                "source": {"component": "kubelet"},
+                "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": NAMESPACE, "name": pod.name_any(),
+                    "uid": pod.uid()},
+            });
+            events.create(&PostParams::default(), &serde_json::from_value(event)?).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What docs/survey.md has kubectl write.
+const DUMPED: &str = "nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
+    replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers";
+
+/// The report of `mullion survey` with these arguments.
+fn survey(arguments: &[&str]) -> Result<Value> {
+    let program = Path::new(env!("CARGO_BIN_EXE_mullion"));
+    let ran = Command::new(program).arg("survey").args(arguments).args(["-o", "json"]).output()?;
+    let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+    ensure!(ran.status.code() == Some(0), "survey: {:?}: {errors}", ran.status.code());
+    serde_json::from_slice(&ran.stdout).with_context(|| format!("survey: not JSON; stderr: {errors}"))
+}
+
+/// Every planted fault is found by name, nothing that is fine is reported, and a dump gives the same report as the cluster.
+pub async fn every_planted_fault_is_found(plane: &ControlPlane) -> Result<()> {
+    create_fleet(plane).await?;
+    record_events(plane).await?;
+    let dump = plane.dir().join("dump.json");
+    std::fs::write(&dump, plane.kubectl(&["get", DUMPED, "-A", "-o", "json"]).await?)?;
+    std::fs::copy(&dump, "/tmp/w/fleet-dump.json")?;
+    let kubeconfig = plane.kubeconfig().to_string_lossy().into_owned();
+    let live = survey(&["--kubeconfig", &kubeconfig])?;
+
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for finding in live["findings"].as_array().context("no findings")? {
+        let text = |key: &str| finding[key].as_str().unwrap_or_default();
+        if SOUND.contains(&text("namespace")) {
+            ensure!(false, "a sound workload is reported: {finding}");
+        }
+        if text("namespace") == NAMESPACE {
+            found.entry(text("name")).or_default().insert(text("code"));
+        }
+    }
+    for fault in faults() {
+        let codes: BTreeSet<&str> = fault.codes.iter().copied().collect();
+        let reported = found.remove(fault.name).unwrap_or_default();
+        ensure!(reported == codes, "{}: expected {codes:?}, found {reported:?}", fault.name);
+    }
+    Ok(())
+}
