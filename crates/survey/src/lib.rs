@@ -4,11 +4,20 @@
 //! objects → Inventory (only what the report needs) → SurveyReport → text, Markdown, CSV, HTML, JSON
 //! ```
 //!
-//! [`report`] is the report: every format, and every comparison of two reports, starts from it. Nothing here reads files or
-//! clusters, and the time is an argument.
+//! [`inventory`] reads and keeps objects, [`survey`] finds what is wrong, [`report`] is the report: every format, and every
+//! comparison of two reports, starts from it. [`catalogue`] explains the findings, and [`lifecycle`] has the dates. Nothing
+//! here reads files or clusters, and the time is an argument.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod analysis;
+pub mod catalogue;
+pub mod inventory;
+pub mod lifecycle;
+mod messages;
 pub mod report;
 
+pub use analysis::{SurveyContext, survey};
+pub use inventory::{Inventory, InventoryReader};
+pub use lifecycle::Lifecycle;
 pub use report::SurveyReport;
