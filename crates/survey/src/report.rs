@@ -264,7 +264,8 @@ pub enum Severity {
 pub struct Finding {
     /// Stable: `SUR201`.
     pub code: String,
-    /// The name of the finding, as in its page: `image-build-mismatch`.
+    /// The name of the finding, as in its page: `image-build-mismatch`. The JSON has `name` for the object.
+    #[serde(rename = "finding")]
     pub name: String,
     /// How much it matters.
     pub severity: Severity,
