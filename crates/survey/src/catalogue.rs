@@ -5,10 +5,12 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 use crate::report::Severity;
 
 /// One entry of the catalogue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FindingKind {
     /// `SUR201`.
     pub code: &'static str,
@@ -323,11 +325,7 @@ pub fn find_kind(named: &str) -> Option<&'static FindingKind> {
 /// The page of an entry, as Markdown with a heading of level `level`.
 pub fn page(kind: &FindingKind, level: usize) -> String {
     let FindingKind { code, name, severity, what, why, fix, sources } = kind;
-    let severity = match severity {
-        Severity::Problem => "problem",
-        Severity::Warning => "warning",
-        Severity::Notice => "notice",
-    };
+    let severity = severity.name();
     let heading = "#".repeat(level);
     let mut text = format!(
         "{heading} {code} {name}\n\nSeverity: {severity}. What was found: {what}.\n\n{why}\n\n**Fix.** {fix}\n\nSources:\n\n"

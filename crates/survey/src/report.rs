@@ -258,6 +258,17 @@ pub enum Severity {
     Notice,
 }
 
+impl Severity {
+    /// `problem`, `warning` or `notice`, as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
+}
+
 /// Something that is wrong or fragile. Pods of one workload with the same cause are one finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
