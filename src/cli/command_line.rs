@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::cli::policy::PolicyArgs;
-use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, version, withdraw};
+use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, survey, version, withdraw};
 use crate::controller::ControllerArgs;
 use crate::webhook::WebhookArgs;
 
@@ -25,6 +25,8 @@ pub enum Command {
     Mutate(mutate::MutateArgs),
     /// Explain the operating system of a workload, its changes and its possible nodes
     Explain(explain::ExplainArgs),
+    /// Report what a cluster holds, and what is misplaced, stuck or fragile in it
+    Survey(survey::SurveyArgs),
     /// Print the operating system and Windows builds of an image
     Image(image::ImageArgs),
     /// Print which Windows hosts run which Windows images

@@ -222,15 +222,14 @@ impl InputTexts {
     }
 
     fn add_directory(&mut self, directory: &Path, wanted: fn(&Path) -> bool) {
-        let mut walk = Walk { wanted, files: Vec::new(), failed: Vec::new(), seen: BTreeSet::new() };
-        walk.directory(directory);
-        for (path, error) in walk.failed {
-            self.add(path.display().to_string(), Err(with_hint(&error)));
+        let (files, failed) = files_below(directory, wanted);
+        for (path, error) in failed {
+            self.add(path.display().to_string(), Err(error));
         }
-        if walk.files.is_empty() {
+        if files.is_empty() {
             self.empty_directories.push(directory.display().to_string());
         }
-        for path in walk.files {
+        for path in files {
             self.add_file(&path);
         }
     }
@@ -247,16 +246,30 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn read_file_to(limit: usize, path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_file(path)?;
+    let about = file.metadata()?;
+    if about.len() > limit as u64 && about.is_file() {
+        return Err(too_large(limit));
+    }
+    read_to(limit, &mut file)
+}
+
+/// The wanted files below a directory, sorted, and what cannot be read.
+pub(crate) fn files_below(directory: &Path, wanted: fn(&Path) -> bool) -> (Vec<PathBuf>, Vec<(PathBuf, io::Error)>) {
+    let mut walk = Walk { wanted, files: Vec::new(), failed: Vec::new(), seen: BTreeSet::new() };
+    walk.directory(directory);
+    (walk.files, walk.failed.into_iter().map(|(path, error)| (path, with_hint(&error))).collect())
+}
+
+/// Opens a file to read it; the error contains what to do.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let about = fs::metadata(path).map_err(|error| with_hint(&error))?;
     // Opening a pipe waits for a writer. A pipe that a shell made (`<(helm template .)`) is open already; it is one
     // without a name of its own in the file system.
     if is_pipe(&about) && fs::canonicalize(path).is_ok() {
         return Err(io::Error::other("it is a named pipe; write it to standard input instead, and name -"));
     }
-    if about.len() > limit as u64 && about.is_file() {
-        return Err(too_large(limit));
-    }
-    read_to(limit, &mut File::open(path).map_err(|error| with_hint(&error))?)
+    File::open(path).map_err(|error| with_hint(&error))
 }
 
 /// Reads at most `limit` bytes of a stream, which may never end.

@@ -23,6 +23,7 @@ mod registry;
 mod review_sources;
 mod rules;
 mod run;
+mod survey;
 mod version;
 mod withdraw;
 
@@ -34,3 +35,4 @@ pub use mutate::MutateArgs;
 pub use outcome::Outcome;
 pub use review_sources::ReviewSourceArgs;
 pub use run::run;
+pub use survey::SurveyArgs;

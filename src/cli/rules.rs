@@ -1,4 +1,4 @@
-//! `mullion rules`: the rule catalogue, a part of it, or one rule's page.
+//! `mullion rules`: the rule catalogue, a part of it, or one rule's page; and the pages of the findings of a survey.
 
 use std::collections::BTreeSet;
 
@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use mullion_engine::model::text::list_with;
 use mullion_engine::rules::{Rule, catalogue, find};
+use mullion_survey::catalogue::{self as survey_catalogue, FINDINGS, FindingKind, find_kind};
 use serde::Serialize;
 use similar::get_close_matches;
 
@@ -18,7 +19,7 @@ use crate::report::{action_name, page, table, write_line};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Exit code: 0; 2 for an unknown rule or family.")]
 pub struct RulesArgs {
-    /// One rule, by code (MUL201) or name (run-as-user), or the rules whose codes begin with this (MUL2)
+    /// One rule, by code (MUL201) or name (run-as-user), or the rules whose codes begin with this (MUL2); findings of mullion survey in the same way (SUR201, SUR2)
     #[arg(value_name = "CODE|NAME|PREFIX")]
     pub rule: Option<String>,
     /// The rules of one family: the first digit of their codes
@@ -37,8 +38,20 @@ struct Record<'r> {
     page: String,
 }
 
+/// One line of `rules SUR -o json`.
+#[derive(Debug, Serialize)]
+struct SurveyRecord {
+    #[serde(flatten)]
+    kind: &'static FindingKind,
+    page: String,
+}
+
 /// Prints the rules in order of code; a rule that is named, as its page.
 pub(crate) fn run(args: &RulesArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    if let Some(kinds) = args.rule.as_deref().and_then(survey_kinds) {
+        write_kinds(&kinds, args, io)?;
+        return Ok(Outcome::Clean);
+    }
     let named = args.rule.as_deref().and_then(find);
     let rules: Vec<&Rule> = match (named, &args.rule, &args.family) {
         (Some(rule), ..) => vec![rule],
@@ -58,6 +71,33 @@ pub(crate) fn run(args: &RulesArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
         }
     }
     Ok(Outcome::Clean)
+}
+
+/// The findings of a survey with that code or name, or whose codes begin with it.
+fn survey_kinds(named: &str) -> Option<Vec<&'static FindingKind>> {
+    if let Some(kind) = find_kind(named) {
+        return Some(vec![kind]);
+    }
+    let prefix = named.to_ascii_uppercase();
+    let kinds: Vec<&FindingKind> =
+        FINDINGS.iter().filter(|kind| prefix.starts_with("SUR") && kind.code.starts_with(&prefix)).collect();
+    (!kinds.is_empty()).then_some(kinds)
+}
+
+fn write_kinds(kinds: &[&'static FindingKind], args: &RulesArgs, io: &mut Io<'_>) -> anyhow::Result<()> {
+    let page = |kind| survey_catalogue::page(kind, 1);
+    match (args.output, kinds) {
+        (OutputFormat::Json, _) => {
+            let record = |kind: &&'static FindingKind| SurveyRecord { kind, page: page(kind) };
+            kinds.iter().map(record).try_for_each(|record| write_line(io.stdout, &record))?;
+        }
+        (OutputFormat::Text, [kind]) => io.stdout.write_all(page(kind).as_bytes())?,
+        (OutputFormat::Text, _) => {
+            let row = |kind: &&FindingKind| [kind.code, kind.name, kind.severity.name(), kind.what].map(str::to_owned);
+            table::write(io.stdout, Some(["CODE", "NAME", "SEVERITY", "SUMMARY"]), kinds.iter().map(row))?;
+        }
+    }
+    Ok(())
 }
 
 /// The start of every code; a digit for the family and two more follow.

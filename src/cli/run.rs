@@ -12,7 +12,8 @@ use crate::cli::io_handles::Io;
 use crate::cli::kubectl::Caller;
 use crate::cli::outcome::Outcome;
 use crate::cli::{
-    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, version, withdraw,
+    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, survey, version,
+    withdraw,
 };
 use crate::{controller, webhook};
 
@@ -67,6 +68,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Check(args) => check::run(&args, io),
         Command::Mutate(args) => mutate::run(&args, io),
         Command::Explain(args) => explain::run(&args, io),
+        Command::Survey(args) => survey::run(&args, io),
         Command::Image(args) => image::run(&args, io),
         Command::Compat(args) => compat::run(&args, io),
         Command::Rules(args) => rules::run(&args, io),

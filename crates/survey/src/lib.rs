@@ -4,11 +4,27 @@
 //! objects → Inventory (only what the report needs) → SurveyReport → text, Markdown, CSV, HTML, JSON
 //! ```
 //!
-//! [`report`] is the report: every format, and every comparison of two reports, starts from it. Nothing here reads files or
-//! clusters, and the time is an argument.
+//! [`inventory`] reads and keeps objects, [`survey`] finds what is wrong, [`report`] is the report: every format, and every
+//! comparison of two reports, starts from it. [`catalogue`] explains the findings, and [`lifecycle`] has the dates. [`redact`]
+//! replaces the names in a report, [`compare`] finds what differs between two of them, and [`read`] reads one that was
+//! written as JSON. Nothing here reads files or clusters, and the time is an argument.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod analysis;
+pub mod catalogue;
+pub mod compare;
+pub mod inventory;
+pub mod lifecycle;
+mod messages;
+pub mod read;
+pub mod redact;
 pub mod report;
 
+pub use analysis::{SurveyContext, survey};
+pub use compare::{Comparison, compare};
+pub use inventory::{Inventory, InventoryReader};
+pub use lifecycle::Lifecycle;
+pub use read::{ReportError, read_report};
+pub use redact::Redaction;
 pub use report::SurveyReport;

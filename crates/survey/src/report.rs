@@ -258,13 +258,25 @@ pub enum Severity {
     Notice,
 }
 
+impl Severity {
+    /// `problem`, `warning` or `notice`, as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
+}
+
 /// Something that is wrong or fragile. Pods of one workload with the same cause are one finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// Stable: `SUR201`.
     pub code: String,
-    /// The name of the finding, as in its page: `image-build-mismatch`.
+    /// The name of the finding, as in its page: `image-build-mismatch`. The JSON has `name` for the object.
+    #[serde(rename = "finding")]
     pub name: String,
     /// How much it matters.
     pub severity: Severity,

@@ -54,13 +54,14 @@ pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
     Some(Evidence { os: EvidenceOs::LooksWindows, source: EvidenceSource::Field(pod.at(&pointer)) })
 }
 
-/// `C:\…`, `c:/…`, `\\.\pipe\…`, `npipe://…`.
-fn is_windows_path(text: &str) -> bool {
+/// Whether it is a path that only Windows has: `C:\…`, `c:/…`, `\\.\pipe\…`, `npipe://…`.
+pub fn is_windows_path(text: &str) -> bool {
     let drive = matches!(text.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
     drive || text.starts_with(r"\\.\pipe\") || text.starts_with("npipe:")
 }
 
-fn is_windows_shell(program: &str) -> bool {
+/// Whether a program is a shell of Windows: `cmd`, `powershell.exe`, with any path.
+pub fn is_windows_shell(program: &str) -> bool {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = name.to_ascii_lowercase();
     WINDOWS_SHELLS.contains(&name.strip_suffix(".exe").unwrap_or(&name))

@@ -1,0 +1,121 @@
+//! DaemonSets for Windows nodes, and the pools where they have no pod.
+
+use std::collections::HashSet;
+
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::text::{counted, list_with};
+use mullion_engine::model::{DetectedOs, WorkloadKind};
+
+use crate::analysis::findings::{Findings, FoundPlace};
+use crate::analysis::fleet::{Fleet, FleetNode};
+use crate::analysis::node_classes::{blocking, fits, keys_of};
+use crate::analysis::workload_view::WorkloadView;
+use crate::report::{DaemonSetPools, MissingPool};
+
+/// Why a node has no pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Absence {
+    Taint(Vec<String>),
+    Selector(Vec<String>),
+    Unknown,
+}
+
+/// The pools of a DaemonSet; `None` for other workloads, and for DaemonSets that are not for Windows.
+pub(crate) fn find(
+    view: &WorkloadView<'_>,
+    fleet: &Fleet<'_>,
+    constraints: &SchedulingConstraints,
+    pods_known: bool,
+    found: &mut Findings,
+) -> Option<DaemonSetPools> {
+    if view.kind != WorkloadKind::DaemonSet || !pods_known {
+        return None;
+    }
+    let placed: HashSet<&str> =
+        view.pods.iter().filter_map(|pod| pod.node.as_deref().or(pod.target.as_deref())).collect();
+    let windows = |name: &&&str| fleet.node(name).is_some_and(|node| node.node.os == Some(Os::Windows));
+    let nodes = placed.iter().filter(windows).count();
+    // One without an operating system is for every node; those for Linux do not belong here.
+    let for_every_node = view.os != DetectedOs::Linux && nodes > 0;
+    if !(view.is_windows() || for_every_node) {
+        return None;
+    }
+    let mut missing = Vec::new();
+    for pool in fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows)) {
+        let absent: Vec<&FleetNode<'_>> =
+            fleet.nodes_of(pool).filter(|node| !placed.contains(node.node.name.as_str())).collect();
+        let Some(first) = absent.first() else { continue };
+        let absence = absence(constraints, first);
+        let count = counted(absent.len(), "node");
+        let (code, because, action) = match &absence {
+            Absence::Taint(taints) => {
+                let taints = list_with(taints, "and");
+                let action = format!("Add a toleration for {taints} to spec.template.spec.tolerations.");
+                ("SUR401", format!("The DaemonSet does not tolerate the taint {taints}."), Some(action))
+            }
+            Absence::Selector(labels) => {
+                let labels = list_with(labels, "and");
+                (
+                    "SUR402",
+                    format!("Selector or affinity of the DaemonSet requires {labels}, which the nodes do not have."),
+                    None,
+                )
+            }
+            Absence::Unknown => {
+                ("SUR403", "Selector, affinity and tolerations of the DaemonSet fit the nodes.".to_owned(), None)
+            }
+        };
+        let message = format!(
+            "{count} of Windows pool {} {} no pod of this DaemonSet: {}",
+            pool.name,
+            if absent.len() == 1 { "has" } else { "have" },
+            lower(&because)
+        );
+        found.add(
+            &view.object,
+            FoundPlace {
+                code,
+                cause: format!("{}{:?}", pool.name, pool.build),
+                path: match absence {
+                    Absence::Taint(_) => "spec.template.spec.tolerations",
+                    Absence::Selector(_) => "spec.template.spec.nodeSelector",
+                    Absence::Unknown => "status.currentNumberScheduled",
+                }
+                .to_owned(),
+                node: Some(&first.node.name),
+                message,
+                action,
+                ..FoundPlace::default()
+            },
+        );
+        missing.push(MissingPool { pool: pool.name.clone(), nodes: absent.len(), because });
+    }
+    Some(DaemonSetPools { object: view.object.clone(), nodes, missing })
+}
+
+fn absence(constraints: &SchedulingConstraints, node: &FleetNode<'_>) -> Absence {
+    let node = node.node;
+    if !fits(constraints, node) {
+        let wanted = constraints.node_selector.iter().flatten();
+        let mut unmatched: Vec<String> = wanted
+            .filter(|(key, value)| node.labels.get(key) != Some(value.as_str()))
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        if unmatched.is_empty() {
+            unmatched = keys_of(constraints).map(|key| format!("another value of {key}")).collect();
+            unmatched.dedup();
+        }
+        return Absence::Selector(unmatched);
+    }
+    // The controller adds tolerations for taints of a state (pkg/controller/daemon/util AddOrUpdateDaemonPodTolerations).
+    let taints: Vec<String> =
+        blocking(constraints, node).filter(|taint| !taint.describes_state()).map(Taint::to_string).collect();
+    if taints.is_empty() { Absence::Unknown } else { Absence::Taint(taints) }
+}
+
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

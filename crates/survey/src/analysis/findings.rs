@@ -1,0 +1,88 @@
+//! Collects findings: pods of one workload with the same cause are one finding.
+
+use std::collections::{BTreeSet, HashMap};
+
+use mullion_engine::model::text::prefix;
+
+use crate::catalogue::find_kind;
+use crate::inventory::KEPT_MESSAGE;
+use crate::report::{Finding, ObjectRef};
+
+/// The most nodes that a finding names.
+const MAX_NODES: usize = 16;
+
+/// What is known of one place where something is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct FoundPlace<'a> {
+    pub(crate) code: &'static str,
+    /// What makes it a finding of its own: image and build.
+    pub(crate) cause: String,
+    pub(crate) path: String,
+    pub(crate) pod: Option<&'a str>,
+    pub(crate) node: Option<&'a str>,
+    pub(crate) message: String,
+    /// Instead of the fix in the catalogue.
+    pub(crate) action: Option<String>,
+    pub(crate) raw: Option<&'a str>,
+}
+
+/// All findings.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    all: Vec<Finding>,
+    known: HashMap<(&'static str, ObjectRef, String), usize>,
+    /// Codes by object.
+    codes: HashMap<ObjectRef, BTreeSet<&'static str>>,
+}
+
+impl Findings {
+    /// Adds a place to the finding of the same object and cause.
+    pub(crate) fn add(&mut self, object: &ObjectRef, place: FoundPlace<'_>) {
+        let key = (place.code, object.clone(), place.cause);
+        let node = place.node.map(str::to_owned);
+        if let Some(known) = self.known.get(&key).and_then(|at| self.all.get_mut(*at)) {
+            known.pods += usize::from(place.pod.is_some());
+            if let Some(node) = node
+                && known.nodes.len() < MAX_NODES
+                && !known.nodes.contains(&node)
+            {
+                known.nodes.push(node);
+            }
+            return;
+        }
+        let Some(kind) = find_kind(place.code) else { return };
+        self.codes.entry(object.clone()).or_default().insert(kind.code);
+        self.known.insert(key, self.all.len());
+        self.all.push(Finding {
+            code: kind.code.to_owned(),
+            name: kind.name.to_owned(),
+            severity: kind.severity,
+            object: object.clone(),
+            path: place.path,
+            pod: place.pod.map(str::to_owned),
+            message: place.message,
+            action: place.action.unwrap_or_else(|| kind.fix.to_owned()),
+            raw: place.raw.filter(|raw| !raw.is_empty()).map(|raw| prefix(raw, KEPT_MESSAGE).to_owned()),
+            pods: usize::from(place.pod.is_some()),
+            nodes: node.into_iter().collect(),
+        });
+    }
+
+    /// The codes of the findings of an object.
+    pub(crate) fn codes_of(&self, object: &ObjectRef) -> Vec<String> {
+        self.codes.get(object).into_iter().flatten().map(|code| (*code).to_owned()).collect()
+    }
+
+    /// All findings in the order of the report.
+    pub(crate) fn finish(self) -> Vec<Finding> {
+        let mut all = self.all;
+        for finding in &mut all {
+            finding.nodes.sort_unstable();
+        }
+        all.sort_by(|a, b| {
+            (a.severity, &a.code, &a.object, &a.path, &a.message)
+                .cmp(&(b.severity, &b.code, &b.object, &b.path, &b.message))
+        });
+        all
+    }
+}

@@ -1,0 +1,218 @@
+//! The fleet: nodes in pools, by the labels of their provider.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::Node;
+use mullion_engine::model::names::OS_LABELS;
+use mullion_engine::model::windows::{Build, release_name};
+
+use crate::inventory::{Inventory, NodeRecord};
+use crate::report::{NodePool, PoolTaint, Revision};
+
+/// Labels with the name of a node's pool, the most specific first. Sources: the pages of the providers on node labels, and
+/// kubernetes-sigs/karpenter pkg/apis/v1/labels.go.
+const POOL_LABELS: [&str; 6] = [
+    "kubernetes.azure.com/agentpool",
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "cloud.google.com/gke-nodepool",
+    "karpenter.sh/nodepool",
+    // AKS before 2023, and aks-engine.
+    "agentpool",
+];
+
+/// Labels that only nodes of one provider have: the beginning of the key, the value if only one shows it, the provider.
+const PROVIDER_LABELS: [(&str, Option<&str>, &str); 10] = [
+    ("kubernetes.azure.com/agentpool", None, "AKS"),
+    ("kubernetes.azure.com/os-sku", None, "AKS"),
+    ("kubernetes.azure.com/node-image-version", None, "AKS"),
+    ("eks.amazonaws.com/", None, "EKS"),
+    ("alpha.eksctl.io/", None, "EKS"),
+    ("karpenter.k8s.aws/", None, "EKS"),
+    ("cloud.google.com/gke-", None, "GKE"),
+    ("node.openshift.io/os_id", None, "OpenShift"),
+    ("node.kubernetes.io/instance-type", Some("rke2"), "RKE2"),
+    ("cattle.io/os", None, "Rancher"),
+];
+
+/// Nodes in pools.
+#[derive(Debug, Default)]
+pub(crate) struct Fleet<'a> {
+    pub(crate) nodes: Vec<FleetNode<'a>>,
+    by_name: HashMap<&'a str, usize>,
+    pub(crate) pools: Vec<FleetPool>,
+    /// Whether the nodes were read.
+    pub(crate) known: bool,
+}
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct FleetNode<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) record: Option<&'a NodeRecord>,
+    /// Index into the pools.
+    pub(crate) pool: usize,
+}
+
+/// Nodes of one pool, operating system and build.
+#[derive(Debug, Default)]
+pub(crate) struct FleetPool {
+    pub(crate) name: String,
+    pub(crate) provider: Option<&'static str>,
+    pub(crate) os: Option<Os>,
+    pub(crate) build: Option<Build>,
+    pub(crate) nodes: Vec<usize>,
+    pub(crate) windows_pods: usize,
+    pub(crate) other_pods: usize,
+    pub(crate) misplaced_pods: usize,
+}
+
+impl<'a> Fleet<'a> {
+    pub(crate) fn new(inventory: &'a Inventory) -> Self {
+        let Some(nodes) = &inventory.snapshot.nodes else { return Self::default() };
+        let mut fleet = Self { known: true, ..Self::default() };
+        let mut pools: BTreeMap<(String, Option<Os>, Option<Build>), FleetPool> = BTreeMap::new();
+        let mut sorted: Vec<&Node> = nodes.iter().collect();
+        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        sorted.dedup_by(|a, b| a.name == b.name);
+        let mut keys = Vec::new();
+        for node in sorted {
+            let name = pool_name(node);
+            let key = (name.clone(), node.os, node.build);
+            let pool = pools.entry(key.clone()).or_default();
+            if pool.nodes.is_empty() {
+                (pool.name, pool.os, pool.build) = (name, node.os, node.build);
+                pool.provider = provider_of(node);
+            }
+            let at = fleet.nodes.len();
+            pool.nodes.push(at);
+            fleet.by_name.insert(&node.name, at);
+            let record = inventory.nodes.get(node.name.as_str());
+            fleet.nodes.push(FleetNode { node, record, pool: 0 });
+            keys.push(key);
+        }
+        let index: BTreeMap<_, _> = pools.keys().cloned().enumerate().map(|(at, key)| (key, at)).collect();
+        for (node, key) in fleet.nodes.iter_mut().zip(&keys) {
+            node.pool = index.get(key).copied().unwrap_or_default();
+        }
+        fleet.pools = pools.into_values().collect();
+        fleet
+    }
+
+    /// The node of that name.
+    pub(crate) fn node(&self, name: &str) -> Option<&FleetNode<'a>> {
+        self.by_name.get(name).and_then(|at| self.nodes.get(*at))
+    }
+
+    /// The nodes of a pool.
+    pub(crate) fn nodes_of<'f>(&'f self, pool: &'f FleetPool) -> impl Iterator<Item = &'f FleetNode<'a>> {
+        pool.nodes.iter().filter_map(|at| self.nodes.get(*at))
+    }
+
+    /// Whether there are nodes of that operating system.
+    pub(crate) fn has(&self, os: Os) -> bool {
+        self.pools.iter().any(|pool| pool.os == Some(os))
+    }
+
+    /// The pools as the report has them, without their dates.
+    pub(crate) fn report(&self) -> Vec<NodePool> {
+        self.pools.iter().map(|pool| self.report_pool(pool)).collect()
+    }
+
+    fn report_pool(&self, pool: &FleetPool) -> NodePool {
+        let mut revisions: BTreeMap<u32, usize> = BTreeMap::new();
+        let (mut kubelets, mut runtimes, mut taints) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut ready, mut cordoned) = (0, 0);
+        for FleetNode { node, record, .. } in self.nodes_of(pool) {
+            if let (Some(revision), Some(Os::Windows)) = (record.and_then(|record| record.revision), node.os) {
+                *revisions.entry(revision).or_default() += 1;
+            }
+            if let Some(record) = record.filter(|record| !record.kubelet.is_empty()) {
+                *kubelets.entry(record.kubelet.to_string()).or_insert(0) += 1;
+            }
+            if !node.container_runtime.is_empty() {
+                *runtimes.entry(node.container_runtime.to_string()).or_insert(0) += 1;
+            }
+            // Those of a state come and go.
+            for taint in node.taints.iter().filter(|taint| !taint.describes_state()) {
+                *taints.entry(taint.to_string()).or_insert(0) += 1;
+            }
+            ready += usize::from(record.is_some_and(|record| record.ready));
+            cordoned += usize::from(node.unschedulable);
+        }
+        NodePool {
+            name: pool.name.clone(),
+            provider: pool.provider.map(str::to_owned),
+            os: pool.os.map_or("unknown", Os::name).to_owned(),
+            release: pool.build.map(|build| release_name(build, &[]).into_owned()),
+            build: pool.build.map(|build| build.to_string()),
+            revisions: revisions.into_iter().rev().map(|(revision, nodes)| Revision { revision, nodes }).collect(),
+            kubelets: kubelets.into_keys().collect(),
+            runtimes: runtimes.into_keys().collect(),
+            taints: taints.into_iter().map(|(taint, nodes)| PoolTaint { taint, nodes }).collect(),
+            nodes: pool.nodes.len(),
+            ready,
+            cordoned,
+            windows_pods: pool.windows_pods,
+            other_pods: pool.other_pods,
+            misplaced_pods: pool.misplaced_pods,
+            ends: Vec::new(),
+        }
+    }
+}
+
+fn pool_name(node: &Node) -> String {
+    let label = POOL_LABELS.iter().find_map(|key| node.labels.get(key)).filter(|name| !name.is_empty());
+    match (label, node.os, node.build) {
+        (Some(name), ..) => name.to_owned(),
+        (None, _, Some(build)) => release_name(build, &[]).into_owned(),
+        (None, Some(os), None) => os.name().to_owned(),
+        (None, None, None) => {
+            OS_LABELS.iter().find_map(|key| node.labels.get(key)).unwrap_or("without an operating system").to_owned()
+        }
+    }
+}
+
+fn provider_of(node: &Node) -> Option<&'static str> {
+    let has = |start: &str, wanted: Option<&str>| {
+        node.labels.iter().any(|(key, value)| {
+            let is_key = if start.ends_with(['/', '-']) { key.starts_with(start) } else { key == start };
+            is_key && wanted.is_none_or(|wanted| value == wanted)
+        })
+    };
+    PROVIDER_LABELS.iter().find(|(start, value, _)| has(start, *value)).map(|(.., provider)| *provider)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use super::*;
+
+    /// Labels of real nodes: `windows.md` §5.5.
+    #[test]
+    fn pools_of_providers() {
+        let cases: [(&[(&str, &str)], &str, Option<&str>); 10] = [
+            (&[("kubernetes.azure.com/agentpool", "win22"), ("agentpool", "win22")], "win22", Some("AKS")),
+            (&[("agentpool", "old"), ("kubernetes.azure.com/os-sku", "Windows2019")], "old", Some("AKS")),
+            (&[("eks.amazonaws.com/nodegroup", "ng-1")], "ng-1", Some("EKS")),
+            (&[("alpha.eksctl.io/nodegroup-name", "ng-2"), ("alpha.eksctl.io/cluster-name", "c")], "ng-2", Some("EKS")),
+            (&[("karpenter.sh/nodepool", "spot"), ("karpenter.k8s.aws/instance-family", "m5")], "spot", Some("EKS")),
+            (&[("karpenter.sh/nodepool", "spot")], "spot", None),
+            (&[("cloud.google.com/gke-nodepool", "pool-1")], "pool-1", Some("GKE")),
+            (&[("node.openshift.io/os_id", "Windows")], "windows", Some("OpenShift")),
+            (&[("node.kubernetes.io/instance-type", "rke2"), ("cattle.io/os", "windows")], "windows", Some("RKE2")),
+            (&[("cattle.io/os", "windows")], "windows", Some("Rancher")),
+        ];
+        for (labels, name, provider) in cases {
+            let pairs = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            let node = Node { os: Some(Os::Windows), labels: pairs.collect(), ..Node::default() };
+            assert_eq!((pool_name(&node).as_str(), provider_of(&node)), (name, provider), "{labels:?}");
+        }
+        let node = Node { os: Some(Os::Windows), build: Some(Build::new(26100)), ..Node::default() };
+        assert_eq!(pool_name(&node), "ltsc2025");
+        assert_eq!(pool_name(&Node { os: Some(Os::Linux), ..Node::default() }), "linux");
+        assert_eq!(pool_name(&Node::default()), "without an operating system");
+    }
+}

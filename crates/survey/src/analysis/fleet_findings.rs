@@ -1,0 +1,264 @@
+//! Dates that concern the cluster, and what of the fleet is old or open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use mullion_engine::model::Os;
+use mullion_engine::model::text::{counted, list_with};
+use mullion_engine::model::windows::{Build, release_name};
+
+use crate::analysis::findings::{Findings, FoundPlace};
+use crate::analysis::fleet::{Fleet, FleetNode, FleetPool};
+use crate::lifecycle::{Concerns, Lifecycle, LifecycleDate, minor_version};
+use crate::report::{Deadline, NodePool, ObjectRef};
+
+/// An end within so many days is a warning.
+const SOON: i32 = 180;
+
+/// Images of Windows workloads.
+#[derive(Debug, Default)]
+pub(crate) struct WindowsImages {
+    /// Numbers of workloads by build of their images.
+    pub(crate) builds: BTreeMap<Build, usize>,
+    /// Numbers of workloads by image.
+    pub(crate) images: BTreeMap<String, usize>,
+}
+
+/// Adds findings about the fleet and its dates, sets the dates of the pools, and returns all dates that concern the
+/// cluster.
+pub(crate) fn find(
+    fleet: &Fleet<'_>,
+    images: &WindowsImages,
+    lifecycle: &Lifecycle,
+    today: Date,
+    pools: &mut [NodePool],
+    found: &mut Findings,
+) -> Vec<Deadline> {
+    find_revisions(fleet, found);
+    find_open_pools(fleet, found);
+    let mut deadlines = Vec::new();
+    for row in &lifecycle.dates {
+        let Some((deadline, concerned)) = deadline(row, fleet, images) else { continue };
+        for at in &concerned {
+            if let Some(pool) = pools.get_mut(*at) {
+                pool.ends.push(deadline.clone());
+            }
+        }
+        if row.ends {
+            find_end(row, &deadline, &concerned, fleet, today, found);
+        }
+        deadlines.push(deadline);
+    }
+    let order = |a: &Deadline, b: &Deadline| {
+        // The next date first; then those that passed, the latest first.
+        let passed = |date: Date| date < today;
+        match (passed(a.date), passed(b.date)) {
+            (false, false) => (a.date, &a.what).cmp(&(b.date, &b.what)),
+            (true, true) => (b.date, &a.what).cmp(&(a.date, &b.what)),
+            (a, b) => a.cmp(&b),
+        }
+    };
+    deadlines.sort_by(order);
+    pools.iter_mut().for_each(|pool| pool.ends.sort_by(order));
+    deadlines
+}
+
+/// The date with what it concerns; `None` if it concerns nothing here.
+fn deadline(row: &LifecycleDate, fleet: &Fleet<'_>, images: &WindowsImages) -> Option<(Deadline, Vec<usize>)> {
+    let Concerns { provider, image_build, image, .. } = &row.concerns;
+    let by_nodes =
+        row.concerns.node_build.is_some() || row.concerns.containerd.is_some() || row.concerns.kubelet.is_some();
+    let has_provider = |pool: &FleetPool| provider.as_deref().is_none_or(|wanted| pool.provider == Some(wanted));
+    let (concerns, pools) = if by_nodes {
+        let mut concerned = Vec::new();
+        let mut nodes = 0;
+        for (at, pool) in fleet.pools.iter().enumerate().filter(|(_, pool)| has_provider(pool)) {
+            let count = fleet.nodes_of(pool).filter(|node| concerns_node(&row.concerns, node)).count();
+            if count > 0 {
+                concerned.push(at);
+                nodes += count;
+            }
+        }
+        let names: BTreeSet<&str> =
+            concerned.iter().filter_map(|at| fleet.pools.get(*at)).map(|pool| pool.name.as_str()).collect();
+        let label = if names.len() == 1 { "pool" } else { "pools" };
+        let names = list_with(names.iter().take(8), "and");
+        (format!("{} of {label} {names}.", counted(nodes, "node")), concerned)
+    } else {
+        if !(provider.is_none() || fleet.pools.iter().any(has_provider)) {
+            return None;
+        }
+        let workloads = match (image_build, image) {
+            (Some(build), _) => images.builds.get(build).copied().unwrap_or_default(),
+            (None, Some(start)) => {
+                images.images.iter().filter(|(image, _)| is_image(image, start)).map(|(_, workloads)| workloads).sum()
+            }
+            (None, None) => 0,
+        };
+        if workloads == 0 {
+            return None;
+        }
+        (format!("{}.", counted(workloads, "Windows workload")), Vec::new())
+    };
+    if by_nodes && pools.is_empty() {
+        return None;
+    }
+    let LifecycleDate { date, what, source, as_of, .. } = row;
+    let deadline = Deadline { date: *date, what: what.clone(), concerns, source: source.clone(), as_of: *as_of };
+    Some((deadline, pools))
+}
+
+/// Whether the image begins with that; a row without a tag is about the whole repository.
+fn is_image(image: &str, start: &str) -> bool {
+    image
+        .strip_prefix(start)
+        .is_some_and(|rest| start.ends_with('.') || rest.is_empty() || rest.starts_with([':', '@', '-', '.']))
+}
+
+fn concerns_node(concerns: &Concerns, node: &FleetNode<'_>) -> bool {
+    let Concerns { node_build, containerd, kubelet, .. } = concerns;
+    let minor_of = |text: &str, wanted: &str| minor_version(text) == Some(wanted);
+    node_build.is_none_or(|build| node.node.build == Some(build) && node.node.os == Some(Os::Windows))
+        && containerd.as_deref().is_none_or(|wanted| {
+            node.node.container_runtime.strip_prefix("containerd://").is_some_and(|text| minor_of(text, wanted))
+        })
+        && kubelet.as_deref().is_none_or(|wanted| node.record.is_some_and(|record| minor_of(&record.kubelet, wanted)))
+}
+
+fn find_end(
+    row: &LifecycleDate,
+    deadline: &Deadline,
+    concerned: &[usize],
+    fleet: &Fleet<'_>,
+    today: Date,
+    found: &mut Findings,
+) {
+    let passed = row.date < today;
+    let soon = today.until(row.date).is_ok_and(|span| span.get_days() <= SOON);
+    // A container runtime is part of the node image: one finding for the pools, not one for each.
+    let code = match (passed, &row.concerns) {
+        (true, Concerns { containerd: Some(_), .. }) => "SUR504",
+        (true, Concerns { node_build: Some(_), .. }) => "SUR501",
+        (true, _) => return,
+        (false, _) if soon => "SUR502",
+        (false, _) => return,
+    };
+    let place = |message: String| FoundPlace {
+        code,
+        cause: row.what.clone(),
+        path: match &row.concerns {
+            Concerns { containerd: Some(_), .. } => "status.nodeInfo.containerRuntimeVersion",
+            Concerns { kubelet: Some(_), .. } => "status.nodeInfo.kubeletVersion",
+            Concerns { node_build: Some(_), .. } => "status.nodeInfo.kernelVersion",
+            _ => "spec.containers[*].image",
+        }
+        .to_owned(),
+        message,
+        ..FoundPlace::default()
+    };
+    let text = format!("{} on {} (source of {}: {}).", row.what, row.date, row.as_of, row.source);
+    if concerned.is_empty() {
+        let object = ObjectRef { namespace: String::new(), kind: "Cluster".to_owned(), name: "images".to_owned() };
+        found.add(&object, place(format!("{text} It concerns {}", lower(&deadline.concerns))));
+        return;
+    }
+    for pool in concerned.iter().filter_map(|at| fleet.pools.get(*at)) {
+        // Linux nodes are the concern of others, unless Windows nodes share the fate.
+        if pool.os == Some(Os::Windows) {
+            let first = fleet.nodes_of(pool).next().map(|node| node.node.name.as_str());
+            found.add(&object_of(pool), FoundPlace { node: first, ..place(text.clone()) });
+        }
+    }
+}
+
+/// A pool as the object of a finding. Pools of one name and several builds are told apart.
+fn object_of(pool: &FleetPool) -> ObjectRef {
+    let release = pool.build.map(|build| release_name(build, &[]).into_owned());
+    let name = match release {
+        Some(release) if release != pool.name => format!("{} ({release})", pool.name),
+        _ => pool.name.clone(),
+    };
+    ObjectRef { namespace: String::new(), kind: "NodePool".to_owned(), name }
+}
+
+/// Nodes with an older revision than the newest of their build.
+fn find_revisions(fleet: &Fleet<'_>, found: &mut Findings) {
+    let mut newest: BTreeMap<Build, u32> = BTreeMap::new();
+    let revision = |node: &FleetNode<'_>| node.record.and_then(|record| record.revision);
+    for node in &fleet.nodes {
+        if let (Some(build), Some(revision)) = (node.node.build, revision(node)) {
+            let known = newest.entry(build).or_default();
+            *known = (*known).max(revision);
+        }
+    }
+    for pool in &fleet.pools {
+        let Some(best) = pool.build.and_then(|build| newest.get(&build)) else { continue };
+        let behind: Vec<&FleetNode<'_>> =
+            fleet.nodes_of(pool).filter(|node| revision(node).is_some_and(|revision| revision < *best)).collect();
+        let Some(oldest) = behind.iter().filter_map(|node| revision(node)).min() else { continue };
+        let have = if behind.len() == 1 { "has" } else { "have" };
+        let message = format!(
+            "{} of pool {} {have} an older revision of Windows than {best}, the newest in the fleet; the oldest is {oldest}.",
+            counted(behind.len(), "node"),
+            pool.name
+        );
+        for node in behind {
+            found.add(
+                &object_of(pool),
+                FoundPlace {
+                    code: "SUR503",
+                    path: "status.nodeInfo.kernelVersion".to_owned(),
+                    node: Some(&node.node.name),
+                    message: message.clone(),
+                    ..FoundPlace::default()
+                },
+            );
+        }
+    }
+}
+
+/// Windows nodes without a taint, and nodes without an operating system.
+fn find_open_pools(fleet: &Fleet<'_>, found: &mut Findings) {
+    for pool in &fleet.pools {
+        for FleetNode { node, .. } in fleet.nodes_of(pool) {
+            let keeps_off = |taint: &&mullion_engine::model::cluster::Taint| {
+                taint.effect != "PreferNoSchedule" && !taint.describes_state()
+            };
+            if pool.os == Some(Os::Windows)
+                && !node.taints.iter().any(|taint| keeps_off(&taint))
+                && fleet.has(Os::Linux)
+            {
+                found.add(
+                    &object_of(pool),
+                    FoundPlace {
+                        code: "SUR505",
+                        path: "spec.taints".to_owned(),
+                        node: Some(&node.name),
+                        message: format!(
+                            "Windows nodes of pool {} have no taint that keeps Linux pods off.",
+                            pool.name
+                        ),
+                        ..FoundPlace::default()
+                    },
+                );
+            }
+            if pool.os.is_none() {
+                found.add(
+                    &object_of(pool),
+                    FoundPlace {
+                        code: "SUR506",
+                        path: "metadata.labels[kubernetes.io/os]".to_owned(),
+                        node: Some(&node.name),
+                        message: "Nodes have no label kubernetes.io/os with the value linux or windows.".to_owned(),
+                        ..FoundPlace::default()
+                    },
+                );
+            }
+        }
+    }
+}
+
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

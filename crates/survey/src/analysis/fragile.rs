@@ -1,0 +1,293 @@
+//! What works today by luck.
+
+use mullion_engine::model::Os;
+use mullion_engine::model::image::{ImageOs, ImageRef};
+use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::text::list_with;
+use serde_json::Value;
+
+use crate::analysis::findings::{Findings, FoundPlace};
+use crate::analysis::fleet::Fleet;
+use crate::analysis::node_classes::NodeClasses;
+use crate::analysis::workload_view::WorkloadView;
+
+/// Labels whose value is one Windows release.
+const BUILD_LABELS: [&str; 3] =
+    [WINDOWS_BUILD_LABEL, "kubernetes.azure.com/os-sku", "cloud.google.com/gke-windows-os-version"];
+
+/// An image that stays in its registry and is not built any more.
+struct FrozenTag {
+    /// The repository, with registry.
+    repository: &'static str,
+    /// The beginning of the tag; empty for every tag.
+    tag: &'static str,
+    /// The end of the tag; empty for every end.
+    end: &'static str,
+    /// Since when, as a clause.
+    since: &'static str,
+    /// What replaces it.
+    instead: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
+    source: &'static str,
+}
+
+const FRAMEWORK: &str = "mcr.microsoft.com/dotnet/framework/";
+const FRAMEWORK_SINCE: &str = "it gets no updates since 2025-10-14";
+const FRAMEWORK_SOURCE: &str = "microsoft/dotnet-framework-docker #1262, #1265 (2025-10-14)";
+
+const fn framework(tag: &'static str, end: &'static str, instead: &'static str) -> FrozenTag {
+    FrozenTag { repository: FRAMEWORK, tag, end, since: FRAMEWORK_SINCE, instead, source: FRAMEWORK_SOURCE }
+}
+
+#[rustfmt::skip]
+static FROZEN: &[FrozenTag] = &[
+    FrozenTag {
+        repository: "mcr.microsoft.com/powershell", tag: "", end: "",
+        since: "it was announced on 2025-03-26 that it ends, and its PowerShell lost support on 2026-11-10",
+        instead: "mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2022, which has PowerShell",
+        source: "PowerShell/Announcements#75, PowerShell/PowerShell-Docker (2025-03-26)",
+    },
+    framework("4.8-", "ltsc2022", "the same image with the tag 4.8.1-windowsservercore-ltsc2022"),
+    framework("3.5", "", "an image with .NET Framework 4.8.1, which runs most programs for 3.5"),
+    framework("4.7", "", "the same image with the tag 4.8.1-windowsservercore-ltsc2022"),
+    framework("4.6", "", "the same image with the tag 4.8.1-windowsservercore-ltsc2022"),
+];
+
+/// Adds what is fragile in a workload.
+pub(crate) fn find(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings) {
+    find_luck(view, fleet, classes, found);
+    find_build_selector(view, found);
+    if !view.is_windows() {
+        return;
+    }
+    find_tags(view, found);
+    if view.host_process {
+        found.add(
+            &view.object,
+            FoundPlace {
+                code: "SUR308",
+                path: view.path("spec.securityContext.windowsOptions.hostProcess"),
+                message: "This workload runs as HostProcess: on the host itself.".to_owned(),
+                ..FoundPlace::default()
+            },
+        );
+    } else {
+        find_memory(view, found);
+    }
+}
+
+/// Workloads that can be scheduled on nodes of the other operating system.
+fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings) {
+    let own = match view.os.name() {
+        "windows" => Os::Windows,
+        "linux" => Os::Linux,
+        _ => return,
+    };
+    // An image for both systems is at home on both.
+    if !fleet.has(own) || view.containers.iter().all(|container| container.os == ImageOs::Multi) {
+        return;
+    }
+    let Some(other) = classes.admitting(&view.constraints, own.other()) else { return };
+    let pool = fleet.pools.get(other.pool).map(|pool| pool.name.clone()).unwrap_or_default();
+    let title = own.other().title();
+    let blanket = blanket(&view.constraints);
+    if let Some(at) = blanket
+        && classes.admitting(&without_blanket(&view.constraints), own.other()).is_none()
+    {
+        found.add(
+            &view.object,
+            FoundPlace {
+                code: "SUR305",
+                path: view.path(&format!("spec.tolerations[{at}]")),
+                message: format!(
+                    "This {} workload tolerates every taint, so the taint of {title} pool {pool} does not keep it off.",
+                    own.title()
+                ),
+                action: Some(format!(
+                    "Set nodeSelector kubernetes.io/os: {} in {}.",
+                    own.name(),
+                    view.path("spec.nodeSelector")
+                )),
+                ..FoundPlace::default()
+            },
+        );
+        return;
+    }
+    let because =
+        if view.intended == Some(own) { "" } else { " Its operating system is known only from where it runs." };
+    found.add(&view.object, FoundPlace {
+        code: if own == Os::Windows { "SUR301" } else { "SUR302" },
+        path: view.path("spec.nodeSelector"),
+        message: format!(
+            "This {} workload can be scheduled on {title} nodes too, such as those of pool {pool}: no selector and no taint prevents it.{because}",
+            own.title()
+        ),
+        action: Some(format!("Set nodeSelector kubernetes.io/os: {} in {}, or let Mullion do it.", own.name(), view.path("spec.nodeSelector"))),
+        ..FoundPlace::default()
+    });
+}
+
+/// The position of a toleration for every taint.
+fn blanket(constraints: &SchedulingConstraints) -> Option<usize> {
+    let empty = |text: &Option<String>| text.as_deref().unwrap_or_default().is_empty();
+    constraints
+        .tolerations
+        .iter()
+        .flatten()
+        .position(|toleration| empty(&toleration.key) && toleration.operator.as_deref() == Some("Exists"))
+}
+
+fn without_blanket(constraints: &SchedulingConstraints) -> SchedulingConstraints {
+    let mut rest = constraints.clone();
+    while let Some(at) = blanket(&rest) {
+        if let Some(tolerations) = &mut rest.tolerations {
+            tolerations.remove(at);
+        }
+    }
+    rest
+}
+
+fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings) {
+    let selected = view.authored.node_selector.iter().flatten();
+    let selected = selected.filter(|(key, _)| BUILD_LABELS.contains(&key.as_str()));
+    let mut pinned: Vec<String> = selected.map(|(key, value)| format!("{key}={value}")).collect();
+    let mut path = view.path("spec.nodeSelector");
+    if pinned.is_empty() {
+        let required = view.authored.affinity.iter().filter_map(|all| all.node_affinity.as_ref()?.required.as_ref());
+        let terms = required.flat_map(|terms| terms.node_selector_terms.iter().flatten());
+        for expression in terms.flat_map(|term| term.match_expressions.iter().flatten()) {
+            if let (Some([value]), "In", true) = (
+                expression.values.as_deref(),
+                expression.operator.as_str(),
+                BUILD_LABELS.contains(&expression.key.as_str()),
+            ) {
+                pinned.push(format!("{}={value}", expression.key));
+            }
+        }
+        // Two terms are alternatives.
+        if pinned.len() > 1 {
+            return;
+        }
+        path = view.path("spec.affinity.nodeAffinity");
+    }
+    if pinned.is_empty() {
+        return;
+    }
+    found.add(
+        &view.object,
+        FoundPlace {
+            code: "SUR306",
+            path,
+            message: format!("This workload runs only on nodes with {}.", list_with(pinned, "and")),
+            ..FoundPlace::default()
+        },
+    );
+}
+
+fn find_tags(view: &WorkloadView<'_>, found: &mut Findings) {
+    for [path, message, help] in &view.floating {
+        found.add(
+            &view.object,
+            FoundPlace {
+                code: "SUR303",
+                cause: path.clone(),
+                path: path.clone(),
+                message: sentence(message),
+                action: Some(sentence(help)).filter(|help| help.len() > 1),
+                ..FoundPlace::default()
+            },
+        );
+    }
+    for container in &view.containers {
+        let image = &container.report.image;
+        let Some(frozen) = frozen(image) else { continue };
+        found.add(
+            &view.object,
+            FoundPlace {
+                code: "SUR304",
+                cause: image.clone(),
+                path: view.path(&format!("spec, image of container {}", container.report.name)),
+                message: format!("The image {image} is frozen: {}.", frozen.since),
+                action: Some(format!("Use {}.", frozen.instead)),
+                ..FoundPlace::default()
+            },
+        );
+    }
+}
+
+fn frozen(image: &str) -> Option<&'static FrozenTag> {
+    let reference = ImageRef::parse(image).ok().filter(|reference| reference.digest().is_none())?;
+    let repository = format!("{}/{}", reference.normalized_registry(), reference.normalized_repository());
+    let tag = reference.tag().unwrap_or("latest");
+    FROZEN.iter().find(|row| {
+        let matches = if row.repository.ends_with('/') {
+            repository.starts_with(row.repository)
+        } else {
+            repository == row.repository
+        };
+        matches && tag.starts_with(row.tag) && tag.ends_with(row.end)
+    })
+}
+
+fn find_memory(view: &WorkloadView<'_>, found: &mut Findings) {
+    let Some(pod) = Pod::of(view.kind, &view.value) else { return };
+    // A limit of the pod as a whole (Kubernetes 1.34).
+    if pod.get("/spec/resources/limits/memory").is_some() {
+        return;
+    }
+    let without = pod.containers().filter(|container| {
+        container.list == "containers" && container.get("/resources/limits/memory").is_none_or(Value::is_null)
+    });
+    for container in without {
+        let name = container.get("/name").and_then(Value::as_str).unwrap_or_default();
+        found.add(
+            &view.object,
+            FoundPlace {
+                code: "SUR307",
+                cause: name.to_owned(),
+                path: view.path(&format!("spec.containers[{}].resources.limits.memory", container.index)),
+                message: format!("The container {name} has no memory limit."),
+                ..FoundPlace::default()
+            },
+        );
+    }
+}
+
+fn sentence(clause: &str) -> String {
+    let mut letters = clause.chars();
+    let text: String = letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect());
+    format!("{}.", text.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frozen_tags() {
+        for image in [
+            "mcr.microsoft.com/powershell:lts-nanoserver-1809",
+            "mcr.microsoft.com/powershell",
+            "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022",
+            "mcr.microsoft.com/dotnet/framework/runtime:3.5-windowsservercore-ltsc2019",
+            "mcr.microsoft.com/dotnet/framework/runtime:4.7.2",
+            "mcr.microsoft.com/dotnet/framework/wcf:4.6.2-windowsservercore-ltsc2016",
+        ] {
+            assert!(frozen(image).is_some(), "{image}");
+        }
+        for image in [
+            "mcr.microsoft.com/powershell/test-deps:nanoserver",
+            "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+            "mcr.microsoft.com/dotnet/framework/aspnet:4.8.1-windowsservercore-ltsc2022",
+            "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022",
+            "example.com/powershell:1",
+            "powershell",
+            "",
+        ] {
+            assert!(frozen(image).is_none(), "{image}");
+        }
+        assert!(FROZEN.iter().all(|row| row.source.len() > 10 && !row.instead.is_empty() && !row.since.ends_with('.')));
+    }
+}

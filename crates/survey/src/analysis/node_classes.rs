@@ -1,0 +1,179 @@
+//! Nodes that are alike to the scheduler, and what keeps a pod off all of them.
+//!
+//! The scheduler no longer names the taint since Kubernetes 1.34, so taints, selectors and affinity are computed here. The
+//! nodes of a pool are alike: a pod is compared with one of each kind instead of with 20,000.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use mullion_engine::model::Os;
+use mullion_engine::model::cluster::{Node, RuntimeClass, Taint};
+use mullion_engine::model::scheduling::SchedulingConstraints;
+
+use crate::analysis::fleet::Fleet;
+use crate::inventory::PodShape;
+
+/// The label that differs on every node. A pod that requires it is compared with all nodes.
+const HOST_NAME: &str = "kubernetes.io/hostname";
+
+/// Comparisons with single nodes, at most, in one survey.
+const MAX_SINGLE: usize = 20_000_000;
+
+/// One node of each kind.
+#[derive(Debug, Default)]
+pub(crate) struct NodeClasses<'a> {
+    classes: Vec<NodeClass<'a>>,
+    single: Vec<NodeClass<'a>>,
+    left: std::cell::Cell<usize>,
+}
+
+/// Nodes that are alike.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodeClass<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) pool: usize,
+    pub(crate) count: usize,
+}
+
+/// What keeps a pod off every node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// No node has these labels: each with the values that nodes have instead.
+    Selector(Vec<(String, Vec<String>)>),
+    /// No node satisfies selector and affinity together; the labels that they are about.
+    Labels(Vec<String>),
+    /// Taints of the nodes that fit, with the number of nodes.
+    Taints(Vec<(Taint, usize)>),
+    /// The nodes that fit are cordoned or not ready: how many.
+    Unavailable(usize),
+    /// Nothing that can be computed: so many nodes fit.
+    Room(usize),
+}
+
+impl<'a> NodeClasses<'a> {
+    pub(crate) fn new<'s>(
+        fleet: &Fleet<'a>,
+        shapes: impl Iterator<Item = &'s PodShape>,
+        more: &BTreeSet<String>,
+    ) -> Self {
+        let mut keys = more.clone();
+        for shape in shapes {
+            for key in keys_of(&shape.constraints) {
+                if !keys.contains(key) {
+                    keys.insert(key.to_owned());
+                }
+            }
+        }
+        keys.remove(HOST_NAME);
+        let mut classes: HashMap<(usize, &[Taint], bool, Vec<Option<&str>>), NodeClass<'a>> = HashMap::new();
+        let mut single = Vec::new();
+        for one in &fleet.nodes {
+            let values = keys.iter().map(|key| one.node.labels.get(key)).collect();
+            let key = (one.pool, &*one.node.taints, one.node.unschedulable, values);
+            let class = NodeClass { node: one.node, pool: one.pool, count: 1 };
+            classes.entry(key).and_modify(|known| known.count += 1).or_insert(class);
+            single.push(class);
+        }
+        let mut classes: Vec<NodeClass<'a>> = classes.into_values().collect();
+        classes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
+        Self { classes, single, left: MAX_SINGLE.into() }
+    }
+
+    /// The classes that decide for these constraints.
+    fn of(&self, constraints: &SchedulingConstraints) -> &[NodeClass<'a>] {
+        let by_host = keys_of(constraints).any(|key| key == HOST_NAME);
+        if by_host && self.left.get() >= self.single.len() {
+            self.left.set(self.left.get() - self.single.len());
+            return &self.single;
+        }
+        &self.classes
+    }
+
+    /// Nodes of that operating system on which the scheduler may put a pod sooner or later: cordons and taints of a state
+    /// pass.
+    pub(crate) fn admitting(&self, constraints: &SchedulingConstraints, os: Os) -> Option<&NodeClass<'a>> {
+        self.of(constraints).iter().find(|class| {
+            class.node.os == Some(os)
+                && fits(constraints, class.node)
+                && blocking(constraints, class.node).all(Taint::describes_state)
+        })
+    }
+
+    /// What keeps a pod off every node. `target`: the one node for a pod of a DaemonSet.
+    pub(crate) fn obstacle(&self, constraints: &SchedulingConstraints, target: Option<&Node>) -> Obstacle {
+        let only = target.map(|node| [NodeClass { node, pool: 0, count: 1 }]);
+        let classes = only.as_ref().map_or_else(|| self.of(constraints), |only| &only[..]);
+        let fitting: Vec<&NodeClass<'_>> = classes.iter().filter(|class| fits(constraints, class.node)).collect();
+        if fitting.is_empty() {
+            return unmatched(constraints, classes);
+        }
+        let mut taints: BTreeMap<Taint, usize> = BTreeMap::new();
+        let (mut unavailable, mut free) = (0, 0);
+        for class in fitting {
+            let mut lasting = blocking(constraints, class.node).filter(|taint| !taint.describes_state()).peekable();
+            if lasting.peek().is_some() {
+                for taint in lasting {
+                    *taints.entry(taint.clone()).or_default() += class.count;
+                }
+            } else if class.node.unschedulable || blocking(constraints, class.node).next().is_some() {
+                unavailable += class.count;
+            } else {
+                free += class.count;
+            }
+        }
+        if free > 0 {
+            Obstacle::Room(free)
+        } else if unavailable > 0 {
+            Obstacle::Unavailable(unavailable)
+        } else {
+            Obstacle::Taints(taints.into_iter().collect())
+        }
+    }
+}
+
+/// Whether selector and affinity match the node.
+pub(crate) fn fits(constraints: &SchedulingConstraints, node: &Node) -> bool {
+    constraints.fits(&node.name, |key| node.labels.get(key))
+}
+
+/// The taints of a node that keep the pod off.
+pub(crate) fn blocking<'n>(constraints: &SchedulingConstraints, node: &'n Node) -> impl Iterator<Item = &'n Taint> {
+    node.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !constraints.tolerates(taint))
+}
+
+/// The constraints with what the RuntimeClass of the pod adds. A class that contradicts the pod adds nothing: the API
+/// server rejects such a pod.
+pub(crate) fn with_class(constraints: &SchedulingConstraints, class: Option<&RuntimeClass>) -> SchedulingConstraints {
+    let mut all = constraints.clone();
+    if class.is_some_and(|class| !all.takes_over(class)) {
+        return constraints.clone();
+    }
+    all
+}
+
+/// The labels that constraints are about.
+pub(crate) fn keys_of(constraints: &SchedulingConstraints) -> impl Iterator<Item = &str> {
+    let selector = constraints.node_selector.iter().flatten().map(|(key, _)| key.as_str());
+    let required = constraints.affinity.iter().filter_map(|all| all.node_affinity.as_ref()?.required.as_ref());
+    let terms = required.flat_map(|terms| terms.node_selector_terms.iter().flatten());
+    let expressions = terms.flat_map(|term| term.match_expressions.iter().flatten());
+    selector.chain(expressions.map(|expression| expression.key.as_str()))
+}
+
+/// The most values of a label that are listed.
+const MAX_VALUES: usize = 5;
+
+fn unmatched(constraints: &SchedulingConstraints, classes: &[NodeClass<'_>]) -> Obstacle {
+    let mut missing = Vec::new();
+    for (key, wanted) in constraints.node_selector.iter().flatten() {
+        let values: BTreeSet<&str> = classes.iter().filter_map(|class| class.node.labels.get(key)).collect();
+        if !values.contains(wanted.as_str()) {
+            let have = values.into_iter().take(MAX_VALUES).map(str::to_owned).collect();
+            missing.push((format!("{key}={wanted}"), have));
+        }
+    }
+    if missing.is_empty() {
+        let keys: BTreeSet<&str> = keys_of(constraints).collect();
+        return Obstacle::Labels(keys.into_iter().map(str::to_owned).collect());
+    }
+    Obstacle::Selector(missing)
+}

@@ -1,0 +1,530 @@
+//! Pods that are misplaced or stuck now, and what the messages about them mean.
+
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::image::ImageOs;
+use mullion_engine::model::text::{counted, list, list_with};
+use mullion_engine::model::windows::Build;
+use mullion_engine::model::{DetectedOs, Os};
+
+use crate::analysis::findings::{Findings, FoundPlace};
+use crate::analysis::fleet::{Fleet, FleetNode};
+use crate::analysis::node_classes::{NodeClasses, Obstacle, with_class};
+use crate::analysis::owners::OwnedPods;
+use crate::analysis::workload_view::{FleetRules, WorkloadView};
+use crate::inventory::{Inventory, ObjectKey, PodRecord};
+use crate::messages::{Envelope, MessageClass, Translation, translate};
+
+/// What pods are compared with.
+pub(crate) struct StuckContext<'a> {
+    pub(crate) inventory: &'a Inventory,
+    pub(crate) fleet: &'a Fleet<'a>,
+    pub(crate) classes: &'a NodeClasses<'a>,
+    pub(crate) rules: FleetRules<'a>,
+}
+
+/// One text about a pod.
+struct PodText<'a> {
+    path: String,
+    reason: &'a str,
+    message: &'a str,
+    container: Option<u16>,
+    exit_code: Option<i64>,
+    translation: Option<Translation>,
+    from_status: bool,
+}
+
+/// Adds the findings about the pods of a workload. The value is the indexes of pools with the numbers of its misplaced
+/// pods.
+pub(crate) fn find(
+    view: &WorkloadView<'_>,
+    owned: &OwnedPods<'_>,
+    context: &StuckContext<'_>,
+    found: &mut Findings,
+) -> Vec<usize> {
+    let mut misplaced = Vec::new();
+    for pod in &view.pods {
+        if let Some(pool) = find_in_pod(view, pod, context, found) {
+            misplaced.push(pool);
+        }
+    }
+    find_rejected(view, owned, context, found);
+    misplaced
+}
+
+fn find_in_pod(
+    view: &WorkloadView<'_>,
+    pod: &PodRecord,
+    context: &StuckContext<'_>,
+    found: &mut Findings,
+) -> Option<usize> {
+    if pod.ready {
+        return None;
+    }
+    if pod.ended {
+        // A pod that failed by itself is no concern here; the kubelet's own rejections are.
+        let rejection = texts(pod, context).into_iter().find(|text| {
+            matches!(
+                text.translation.as_ref().map(|translation| translation.class),
+                Some(MessageClass::OsFieldRejected | MessageClass::OsLabelRejected)
+            )
+        })?;
+        let node = pod.node.as_deref().and_then(|name| context.fleet.node(name));
+        add_translated(view, pod, node, rejection, context, found);
+        return None;
+    }
+    let Some(name) = pod.node.as_deref() else {
+        if pod.unschedulable {
+            find_pending(view, pod, context, found);
+        }
+        return None;
+    };
+    let node = context.fleet.node(name);
+    let best = best_text(pod, context);
+    if let Some(node) = node
+        && !pod.started
+        && let Some(place) = misplacement(view, pod, node, best.as_ref(), context)
+    {
+        found.add(&view.object, place);
+        return Some(node.pool);
+    }
+    if let Some(best) = best {
+        let pool = node.map(|node| node.pool);
+        return add_translated(view, pod, node, best, context, found).then_some(pool).flatten();
+    }
+    None
+}
+
+/// The texts about a pod: of its status, and if none of its containers ever ran, of its Events.
+fn texts<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Vec<PodText<'a>> {
+    let of_status = pod.problems.iter().filter(|text| !text.path.contains("conditions")).map(|text| PodText {
+        path: text.path.to_string(),
+        reason: &text.reason,
+        message: &text.message,
+        container: text.container,
+        exit_code: text.exit_code,
+        translation: translate(&text.reason, &text.message),
+        from_status: true,
+    });
+    let mut all: Vec<PodText<'a>> = of_status.collect();
+    let key = ObjectKey { namespace: pod.namespace.clone(), kind: "Pod".into(), name: pod.name.clone() };
+    if !pod.started
+        && let Some(events) = context.inventory.events.get(&key)
+    {
+        all.extend(events.iter().map(|event| PodText {
+            path: format!("message of Event {}", event.reason),
+            reason: &event.reason,
+            message: &event.message,
+            container: None,
+            exit_code: None,
+            translation: translate(&event.reason, &event.message),
+            from_status: false,
+        }));
+    }
+    all
+}
+
+/// The text that shows the most: by class, those of the status first.
+fn best_text<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Option<PodText<'a>> {
+    let mut all = texts(pod, context);
+    if pod.started {
+        // A container that ran has an image that fits; what its status waits for is all there is.
+        all.retain(|text| text.path.contains(".waiting.") || text.path.contains("lastState"));
+        let exit_code = all.iter().find_map(|text| text.exit_code);
+        let mut waiting: Vec<PodText<'_>> = all.into_iter().filter(|text| text.path.contains(".waiting.")).collect();
+        for text in &mut waiting {
+            text.exit_code = text.exit_code.or(exit_code);
+        }
+        all = waiting;
+    } else {
+        // Mounts of volumes and others; `Unhealthy` and the like are not about the start.
+        all.retain(|text| text.translation.is_some() || text.from_status || text.reason.starts_with("Failed"));
+    }
+    let rank = |text: &PodText<'_>| {
+        let class = text.translation.as_ref().map(|translation| translation.class);
+        (class.is_none(), class == Some(MessageClass::Empty), class, !text.from_status, text.message.is_empty())
+    };
+    all.into_iter().min_by_key(rank)
+}
+
+/// A pod on a node that cannot run it, and that never ran.
+fn misplacement<'p>(
+    view: &WorkloadView<'_>,
+    pod: &'p PodRecord,
+    node: &FleetNode<'p>,
+    best: Option<&PodText<'p>>,
+    context: &StuckContext<'_>,
+) -> Option<FoundPlace<'p>> {
+    let class = best.and_then(|best| best.translation.as_ref()).map(|translation| translation.class);
+    // These say more than that the node is the wrong one.
+    if matches!(
+        class,
+        Some(
+            MessageClass::OsFieldRejected
+                | MessageClass::OsLabelRejected
+                | MessageClass::PullDenied
+                | MessageClass::ImageNotFound
+        )
+    ) {
+        return None;
+    }
+    let os = node.node.os?;
+    let host = node.node.build;
+    let evident = |os: ImageOs| {
+        view.containers.iter().find(|container| container.os == os).map(|container| container.report.image.clone())
+    };
+    let by_message = match class {
+        Some(MessageClass::LinuxLayers) => Some(Os::Linux),
+        Some(MessageClass::WindowsLayers) => Some(Os::Windows),
+        _ => None,
+    };
+    let intended = by_message.or(view.intended);
+    let path = best.filter(|_| class.is_some()).map_or_else(|| "spec.nodeName".to_owned(), |best| best.path.clone());
+    let raw = best.filter(|_| class.is_some()).map(|best| best.message);
+    let place = |code, cause: String, message: String, action: Option<String>| FoundPlace {
+        code,
+        cause,
+        path: path.clone(),
+        pod: Some(&pod.name),
+        node: Some(&node.node.name),
+        message,
+        action,
+        raw,
+    };
+    let here = place_of(node);
+    if intended == Some(os.other()) {
+        let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
+        let why = match (by_message, &image) {
+            (Some(_), _) => format!("its layers are those of a {} image", os.other().title()),
+            (None, _) => format!("{} decides", view.because),
+        };
+        let image = image.map_or_else(String::new, |image| format!(" with image {image}"));
+        let code = if os == Os::Windows { "SUR101" } else { "SUR102" };
+        let message =
+            format!("This {} workload{image} has pods on {here}, which cannot run them: {why}.", os.other().title());
+        let system = os.other().name();
+        let action = format!(
+            "Set nodeSelector kubernetes.io/os: {system} in {}, and delete the pods.",
+            view.path("spec.nodeSelector")
+        );
+        return Some(place(code, format!("{host:?}"), message, Some(action)));
+    }
+    let host = host.filter(|_| os == Os::Windows && view.process_isolated)?;
+    let misfit = view.misfit(host, &context.rules)?;
+    let builds = list(&misfit.builds);
+    let message = format!(
+        "The image {} is for Windows build {builds}, and a host of build {host} cannot run it.",
+        misfit.report.image
+    );
+    let action = format!("{} Or use an image for {host}.", select_build(view, context, &misfit.builds));
+    Some(place("SUR103", format!("{}{host}", misfit.report.image), message, Some(action)))
+}
+
+/// The selector for a build of the fleet that runs the image.
+fn select_build(view: &WorkloadView<'_>, context: &StuckContext<'_>, builds: &[Build]) -> String {
+    let mut hosts: Vec<Build> = context.fleet.pools.iter().filter_map(|pool| pool.build).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts.retain(|host| context.rules.runs(*host, builds));
+    match hosts.first() {
+        Some(host) => format!(
+            "Set nodeSelector node.kubernetes.io/windows-build: {host} in {}, and delete the pods.",
+            view.path("spec.nodeSelector")
+        ),
+        None => format!("Add a node pool that runs images for {}: this cluster has none.", list(builds)),
+    }
+}
+
+fn image_of(view: &WorkloadView<'_>, pod: &PodRecord, text: &PodText<'_>) -> Option<String> {
+    let by_status = text.container.and_then(|at| pod.shape.containers.get(usize::from(at)));
+    let named = text.translation.as_ref().and_then(|translation| translation.image.clone());
+    let only = || match view.containers.as_slice() {
+        [one] => Some(one.report.image.clone()),
+        _ => None,
+    };
+    by_status.map(|container| container.image.to_string()).or(named).or_else(only)
+}
+
+/// `Windows nodes of build 10.0.20348`, `Linux nodes`.
+fn place_of(node: &FleetNode<'_>) -> String {
+    match (node.node.os, node.node.build) {
+        (Some(Os::Windows), Some(build)) => format!("Windows nodes of build {build}"),
+        (Some(os), _) => format!("{} nodes", os.title()),
+        (None, _) => "nodes without an operating system".to_owned(),
+    }
+}
+
+/// Adds the finding for a translated text; true if it says that the pod is misplaced.
+fn add_translated(
+    view: &WorkloadView<'_>,
+    pod: &PodRecord,
+    node: Option<&FleetNode<'_>>,
+    text: PodText<'_>,
+    context: &StuckContext<'_>,
+    found: &mut Findings,
+) -> bool {
+    use MessageClass as C;
+    let image = image_of(view, pod, &text);
+    let named = image.as_ref().map_or_else(|| "The image".to_owned(), |image| format!("The image {image}"));
+    let host = node.and_then(|node| node.node.build).or(text.translation.as_ref().and_then(|found| found.host));
+    let here = node.map_or_else(|| "the node".to_owned(), place_of);
+    let container = text.container.and_then(|at| pod.shape.containers.get(usize::from(at)));
+    let container = container.map_or_else(|| "A container".to_owned(), |one| format!("The container {}", one.name));
+    let class = text.translation.as_ref().map(|translation| translation.class);
+    let sandbox = text.translation.as_ref().is_some_and(|translation| translation.envelope == Envelope::Sandbox);
+    let known = view.containers.iter().find(|one| Some(&one.report.image) == image.as_ref());
+    let known_builds = known.map(|one| one.builds.as_slice()).filter(|builds| !builds.is_empty());
+    let misfit = host.zip(known_builds).is_some_and(|(host, builds)| !context.rules.runs(host, builds));
+    let mut action = None;
+    let (code, message) = match class {
+        Some(C::HostMismatch | C::NoPlatform) if sandbox => ("SUR211", format!("The pause image does not fit {here}.")),
+        Some(C::HostMismatch | C::CreateFailed | C::NoPlatform | C::LayersTooNew)
+            if misfit && view.process_isolated =>
+        {
+            let builds = known_builds.unwrap_or_default();
+            action = Some(select_build(view, context, builds));
+            ("SUR103", format!("{named} is for Windows build {}, and {here} cannot run it.", list(builds)))
+        }
+        Some(C::NoPlatform) => {
+            let message = match node.and_then(|node| node.node.os) {
+                Some(Os::Linux) => {
+                    format!("{named} has no entry for {here}: it is a Windows image, or has none for their processor.")
+                }
+                _ => format!("{named} has no entry for {here}: it is a Linux image, or one for other Windows builds."),
+            };
+            ("SUR201", message)
+        }
+        Some(C::OsFieldRejected) => {
+            ("SUR109", format!("The kubelet rejected the pod on {here}: spec.os.name is another operating system."))
+        }
+        Some(C::OsLabelRejected) => (
+            "SUR110",
+            format!("The kubelet rejected the pod on {here}: its label kubernetes.io/os is another operating system."),
+        ),
+        Some(C::RunAsNonRoot) => {
+            ("SUR219", format!("{container} sets runAsNonRoot and runs as ContainerAdministrator."))
+        }
+        Some(C::InvalidImageName) => ("SUR207", format!("{named} is not a valid reference.")),
+        Some(C::PullDenied) => ("SUR202", format!("The registry denies the pull of {}.", lower(&named))),
+        Some(C::PullLimited) => ("SUR205", format!("The registry limits pulls of {}.", lower(&named))),
+        Some(C::LinuxLayers) => ("SUR101", format!("{named} is a Linux image, and its pods are on {here}.")),
+        Some(C::WindowsLayers) => ("SUR102", format!("{named} is a Windows image, and its pods are on {here}.")),
+        Some(C::DiskFull) => ("SUR209", format!("The disk is too full to unpack {}.", lower(&named))),
+        Some(C::LayersTooNew) => ("SUR210", format!("The layers of {} are newer than {here}.", lower(&named))),
+        Some(C::UnpackFailed) => ("SUR208", format!("{named} was pulled, and cannot be unpacked on {here}.")),
+        Some(C::ImageNotFound) => {
+            ("SUR203", format!("The registry has no {}.", lower(&named).trim_start_matches("the ")))
+        }
+        Some(C::RegistryUnreachable) => ("SUR204", format!("The node cannot reach the registry of {}.", lower(&named))),
+        Some(C::PullFailed | C::Empty) => ("SUR206", format!("{named} cannot be pulled; the text does not show why.")),
+        Some(C::PauseImage) => (
+            "SUR211",
+            format!("The pause image{} cannot be pulled on {here}, so no pod starts there.", image_suffix(&text)),
+        ),
+        Some(C::NoRuntimeHandler) => (
+            "SUR212",
+            format!(
+                "{here} have no handler for RuntimeClass {}.",
+                pod.shape.runtime_class.as_deref().unwrap_or("of the pod")
+            ),
+        ),
+        Some(C::PodNetwork) => ("SUR213", format!("The network of the pod cannot be set up on {here}.")),
+        Some(C::HostMismatch) => ("SUR214", format!("{named} has another Windows build than {here}.")),
+        Some(C::ExitedAtStart) => ("SUR215", format!("{container} ended while Windows started it on {here}.")),
+        Some(C::WorkingDirectory) => ("SUR216", format!("{container} cannot be created: a directory name is invalid.")),
+        Some(C::CreateFailed) => {
+            ("SUR217", format!("{container} cannot be created on {here}; the text is in the language of the node."))
+        }
+        Some(C::ProgramNotFound) => {
+            ("SUR218", format!("The program of {} is not in {}.", lower(&container), lower(&named)))
+        }
+        Some(C::ConfigMissing) => {
+            ("SUR220", format!("{container} waits for a Secret or a ConfigMap that does not exist."))
+        }
+        Some(C::CrashLoop) => {
+            ("SUR221", format!("{container} starts and ends again and again{}.", exit_text(text.exit_code)))
+        }
+        Some(C::NoPrivateAddress) | None => {
+            let reason = if text.reason.is_empty() { "without a reason" } else { text.reason };
+            ("SUR222", format!("The pod does not run on {here}: {reason}."))
+        }
+    };
+    let cause = format!(
+        "{}{}{}",
+        image.unwrap_or_default(),
+        host.map_or(0, Build::number),
+        if class.is_none() { text.reason } else { "" }
+    );
+    found.add(
+        &view.object,
+        FoundPlace {
+            code,
+            cause,
+            path: text.path,
+            pod: Some(&pod.name),
+            node: pod.node.as_deref(),
+            message: upper(&message),
+            action,
+            raw: Some(text.message),
+        },
+    );
+    matches!(code, "SUR101" | "SUR102" | "SUR103")
+}
+
+fn image_suffix(text: &PodText<'_>) -> String {
+    let image = text.translation.as_ref().and_then(|translation| translation.image.as_ref());
+    image.map_or_else(String::new, |image| format!(" {image}"))
+}
+
+/// Exit codes of Windows that name a cause (ntstatus.h).
+const EXIT_CODES: [(u32, &str); 4] = [
+    (0xC000_0005, "access violation"),
+    (0xC000_0135, "a DLL is missing in the image"),
+    (0xC000_0142, "a DLL cannot be initialized"),
+    (0xC000_013A, "ended by Ctrl+C, as at a shutdown"),
+];
+
+fn exit_text(code: Option<i64>) -> String {
+    let Some(code) = code else { return String::new() };
+    // The kubelet reports the unsigned or the signed number.
+    let status = u32::try_from(code).ok().or_else(|| i32::try_from(code).ok().map(i32::cast_unsigned));
+    match status.filter(|status| *status > 0xFFFF) {
+        Some(status) => {
+            let meaning = EXIT_CODES.iter().find(|(known, _)| *known == status);
+            let meaning = meaning.map_or_else(String::new, |(_, text)| format!(": {text}"));
+            format!(", last with exit code 0x{status:08X}{meaning}")
+        }
+        None => format!(", last with exit code {code}"),
+    }
+}
+
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+fn upper(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A pod for which the scheduler finds no node.
+fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext<'_>, found: &mut Findings) {
+    let status = pod.problems.iter().find(|text| text.path.contains("conditions"));
+    let raw = status.map(|text| &*text.message);
+    let path = status.map_or_else(|| "status.conditions".to_owned(), |text| text.path.to_string());
+    let class = pod.shape.runtime_class.as_deref().and_then(|name| context.inventory.snapshot.runtime_class(name));
+    let constraints = with_class(&pod.shape.constraints, class);
+    let mut add = |code, cause: String, message: String, action: Option<String>| {
+        found.add(
+            &view.object,
+            FoundPlace {
+                code,
+                cause,
+                path: path.clone(),
+                pod: Some(&pod.name),
+                node: pod.target.as_deref(),
+                message,
+                action,
+                raw,
+            },
+        );
+    };
+    if raw.and_then(|raw| translate("", raw)).is_some_and(|found| found.class == MessageClass::NoPrivateAddress) {
+        add("SUR108", String::new(), "No node has a free address for this Windows pod.".to_owned(), None);
+        return;
+    }
+    if view.os == DetectedOs::Conflict {
+        add("SUR111", String::new(), format!("The pod requires Linux and Windows at once: {}.", view.because), None);
+        return;
+    }
+    if !context.fleet.known {
+        add(
+            "SUR107",
+            String::new(),
+            "The scheduler finds no node; the nodes were not read, so the reason cannot be computed.".to_owned(),
+            None,
+        );
+        return;
+    }
+    let target = pod.target.as_deref().and_then(|name| context.fleet.node(name)).map(|node| node.node);
+    match context.classes.obstacle(&constraints, target) {
+        Obstacle::Selector(missing) => {
+            let wanted = list_with(missing.iter().map(|(label, _)| label), "and");
+            let have: Vec<String> = missing
+                .iter()
+                .map(|(label, values)| {
+                    let key = label.split('=').next().unwrap_or(label);
+                    if values.is_empty() {
+                        format!("no node has the label {key}")
+                    } else {
+                        format!("nodes have {key}={}", list_with(values, "or"))
+                    }
+                })
+                .collect();
+            let message = format!("No node has the label {wanted}: {}.", list_with(have, "and"));
+            let action = format!("Change {}, or add a node with this label.", view.path("spec.nodeSelector"));
+            add("SUR104", wanted, message, Some(action));
+        }
+        Obstacle::Labels(keys) => {
+            let message = if keys.is_empty() {
+                "No node fits the pod.".to_owned()
+            } else {
+                format!(
+                    "No node satisfies nodeSelector and affinity together; they are about {}.",
+                    list_with(&keys, "and")
+                )
+            };
+            add("SUR104", keys.join(","), message, None);
+        }
+        Obstacle::Taints(taints) => {
+            let nodes = |(taint, nodes): &(Taint, usize)| format!("{taint} on {}", counted(*nodes, "node"));
+            let message = format!(
+                "Every node that fits the pod has a taint that the pod does not tolerate: {}.",
+                list_with(taints.iter().map(nodes), "and")
+            );
+            let names = list_with(taints.iter().map(|(taint, _)| taint), "and");
+            let action = format!("Add a toleration for {names} to {}.", view.path("spec.tolerations"));
+            add("SUR105", names, message, Some(action));
+        }
+        Obstacle::Unavailable(nodes) => {
+            let are = if nodes == 1 { "is" } else { "are" };
+            let message =
+                format!("{} that would fit the pod {are} cordoned or not ready.", upper(&counted(nodes, "node")));
+            add("SUR106", String::new(), message, None);
+        }
+        Obstacle::Room(nodes) => {
+            let message = format!(
+                "Labels and taints of {} fit the pod, and the scheduler does not place it: room or rules of pods are missing.",
+                counted(nodes, "node")
+            );
+            add("SUR107", String::new(), message, None);
+        }
+    }
+}
+
+/// Controllers that cannot create their pods.
+fn find_rejected(view: &WorkloadView<'_>, owned: &OwnedPods<'_>, context: &StuckContext<'_>, found: &mut Findings) {
+    // Events are kept for an hour: with pods the fault may be over.
+    if !view.pods.is_empty() {
+        return;
+    }
+    for key in std::iter::once(&owned.key).chain(&owned.direct) {
+        let events = context.inventory.events.get(key).into_iter().flatten();
+        let Some(event) = events.filter(|event| &*event.reason == "FailedCreate").max_by(|a, b| a.time.cmp(&b.time))
+        else {
+            continue;
+        };
+        found.add(
+            &view.object,
+            FoundPlace {
+                code: "SUR112",
+                cause: String::new(),
+                path: format!("message of Event FailedCreate of {} {}", key.kind, key.name),
+                message: "The workload has no pods, because the API server rejects them.".to_owned(),
+                raw: Some(&event.message),
+                ..FoundPlace::default()
+            },
+        );
+        return;
+    }
+}

@@ -1,0 +1,130 @@
+//! The answer in at most five sentences, and the coverage of a report.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+use mullion_engine::model::text::{counted, list_with, thousands};
+
+use crate::inventory::{Inventory, KINDS};
+use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Severity, Unread, Workload};
+
+/// Times of two inputs that differ by more than this are those of two dumps, in seconds.
+const SAME_DUMP: i64 = 3600;
+
+/// What was read, and what was not.
+pub(crate) fn coverage(inventory: &Inventory) -> Coverage {
+    let mut read: Vec<KindCount> = Vec::new();
+    let mut unread = inventory.unread.clone();
+    for kind in KINDS {
+        match inventory.counts.get(kind.plural) {
+            Some(objects) => read.push(KindCount { kind: kind.plural.to_owned(), objects: *objects }),
+            None if kind.missing.is_empty() || unread.iter().any(|one| one.kind == kind.plural) => {}
+            None => unread.push(Unread {
+                kind: kind.plural.to_owned(),
+                namespace: None,
+                reason: "not in the dump".to_owned(),
+                missing: kind.missing.to_owned(),
+            }),
+        }
+    }
+    if inventory.others > 0 {
+        read.push(KindCount { kind: "others".to_owned(), objects: inventory.others });
+    }
+    if inventory.repeated > 0 {
+        unread.push(Unread {
+            kind: "objects that occur again".to_owned(),
+            namespace: None,
+            reason: format!("{} in more than one place; the first was read", counted(inventory.repeated, "object")),
+            missing: "what changed between two dumps".to_owned(),
+        });
+    }
+    let seconds = |time: &str| time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second);
+    let times: Vec<(i64, &str, &str)> =
+        inventory.times.iter().filter_map(|(name, time)| Some((seconds(time)?, name.as_str(), &**time))).collect();
+    if let (Some(first), Some(last)) = (times.iter().min(), times.iter().max())
+        && last.0 - first.0 > SAME_DUMP
+    {
+        unread.push(Unread {
+            kind: "inputs of one time".to_owned(),
+            namespace: None,
+            reason: format!("{} is of {}, and {} of {}", first.1, first.2, last.1, last.2),
+            missing: "one state of the cluster: what ran on a node may have changed in between".to_owned(),
+        });
+    }
+    Coverage { read, unread }
+}
+
+/// At most five sentences, the most important first.
+pub(crate) fn summary(
+    pools: &[NodePool],
+    workloads: &[Workload],
+    findings: &[Finding],
+    deadlines: &[Deadline],
+    today: Date,
+    nodes_known: bool,
+) -> Vec<String> {
+    let windows_pools = pools.iter().filter(|pool| pool.os == "windows");
+    let windows_nodes: usize = windows_pools.clone().map(|pool| pool.nodes).sum();
+    let all_nodes: usize = pools.iter().map(|pool| pool.nodes).sum();
+    let windows = workloads.iter().filter(|workload| workload.os == "windows").count();
+    let mut sentences = Vec::new();
+    sentences.push(if nodes_known {
+        let releases: BTreeSet<&str> = windows_pools.filter_map(|pool| pool.release.as_deref()).collect();
+        let releases = if releases.is_empty() { String::new() } else { format!(" ({})", list_with(releases, "and")) };
+        format!(
+            "{} of {} run Windows{releases}, and {} of {} are for Windows.",
+            thousands(windows_nodes),
+            large(all_nodes, "node"),
+            thousands(windows),
+            large(workloads.len(), "workload")
+        )
+    } else {
+        format!("{} of {} are for Windows; no nodes were read.", thousands(windows), large(workloads.len(), "workload"))
+    });
+    let of = |severity: Severity, start: &str| {
+        let matching =
+            findings.iter().filter(|finding| finding.severity == severity && finding.code.starts_with(start));
+        let objects: BTreeSet<_> = matching.clone().map(|finding| &finding.object).collect();
+        (objects.len(), matching.map(|finding| finding.pods).sum::<usize>())
+    };
+    let stuck: BTreeSet<_> = findings
+        .iter()
+        .filter(|finding| {
+            finding.severity == Severity::Problem
+                && (finding.code.starts_with("SUR1") || finding.code.starts_with("SUR2"))
+        })
+        .map(|finding| &finding.object)
+        .collect();
+    let misplaced: usize = pools.iter().map(|pool| pool.misplaced_pods).sum();
+    if stuck.is_empty() {
+        sentences.push("No pod is misplaced or stuck.".to_owned());
+    } else {
+        let have = if stuck.len() == 1 { "has" } else { "have" };
+        let misplaced = match misplaced {
+            0 => String::new(),
+            1 => "; 1 pod is on a node that cannot run it".to_owned(),
+            more => format!("; {} pods are on nodes that cannot run them", thousands(more)),
+        };
+        sentences
+            .push(format!("{} {have} pods that are misplaced or stuck{misplaced}.", large(stuck.len(), "workload")));
+    }
+    let (fragile, _) = of(Severity::Warning, "SUR3");
+    if fragile > 0 {
+        let works = if fragile == 1 { "works" } else { "work" };
+        sentences.push(format!("{} {works} by luck.", large(fragile, "workload")));
+    }
+    let (missed, _) = of(Severity::Warning, "SUR4");
+    if missed > 0 {
+        let misses = if missed == 1 { "misses" } else { "miss" };
+        sentences.push(format!("{} {misses} a Windows pool.", large(missed, "DaemonSet")));
+    }
+    if let Some(next) = deadlines.iter().find(|deadline| deadline.date >= today) {
+        sentences.push(format!("The next date is {}: {}.", next.date, next.what));
+    }
+    sentences.truncate(5);
+    sentences
+}
+
+fn large(count: usize, what: &str) -> String {
+    counted(count, what).replacen(&count.to_string(), &thousands(count), 1)
+}

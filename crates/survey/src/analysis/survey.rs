@@ -1,0 +1,282 @@
+//! The survey: reviews each workload once, and puts the report together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use mullion_engine::model::cluster::RuntimeClass;
+use mullion_engine::model::image::ImageOs;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::windows::Build;
+use mullion_engine::model::{DetectedOs, Os};
+use mullion_policy::PolicySet;
+
+use crate::analysis::findings::Findings;
+use crate::analysis::fleet::Fleet;
+use crate::analysis::fleet_findings::{self, WindowsImages};
+use crate::analysis::images::RunningImages;
+use crate::analysis::node_classes::{NodeClasses, keys_of, with_class};
+use crate::analysis::owners::group;
+use crate::analysis::stuck::{self, StuckContext};
+use crate::analysis::summary::{coverage, summary};
+use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
+use crate::analysis::{daemon_sets, fragile};
+use crate::inventory::{Inventory, PodShape};
+use crate::lifecycle::Lifecycle;
+use crate::report::{
+    DaemonSetPools, Header, ImageBuild, NamespaceChanges, ObjectRef, RuleCount, SCHEMA, Source, SurveyReport, Unknown,
+    Workload,
+};
+
+/// What a survey is told besides the objects.
+#[derive(Debug, Clone, Copy)]
+pub struct SurveyContext<'a> {
+    /// The context of the kubeconfig, or the names of the files.
+    pub cluster: &'a str,
+    /// Where the objects are from.
+    pub source: Source,
+    /// The day on which dates count as passed.
+    pub today: Date,
+    /// The version of Mullion.
+    pub mullion: &'a str,
+    /// The policies that Mullion would have.
+    pub policies: &'a PolicySet,
+    /// The dates.
+    pub lifecycle: &'a Lifecycle,
+}
+
+/// The most objects that an unknown fact lists.
+const MAX_OBJECTS: usize = 50;
+
+/// The report about an inventory.
+pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport {
+    let SurveyContext { policies, lifecycle, today, .. } = context;
+    let mut fleet = Fleet::new(inventory);
+    let running = RunningImages::new(inventory, &fleet);
+    let class_keys: BTreeSet<String> = selected_keys(inventory);
+    let shapes = inventory.pods.iter().map(|pod| &*pod.shape);
+    let owned = group(inventory);
+    let classes = NodeClasses::new(&fleet, shapes.chain(std::iter::empty::<&PodShape>()), &class_keys);
+    let mut totals = Totals::default();
+    let mut pool_pods: Vec<[usize; 3]> = vec![[0; 3]; fleet.pools.len()];
+    {
+        let fleet = &fleet;
+        let rules = || FleetRules { inventory, releases: &policies.nodes.releases };
+        let stuck_context = StuckContext { inventory, fleet, classes: &classes, rules: rules() };
+        let view_context = ViewContext { inventory, fleet, running: &running, policies };
+        let pods_known = inventory.counts.contains_key("pods");
+        for one in &owned {
+            let view = WorkloadView::new(one, view_context);
+            for pool in stuck::find(&view, one, &stuck_context, &mut totals.findings) {
+                if let Some([.., misplaced]) = pool_pods.get_mut(pool) {
+                    *misplaced += 1;
+                }
+            }
+            fragile::find(&view, fleet, &classes, &mut totals.findings);
+            let class = Pod::of(view.kind, &view.value).and_then(|pod| pod.text("/spec/runtimeClassName"));
+            let class: Option<&RuntimeClass> = class.and_then(|name| inventory.snapshot.runtime_class(name));
+            let constraints = with_class(&view.authored, class);
+            totals.daemon_sets.extend(daemon_sets::find(&view, fleet, &constraints, pods_known, &mut totals.findings));
+            for pod in view.pods.iter().filter(|pod| !pod.ended) {
+                let pool = pod.node.as_deref().and_then(|name| fleet.node(name)).map(|node| node.pool);
+                if let Some([windows, others, _]) = pool.and_then(|pool| pool_pods.get_mut(pool)) {
+                    *(if view.is_windows() { windows } else { others }) += 1;
+                }
+            }
+            totals.add(view, fleet, &running);
+        }
+    }
+    for (pool, [windows, others, misplaced]) in fleet.pools.iter_mut().zip(pool_pods) {
+        (pool.windows_pods, pool.other_pods, pool.misplaced_pods) = (windows, others, misplaced);
+    }
+    let mut pools = fleet.report();
+    let deadlines = fleet_findings::find(&fleet, &totals.images, lifecycle, today, &mut pools, &mut totals.findings);
+    let mut unknown = totals.unknown(&fleet);
+    unknown.retain(|unknown| unknown.all > 0);
+    let Totals { findings, mut workloads, daemon_sets, builds, changes, .. } = totals;
+    for workload in &mut workloads {
+        workload.findings = findings.codes_of(&workload.object);
+    }
+    let findings = findings.finish();
+    SurveyReport {
+        schema: SCHEMA.to_owned(),
+        header: Header {
+            cluster: context.cluster.to_owned(),
+            source: context.source,
+            taken_at: inventory.taken_at().map(str::to_owned),
+            mullion: context.mullion.to_owned(),
+            kubernetes: inventory.kubernetes.clone(),
+            today,
+            dates_as_of: lifecycle.checked,
+            redacted: false,
+        },
+        coverage: coverage(inventory),
+        summary: summary(&pools, &workloads, &findings, &deadlines, today, fleet.known),
+        pools,
+        image_builds: image_builds(builds),
+        workloads,
+        findings,
+        daemon_sets,
+        changes: namespace_changes(changes),
+        deadlines,
+        unknown,
+    }
+}
+
+/// Labels that templates and RuntimeClasses select, besides those of pods.
+fn selected_keys(inventory: &Inventory) -> BTreeSet<String> {
+    let classes = inventory.snapshot.runtime_classes.iter().flatten();
+    let mut keys: BTreeSet<String> = classes.flat_map(|(_, class)| class.node_selector.keys().cloned()).collect();
+    for record in inventory.workloads.iter().filter(|record| !record.text.is_empty()) {
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(&record.text) else { continue };
+        let spec = Pod::of(record.kind, &value).and_then(|pod| pod.get("/spec")).cloned().unwrap_or_default();
+        let constraints: mullion_engine::model::scheduling::SchedulingConstraints =
+            serde_json::from_value(spec).unwrap_or_default();
+        for key in keys_of(&constraints) {
+            if !keys.contains(key) {
+                keys.insert(key.to_owned());
+            }
+        }
+    }
+    keys
+}
+
+/// What is added up over all workloads.
+#[derive(Default)]
+struct Totals {
+    findings: Findings,
+    workloads: Vec<Workload>,
+    daemon_sets: Vec<DaemonSetPools>,
+    /// By builds; the second is the images.
+    builds: BTreeMap<Vec<Build>, (ImageBuild, BTreeSet<String>)>,
+    changes: BTreeMap<String, (NamespaceChanges, BTreeMap<(&'static str, &'static str, &'static str), usize>)>,
+    images: WindowsImages,
+    without_build: Vec<ObjectRef>,
+    newer_hosts: Vec<ObjectRef>,
+    undecided: Vec<ObjectRef>,
+}
+
+impl Totals {
+    fn add(&mut self, view: WorkloadView<'_>, fleet: &Fleet<'_>, running: &RunningImages) {
+        let mut pools = BTreeSet::new();
+        for pod in &view.pods {
+            let node = pod.node.as_deref().and_then(|name| fleet.node(name));
+            pools.extend(node.and_then(|node| fleet.pools.get(node.pool)).map(|pool| pool.name.clone()));
+        }
+        if view.is_windows() {
+            self.add_images(&view, running);
+        }
+        if view.judged {
+            let namespace = view.object.namespace.clone();
+            let (changes, rules) = self.changes.entry(namespace.clone()).or_insert_with(|| {
+                (NamespaceChanges { namespace, workloads: 0, placed: 0, rules: Vec::new() }, BTreeMap::new())
+            });
+            changes.workloads += 1;
+            changes.placed += usize::from(view.placed);
+            for rule in &view.rules {
+                *rules.entry(*rule).or_default() += 1;
+            }
+        }
+        if matches!(view.os, DetectedOs::Undecided) {
+            self.undecided.push(view.object.clone());
+        }
+        self.workloads.push(Workload {
+            os: view.os.name().to_owned(),
+            because: view.because,
+            containers: view.containers.into_iter().map(|container| container.report).collect(),
+            pods: view.pods.iter().filter(|pod| !pod.ended).count(),
+            ready: view.pods.iter().filter(|pod| pod.ready && !pod.ended).count(),
+            pools: pools.into_iter().collect(),
+            managed_by: view.managed_by,
+            findings: Vec::new(),
+            object: view.object,
+        });
+    }
+
+    fn add_images(&mut self, view: &WorkloadView<'_>, running: &RunningImages) {
+        let common = view.common_builds();
+        let (group, images) = self.builds.entry(common.clone()).or_insert_with(|| {
+            let names: Vec<String> = common.iter().map(ToString::to_string).collect();
+            let build = (!names.is_empty()).then(|| names.join(", "));
+            (ImageBuild { build, workloads: 0, pods: 0, images: 0 }, BTreeSet::new())
+        });
+        group.workloads += 1;
+        group.pods += view.pods.iter().filter(|pod| !pod.ended).count();
+        let windows = view.containers.iter().filter(|container| container.os != ImageOs::Linux);
+        images.extend(windows.clone().map(|container| container.report.image.clone()));
+        let distinct: BTreeSet<&str> = windows.clone().map(|container| container.report.image.as_str()).collect();
+        for image in distinct {
+            *self.images.images.entry(image.to_owned()).or_default() += 1;
+        }
+        let builds: BTreeSet<Build> = windows.clone().flat_map(|container| container.builds.iter().copied()).collect();
+        for build in builds {
+            *self.images.builds.entry(build).or_default() += 1;
+        }
+        let mut unknown = windows.filter(|container| container.builds.is_empty() && !view.host_process).peekable();
+        if unknown.peek().is_some() {
+            let on_newer = unknown.all(|container| running.hosts(&container.report.image).next().is_some());
+            (if on_newer { &mut self.newer_hosts } else { &mut self.without_build }).push(view.object.clone());
+        }
+    }
+
+    fn unknown(&self, fleet: &Fleet<'_>) -> Vec<Unknown> {
+        let list = |what: &str, resolve: &str, objects: &[ObjectRef]| Unknown {
+            what: what.to_owned(),
+            resolve: resolve.to_owned(),
+            objects: objects.iter().take(MAX_OBJECTS).cloned().collect(),
+            all: objects.len(),
+        };
+        let node = |name: &str| ObjectRef { namespace: String::new(), kind: "Node".to_owned(), name: name.to_owned() };
+        let without: Vec<ObjectRef> = fleet
+            .nodes
+            .iter()
+            .filter(|one| one.node.os == Some(Os::Windows) && one.node.build.is_none())
+            .map(|one| node(&one.node.name))
+            .collect();
+        vec![
+            list(
+                "The Windows build of images of these workloads is not known.",
+                "Ask the registry with mullion image IMAGE --registry, or describe the images in a PodPolicy.",
+                &self.without_build,
+            ),
+            list(
+                "The images of these workloads run on Windows Server 2025 or newer nodes, so they are for a build from 10.0.20348 on; which one is not known.",
+                "Ask the registry with mullion image IMAGE --registry.",
+                &self.newer_hosts,
+            ),
+            list(
+                "The operating system of these workloads is not known: nothing states it, and none of their containers runs.",
+                "Set nodeSelector kubernetes.io/os in the pod template, or describe the images in a PodPolicy.",
+                &self.undecided,
+            ),
+            list(
+                "The Windows build of these nodes is not known.",
+                "Look at status.nodeInfo.kernelVersion and at the label node.kubernetes.io/windows-build.",
+                &without,
+            ),
+        ]
+    }
+}
+
+/// By build, ascending; the unknown last.
+fn image_builds(builds: BTreeMap<Vec<Build>, (ImageBuild, BTreeSet<String>)>) -> Vec<ImageBuild> {
+    let mut all: Vec<ImageBuild> =
+        builds.into_values().map(|(build, images)| ImageBuild { images: images.len(), ..build }).collect();
+    all.sort_by_key(|build| build.build.is_none());
+    all
+}
+
+fn namespace_changes(
+    changes: BTreeMap<String, (NamespaceChanges, BTreeMap<(&'static str, &'static str, &'static str), usize>)>,
+) -> Vec<NamespaceChanges> {
+    let finish = |(changes, rules): (NamespaceChanges, BTreeMap<(&str, &str, &str), usize>)| {
+        let rules = rules.into_iter().map(|((code, rule, action), workloads)| RuleCount {
+            code: code.to_owned(),
+            rule: rule.to_owned(),
+            action: action.to_owned(),
+            workloads,
+        });
+        NamespaceChanges { rules: rules.collect(), ..changes }
+    };
+    let all = changes.into_values().map(finish);
+    all.filter(|changes| changes.placed > 0 || !changes.rules.is_empty()).collect()
+}

@@ -1,0 +1,303 @@
+//! A workload as the analysis sees it: its object without what Mullion added, the decision about it, and its images.
+
+use std::collections::BTreeSet;
+
+use mullion_engine::admission::{RequestCategory, Review, denies_its_pods, effective_action, review, review_pods};
+use mullion_engine::detect::image_facts;
+use mullion_engine::model::image::ImageOs;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::settings::{Action, ImagePatterns};
+use mullion_engine::model::windows::{Build, ExtraRelease, runs};
+use mullion_engine::model::{Basis, Cause, DetectedOs, Os, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::patch::{decision_reason, restore_authored};
+use mullion_policy::PolicySet;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::analysis::fleet::Fleet;
+use crate::analysis::images::{RunningImages, is_process_isolated};
+use crate::analysis::node_classes::with_class;
+use crate::analysis::owners::OwnedPods;
+use crate::inventory::{Inventory, PodRecord, PodShape};
+use crate::report::{Container, Knowledge, ObjectRef};
+
+/// The most containers of a workload that are reported.
+const MAX_CONTAINERS: usize = 100;
+
+/// What a workload is read with.
+#[derive(Clone, Copy)]
+pub(crate) struct ViewContext<'a> {
+    pub(crate) inventory: &'a Inventory,
+    pub(crate) fleet: &'a Fleet<'a>,
+    pub(crate) running: &'a RunningImages,
+    pub(crate) policies: &'a PolicySet,
+}
+
+/// A workload.
+pub(crate) struct WorkloadView<'a> {
+    pub(crate) object: ObjectRef,
+    pub(crate) pods: Vec<&'a PodRecord>,
+    /// The kind of [`value`](Self::value), and JSON pointer to its pod.
+    pub(crate) kind: WorkloadKind,
+    /// The object as its author wrote it; null if none was read.
+    pub(crate) value: Value,
+    /// Which operating system, with what running containers prove.
+    pub(crate) os: DetectedOs,
+    pub(crate) because: String,
+    /// The operating system that author, policy or images state, unless running containers contradict it.
+    pub(crate) intended: Option<Os>,
+    pub(crate) containers: Vec<ViewContainer>,
+    /// The constraints of its pods; without pods those of its template.
+    pub(crate) constraints: SchedulingConstraints,
+    /// The constraints of its author.
+    pub(crate) authored: SchedulingConstraints,
+    pub(crate) host_process: bool,
+    pub(crate) process_isolated: bool,
+    /// Findings of rules: code, name and action.
+    pub(crate) rules: BTreeSet<(&'static str, &'static str, &'static str)>,
+    /// Messages of the rule about floating tags: path, message and help.
+    pub(crate) floating: Vec<[String; 3]>,
+    /// Whether Mullion reviews it, and would place its pods.
+    pub(crate) judged: bool,
+    pub(crate) placed: bool,
+    pub(crate) managed_by: Option<String>,
+}
+
+/// A container with what is known of its image.
+pub(crate) struct ViewContainer {
+    pub(crate) report: Container,
+    pub(crate) os: ImageOs,
+    pub(crate) builds: Vec<Build>,
+}
+
+/// The rule whose findings are findings of a survey too.
+const FLOATING: &str = "floating-windows-tag";
+
+impl<'a> WorkloadView<'a> {
+    pub(crate) fn new(owned: &OwnedPods<'a>, context: ViewContext<'a>) -> Self {
+        let ViewContext { inventory, fleet, running, policies } = context;
+        let object = ObjectRef {
+            namespace: owned.key.namespace.to_string(),
+            kind: owned.key.kind.to_string(),
+            name: owned.key.name.to_string(),
+        };
+        let pods: Vec<&PodRecord> = owned.pods.iter().filter_map(|at| inventory.pods.get(*at)).collect();
+        let (kind, text) = owned.object.unwrap_or((WorkloadKind::Pod, ""));
+        let mut value: Value = serde_json::from_str(text).unwrap_or_default();
+        let managed_by = manager(&value);
+        restore_authored(kind, &mut value, &inventory.snapshot);
+        let mut view = Self {
+            object,
+            pods,
+            kind,
+            value: Value::Null,
+            os: DetectedOs::Undecided,
+            because: "nothing".to_owned(),
+            intended: None,
+            containers: Vec::new(),
+            constraints: SchedulingConstraints::default(),
+            authored: SchedulingConstraints::default(),
+            host_process: false,
+            process_isolated: true,
+            rules: BTreeSet::new(),
+            floating: Vec::new(),
+            judged: false,
+            placed: false,
+            managed_by,
+        };
+        let patterns = view.judge(&value, policies, inventory);
+        view.read_spec(&value, inventory);
+        view.value = value;
+        view.read_containers(&patterns, running, inventory);
+        view.compare_with_pods(fleet);
+        view
+    }
+
+    /// Reviews the object as if it were created now. The value is the patterns for its images.
+    fn judge(&mut self, value: &Value, policies: &PolicySet, inventory: &Inventory) -> ImagePatterns {
+        let namespace = self.object.namespace.as_str();
+        let request = ReviewRequest::creation(WorkloadObject { kind: self.kind, namespace, object: value });
+        let snapshot = &inventory.snapshot;
+        let settings = policies.resolve(&request, snapshot);
+        let reviewed = review(&request, snapshot, &settings);
+        self.judged = reviewed.category != RequestCategory::Skipped && !value.is_null();
+        self.os = reviewed.decision.os;
+        self.because = decision_reason(&reviewed.decision);
+        if matches!(reviewed.decision.basis, Basis::Intent) {
+            self.intended = reviewed.decision.decided();
+        }
+        for finding in &reviewed.findings {
+            if finding.rule == FLOATING {
+                self.floating.push([finding.path.clone(), finding.message.to_string(), finding.help.to_string()]);
+            }
+            let action = match effective_action(&reviewed, finding) {
+                _ if denies_its_pods(&reviewed, finding) => "Deny",
+                Action::Deny => "Deny",
+                Action::Repair => "Repair",
+                Action::Warn => "Warn",
+                Action::Allow => continue,
+            };
+            self.rules.insert((finding.code, finding.rule, action));
+        }
+        let is_placed = |review: &Review| {
+            review.changes.iter().any(|change| {
+                let pointer = change.edit.pointer();
+                matches!(change.cause, Cause::Placement(_))
+                    && pointer.contains("/spec/")
+                    && !pointer.starts_with("/metadata/")
+            })
+        };
+        self.placed = self.judged
+            && match reviewed.category {
+                RequestCategory::Template { .. } => is_placed(&review_pods(&request, snapshot, &settings)),
+                _ => is_placed(&reviewed),
+            };
+        settings.new.images.clone()
+    }
+
+    fn read_spec(&mut self, value: &Value, inventory: &Inventory) {
+        let pod = Pod::of(self.kind, value);
+        let spec = pod.and_then(|pod| pod.get("/spec")).cloned().unwrap_or_default();
+        self.authored = SchedulingConstraints::deserialize(spec).unwrap_or_default();
+        self.authored.node_name = None;
+        let class = pod.and_then(|pod| pod.text("/spec/runtimeClassName"));
+        let class = class.and_then(|name| inventory.snapshot.runtime_class(name));
+        self.host_process = pod.is_some_and(|pod| pod.host_process());
+        match self.pods.first() {
+            Some(first) => {
+                self.constraints = first.shape.constraints.clone();
+                self.host_process |= first.shape.host_process;
+                self.process_isolated = is_process_isolated(&first.shape, inventory);
+            }
+            None => {
+                self.constraints = with_class(&self.authored, class);
+                let shape = PodShape {
+                    runtime_class: pod.and_then(|pod| pod.text("/spec/runtimeClassName")).map(str::to_owned),
+                    host_process: self.host_process,
+                    ..PodShape::default()
+                };
+                self.process_isolated = is_process_isolated(&shape, inventory);
+            }
+        }
+    }
+
+    fn read_containers(&mut self, patterns: &ImagePatterns, running: &RunningImages, inventory: &Inventory) {
+        let mut all: Vec<(String, String)> = Vec::new();
+        let mut known = BTreeSet::new();
+        if let Some(pod) = Pod::of(self.kind, &self.value) {
+            for container in pod.containers() {
+                let name = container.get("/name").and_then(Value::as_str).unwrap_or_default();
+                all.push((name.to_owned(), container.image().unwrap_or_default().to_owned()));
+            }
+        }
+        known.extend(all.iter().map(|(name, _)| name.clone()));
+        // Those that a webhook added to its pods.
+        for container in self.pods.iter().take(1).flat_map(|pod| &pod.shape.containers) {
+            if known.insert(container.name.to_string()) {
+                all.push((container.name.to_string(), container.image.to_string()));
+            }
+        }
+        for (name, image) in all.into_iter().take(MAX_CONTAINERS) {
+            let facts = image_facts(&image, patterns, inventory.snapshot.images.get(&image));
+            let (builds, known_from) = match facts.os {
+                ImageOs::Linux => (Vec::new(), known_os(&facts)),
+                _ => running.builds(&image, &facts),
+            };
+            let report =
+                Container { name, image, builds: builds.iter().map(ToString::to_string).collect(), known_from };
+            self.containers.push(ViewContainer { report, os: facts.os, builds });
+        }
+    }
+
+    /// Running containers prove the operating system, if nothing else states it; and they prove a name wrong.
+    fn compare_with_pods(&mut self, fleet: &Fleet<'_>) {
+        let mut systems = BTreeSet::new();
+        let mut first = None;
+        for pod in self.pods.iter().filter(|pod| !pod.running.is_empty()) {
+            let node = pod.node.as_deref().and_then(|name| fleet.node(name));
+            if let Some((node, os)) = node.and_then(|node| Some((node.node, node.node.os?))) {
+                systems.insert(os);
+                first.get_or_insert(node);
+            }
+        }
+        let mut found = systems.iter();
+        let (Some(os), None, Some(node)) = (found.next(), found.next(), first) else { return };
+        if self.intended.is_none() || self.intended != Some(*os) {
+            if self.os != DetectedOs::Conflict && self.os != DetectedOs::from(*os) {
+                self.because = format!("its containers run on {} node {}", os.title(), node.name);
+                self.os = (*os).into();
+            }
+            self.intended = None;
+        }
+    }
+
+    /// Whether it counts as a Windows workload.
+    pub(crate) fn is_windows(&self) -> bool {
+        self.os == DetectedOs::Windows
+    }
+
+    /// The first container whose image no host of that build runs.
+    pub(crate) fn misfit(&self, host: Build, fleet: &FleetRules<'_>) -> Option<&ViewContainer> {
+        self.containers.iter().find(|container| !container.builds.is_empty() && !fleet.runs(host, &container.builds))
+    }
+
+    /// Path of a field of the pod: `spec.template.spec.nodeSelector`.
+    pub(crate) fn path(&self, below: &str) -> String {
+        let before = self.kind.pod_pointer().trim_start_matches('/').replace('/', ".");
+        if before.is_empty() { below.to_owned() } else { format!("{before}.{below}") }
+    }
+
+    /// The builds for which there are images of all containers; several for indexes with several.
+    pub(crate) fn common_builds(&self) -> Vec<Build> {
+        let mut known = self.containers.iter().map(|container| &container.builds).filter(|builds| !builds.is_empty());
+        let Some(first) = known.next() else { return Vec::new() };
+        let mut common: BTreeSet<Build> = first.iter().copied().collect();
+        let mut newest = first.iter().max().copied();
+        for builds in known {
+            newest = newest.max(builds.iter().max().copied());
+            common.retain(|build| builds.contains(build));
+        }
+        if common.is_empty() { newest.into_iter().collect() } else { common.into_iter().collect() }
+    }
+}
+
+/// Which host runs which image, by the nodes of the fleet and the releases that policies add.
+pub(crate) struct FleetRules<'a> {
+    pub(crate) inventory: &'a Inventory,
+    pub(crate) releases: &'a [ExtraRelease],
+}
+
+impl FleetRules<'_> {
+    /// Whether a host runs one of these builds.
+    pub(crate) fn runs(&self, host: Build, builds: &[Build]) -> bool {
+        let generation = self.inventory.snapshot.nodes.as_ref().map(|nodes| nodes.generation(host)).unwrap_or_default();
+        builds.iter().any(|build| runs(host, *build, generation, self.releases))
+    }
+}
+
+fn known_os(facts: &mullion_engine::detect::ImageFacts) -> Knowledge {
+    match facts.source.name() {
+        "policy" => Knowledge::Policy,
+        "registry" => Knowledge::Registry,
+        _ => Knowledge::Name,
+    }
+}
+
+/// What manages an object, from the labels and annotations of Helm, Argo CD and Flux.
+fn manager(object: &Value) -> Option<String> {
+    let metadata = |map: &str, key: &str| {
+        object.pointer("/metadata").and_then(|all| all.get(map)?.get(key)?.as_str()).filter(|text| !text.is_empty())
+    };
+    if let Some(name) = metadata("labels", "kustomize.toolkit.fluxcd.io/name") {
+        return Some(format!("Flux Kustomization {name}"));
+    }
+    // `application:group/Kind:namespace/name`.
+    if let Some(id) = metadata("annotations", "argocd.argoproj.io/tracking-id") {
+        return Some(format!("Argo CD application {}", id.split(':').next().unwrap_or(id)));
+    }
+    if let Some(name) = metadata("labels", "helm.toolkit.fluxcd.io/name") {
+        return Some(format!("Flux HelmRelease {name}"));
+    }
+    metadata("annotations", "meta.helm.sh/release-name").map(|name| format!("Helm release {name}"))
+}

@@ -1,0 +1,392 @@
+//! The catalogue of findings: code, name, severity, what it means, why it matters and how to fix it.
+//!
+//! A code is never used again. `SUR1xx` are misplaced or stuck pods, `SUR2xx` errors of pulls and starts, `SUR3xx` what works by
+//! luck, `SUR4xx` DaemonSets, `SUR5xx` the fleet and its dates.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::report::Severity;
+
+/// One entry of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct FindingKind {
+    /// `SUR201`.
+    pub code: &'static str,
+    /// `image-not-found`.
+    pub name: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was found: one sentence without a full stop.
+    pub what: &'static str,
+    /// Why it matters: whole sentences.
+    pub why: &'static str,
+    /// What to do: whole sentences. It is the action of a finding that has none of its own.
+    pub fix: &'static str,
+    /// Where the facts are from.
+    pub sources: &'static [&'static str],
+}
+
+const fn kind(
+    code: &'static str,
+    name: &'static str,
+    severity: Severity,
+    what: &'static str,
+    why: &'static str,
+    fix: &'static str,
+    sources: &'static [&'static str],
+) -> FindingKind {
+    FindingKind { code, name, severity, what, why, fix, sources }
+}
+
+const COMPATIBILITY: &str =
+    "https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility";
+const KUBELET_ADMIT: &str = "https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/lifecycle/predicate.go";
+const CONTAINERD_MATCH: &str = "https://github.com/containerd/containerd/blob/main/core/images/handlers.go";
+const HCSSHIM: &str = "https://github.com/microsoft/hcsshim/blob/main/internal/hcs/system.go";
+const PULL_IMAGES: &str = "https://kubernetes.io/docs/concepts/containers/images/";
+const WINDOWS_USERS: &str = "https://kubernetes.io/docs/tasks/configure-pod-container/configure-runasusername/";
+const WINDOWS_GUIDE: &str = "https://kubernetes.io/docs/concepts/windows/user-guide/";
+const TAINTS: &str = "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/";
+const SELECTORS: &str = "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/";
+const WINDOWS_RESOURCES: &str = "https://kubernetes.io/docs/concepts/configuration/windows-resource-management/";
+const HOST_PROCESS: &str = "https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/";
+const LIFECYCLE: &str =
+    "https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/base-image-lifecycle";
+
+use Severity::{Notice, Problem, Warning};
+
+/// Every kind of finding, in the order of the codes.
+#[rustfmt::skip]
+pub static FINDINGS: &[FindingKind] = &[
+    kind("SUR101", "linux-pod-on-windows-node", Problem,
+        "a Linux pod is on a Windows node",
+        "A Windows node cannot run Linux images: the pull fails, or the layers cannot be unpacked. The pod stays where it is, because the scheduler never moves a pod.",
+        "Set nodeSelector kubernetes.io/os: linux in the pod template, and delete the pod.",
+        &[WINDOWS_GUIDE, "https://github.com/rancher/docs/issues/1228"]),
+    kind("SUR102", "windows-pod-on-linux-node", Problem,
+        "a Windows pod is on a Linux node",
+        "A Linux node cannot run Windows images: the pull fails, or the layers cannot be unpacked. The pod stays where it is, because the scheduler never moves a pod.",
+        "Set nodeSelector kubernetes.io/os: windows in the pod template, and delete the pod.",
+        &[WINDOWS_GUIDE, "https://github.com/microsoft/Windows-Containers/issues/452"]),
+    kind("SUR103", "wrong-windows-build", Problem,
+        "the node has a Windows build that cannot run the image",
+        "Windows Server 2019 runs only images of its own build, and hosts from Windows Server 2022 on run no older images than ltsc2022. The pod stays where it is, because the scheduler never moves a pod.",
+        "Set nodeSelector node.kubernetes.io/windows-build to a build that runs the image, or use an image for the build of the node.",
+        &[COMPATIBILITY]),
+    kind("SUR104", "pending-no-such-node", Problem,
+        "no node has the labels that the pod requires",
+        "The pod stays Pending until such a node exists. This is common after a pool was deleted or renamed while a selector still names its build or its labels.",
+        "Change the selector, or add a node with these labels.",
+        &[SELECTORS]),
+    kind("SUR105", "pending-untolerated-taint", Problem,
+        "every node that fits the pod has a taint that the pod does not tolerate",
+        "The pod stays Pending. Since Kubernetes 1.34 the message of the scheduler no longer names the taint; it is computed here from the nodes and the tolerations.",
+        "Add a toleration for the taint to the pod template.",
+        &[TAINTS, "https://github.com/kubernetes/kubernetes/pull/134740"]),
+    kind("SUR106", "pending-nodes-unavailable", Problem,
+        "every node that fits the pod is cordoned or not ready",
+        "The pod stays Pending until a node is available. This is common while a pool is replaced.",
+        "Uncordon or repair a node, or add one.",
+        &["https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/"]),
+    kind("SUR107", "pending-no-room", Problem,
+        "nodes fit the pod, and the scheduler does not place it",
+        "Labels, taints and affinity of the pod fit nodes that are not cordoned. What remains is room: memory, CPU, ports, volumes, or rules of pods among each other.",
+        "Read the message of the scheduler, and free or add capacity.",
+        &["https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/"]),
+    kind("SUR108", "pending-no-private-address", Problem,
+        "the scheduler finds no node with a free address for a Windows pod on EKS",
+        "On EKS each Windows pod needs a secondary address of its node. A webhook adds this resource to pods that select Windows in nodeSelector. The addresses of a node are limited by its instance type.",
+        "Add nodes or enable prefix delegation; and check that the pod selects Windows by nodeSelector and not by affinity.",
+        &["https://docs.aws.amazon.com/eks/latest/userguide/windows-support.html", "https://github.com/aws/amazon-vpc-resource-controller-k8s"]),
+    kind("SUR109", "pod-os-rejected", Problem,
+        "the kubelet rejected the pod, because its OS field is not that of the node",
+        "spec.os.name does not place a pod. A pod with an OS field and without a selector is scheduled anywhere, and then rejected.",
+        "Set nodeSelector kubernetes.io/os to the same operating system as spec.os.name.",
+        &[KUBELET_ADMIT]),
+    kind("SUR110", "pod-os-label-rejected", Problem,
+        "the kubelet rejected the pod, because its label kubernetes.io/os is not that of the node",
+        "A label of a pod with the key kubernetes.io/os does not select nodes, but the kubelet compares it.",
+        "Remove the label kubernetes.io/os from the labels of the pod template; use nodeSelector instead.",
+        &[KUBELET_ADMIT]),
+    kind("SUR111", "pending-impossible-os", Problem,
+        "the pod requires Linux and Windows at once",
+        "No node can have both, so the pod stays Pending.",
+        "Remove the selector that is wrong.",
+        &[SELECTORS]),
+    kind("SUR112", "pods-rejected", Problem,
+        "a controller cannot create its pods",
+        "The API server rejects them: a quota, Pod Security admission, a webhook, or a field that the operating system forbids.",
+        "Read the message, and change the pod template accordingly.",
+        &["https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/"]),
+    kind("SUR201", "image-has-no-platform", Problem,
+        "the image has no entry for the operating system and build of the node",
+        "The container runtime compares the entries of the image's index with the node. The message is the same for an image of the other operating system and for one of another Windows build.",
+        "Find out what the image is for with: mullion image IMAGE --registry. Then set the matching selector, or use another tag.",
+        &[CONTAINERD_MATCH, COMPATIBILITY]),
+    kind("SUR202", "pull-denied", Problem,
+        "the registry denies the pull",
+        "The credentials are missing, wrong or expired, or have no access to the repository. Some registries answer the same for a repository that does not exist. It has nothing to do with the operating system.",
+        "Check imagePullSecrets of the pod and of its service account, and the access of the node to the registry.",
+        &[PULL_IMAGES]),
+    kind("SUR203", "image-not-found", Problem,
+        "the registry has no such image",
+        "The name or the tag is wrong, or the image was deleted. It has nothing to do with the operating system.",
+        "Check the name and the tag of the image.",
+        &[PULL_IMAGES]),
+    kind("SUR204", "registry-unreachable", Problem,
+        "the node cannot reach the registry",
+        "The name cannot be resolved, the connection fails, or the certificate is not trusted. Proxies, firewalls and certificates are configured for Windows nodes separately from Linux nodes.",
+        "Check DNS, proxy, firewall and trusted certificates on the node.",
+        &["https://github.com/containerd/containerd/blob/main/docs/hosts.md"]),
+    kind("SUR205", "pull-limited", Problem,
+        "the registry limits the number of pulls",
+        "The registry rejects pulls until the limit is reset.",
+        "Pull with credentials, or use a mirror or a cache.",
+        &["https://docs.docker.com/docker-hub/usage/"]),
+    kind("SUR206", "pull-failed", Problem,
+        "the image cannot be pulled",
+        "The message does not show the cause: it is cut, or unknown.",
+        "Read the message, and the log of the container runtime on the node.",
+        &[PULL_IMAGES]),
+    kind("SUR207", "invalid-image-name", Problem,
+        "the reference of the image is malformed",
+        "The kubelet does not try to pull it.",
+        "Correct the image in the pod template: lower-case names, one tag.",
+        &[PULL_IMAGES]),
+    kind("SUR208", "unpack-failed", Problem,
+        "the layers of the image cannot be unpacked",
+        "The image was downloaded. A damaged layer, a virus scanner on the node, or a fault of the disk can be the cause.",
+        "Remove the image from the node and pull it again; exclude the directory of the container runtime from the virus scanner.",
+        &["https://github.com/containerd/containerd/blob/main/pkg/rootfs/apply.go"]),
+    kind("SUR209", "disk-full", Problem,
+        "the node has no room for the image",
+        "Windows base images have 0.3 to 5 GB, and each release is one more.",
+        "Enlarge the disk of the pool, or remove images that are not used.",
+        &["https://kubernetes.io/docs/concepts/architecture/garbage-collection/#containers-images"]),
+    kind("SUR210", "layers-too-new", Problem,
+        "the format of the image's layers is newer than the host",
+        "The image was built on a newer Windows than the node has.",
+        "Use an image for the build of the node, or a node of a newer build.",
+        &["https://github.com/microsoft/hcsshim/issues/2566", COMPATIBILITY]),
+    kind("SUR211", "pause-image", Problem,
+        "the pause image of the node cannot be pulled",
+        "Every pod needs it, so no pod starts on this node. Either the registry cannot be reached, or the image has no entry for the build of the node: pause 3.10.2 and newer have one for Windows Server 2025.",
+        "Configure sandbox_image of containerd with a pause image for this build, and check access to its registry.",
+        &["https://github.com/kubernetes/kubernetes/blob/master/build/pause/CHANGELOG.md"]),
+    kind("SUR212", "no-runtime-handler", Problem,
+        "the node has no handler for the RuntimeClass",
+        "A RuntimeClass is for nodes whose container runtime has its handler. Linux nodes have no Windows handlers, and Windows nodes have no Hyper-V handler unless it is configured.",
+        "Set scheduling.nodeSelector in the RuntimeClass, or configure the handler in containerd on the node.",
+        &["https://kubernetes.io/docs/concepts/containers/runtime-class/"]),
+    kind("SUR213", "pod-network", Problem,
+        "the network of the pod cannot be set up",
+        "The network plugin of the node failed. On Windows it uses the Host Networking Service, whose state can be wrong after a restart.",
+        "Read the log of the network plugin on the node; restart the node if other pods fail there too.",
+        &["https://kubernetes.io/docs/concepts/services-networking/windows-networking/"]),
+    kind("SUR214", "build-mismatch-at-start", Problem,
+        "Windows does not start the container, because its build is not that of the host",
+        "The image has a single manifest, so the container runtime pulled it without a comparison. Under process isolation Windows refuses another build.",
+        "Use an image for the build of the node, or set nodeSelector node.kubernetes.io/windows-build.",
+        &[HCSSHIM, COMPATIBILITY]),
+    kind("SUR215", "exited-at-start", Problem,
+        "the container ended while Windows started it",
+        "The most common cause is a host whose revision is older than that of the image. Too little memory and a broken update of the host are others.",
+        "Update the node to the newest revision of its build; give the container at least 300 MiB for Nano Server and 1 GiB for Server Core.",
+        &["https://github.com/microsoft/Windows-Containers/issues/591", HCSSHIM]),
+    kind("SUR216", "working-directory", Problem,
+        "Windows cannot create the container: a directory name is invalid",
+        "The working directory or the command of the container does not exist in the image, or the host lacks an update. It is not a mismatch of builds.",
+        "Check workingDir and command of the container; update the node.",
+        &["https://github.com/antrea-io/antrea/issues/2774"]),
+    kind("SUR217", "create-failed", Problem,
+        "Windows cannot create the container",
+        "The text is written by Windows in the language of the node, so it is not translated. The most common cause is an image of another build.",
+        "Compare the build of the image with that of the node: mullion image IMAGE --registry.",
+        &[HCSSHIM]),
+    kind("SUR218", "program-not-found", Problem,
+        "the program of the container is not in the image",
+        "A command for Linux in a Windows image, or the reverse, is the most common cause in a mixed cluster. Nano Server has no PowerShell.",
+        "Check command and args of the container.",
+        &["https://learn.microsoft.com/virtualization/windowscontainers/manage-containers/container-base-images"]),
+    kind("SUR219", "run-as-non-root", Problem,
+        "the kubelet does not start the container, because it runs as an administrator",
+        "runAsNonRoot: true forbids ContainerAdministrator, which is the default user of many Windows images.",
+        "Set securityContext.windowsOptions.runAsUserName: ContainerUser, or remove runAsNonRoot.",
+        &[WINDOWS_USERS]),
+    kind("SUR220", "config-missing", Problem,
+        "a Secret or a ConfigMap that the container reads is missing",
+        "The kubelet waits for it.",
+        "Create it, or correct its name in the pod template.",
+        &["https://kubernetes.io/docs/concepts/configuration/secret/"]),
+    kind("SUR221", "crash-loop", Problem,
+        "the container starts and ends again and again",
+        "The image fits the node. The program ends by itself: its log shows why.",
+        "Read the log of the container: kubectl logs --previous.",
+        &["https://kubernetes.io/docs/tasks/debug/debug-application/debug-running-pod/"]),
+    kind("SUR222", "not-started", Problem,
+        "the pod does not run, for a reason that Mullion does not know",
+        "The text of the cluster is in the finding as it is.",
+        "Read the text, and the log of the kubelet on the node.",
+        &["https://kubernetes.io/docs/tasks/debug/debug-application/debug-pods/"]),
+    kind("SUR301", "windows-by-luck", Warning,
+        "a Windows workload runs on Windows nodes only by luck",
+        "Nothing in its pod template keeps it off Linux nodes: no nodeSelector, no affinity, no RuntimeClass. The next pod may be scheduled on a Linux node, where it cannot start.",
+        "Set nodeSelector kubernetes.io/os: windows in the pod template, or let Mullion do it.",
+        &[WINDOWS_GUIDE]),
+    kind("SUR302", "linux-by-luck", Warning,
+        "a Linux workload runs on Linux nodes only by luck",
+        "Nothing in its pod template keeps it off Windows nodes, and there are Windows nodes without a taint that does. The next pod may be scheduled on one, where it cannot start.",
+        "Set nodeSelector kubernetes.io/os: linux, or taint the Windows nodes; Mullion does both.",
+        &[WINDOWS_GUIDE]),
+    kind("SUR303", "floating-tag", Warning,
+        "the tag of a Windows image names no release, and moves between releases",
+        "The next pull may get an image for another Windows release than the node has.",
+        "Use a tag with the release, or a digest.",
+        &["https://github.com/microsoft/dotnet-framework-docker/issues/1262", COMPATIBILITY]),
+    kind("SUR304", "frozen-tag", Warning,
+        "the image exists, and gets no updates any more",
+        "Publishers stop to rebuild an image and leave its last state in the registry. It gets no security updates.",
+        "Use the successor that the finding names.",
+        &["https://github.com/microsoft/dotnet-framework-docker/issues/1265", "https://github.com/PowerShell/PowerShell-Docker"]),
+    kind("SUR305", "blanket-toleration", Warning,
+        "the pod tolerates every taint, and selects no operating system",
+        "A toleration with operator Exists and without a key cancels the taint that keeps pods off the nodes of the other operating system.",
+        "Tolerate only the taints that are meant, or set nodeSelector kubernetes.io/os.",
+        &[TAINTS]),
+    kind("SUR306", "exact-build-selector", Warning,
+        "the pod selects one exact Windows build",
+        "When the pool is replaced by one of a newer release, the pod stays Pending, even if the newer release runs its image.",
+        "Plan to change the selector together with the pool; images for ltsc2022 run on Windows Server 2022 and 2025.",
+        &[COMPATIBILITY]),
+    kind("SUR307", "no-memory-limit", Warning,
+        "a container of a Windows workload has no memory limit",
+        "Windows has no out-of-memory killer: it pages to disk, and one container can slow down all pods of the node.",
+        "Set resources.limits.memory, and the same as request.",
+        &[WINDOWS_RESOURCES]),
+    kind("SUR308", "host-process", Notice,
+        "the workload runs as HostProcess",
+        "Its containers run on the host itself, with its users and files. An update of the host changes what they find.",
+        "Review it before each upgrade of the node pool.",
+        &[HOST_PROCESS]),
+    kind("SUR401", "daemonset-tainted-off", Warning,
+        "a taint keeps a DaemonSet off a Windows pool",
+        "The nodes of the pool have no pod of it: no logs, no metrics, or no storage driver there.",
+        "Add a toleration for the taint to the pod template of the DaemonSet.",
+        &[TAINTS]),
+    kind("SUR402", "daemonset-not-selected", Notice,
+        "the selector of a DaemonSet for Windows excludes a Windows pool",
+        "This is right if another DaemonSet serves the pool, as with one DaemonSet for each build. It is wrong for a pool that was added later.",
+        "Check that another DaemonSet serves the pool, or widen the selector.",
+        &[SELECTORS]),
+    kind("SUR403", "daemonset-missing", Warning,
+        "a DaemonSet fits a Windows pool and has no pod on some of its nodes",
+        "The controller creates a pod on each node that fits. Events of the DaemonSet may show that pods are rejected by a quota or a webhook.",
+        "Read the Events of the DaemonSet: kubectl describe daemonset.",
+        &["https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/"]),
+    kind("SUR501", "release-out-of-support", Problem,
+        "the Windows release of a pool gets no updates any more",
+        "Its nodes and images get no security updates, and the provider may delete its node images.",
+        "Move the workloads to a pool of a supported release.",
+        &[LIFECYCLE]),
+    kind("SUR502", "support-ends-soon", Warning,
+        "support of something in the cluster ends within 180 days",
+        "The date and its source are in the finding.",
+        "Plan the move before the date.",
+        &[LIFECYCLE]),
+    kind("SUR503", "revision-behind", Warning,
+        "nodes of a pool have an older revision of Windows than other nodes of the same build",
+        "They lack security updates. A container whose image is newer than the revision of its host can end while it starts.",
+        "Update the node image of the pool.",
+        &["https://github.com/microsoft/Windows-Containers/issues/591"]),
+    kind("SUR504", "runtime-out-of-support", Warning,
+        "the version of the container runtime gets no updates any more",
+        "The dates are those of the project; a provider may patch it longer.",
+        "Update the node image, which brings a newer container runtime.",
+        &["https://containerd.io/releases/"]),
+    kind("SUR505", "windows-pool-without-taint", Warning,
+        "Windows nodes have no taint that keeps Linux pods off",
+        "Pods without a node selector can be scheduled on them. Most Linux manifests have none.",
+        "Add the taint os=windows:NoSchedule when the pool is created, or let Mullion keep it.",
+        &["https://kubernetes.io/docs/concepts/windows/user-guide/#handling-multiple-windows-versions-in-the-same-cluster"]),
+    kind("SUR506", "node-without-os", Warning,
+        "a node has no label kubernetes.io/os",
+        "No selector by operating system finds the node.",
+        "Find out why its kubelet does not set the label.",
+        &["https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-os"]),
+];
+
+/// The entry with that code or name, in any letter case.
+pub fn find_kind(named: &str) -> Option<&'static FindingKind> {
+    FINDINGS.iter().find(|kind| kind.code.eq_ignore_ascii_case(named) || kind.name.eq_ignore_ascii_case(named))
+}
+
+/// The page of an entry, as Markdown with a heading of level `level`.
+pub fn page(kind: &FindingKind, level: usize) -> String {
+    let FindingKind { code, name, severity, what, why, fix, sources } = kind;
+    let severity = severity.name();
+    let heading = "#".repeat(level);
+    let mut text = format!(
+        "{heading} {code} {name}\n\nSeverity: {severity}. What was found: {what}.\n\n{why}\n\n**Fix.** {fix}\n\nSources:\n\n"
+    );
+    for source in *sources {
+        // A String takes every write.
+        let _ = writeln!(text, "- <{source}>");
+    }
+    text
+}
+
+/// The page of all findings: `docs/survey-findings.md`.
+pub fn all_pages() -> String {
+    const FAMILIES: [(&str, &str); 5] = [
+        ("SUR1", "Misplaced or stuck pods"),
+        ("SUR2", "Errors of pulls and starts"),
+        ("SUR3", "What works by luck"),
+        ("SUR4", "DaemonSets"),
+        ("SUR5", "Fleet and dates"),
+    ];
+    let mut text = "# Findings of `mullion survey`\n\n\
+        This page is for people who read a report of `mullion survey`. Each finding of a report has a code, and this page\n\
+        explains each code: what was found, why it matters, and how to fix it. `mullion rules SUR201` prints one of them.\n\n\
+        This page is made from `crates/survey/src/catalogue.rs` by `make rules`; what is written here by hand is lost.\n"
+        .to_owned();
+    for (start, title) in FAMILIES {
+        let _ = write!(text, "\n## {title}\n");
+        for kind in FINDINGS.iter().filter(|kind| kind.code.starts_with(start)) {
+            let _ = write!(text, "\n{}", page(kind, 3));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_entry_is_complete_and_unique() {
+        let mut names = BTreeSet::new();
+        for kind in FINDINGS {
+            let number: u32 = kind.code.strip_prefix("SUR").unwrap().parse().unwrap();
+            assert!((101..=599).contains(&number), "{}", kind.code);
+            assert!(names.insert(kind.code) && names.insert(kind.name), "{}", kind.code);
+            assert!(kind.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", kind.name);
+            assert!(!kind.what.ends_with('.') && kind.why.ends_with('.') && kind.fix.ends_with('.'), "{}", kind.code);
+            assert!(!kind.sources.is_empty() && kind.sources.iter().all(|source| source.starts_with("https://")));
+            assert!(all_pages().contains(&format!("### {} {}\n", kind.code, kind.name)));
+        }
+        assert!(FINDINGS.is_sorted_by_key(|kind| kind.code));
+    }
+
+    #[test]
+    fn entries_are_found_by_code_and_name() {
+        assert_eq!(find_kind("sur201").map(|kind| kind.name), Some("image-has-no-platform"));
+        assert_eq!(find_kind("Disk-Full").map(|kind| kind.code), Some("SUR209"));
+        assert_eq!(find_kind("SUR2"), None);
+    }
+}

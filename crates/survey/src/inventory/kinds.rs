@@ -1,0 +1,46 @@
+//! The kinds of objects that a survey reads.
+
+/// A kind of object that a survey reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SurveyKind {
+    /// As in `kind`.
+    pub kind: &'static str,
+    /// As `kubectl get` takes it.
+    pub plural: &'static str,
+    /// What the report lacks without these objects, without a full stop; empty if it lacks nothing.
+    pub missing: &'static str,
+}
+
+const fn kind(kind: &'static str, plural: &'static str, missing: &'static str) -> SurveyKind {
+    SurveyKind { kind, plural, missing }
+}
+
+/// Every kind, in the order of the coverage.
+pub const KINDS: [SurveyKind; 17] = [
+    kind("Node", "nodes", "pools, builds, taints, dates, and why pods are stuck"),
+    kind("Pod", "pods", "what runs where, what is stuck and what is misplaced"),
+    kind("Namespace", "namespaces", "what labels and annotations of namespaces decide"),
+    kind("Event", "events", "failures that the status of a pod does not repeat"),
+    kind("Deployment", "deployments", "Deployments without pods, and templates as their authors wrote them"),
+    kind("ReplicaSet", "replicasets", "ReplicaSets without pods"),
+    kind("StatefulSet", "statefulsets", "StatefulSets without pods, and templates as their authors wrote them"),
+    kind("DaemonSet", "daemonsets", "the pools that a DaemonSet does not reach"),
+    kind("Job", "jobs", "Jobs without pods, and the CronJob that a Job is from"),
+    kind("CronJob", "cronjobs", "CronJobs without pods"),
+    kind("ReplicationController", "replicationcontrollers", "ReplicationControllers without pods"),
+    kind(
+        "RuntimeClass",
+        "runtimeclasses",
+        "what a RuntimeClass adds to its pods, and which pods run in virtual machines",
+    ),
+    kind("PodDisruptionBudget", "poddisruptionbudgets", ""),
+    kind("HorizontalPodAutoscaler", "horizontalpodautoscalers", ""),
+    kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ""),
+    kind("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ""),
+    kind("CSINode", "csinodes", ""),
+];
+
+/// The plural of a kind that a survey reads.
+pub fn plural_of(kind: &str) -> Option<&'static str> {
+    KINDS.iter().find(|known| known.kind == kind).map(|known| known.plural)
+}

@@ -1,0 +1,20 @@
+//! What a survey keeps of the objects of a cluster, and how it reads them from a dump.
+//!
+//! [`stream`] reads JSON object by object, [`strip`] removes what no report may contain or needs, and [`reader`] keeps the rest in
+//! a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so the same code reads it.
+
+mod kinds;
+mod reader;
+mod records;
+mod status;
+mod stream;
+mod strip;
+mod yaml;
+
+pub use kinds::{KINDS, SurveyKind, plural_of};
+pub use reader::{InventoryReader, ReadInput};
+pub use records::Inventory;
+pub(crate) use records::{NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord};
+pub use stream::{DumpProblem, MAX_OBJECT, MAX_VALUES, read_json};
+pub use strip::{KEPT_MESSAGE, strip};
+pub use yaml::read_yaml;

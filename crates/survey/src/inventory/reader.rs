@@ -1,0 +1,465 @@
+//! Builds an inventory, object by object.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::names::CONTAINER_LISTS;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::windows::Build;
+use mullion_engine::node::facts::is_virtual;
+use mullion_snapshot::dump::DumpReader;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::inventory::kinds::plural_of;
+use crate::inventory::records::{
+    ContainerShape, EventRecord, Inventory, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord,
+};
+use crate::inventory::status::read_status;
+use crate::inventory::strip::strip;
+use crate::report::Unread;
+
+/// The most Events that are kept for one object.
+const EVENTS_OF_ONE: usize = 6;
+
+/// The kind of the last line of a saved inventory: what the objects alone do not show.
+const SAVED: &str = "SavedInventory";
+
+/// How deep Lists in Lists are read.
+const MAX_LISTS: usize = 4;
+
+/// The name of an input, for messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadInput {
+    /// As the user named it.
+    pub name: String,
+    /// What cannot be read: one line each.
+    pub problems: Vec<String>,
+}
+
+/// Builds an [`Inventory`]: for each input [`begin`](Self::begin), [`add`](Self::add) for each object, [`end`](Self::end).
+#[derive(Debug)]
+pub struct InventoryReader {
+    inventory: Inventory,
+    objects: DumpReader<'static>,
+    texts: HashSet<Arc<str>>,
+    shapes: HashMap<Box<str>, Arc<PodShape>>,
+    owners: HashSet<Arc<OwnerKey>>,
+    sampled: HashSet<(Arc<str>, Arc<OwnerKey>)>,
+    /// Hashes of namespace, kind and name of every object.
+    seen: HashSet<u64>,
+    hasher: RandomState,
+    input: ReadInput,
+    newest: String,
+}
+
+impl Default for InventoryReader {
+    fn default() -> Self {
+        Self {
+            inventory: Inventory::default(),
+            objects: DumpReader::new("the dump"),
+            texts: HashSet::new(),
+            shapes: HashMap::new(),
+            owners: HashSet::new(),
+            sampled: HashSet::new(),
+            seen: HashSet::new(),
+            hasher: RandomState::new(),
+            input: ReadInput { name: String::new(), problems: Vec::new() },
+            newest: String::new(),
+        }
+    }
+}
+
+/// The most problems of one input that are kept.
+const MAX_PROBLEMS: usize = 20;
+
+impl InventoryReader {
+    /// Begins an input: a file, or a cluster.
+    pub fn begin(&mut self, name: &str) {
+        self.input = ReadInput { name: name.to_owned(), problems: Vec::new() };
+        self.newest.clear();
+    }
+
+    /// Ends the input, and returns what is wrong with its objects.
+    pub fn end(&mut self) -> ReadInput {
+        let input = std::mem::replace(&mut self.input, ReadInput { name: String::new(), problems: Vec::new() });
+        if !self.newest.is_empty() {
+            self.inventory.times.push((input.name.clone(), self.newest.as_str().into()));
+        }
+        input
+    }
+
+    /// Adds one object, or a List. `kind` is that of the list around it: items of a typed list have none of their own.
+    /// `save` gets the object as it is kept, for a saved inventory.
+    pub fn add(&mut self, object: Value, kind: Option<&str>, save: &mut dyn FnMut(&Value)) {
+        self.add_nested(object, kind, MAX_LISTS, save);
+    }
+
+    /// Records that all objects of a kind were listed, even if there are none.
+    pub fn listed(&mut self, kind: &str) {
+        if let Some(plural) = plural_of(kind) {
+            self.inventory.counts.entry(plural).or_default();
+        }
+    }
+
+    /// Records objects that could not be read.
+    pub fn unread(&mut self, unread: Unread) {
+        self.inventory.unread.push(unread);
+    }
+
+    /// Records the version of the API server.
+    pub fn kubernetes(&mut self, version: &str) {
+        self.inventory.kubernetes = Some(version.to_owned());
+    }
+
+    /// The number of objects that were added.
+    pub fn len(&self) -> usize {
+        self.inventory.len() + self.inventory.others
+    }
+
+    /// Whether none was added.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The last line of a saved inventory.
+    pub fn saved_end(&self) -> Value {
+        let inventory = &self.inventory;
+        json!({
+            "apiVersion": "mullion.dev/v1alpha1",
+            "kind": SAVED,
+            "takenAt": inventory.taken_at(),
+            "kubernetes": inventory.kubernetes,
+            "kinds": inventory.counts.keys().collect::<Vec<_>>(),
+            "others": inventory.others,
+            "unread": inventory.unread,
+        })
+    }
+
+    /// The inventory of all objects.
+    pub fn finish(mut self) -> Inventory {
+        self.inventory.snapshot = self.objects.finish().snapshot;
+        self.inventory.workloads.shrink_to_fit();
+        self.inventory.pods.shrink_to_fit();
+        self.inventory
+    }
+
+    fn add_nested(&mut self, mut object: Value, kind: Option<&str>, lists: usize, save: &mut dyn FnMut(&Value)) {
+        let kind = object.get("kind").and_then(Value::as_str).or(kind).unwrap_or_default().to_owned();
+        if let (Some(of), Some(Value::Array(items))) = (kind.strip_suffix("List"), object.get_mut("items"))
+            && lists > 0
+        {
+            for item in std::mem::take(items) {
+                self.add_nested(item, Some(of).filter(|of| !of.is_empty()), lists - 1, save);
+            }
+            return;
+        }
+        if kind == SAVED {
+            self.add_saved_end(&object);
+            return;
+        }
+        let built_in = object.get("apiVersion").and_then(Value::as_str).is_none_or(|version| {
+            // A custom resource may have the name of a kind of Kubernetes.
+            !version.split_once('/').is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
+                || kind == "ImagePlatforms"
+        });
+        let kept = if built_in { strip(&kind, &mut object) } else { None };
+        let Some(kept) = kept else {
+            self.inventory.others += 1;
+            return;
+        };
+        if let Err(problem) = self.read(&kind, &kept) {
+            if self.input.problems.len() < MAX_PROBLEMS {
+                self.input.problems.push(problem);
+            }
+            return;
+        }
+        save(&kept);
+    }
+
+    fn add_saved_end(&mut self, object: &Value) {
+        if let Some(time) = object.get("takenAt").and_then(Value::as_str) {
+            self.note_time(time);
+        }
+        if let Some(version) = object.get("kubernetes").and_then(Value::as_str) {
+            self.kubernetes(version);
+        }
+        for plural in object.get("kinds").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if let Some(kind) = crate::inventory::KINDS.iter().find(|kind| kind.plural == plural) {
+                self.listed(kind.kind);
+            }
+        }
+        let others = object.get("others").and_then(Value::as_u64).unwrap_or_default();
+        self.inventory.others = self.inventory.others.saturating_add(usize::try_from(others).unwrap_or_default());
+        let unread = object.get("unread").cloned().unwrap_or_default();
+        self.inventory.unread.extend(Vec::<Unread>::deserialize(unread).unwrap_or_default());
+    }
+
+    /// Keeps the newest time: RFC 3339 in UTC with whole seconds, as the API server writes it, is ordered as text.
+    fn note_time(&mut self, time: &str) {
+        let shape = |(at, byte): (usize, u8)| match at {
+            4 | 7 => byte == b'-',
+            10 => byte == b'T',
+            13 | 16 => byte == b':',
+            19 => byte == b'Z',
+            _ => byte.is_ascii_digit(),
+        };
+        if time.len() == 20 && time.bytes().enumerate().all(shape) && *time > *self.newest {
+            time.clone_into(&mut self.newest);
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Arc<str> {
+        share(&mut self.texts, text)
+    }
+
+    fn read(&mut self, kind: &str, object: &Value) -> Result<(), String> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let name = text("/metadata/name").unwrap_or_default().to_owned();
+        let namespace = text("/metadata/namespace").unwrap_or_default().to_owned();
+        if name.is_empty() && kind != "ImagePlatforms" {
+            return Err(format!("{kind} without a name: metadata.name is missing or not text"));
+        }
+        if kind != "ImagePlatforms" && !self.seen.insert(self.hasher.hash_one((kind, &namespace, &name))) {
+            self.inventory.repeated += 1;
+            return Ok(());
+        }
+        for pointer in
+            ["/metadata/creationTimestamp", "/lastTimestamp", "/eventTime", "/status/conditions/0/lastHeartbeatTime"]
+        {
+            if let Some(time) = text(pointer) {
+                self.note_time(time);
+            }
+        }
+        let namespaced = WorkloadKind::from_name(kind).is_some();
+        let namespace = if namespaced && namespace.is_empty() { "default".to_owned() } else { namespace };
+        match kind {
+            "Node" => self.read_node(&name, object)?,
+            "Namespace" | "RuntimeClass" | "ImagePlatforms" => self.read_snapshot(object, kind)?,
+            "Pod" => self.read_pod(&namespace, &name, object),
+            "Event" => self.read_event(object),
+            _ => {
+                if let Some(workload) = WorkloadKind::from_name(kind) {
+                    self.read_workload(workload, &namespace, &name, object);
+                }
+            }
+        }
+        if let Some(plural) = plural_of(kind) {
+            *self.inventory.counts.entry(plural).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn read_snapshot(&mut self, object: &Value, kind: &str) -> Result<(), String> {
+        self.objects.object(object, kind).map_err(|problem| problem.message)
+    }
+
+    fn read_node(&mut self, name: &str, object: &Value) -> Result<(), String> {
+        self.read_snapshot(object, "Node")?;
+        let labels = object.pointer("/metadata/labels").cloned().unwrap_or_default();
+        let labels = std::collections::BTreeMap::deserialize(labels).unwrap_or_default();
+        let taints = object.pointer("/spec/taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if is_virtual(&labels, taints) {
+            return Ok(());
+        }
+        let info = |key: &str| {
+            object
+                .pointer("/status/nodeInfo")
+                .and_then(|info| info.get(key))
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let ready = object.pointer("/status/conditions/0/status").and_then(Value::as_str) == Some("True");
+        let record = NodeRecord {
+            revision: Build::from_kernel_version(info("kernelVersion")).and_then(|(_, revision)| revision),
+            kubelet: self.text(info("kubeletVersion")),
+            ready,
+        };
+        self.inventory.nodes.insert(name.into(), record);
+        Ok(())
+    }
+
+    fn owner(&mut self, object: &Value) -> Option<Arc<OwnerKey>> {
+        let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
+        let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+        let text = |key: &str| owner.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (kind, name) = (text("kind")?, text("name")?);
+        // A static pod.
+        if kind == "Node" {
+            return None;
+        }
+        let hash = object.pointer("/metadata/labels/pod-template-hash").and_then(Value::as_str);
+        let deployment = hash.filter(|hash| kind == "ReplicaSet" && !hash.is_empty());
+        let deployment = deployment.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
+        let deployment = deployment.filter(|name| !name.is_empty()).map(str::to_owned);
+        let owner = Arc::new(OwnerKey {
+            kind: self.text(kind),
+            name: self.text(name),
+            deployment: deployment.map(|name| self.text(&name)),
+        });
+        if let Some(known) = self.owners.get(&owner) {
+            return Some(Arc::clone(known));
+        }
+        self.owners.insert(Arc::clone(&owner));
+        Some(owner)
+    }
+
+    fn read_workload(&mut self, kind: WorkloadKind, namespace: &str, name: &str, object: &Value) {
+        let owner = self.owner(object);
+        let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64);
+        // Each Deployment keeps ten old ones.
+        let judged = owner.is_none() || (kind != WorkloadKind::Job && replicas != Some(0));
+        let key = ObjectKey { namespace: self.text(namespace), kind: self.text(kind.name()), name: name.into() };
+        let text = if judged { object.to_string().into() } else { Box::default() };
+        self.inventory.workloads.push(WorkloadRecord { key, kind, owner, text });
+    }
+
+    fn read_pod(&mut self, namespace: &str, name: &str, object: &Value) {
+        let (shape, target) = self.shape(object);
+        let texts = &mut self.texts;
+        let status = object.get("status").unwrap_or(&Value::Null);
+        let status = read_status(status, &shape.containers, |text| share(texts, text));
+        let owner = self.owner(object);
+        let node = object.pointer("/spec/nodeName").and_then(Value::as_str).filter(|node| !node.is_empty());
+        let namespace = self.text(namespace);
+        let first = owner.as_ref().is_none_or(|owner| self.sampled.insert((Arc::clone(&namespace), Arc::clone(owner))));
+        if first {
+            let mut sample = object.clone();
+            if let Some(members) = sample.as_object_mut() {
+                members.remove("status");
+            }
+            self.inventory.samples.insert(self.inventory.pods.len(), sample.to_string().into());
+        }
+        let record = PodRecord {
+            namespace,
+            name: name.into(),
+            owner,
+            node: node.map(|node| share(&mut self.texts, node)),
+            target: target.map(|target| share(&mut self.texts, &target)),
+            shape,
+            ready: status.ready,
+            ended: status.ended,
+            unschedulable: status.unschedulable,
+            started: status.started,
+            running: status.running.into(),
+            problems: status.problems.into(),
+        };
+        self.inventory.pods.push(record);
+    }
+
+    /// What the pod has in common with others, and the node that its affinity names.
+    fn shape(&mut self, object: &Value) -> (Arc<PodShape>, Option<String>) {
+        let spec = |name: &str| object.pointer("/spec").and_then(|spec| spec.get(name)).cloned().unwrap_or_default();
+        let mut affinity = json!({"nodeAffinity": object.pointer("/spec/affinity/nodeAffinity")});
+        let target = take_target(&mut affinity);
+        let pod = Pod::of(WorkloadKind::Pod, object);
+        let containers: Vec<[&str; 2]> = CONTAINER_LISTS
+            .iter()
+            .flat_map(|list| object.pointer("/spec").and_then(|spec| spec.get(*list)?.as_array()).into_iter().flatten())
+            .map(|container| {
+                ["name", "image"].map(|key| container.get(key).and_then(Value::as_str).unwrap_or_default())
+            })
+            .collect();
+        let parts = json!({
+            "containers": containers,
+            "constraints": {
+                "nodeSelector": spec("nodeSelector"), "affinity": affinity, "tolerations": spec("tolerations"),
+            },
+            "class": spec("runtimeClassName"),
+            "hostProcess": pod.is_some_and(|pod| pod.host_process()),
+        });
+        let key = parts.to_string();
+        if let Some(known) = self.shapes.get(key.as_str()) {
+            return (Arc::clone(known), target);
+        }
+        let constraints = parts.get("constraints").cloned().unwrap_or_default();
+        let containers = containers.into_iter().map(|[name, image]| ContainerShape {
+            name: share(&mut self.texts, name),
+            image: share(&mut self.texts, image),
+        });
+        let shape = Arc::new(PodShape {
+            containers: containers.collect(),
+            // A field of another type is one that the API server cannot have taken.
+            constraints: SchedulingConstraints::deserialize(constraints).unwrap_or_default(),
+            runtime_class: parts.get("class").and_then(Value::as_str).map(str::to_owned),
+            host_process: pod.is_some_and(|pod| pod.host_process()),
+        });
+        self.shapes.insert(key.into(), Arc::clone(&shape));
+        (shape, target)
+    }
+
+    fn read_event(&mut self, object: &Value) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        if text("/type") == "Normal" && text("/reason") != "BackOff" {
+            return;
+        }
+        let key = ObjectKey {
+            namespace: self.text(text("/involvedObject/namespace")),
+            kind: self.text(text("/involvedObject/kind")),
+            name: self.text(text("/involvedObject/name")),
+        };
+        let time = [text("/lastTimestamp"), text("/eventTime")].into_iter().find(|time| !time.is_empty());
+        let record = EventRecord {
+            reason: self.text(text("/reason")),
+            message: text("/message").into(),
+            time: time.unwrap_or_default().into(),
+        };
+        let events = self.inventory.events.entry(key).or_default();
+        // The same message again, or the oldest one, makes room.
+        if let Some(same) = events.iter_mut().find(|event| event.message == record.message) {
+            if same.time < record.time {
+                *same = record;
+            }
+            return;
+        }
+        events.push(record);
+        if events.len() > EVENTS_OF_ONE
+            && let Some(oldest) = (0..events.len()).min_by_key(|at| events.get(*at).map(|event| event.time.clone()))
+        {
+            events.remove(oldest);
+        }
+    }
+}
+
+fn share(texts: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {
+    if let Some(known) = texts.get(text) {
+        return Arc::clone(known);
+    }
+    let text: Arc<str> = text.into();
+    texts.insert(Arc::clone(&text));
+    text
+}
+
+/// Removes the requirements for one node's name, which the DaemonSet controller writes, and returns the name.
+fn take_target(affinity: &mut Value) -> Option<String> {
+    let terms = affinity
+        .pointer_mut("/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms")?
+        .as_array_mut()?;
+    let mut target = None;
+    for term in terms.iter_mut() {
+        let fields = term.get_mut("matchFields").map(Value::take);
+        let name = fields.as_ref().and_then(|fields| {
+            let first = fields.get(0)?;
+            let is = |key: &str, value: &str| first.get(key).and_then(Value::as_str) == Some(value);
+            first
+                .pointer("/values/0")
+                .and_then(Value::as_str)
+                .filter(|_| is("key", "metadata.name") && is("operator", "In"))
+        });
+        target = target.or(name.map(str::to_owned));
+        if let (Some(term), None) = (term.as_object_mut(), name) {
+            term.insert("matchFields".to_owned(), fields.unwrap_or_default());
+        }
+    }
+    if target.is_some() {
+        // A term without requirements matches no node.
+        let empty = |term: &Value| term.get("matchExpressions").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        if terms.iter().all(empty) {
+            *affinity = Value::Null;
+        }
+    }
+    target
+}

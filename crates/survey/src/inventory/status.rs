@@ -1,0 +1,127 @@
+//! The status of a pod: whether it runs, which containers ever ran, and what the kubelet and the scheduler report.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::inventory::records::{ContainerShape, StatusText};
+
+/// What the status of a pod contains.
+#[derive(Debug, Default)]
+pub(crate) struct PodStatus {
+    pub(crate) ready: bool,
+    pub(crate) ended: bool,
+    pub(crate) unschedulable: bool,
+    pub(crate) started: bool,
+    pub(crate) running: Vec<u16>,
+    pub(crate) problems: Vec<StatusText>,
+}
+
+/// Lists of container statuses, with the lists of the spec that they are about.
+const LISTS: [&str; 3] = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+
+/// Reasons to wait of a pod that just starts.
+const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// Reasons with which a container ended that never ran.
+const NEVER_RAN: [&str; 2] = ["StartError", "ContainerCannotRun"];
+
+/// Reads `status` of a stripped pod. `text` shares a reason.
+pub(crate) fn read_status(
+    status: &Value,
+    containers: &[ContainerShape],
+    mut text: impl FnMut(&str) -> Arc<str>,
+) -> PodStatus {
+    let string = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let phase = string(status, "phase");
+    let mut found = PodStatus { ended: matches!(phase.as_str(), "Succeeded" | "Failed"), ..PodStatus::default() };
+    let (reason, message) = (string(status, "reason"), string(status, "message"));
+    if phase == "Failed" && !reason.is_empty() {
+        found.problems.push(StatusText {
+            path: if message.is_empty() { "status.reason" } else { "status.message" }.into(),
+            reason: text(&reason),
+            message: message.into(),
+            container: None,
+            exit_code: None,
+        });
+    }
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    for (at, condition) in conditions.enumerate() {
+        let is = |value: &str| condition.get("status").and_then(Value::as_str) == Some(value);
+        match condition.get("type").and_then(Value::as_str) {
+            Some("Ready") => found.ready = is("True"),
+            // `SchedulingGated` is the other reason: somebody holds the pod back on purpose.
+            Some("PodScheduled") if is("False") && string(condition, "reason") != "SchedulingGated" => {
+                found.unschedulable = true;
+                found.problems.push(StatusText {
+                    path: format!("status.conditions[{at}].message").into(),
+                    reason: text(&string(condition, "reason")),
+                    message: string(condition, "message").into(),
+                    container: None,
+                    exit_code: None,
+                });
+            }
+            _ => {}
+        }
+    }
+    for list in LISTS {
+        let statuses = status.get(list).and_then(Value::as_array).into_iter().flatten();
+        for (at, one) in statuses.enumerate() {
+            read_container(&mut found, one, &format!("status.{list}[{at}]"), containers, &mut text);
+        }
+    }
+    found
+}
+
+fn read_container(
+    found: &mut PodStatus,
+    status: &Value,
+    path: &str,
+    containers: &[ContainerShape],
+    text: &mut impl FnMut(&str) -> Arc<str>,
+) {
+    let name = status.get("name").and_then(Value::as_str).unwrap_or_default();
+    let container = containers.iter().position(|known| &*known.name == name).and_then(|at| u16::try_from(at).ok());
+    let ready = status.get("ready").and_then(Value::as_bool) == Some(true);
+    let running = status.pointer("/state/running").is_some();
+    found.started |= ready || running;
+    let mut works = ready && running;
+    for state in ["state", "lastState"] {
+        let Some(state_value) = status.get(state) else { continue };
+        if let Some(waiting) = state_value.get("waiting") {
+            let reason = waiting.get("reason").and_then(Value::as_str).unwrap_or_default();
+            let message = waiting.get("message").and_then(Value::as_str).unwrap_or_default();
+            if !reason.is_empty() && (!STARTING.contains(&reason) || !message.is_empty()) {
+                let field = if message.is_empty() { "reason" } else { "message" };
+                found.problems.push(StatusText {
+                    path: format!("{path}.{state}.waiting.{field}").into(),
+                    reason: text(reason),
+                    message: message.into(),
+                    container,
+                    exit_code: None,
+                });
+            }
+        }
+        if let Some(ended) = state_value.get("terminated") {
+            let reason = ended.get("reason").and_then(Value::as_str).unwrap_or_default();
+            let message = ended.get("message").and_then(Value::as_str).unwrap_or_default();
+            let exit_code = ended.get("exitCode").and_then(Value::as_i64);
+            let ran = !NEVER_RAN.contains(&reason);
+            found.started |= ran;
+            works |= ran && state == "state" && exit_code == Some(0);
+            if exit_code != Some(0) {
+                let field = if message.is_empty() { "exitCode" } else { "message" };
+                found.problems.push(StatusText {
+                    path: format!("{path}.{state}.terminated.{field}").into(),
+                    reason: text(reason),
+                    message: message.into(),
+                    container,
+                    exit_code,
+                });
+            }
+        }
+    }
+    if let (true, Some(container)) = (works, container) {
+        found.running.push(container);
+    }
+}

@@ -1,0 +1,289 @@
+//! Objects without what no report may contain (values of environment variables, command lines, Secrets, unknown
+//! annotations) and without what no report needs.
+
+use mullion_engine::detect::{is_windows_path, is_windows_shell};
+use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::cluster::Namespace;
+use mullion_engine::model::names::CONTAINER_LISTS;
+use mullion_engine::model::text::{one_line, prefix};
+use serde_json::{Map, Value, json};
+
+/// The most bytes of a message of the cluster that are kept: the limit of Events.
+pub const KEPT_MESSAGE: usize = 1024;
+
+/// The annotations that are kept: those that a review reads, and names of what manages an object. A key that ends in `/`
+/// stands for all keys that begin with it.
+const ANNOTATIONS: [&str; 8] = [
+    "mullion.dev/",
+    "container.apparmor.security.beta.kubernetes.io/",
+    "microsoft.com/hostprocess-inherit-user",
+    "openshift.io/scc",
+    "kubernetes.io/config.mirror",
+    "meta.helm.sh/release-name",
+    "argocd.argoproj.io/tracking-id",
+    "kustomize.toolkit.fluxcd.io/name",
+];
+
+/// Reasons of a terminated container whose message the kubelet or the container runtime wrote. In others it is a text of
+/// the container itself.
+const RUNTIME_REASONS: [&str; 2] = ["StartError", "ContainerCannotRun"];
+
+/// Fields of a container with a command in `exec`.
+const PROBES: [&str; 5] =
+    ["/livenessProbe", "/readinessProbe", "/startupProbe", "/lifecycle/postStart", "/lifecycle/preStop"];
+
+/// The object with only what a survey reads; `None` for a kind that it does not read.
+pub fn strip(kind: &str, object: &mut Value) -> Option<Value> {
+    let mut kept = Map::new();
+    if let Some(version) = take(object, "/apiVersion").filter(Value::is_string) {
+        kept.insert("apiVersion".to_owned(), version);
+    }
+    kept.insert("kind".to_owned(), kind.into());
+    kept.insert("metadata".to_owned(), metadata(object));
+    let pod_pointer = WorkloadKind::from_name(kind).map(WorkloadKind::pod_pointer);
+    match (kind, pod_pointer) {
+        ("Pod", _) => {
+            let mut spec = take(object, "/spec").unwrap_or_default();
+            strip_pod_spec(&mut spec);
+            kept.insert("spec".to_owned(), spec);
+            kept.insert("status".to_owned(), pod_status(object));
+        }
+        ("PodTemplate", _) => return None,
+        (_, Some(pointer)) => {
+            let mut spec = take(object, "/spec").unwrap_or_default();
+            if let Some(template) = pointer.strip_prefix("/spec").and_then(|below| spec.pointer_mut(below)) {
+                let template_metadata = metadata(template);
+                if let Some(spec) = template.get_mut("spec") {
+                    strip_pod_spec(spec);
+                }
+                if let Some(template) = template.as_object_mut() {
+                    template.insert("metadata".to_owned(), template_metadata);
+                }
+            }
+            kept.insert("spec".to_owned(), spec);
+        }
+        ("Node", None) => {
+            kept.insert("spec".to_owned(), only(object.get("spec"), &["taints", "unschedulable"]));
+            kept.insert("status".to_owned(), node_status(object));
+        }
+        ("Namespace" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", None) => {}
+        ("RuntimeClass", None) => move_all(object, &["handler", "scheduling", "overhead"], &mut kept),
+        ("ImagePlatforms", None) => move_all(object, &["images"], &mut kept),
+        ("PodDisruptionBudget", None) => move_all(object, &["spec"], &mut kept),
+        ("HorizontalPodAutoscaler", None) => {
+            let spec = only(object.get("spec"), &["scaleTargetRef", "minReplicas", "maxReplicas"]);
+            kept.insert("spec".to_owned(), spec);
+        }
+        ("CSINode", None) => {
+            let drivers = object.pointer("/spec/drivers").and_then(Value::as_array).into_iter().flatten();
+            let drivers: Vec<Value> = drivers.map(|driver| only(Some(driver), &["name"])).collect();
+            kept.insert("spec".to_owned(), json!({ "drivers": drivers }));
+        }
+        ("Event", None) => event(object, &mut kept),
+        _ => return None,
+    }
+    Some(Value::Object(kept))
+}
+
+fn take(object: &mut Value, pointer: &str) -> Option<Value> {
+    object.pointer_mut(pointer).map(Value::take)
+}
+
+fn move_all(object: &mut Value, names: &[&str], kept: &mut Map<String, Value>) {
+    for name in names {
+        if let Some(value) = object.get_mut(*name).map(Value::take).filter(|value| !value.is_null()) {
+            kept.insert((*name).to_owned(), value);
+        }
+    }
+}
+
+/// Only these members of a map.
+fn only(value: Option<&Value>, names: &[&str]) -> Value {
+    let members = names.iter().filter_map(|name| Some(((*name).to_owned(), value?.get(*name)?.clone())));
+    Value::Object(members.filter(|(_, value)| !value.is_null()).collect())
+}
+
+fn metadata(object: &Value) -> Value {
+    let from = object.get("metadata");
+    let names = ["name", "generateName", "namespace", "creationTimestamp", "uid", "labels"];
+    let mut kept = only(from, &names);
+    let Some(members) = kept.as_object_mut() else { return kept };
+    if let Some(annotations) = from.and_then(|from| from.get("annotations")).and_then(Value::as_object) {
+        let known = |key: &str| {
+            Namespace::ANNOTATIONS.contains(&key)
+                || ANNOTATIONS.iter().any(|known| *known == key || (known.ends_with('/') && key.starts_with(known)))
+        };
+        let known: Map<String, Value> =
+            annotations.iter().filter(|(key, _)| known(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+        if !known.is_empty() {
+            members.insert("annotations".to_owned(), known.into());
+        }
+    }
+    if let Some(owners) = from.and_then(|from| from.get("ownerReferences")).and_then(Value::as_array) {
+        let owners = owners.iter().map(|owner| only(Some(owner), &["apiVersion", "kind", "name", "controller"]));
+        members.insert("ownerReferences".to_owned(), owners.collect());
+    }
+    kept
+}
+
+/// Removes environments, command lines and parameters of drivers from a pod's spec.
+fn strip_pod_spec(spec: &mut Value) {
+    for list in CONTAINER_LISTS {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            strip_container(container);
+        }
+    }
+    for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
+        for driver in ["csi", "flexVolume"] {
+            if let Some(driver) = volume.get_mut(driver).and_then(Value::as_object_mut) {
+                driver.remove("volumeAttributes");
+                driver.remove("options");
+            }
+        }
+    }
+}
+
+fn strip_container(container: &mut Value) {
+    if let Some(members) = container.as_object_mut() {
+        members.remove("env");
+        members.remove("envFrom");
+        for list in ["command", "args"] {
+            if let Some(words) = members.get_mut(list) {
+                strip_command(words, list == "command");
+            }
+        }
+    }
+    for probe in PROBES {
+        let Some(probe) = container.pointer_mut(probe) else { continue };
+        if let Some(words) = probe.pointer_mut("/exec/command") {
+            strip_command(words, true);
+        }
+        if let Some(get) = probe.get_mut("httpGet").and_then(Value::as_object_mut) {
+            get.remove("httpHeaders");
+        }
+    }
+}
+
+/// Keeps of a command line the name of a Windows shell, if that is its program, or the beginning of a Windows path: the
+/// words that are evidence for Windows.
+fn strip_command(words: &mut Value, has_program: bool) {
+    let texts = || words.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let shell = texts().next().filter(|program| has_program && is_windows_shell(program));
+    let kept = match shell {
+        Some(program) => program.rsplit(['/', '\\']).next().map(str::to_owned),
+        None => texts().find(|text| is_windows_path(text)).map(|path| {
+            let end = if path.starts_with(r"\\.\pipe\") {
+                9
+            } else if path.starts_with("npipe:") {
+                6
+            } else {
+                3
+            };
+            prefix(path, end).to_owned()
+        }),
+    };
+    *words = Value::Array(kept.into_iter().map(Value::String).collect());
+}
+
+fn node_status(object: &Value) -> Value {
+    let info = ["kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion"];
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let ready = conditions.filter(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"));
+    let ready: Vec<Value> =
+        ready.take(1).map(|condition| only(Some(condition), &["type", "status", "lastHeartbeatTime"])).collect();
+    json!({ "nodeInfo": only(object.pointer("/status/nodeInfo"), &info), "conditions": ready })
+}
+
+fn pod_status(object: &Value) -> Value {
+    let status = object.get("status");
+    let mut kept = only(status, &["phase", "reason", "nominatedNodeName"]);
+    let Some(members) = kept.as_object_mut() else { return kept };
+    if let Some(text) = status.and_then(|status| status.get("message")).and_then(Value::as_str) {
+        members.insert("message".to_owned(), message(text).into());
+    }
+    let conditions = status.and_then(|status| status.get("conditions")).and_then(Value::as_array);
+    let read =
+        |condition: &&Value| matches!(condition.get("type").and_then(Value::as_str), Some("PodScheduled" | "Ready"));
+    let conditions: Vec<Value> = conditions
+        .into_iter()
+        .flatten()
+        .filter(read)
+        .take(2)
+        .map(|condition| with_message(condition, &["type", "status", "reason"]))
+        .collect();
+    members.insert("conditions".to_owned(), conditions.into());
+    for list in ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"] {
+        let Some(statuses) = status.and_then(|status| status.get(list)).and_then(Value::as_array) else { continue };
+        let statuses: Vec<Value> = statuses.iter().map(container_status).collect();
+        members.insert(list.to_owned(), statuses.into());
+    }
+    kept
+}
+
+fn container_status(status: &Value) -> Value {
+    let mut kept = only(Some(status), &["name", "ready", "image", "imageID", "restartCount"]);
+    let state = |state: Option<&Value>| {
+        let mut map = Map::new();
+        if let Some(waiting) = state.and_then(|state| state.get("waiting")).filter(|one| one.is_object()) {
+            map.insert("waiting".to_owned(), with_message(waiting, &["reason"]));
+        }
+        if state.and_then(|state| state.get("running")).is_some_and(Value::is_object) {
+            map.insert("running".to_owned(), json!({}));
+        }
+        if let Some(ended) = state.and_then(|state| state.get("terminated")).filter(|one| one.is_object()) {
+            let by_runtime =
+                ended.get("reason").and_then(Value::as_str).is_some_and(|reason| RUNTIME_REASONS.contains(&reason));
+            let members = ["reason", "exitCode"];
+            let kept = if by_runtime { with_message(ended, &members) } else { only(Some(ended), &members) };
+            map.insert("terminated".to_owned(), kept);
+        }
+        Value::Object(map)
+    };
+    let (now, before) = (state(status.get("state")), state(status.get("lastState")));
+    if let Some(members) = kept.as_object_mut() {
+        members.insert("state".to_owned(), now);
+        members.insert("lastState".to_owned(), before);
+    }
+    kept
+}
+
+fn with_message(value: &Value, names: &[&str]) -> Value {
+    let mut kept = only(Some(value), names);
+    if let (Some(members), Some(text)) = (kept.as_object_mut(), value.get("message").and_then(Value::as_str)) {
+        members.insert("message".to_owned(), message(text).into());
+    }
+    kept
+}
+
+fn event(object: &Value, kept: &mut Map<String, Value>) {
+    for name in ["type", "reason", "lastTimestamp", "eventTime", "count"] {
+        if let Some(value) = object.get(name).filter(|value| !value.is_null()) {
+            kept.insert(name.to_owned(), value.clone());
+        }
+    }
+    // events.k8s.io/v1 has other names for the same.
+    for (name, later) in [("involvedObject", "regarding"), ("message", "note")] {
+        let value = object.get(name).or_else(|| object.get(later));
+        let value = match value {
+            Some(Value::String(text)) => message(text).into(),
+            other => only(other, &["kind", "namespace", "name"]),
+        };
+        kept.insert(name.to_owned(), value);
+    }
+}
+
+/// A message without a command line and an environment, on one line.
+///
+/// hcsshim and docker add the whole configuration of the process as `(extra info: {"CommandLine": …, "Environment": …})`;
+/// runc quotes the command behind `exec: `.
+pub(crate) fn message(text: &str) -> String {
+    let text = text.split("extra info:").next().unwrap_or_default().trim_end_matches(['(', ' ']);
+    let text = match text.split_once("exec: \"") {
+        Some((before, rest)) => {
+            let after = rest.split_once("\": ").map_or("", |(_, after)| after);
+            &format!("{before}exec: \"…\": {after}")
+        }
+        None => text,
+    };
+    prefix(&one_line(text), KEPT_MESSAGE).to_owned()
+}
