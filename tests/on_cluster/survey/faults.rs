@@ -14,8 +14,6 @@ pub struct Fault {
     pub name: &'static str,
     /// The codes that the survey reports about it, in order.
     pub codes: &'static [&'static str],
-    /// What its message or action contains.
-    pub says: &'static str,
     image: &'static str,
     selector: Value,
     /// Merged into the pod spec (RFC 7396).
@@ -51,11 +49,12 @@ fn in_pool(name: &str) -> Value {
 
 /// All of them.
 pub fn faults() -> Vec<Fault> {
-    let fault = |name, image, selector, state| Fault { name, codes: &[], says: "", image, selector, more: json!({}), state };
+    let fault =
+        |name, codes, image, selector, state| Fault { name, codes, image, selector, more: json!({}), state };
     let windows = || json!({"kubernetes.io/os": "windows"});
     vec![
         fault(
-            "linux-index-on-windows",
+            "linux-index-on-windows", &["SUR201"],
             LINUX_IMAGE,
             in_pool("win25"),
             State::Pull(
@@ -63,7 +62,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "old-image-on-2022",
+            "old-image-on-2022", &["SUR103"],
             WINDOWS_2019,
             in_pool("win22"),
             State::Pull(
@@ -71,7 +70,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "windows-index-on-linux",
+            "windows-index-on-linux", &["SUR102"],
             WINDOWS_2022,
             in_pool("user"),
             State::Pull(
@@ -79,7 +78,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "docker-no-manifest",
+            "docker-no-manifest", &["SUR103"],
             WINDOWS_2022,
             in_pool("win19"),
             State::Pull(
@@ -87,19 +86,19 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "docker-newer-image",
+            "docker-newer-image", &["SUR103"],
             WINDOWS_2025,
             in_pool("win22"),
             State::Pull("a Windows version 10.0.26100-based image is incompatible with a 10.0.20348 host"),
         ),
         fault(
-            "docker-foreign-os",
+            "docker-foreign-os", &["SUR101"],
             LINUX_IMAGE,
             in_pool("win19"),
             State::Pull("image operating system \"linux\" cannot be used on this platform"),
         ),
         fault(
-            "crio-windows-on-linux",
+            "crio-windows-on-linux", &["SUR102"],
             WINDOWS_2022,
             in_pool("user"),
             State::Pull(
@@ -107,7 +106,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "linux-layers-on-windows",
+            "linux-layers-on-windows", &["SUR101"],
             PRIVATE,
             in_pool("win25"),
             State::Pull(
@@ -115,7 +114,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "windows-layers-on-linux",
+            "windows-layers-on-linux", &["SUR102"],
             PRIVATE,
             in_pool("user"),
             State::Pull(
@@ -123,7 +122,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "registry-says-no",
+            "registry-says-no", &["SUR202"],
             "registry.example.com/shop/private:2.1-ltsc2022",
             in_pool("win22"),
             State::Pull(
@@ -131,7 +130,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-pause-image",
+            "no-pause-image", &["SUR211"],
             WINDOWS_2025,
             in_pool("win25"),
             State::Sandbox(
@@ -139,7 +138,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-runtime-handler",
+            "no-runtime-handler", &["SUR212"],
             WINDOWS_2022,
             in_pool("win23"),
             State::Sandbox(
@@ -147,7 +146,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-network",
+            "no-network", &["SUR213"],
             WINDOWS_2022,
             in_pool("win22"),
             State::Sandbox(
@@ -155,7 +154,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-build-mismatch",
+            "start-build-mismatch", &["SUR214"],
             PRIVATE,
             in_pool("win22"),
             State::Start(
@@ -163,7 +162,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-exited",
+            "start-exited", &["SUR215"],
             WINDOWS_2025,
             in_pool("win25"),
             State::Start(
@@ -171,7 +170,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-layer-format",
+            "start-layer-format", &["SUR210"],
             PRIVATE,
             in_pool("win22"),
             State::Start(
@@ -179,7 +178,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-wrong-folder",
+            "start-wrong-folder", &["SUR216"],
             WINDOWS_2022,
             in_pool("win22"),
             State::Start(
@@ -187,7 +186,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "os-field",
+            "os-field", &["SUR109"],
             PRIVATE,
             in_pool("user"),
             State::Rejected {
@@ -196,7 +195,7 @@ pub fn faults() -> Vec<Fault> {
             },
         ),
         fault(
-            "os-label",
+            "os-label", &["SUR110"],
             PRIVATE,
             in_pool("user"),
             State::Rejected {
@@ -205,7 +204,7 @@ pub fn faults() -> Vec<Fault> {
             },
         ),
         fault(
-            "administrator",
+            "administrator", &["SUR219"],
             WINDOWS_2022,
             in_pool("win22"),
             State::Config(
@@ -213,38 +212,47 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-such-build",
+            "no-such-build", &["SUR104", "SUR306"],
             "registry.example.com/shop/web:2.1-ltsc2016",
             json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.14393"}),
             State::Real,
         ),
         Fault {
             more: json!({"tolerations": []}),
-            ..fault("no-toleration", WINDOWS_2022, of_pool("win23"), State::Real)
+            ..fault("no-toleration", &["SUR105"], WINDOWS_2022, of_pool("win23"), State::Real)
         },
         Fault {
-            more: limits(&json!({"memory": "100Mi", "vpc.amazonaws.com/PrivateIPv4Address": "1"})),
-            ..fault("no-addresses", WINDOWS_2022, windows(), State::Real)
+            more: limits(&json!({"memory": "400Mi", "vpc.amazonaws.com/PrivateIPv4Address": "1"})),
+            ..fault("no-addresses", &["SUR108"], WINDOWS_2022, windows(), State::Real)
         },
         Fault {
-            more: json!({"tolerations": []}),
-            ..fault("linux-by-luck", "registry.example.com/shop/tool:2", json!({}), State::Real)
+            more: preferring("user", &json!([])),
+            ..fault("linux-by-luck", &["SUR302"], "registry.example.com/shop/tool:2-alpine", json!({}), State::Real)
         },
-        fault("windows-by-luck", "registry.example.com/shop/tool:3-ltsc2022", in_pool("win22"), State::Real),
-        fault("floating-tag", "mcr.microsoft.com/windows/servercore/iis:latest", of_pool("win22"), State::Real),
+        Fault {
+            more: preferring("win22", &windows_tolerations()),
+            ..fault("windows-by-luck", &["SUR301"], "registry.example.com/shop/tool:3-ltsc2022", json!({}), State::Real)
+        },
+        fault("floating-tag", &["SUR303"], "mcr.microsoft.com/windows/servercore/iis:latest", of_pool("win22"), State::Real),
         fault(
-            "frozen-tag",
+            "frozen-tag", &["SUR304"],
             "mcr.microsoft.com/dotnet/framework/aspnet:4.7.2-windowsservercore-ltsc2019",
             of_pool("win19"),
             State::Real,
         ),
         Fault {
-            more: json!({"tolerations": [{"operator": "Exists"}]}),
-            ..fault("blanket-toleration", WINDOWS_2022, of_pool("win22"), State::Real)
+            more: preferring("user", &json!([{"operator": "Exists"}])),
+            ..fault(
+                "blanket-toleration",
+                &["SUR302", "SUR305"],
+                "registry.example.com/shop/tool:4-alpine",
+                json!({}),
+                State::Real,
+            )
         },
-        Fault { more: limits(&json!({"cpu": "50m"})), ..fault("no-memory-limit", WINDOWS_2022, of_pool("win22"), State::Real) },
+        Fault { more: limits(&json!({"cpu": "50m"})), ..fault("no-memory-limit", &["SUR307"], WINDOWS_2022, of_pool("win22"), State::Real) },
         fault(
-            "exact-build",
+            "exact-build", &["SUR306"],
             WINDOWS_2022,
             json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}),
             State::Real,
@@ -252,7 +260,7 @@ pub fn faults() -> Vec<Fault> {
         Fault {
             more: json!({"hostNetwork": true, "securityContext": {
                 "windowsOptions": {"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}}),
-            ..fault("host-process", WINDOWS_2022, of_pool("win22"), State::Real)
+            ..fault("host-process", &["SUR308"], WINDOWS_2022, of_pool("win22"), State::Real)
         },
     ]
 }
@@ -260,7 +268,7 @@ pub fn faults() -> Vec<Fault> {
 /// The pods of this one are created when all nodes of their pool are cordoned.
 pub fn cordoned() -> Fault {
     let (name, image, selector) = ("cordoned", WINDOWS_2022, of_pool(CORDONED_POOL));
-    Fault { name, codes: &[], says: "", image, selector, more: json!({}), state: State::Real }
+    Fault { name, codes: &["SUR106"], image, selector, more: json!({}), state: State::Real }
 }
 
 /// The pool that is cordoned once its pods run.
@@ -268,6 +276,14 @@ pub const CORDONED_POOL: &str = "win23";
 
 fn of_pool(name: &str) -> Value {
     json!({"kubernetes.io/os": "windows", "agentpool": name})
+}
+
+/// A pod spec that may run anywhere, and which the scheduler places in this pool.
+fn preferring(pool: &str, tolerations: &Value) -> Value {
+    let expression = json!({"key": "agentpool", "operator": "In", "values": [pool]});
+    let term = json!({"weight": 100, "preference": {"matchExpressions": [expression]}});
+    let affinity = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}});
+    json!({"affinity": affinity, "tolerations": tolerations})
 }
 
 /// A pod spec whose only container has these limits.

@@ -120,7 +120,7 @@ pub fn workload(kind: &str, namespace: &str, name: &str, pod: &Value, more: &Val
 /// A pod spec with one container.
 pub fn pod(image: &str, selector: &Value, tolerations: &Value) -> Value {
     json!({
-        "containers": [{"name": "main", "image": image, "resources": {"limits": {"memory": "100Mi", "cpu": "50m"}}}],
+        "containers": [{"name": "main", "image": image, "resources": {"limits": {"memory": "400Mi", "cpu": "50m"}}}],
         "nodeSelector": selector,
         "tolerations": tolerations,
         "terminationGracePeriodSeconds": 0,
