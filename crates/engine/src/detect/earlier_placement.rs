@@ -20,11 +20,10 @@ pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     }
     // Written by the first call of this request.
     let Some(annotation) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
-    match annotation.basis {
-        Basis::Place => place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os),
-        Basis::Default => !is_update && (!input.pod.pointer.is_empty() || input.ignores_default),
-        Basis::Intent | Basis::None => false,
-    }
+    // Whatever the basis: an annotation that an update keeps has the one of the earlier decision.
+    let is_bound = place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os);
+    let is_default = annotation.basis == Basis::Default && (!input.pod.pointer.is_empty() || input.ignores_default);
+    is_bound || is_default && !is_update
 }
 
 /// The earlier decision for a DaemonSet, if nothing else gives evidence; a default does not decide again.
