@@ -70,8 +70,8 @@ fn bad() -> Value {
     json!({"containers": [container()], "securityContext": {"runAsUser": 1000}})
 }
 
-/// A cluster with a Deployment, its ReplicaSet and two pods; a pod of a Job that is gone; and a pod of its own. Nodes and
-/// StatefulSets are forbidden, and CronJobs do not exist.
+/// A cluster with a Deployment, its `ReplicaSet` and two pods; two pods of a Job that is gone; and a pod of its own. Two kinds
+/// are forbidden, and one does not exist.
 fn shop(url: &str) -> (u16, Value) {
     let path = url.split('?').next().unwrap();
     match path.rsplit('/').next().unwrap() {
