@@ -42,6 +42,7 @@ monitoring.prometheusRule.enabled
 monitoring.prometheusRule.runbooks
 monitoring.dashboard.enabled
 rbac.create
+rbac.reader
 serviceAccount.create
 withdraw.enabled
 withdraw.deadlineSeconds

@@ -14,15 +14,16 @@ pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     let its_own = |annotation: &DecisionAnnotation| {
         annotation.placed_selector() && Os::from_name(&annotation.os).map(OsWanted::Only) == Some(stands)
     };
-    if let Some(earlier) = input.earlier_placement {
-        return its_own(earlier.annotation);
+    let is_update = input.earlier_placement.is_some();
+    if input.earlier_placement.is_some_and(|earlier| its_own(earlier.annotation)) {
+        return true;
     }
+    // Written by the first call of this request.
     let Some(annotation) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
-    match annotation.basis {
-        Basis::Place => place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os),
-        Basis::Default => !input.pod.pointer.is_empty() || input.ignores_default,
-        Basis::Intent | Basis::None => false,
-    }
+    // Whatever the basis: an annotation that an update keeps has the one of the earlier decision.
+    let is_bound = place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os);
+    let is_default = annotation.basis == Basis::Default && (!input.pod.pointer.is_empty() || input.ignores_default);
+    is_bound || is_default && !is_update
 }
 
 /// The earlier decision for a DaemonSet, if nothing else gives evidence; a default does not decide again.

@@ -164,6 +164,29 @@ fn restored_tolerations_count_for_the_whitelist_of_the_namespace() {
     assert!(again.mutate.patch.is_empty(), "{:?}", again.mutate.patch);
 }
 
+/// A template that is bound to a node says no more about its operating system after the first call than before it: whether
+/// the earlier template had no selector, or one of its author.
+#[test]
+fn a_selector_for_the_node_of_an_updated_template_is_no_intent() {
+    let mut any = daemon_set(LINUX);
+    any["spec"]["template"]["metadata"]["annotations"] = json!({"mullion.dev/os": "any"});
+    let mut selected = daemon_set("registry.example.com/app:1");
+    selected["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    for own in [any, selected] {
+        let stored = create(&own).stored;
+        let mut next = daemon_set("registry.k8s.io/pause:3.10");
+        let spec = &mut next["spec"]["template"]["spec"];
+        spec["nodeName"] = json!("w2022");
+        spec["containers"][0]["volumeMounts"] =
+            json!([{"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional"}]);
+        let changed = outcome(Operation::Update, &next, Some(&stored), &snapshot(), &PolicySet::default()).stored;
+        let selector = &changed["spec"]["template"]["spec"]["nodeSelector"];
+        assert_eq!(selector, &json!({"kubernetes.io/os": "windows"}));
+        let again = outcome(Operation::Update, &changed, Some(&stored), &snapshot(), &PolicySet::default());
+        assert!(again.mutate.patch.is_empty(), "{own}: {:?}", again.mutate.patch);
+    }
+}
+
 #[test]
 fn an_outdated_selector_is_removed_if_policies_add_none() {
     let stored = create(&daemon_set(LINUX)).stored;
