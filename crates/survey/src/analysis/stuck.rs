@@ -461,7 +461,12 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
         return;
     }
     let target = pod.target.as_deref().and_then(|name| context.fleet.node(name)).map(|node| node.node);
-    match context.classes.obstacle(&constraints, target) {
+    let Some(obstacle) = context.classes.obstacle(&constraints, target) else {
+        let message = "The scheduler finds no node; too many pods select nodes by host name to compute why.";
+        add("SUR107", String::new(), message.to_owned(), None);
+        return;
+    };
+    match obstacle {
         Obstacle::Selector(missing) => {
             let wanted = list_with(missing.iter().map(|(label, _)| label), "and");
             let have: Vec<String> = missing
