@@ -3,6 +3,7 @@
 //! Commands are functions from their arguments and an `Io` to an `Outcome`, so that tests call them in-process.
 
 pub mod check;
+mod cluster_arguments;
 mod command_line;
 mod compat;
 mod completions;
@@ -12,8 +13,10 @@ mod image;
 mod input;
 mod io_handles;
 mod kubectl;
+mod live;
 mod man;
 pub mod mutate;
+mod object_head;
 mod outcome;
 mod output_format;
 pub mod policy;
@@ -28,9 +31,11 @@ mod version;
 mod withdraw;
 
 pub use check::{CheckArgs, FailOnFinding, FindingsFormat};
+pub use cluster_arguments::ClusterArguments;
 pub use command_line::{Cli, Command};
 pub use input::Inputs;
 pub use io_handles::Io;
+pub use live::LiveArguments;
 pub use mutate::MutateArgs;
 pub use outcome::Outcome;
 pub use review_sources::ReviewSourceArgs;
