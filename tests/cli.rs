@@ -36,6 +36,8 @@ mod policy_test;
 mod show;
 #[path = "cli/sources.rs"]
 mod sources;
+#[path = "cli/survey.rs"]
+mod survey;
 
 const GOOD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec:\n  containers: [{name: a, image: a}]\n";
 

@@ -1,4 +1,4 @@
-//! Documents generated from the catalogue: a page per rule, and their index.
+//! Documents generated from the catalogues: a page per rule, and their index; the findings of a survey.
 
 use std::fmt::Write;
 
@@ -55,6 +55,11 @@ pub fn index() -> Checked {
         catalogue().filter(|rule| !FAMILIES.iter().any(|(family, ..)| rule.code.chars().nth(3) == Some(*family)));
     let lost = lost.map(|rule| format!("{} belongs to no family of tests/rules/documents.rs", rule.code));
     all(&lost.chain(golden::file(&format!("{FOLDER}/README.md"), &text).err()).collect::<Vec<_>>())
+}
+
+/// The page with the findings of a survey.
+pub fn survey_findings() -> Checked {
+    golden::file("docs/survey-findings.md", &mullion_survey::catalogue::all_pages())
 }
 
 fn of_family(family: char) -> impl Iterator<Item = &'static Rule> {

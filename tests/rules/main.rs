@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     let mut trials = vec![
         trial("documents::pages", documents::pages),
         trial("documents::index", documents::index),
+        trial("documents::survey_findings", documents::survey_findings),
         trial("page::every_text_has_a_rule", page::every_text_has_a_rule),
         trial("fixture::every_folder_has_a_rule", fixture::every_folder_has_a_rule),
         trial("kubernetes::rows_are_well_formed", kubernetes::rows_are_well_formed),

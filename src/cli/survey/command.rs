@@ -12,16 +12,17 @@ use mullion_engine::model::text::list_first;
 use mullion_survey::report::{Severity, Source};
 use mullion_survey::{InventoryReader, Lifecycle, SurveyContext, SurveyReport, survey};
 
+use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy_files;
-use crate::cli::survey::dumps;
 use crate::cli::survey::saved::SavedInventory;
+use crate::cli::survey::{dumps, live};
 
 /// Arguments of `survey`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-One dump is enough:
+Without FILE, the cluster of the current context is read. One dump is enough as well:
 
   kubectl get nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
 replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers -A -o json | mullion survey -
@@ -43,6 +44,9 @@ pub struct SurveyArgs {
     /// Minimum severity that causes exit code 1
     #[arg(long, value_enum, value_name = "SEVERITY")]
     pub fail_on: Option<FailOnSeverity>,
+    /// The cluster, if no file is named.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
 }
 
 /// The formats of the report.
@@ -66,15 +70,21 @@ const NAMED: usize = 3;
 
 /// Surveys the inputs and writes the report.
 pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let is_live = args.paths.is_empty();
+    let ClusterArguments { context, kubeconfig, impersonated_user, impersonated_groups: _ } = &args.cluster;
     ensure!(
-        !args.paths.is_empty(),
-        "survey: nothing to read; name dumps of a cluster, or - for standard input (mullion survey --help has the command that writes one)"
+        is_live || (context.is_none() && kubeconfig.is_none() && impersonated_user.is_none()),
+        "survey: either files or a cluster; without files, --context and the like name the cluster"
     );
     let policies = policy_files::load(&args.policies)?;
     let mut saved = args.save.as_deref().map(SavedInventory::create).transpose()?;
     let mut reader = InventoryReader::default();
-    // Objects of a live cluster go into the same reader: `begin`, `add` for each, `listed` for each kind, `end`.
-    let unreadable = dumps::read(&args.paths, &mut reader, &mut saved, io)?;
+    let (cluster, unreadable) = if is_live {
+        (live::read(&args.cluster, &mut reader, &mut saved, io)?, 0)
+    } else {
+        let names: Vec<String> = args.paths.iter().map(|path| shown_name(path)).collect();
+        (list_first(&names, NAMED), dumps::read(&args.paths, &mut reader, &mut saved, io)?)
+    };
     if reader.is_empty() {
         io.eprintln("nothing to survey: there is no object of a cluster in the input")?;
         return Ok(Outcome::Unreadable);
@@ -83,13 +93,12 @@ pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         saved.finish(&reader.saved_end())?;
     }
     let inventory = reader.finish();
-    let names: Vec<String> = args.paths.iter().map(|path| shown_name(path)).collect();
     let lifecycle = Lifecycle::built_in();
     let report = survey(
         &inventory,
         SurveyContext {
-            cluster: &list_first(&names, NAMED),
-            source: Source::Dump,
+            cluster: &cluster,
+            source: if is_live { Source::Cluster } else { Source::Dump },
             today: Timestamp::now().to_zoned(TimeZone::UTC).date(),
             mullion: env!("CARGO_PKG_VERSION"),
             policies: &policies,

@@ -2,6 +2,7 @@
 
 mod command;
 mod dumps;
+mod live;
 mod saved;
 
 pub use command::SurveyArgs;

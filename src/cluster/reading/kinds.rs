@@ -47,7 +47,6 @@ pub(crate) const WORKLOADS: [Kind; 8] = [
 ];
 
 /// What a survey reads besides nodes, namespaces, RuntimeClasses and workloads.
-#[cfg_attr(not(test), expect(dead_code, reason = "for mullion survey"))]
 pub(crate) const SURVEY: [Kind; 6] = [
     kind(["Event", "events", "ev"], "", "v1"),
     kind(["PodDisruptionBudget", "poddisruptionbudgets", "pdb"], "policy", "v1"),

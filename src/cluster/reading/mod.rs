@@ -4,7 +4,7 @@
 mod kinds;
 mod list;
 
-pub(crate) use kinds::{Kind, NAMESPACES, NODES, RUNTIME_CLASSES, WORKLOADS};
+pub(crate) use kinds::{Kind, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS};
 pub(crate) use list::{Absence, ClusterReader, ListQuery, Unread};
 
 #[cfg(test)]

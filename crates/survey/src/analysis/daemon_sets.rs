@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use mullion_engine::model::Os;
-use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::cluster::{Node, Taint};
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::text::{counted, list_with};
 use mullion_engine::model::{DetectedOs, WorkloadKind};
 
 use crate::analysis::findings::{Findings, FoundPlace};
-use crate::analysis::fleet::{Fleet, FleetNode};
-use crate::analysis::node_classes::{blocking, fits, keys_of};
+use crate::analysis::fleet::{Fleet, FleetNode, POOL_LABELS};
+use crate::analysis::node_classes::{blocking, fits};
 use crate::analysis::workload_view::WorkloadView;
 use crate::report::{DaemonSetPools, MissingPool};
 
@@ -73,23 +73,29 @@ pub(crate) fn find(
             if absent.len() == 1 { "has" } else { "have" },
             lower(&because)
         );
-        found.add(
-            &view.object,
-            FoundPlace {
-                code,
-                cause: format!("{}{:?}", pool.name, pool.build),
-                path: match absence {
-                    Absence::Taint(_) => "spec.template.spec.tolerations",
-                    Absence::Selector(_) => "spec.template.spec.nodeSelector",
-                    Absence::Unknown => "status.currentNumberScheduled",
-                }
-                .to_owned(),
-                node: Some(&first.node.name),
-                message,
-                action,
-                ..FoundPlace::default()
-            },
-        );
+        // A selector of one pool by its name is meant.
+        let is_meant = matches!(&absence, Absence::Selector(labels) if labels.iter().any(|label| {
+            POOL_LABELS.iter().any(|key| label.strip_prefix(key).is_some_and(|rest| rest.starts_with(['=', ' '])))
+        }));
+        if !is_meant {
+            found.add(
+                &view.object,
+                FoundPlace {
+                    code,
+                    cause: format!("{}{:?}", pool.name, pool.build),
+                    path: match absence {
+                        Absence::Taint(_) => "spec.template.spec.tolerations",
+                        Absence::Selector(_) => "spec.template.spec.nodeSelector",
+                        Absence::Unknown => "status.currentNumberScheduled",
+                    }
+                    .to_owned(),
+                    node: Some(&first.node.name),
+                    message,
+                    action,
+                    ..FoundPlace::default()
+                },
+            );
+        }
         missing.push(MissingPool { pool: pool.name.clone(), nodes: absent.len(), because });
     }
     Some(DaemonSetPools { object: view.object.clone(), nodes, missing })
@@ -103,16 +109,39 @@ fn absence(constraints: &SchedulingConstraints, node: &FleetNode<'_>) -> Absence
             .filter(|(key, value)| node.labels.get(key) != Some(value.as_str()))
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
-        if unmatched.is_empty() {
-            unmatched = keys_of(constraints).map(|key| format!("another value of {key}")).collect();
-            unmatched.dedup();
-        }
+        unmatched.extend(unmatched_expressions(constraints, node));
         return Absence::Selector(unmatched);
     }
     // The controller adds tolerations for taints of a state (pkg/controller/daemon/util AddOrUpdateDaemonPodTolerations).
     let taints: Vec<String> =
         blocking(constraints, node).filter(|taint| !taint.describes_state()).map(Taint::to_string).collect();
     if taints.is_empty() { Absence::Unknown } else { Absence::Taint(taints) }
+}
+
+/// The requirements of an affinity that the node does not satisfy: `pool NotIn a`.
+fn unmatched_expressions(constraints: &SchedulingConstraints, node: &Node) -> Vec<String> {
+    let required = |all: &SchedulingConstraints| {
+        Some(all.affinity.as_ref()?.node_affinity.as_ref()?.required.clone()?.node_selector_terms?)
+    };
+    let mut unmatched = Vec::new();
+    for term in required(constraints).unwrap_or_default() {
+        for expression in term.match_expressions.iter().flatten() {
+            let mut single = constraints.clone();
+            single.node_selector = None;
+            let terms =
+                single.affinity.as_mut().and_then(|affinity| affinity.node_affinity.as_mut()?.required.as_mut());
+            if let Some(terms) = terms {
+                let mut one = term.clone();
+                (one.match_expressions, one.match_fields) = (Some(vec![expression.clone()]), None);
+                terms.node_selector_terms = Some(vec![one]);
+            }
+            if !fits(&single, node) {
+                let values = list_with(expression.values.iter().flatten(), "or");
+                unmatched.push(format!("{} {} {values}", expression.key, expression.operator).trim_end().to_owned());
+            }
+        }
+    }
+    unmatched
 }
 
 fn lower(text: &str) -> String {

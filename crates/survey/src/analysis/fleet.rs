@@ -12,7 +12,7 @@ use crate::report::{NodePool, PoolTaint, Revision};
 
 /// Labels with the name of a node's pool, the most specific first. Sources: the pages of the providers on node labels, and
 /// kubernetes-sigs/karpenter pkg/apis/v1/labels.go.
-const POOL_LABELS: [&str; 6] = [
+pub(crate) const POOL_LABELS: [&str; 6] = [
     "kubernetes.azure.com/agentpool",
     "eks.amazonaws.com/nodegroup",
     "alpha.eksctl.io/nodegroup-name",

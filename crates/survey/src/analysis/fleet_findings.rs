@@ -156,7 +156,7 @@ fn find_end(
         message,
         ..FoundPlace::default()
     };
-    let text = format!("{} on {} (source of {}: {}).", row.what, row.date, row.as_of, row.source);
+    let text = format!("{}: {}. Source of {}: {}.", row.date, row.what, row.as_of, row.source);
     if concerned.is_empty() {
         let object = ObjectRef { namespace: String::new(), kind: "Cluster".to_owned(), name: "images".to_owned() };
         found.add(&object, place(format!("{text} It concerns {}", lower(&deadline.concerns))));

@@ -105,11 +105,7 @@ fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'
                     "This {} workload tolerates every taint, so the taint of {title} pool {pool} does not keep it off.",
                     own.title()
                 ),
-                action: Some(format!(
-                    "Set nodeSelector kubernetes.io/os: {} in {}.",
-                    own.name(),
-                    view.path("spec.nodeSelector")
-                )),
+                action: Some(view.set_selector("kubernetes.io/os", own.name())),
                 ..FoundPlace::default()
             },
         );
@@ -124,7 +120,7 @@ fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'
             "This {} workload can be scheduled on {title} nodes too, such as those of pool {pool}: no selector and no taint prevents it.{because}",
             own.title()
         ),
-        action: Some(format!("Set nodeSelector kubernetes.io/os: {} in {}, or let Mullion do it.", own.name(), view.path("spec.nodeSelector"))),
+        action: Some(format!("{} Or let Mullion do it.", view.set_selector("kubernetes.io/os", own.name()))),
         ..FoundPlace::default()
     });
 }
@@ -187,14 +183,15 @@ fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings) {
 }
 
 fn find_tags(view: &WorkloadView<'_>, found: &mut Findings) {
-    for [path, message, help] in &view.floating {
+    for [path, image, message, help] in &view.floating {
+        let moved = message.strip_prefix("its tag names no release: ").unwrap_or(message);
         found.add(
             &view.object,
             FoundPlace {
                 code: "SUR303",
                 cause: path.clone(),
                 path: path.clone(),
-                message: sentence(message),
+                message: format!("The tag of image {image} names no release: {moved}."),
                 action: Some(sentence(help)).filter(|help| help.len() > 1),
                 ..FoundPlace::default()
             },

@@ -22,7 +22,10 @@ const MAX_SINGLE: usize = 20_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct NodeClasses<'a> {
     classes: Vec<NodeClass<'a>>,
+    /// Every node.
     single: Vec<NodeClass<'a>>,
+    /// Indexes into `single`, by the label with the host name.
+    by_host: HashMap<&'a str, usize>,
     left: std::cell::Cell<usize>,
 }
 
@@ -75,36 +78,45 @@ impl<'a> NodeClasses<'a> {
         }
         let mut classes: Vec<NodeClass<'a>> = classes.into_values().collect();
         classes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
-        Self { classes, single, left: MAX_SINGLE.into() }
+        let host = |(at, class): (usize, &NodeClass<'a>)| Some((class.node.labels.get(HOST_NAME)?, at));
+        let by_host = single.iter().enumerate().filter_map(host).collect();
+        Self { classes, single, by_host, left: MAX_SINGLE.into() }
     }
 
-    /// The classes that decide for these constraints.
-    fn of(&self, constraints: &SchedulingConstraints) -> &[NodeClass<'a>] {
-        let by_host = keys_of(constraints).any(|key| key == HOST_NAME);
-        if by_host && self.left.get() >= self.single.len() {
-            self.left.set(self.left.get() - self.single.len());
-            return &self.single;
+    /// The classes that decide for these constraints; `None` if too many pods require host names by affinity.
+    fn of(&self, constraints: &SchedulingConstraints) -> Option<&[NodeClass<'a>]> {
+        if let Some(host) = constraints.node_selector.as_ref().and_then(|selector| selector.get(HOST_NAME)) {
+            let at = self.by_host.get(host.as_str());
+            return Some(at.and_then(|at| self.single.get(*at..=*at)).unwrap_or_default());
         }
-        &self.classes
+        if !keys_of(constraints).any(|key| key == HOST_NAME) {
+            return Some(&self.classes);
+        }
+        let left = self.left.get().checked_sub(self.single.len())?;
+        self.left.set(left);
+        Some(&self.single)
     }
 
     /// Nodes of that operating system on which the scheduler may put a pod sooner or later: cordons and taints of a state
     /// pass.
     pub(crate) fn admitting(&self, constraints: &SchedulingConstraints, os: Os) -> Option<&NodeClass<'a>> {
-        self.of(constraints).iter().find(|class| {
+        self.of(constraints)?.iter().find(|class| {
             class.node.os == Some(os)
                 && fits(constraints, class.node)
                 && blocking(constraints, class.node).all(Taint::describes_state)
         })
     }
 
-    /// What keeps a pod off every node. `target`: the one node for a pod of a DaemonSet.
-    pub(crate) fn obstacle(&self, constraints: &SchedulingConstraints, target: Option<&Node>) -> Obstacle {
+    /// What keeps a pod off every node; `None` if that takes too long. `target`: the one node for a pod of a DaemonSet.
+    pub(crate) fn obstacle(&self, constraints: &SchedulingConstraints, target: Option<&Node>) -> Option<Obstacle> {
         let only = target.map(|node| [NodeClass { node, pool: 0, count: 1 }]);
-        let classes = only.as_ref().map_or_else(|| self.of(constraints), |only| &only[..]);
+        let classes = match &only {
+            Some(only) => &only[..],
+            None => self.of(constraints)?,
+        };
         let fitting: Vec<&NodeClass<'_>> = classes.iter().filter(|class| fits(constraints, class.node)).collect();
         if fitting.is_empty() {
-            return unmatched(constraints, classes);
+            return Some(unmatched(constraints, classes));
         }
         let mut taints: BTreeMap<Taint, usize> = BTreeMap::new();
         let (mut unavailable, mut free) = (0, 0);
@@ -120,13 +132,13 @@ impl<'a> NodeClasses<'a> {
                 free += class.count;
             }
         }
-        if free > 0 {
+        Some(if free > 0 {
             Obstacle::Room(free)
         } else if unavailable > 0 {
             Obstacle::Unavailable(unavailable)
         } else {
             Obstacle::Taints(taints.into_iter().collect())
-        }
+        })
     }
 }
 

@@ -175,6 +175,12 @@ fn misplacement<'p>(
     let by_message = match class {
         Some(MessageClass::LinuxLayers) => Some(Os::Linux),
         Some(MessageClass::WindowsLayers) => Some(Os::Windows),
+        // Which image has no entry is known, and often what it is for.
+        Some(MessageClass::NoPlatform) => {
+            let image = best.and_then(|best| image_of(view, pod, best));
+            let known = view.containers.iter().find(|container| Some(&container.report.image) == image.as_ref());
+            [Os::Linux, Os::Windows].into_iter().find(|os| known.is_some_and(|known| known.os == ImageOs::from(*os)))
+        }
         _ => None,
     };
     let intended = by_message.or(view.intended);
@@ -193,19 +199,21 @@ fn misplacement<'p>(
     let here = place_of(node);
     if intended == Some(os.other()) {
         let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
-        let why = match (by_message, &image) {
-            (Some(_), _) => format!("its layers are those of a {} image", os.other().title()),
-            (None, _) => format!("{} decides", view.because),
+        let other = os.other().title();
+        let why = match class {
+            Some(MessageClass::LinuxLayers | MessageClass::WindowsLayers) => {
+                format!("its layers are those of a {other} image")
+            }
+            _ if by_message.is_some() => format!("it is a {other} image"),
+            _ => format!("it counts as {other} because of {}", view.because),
         };
-        let image = image.map_or_else(String::new, |image| format!(" with image {image}"));
         let code = if os == Os::Windows { "SUR101" } else { "SUR102" };
-        let message =
-            format!("This {} workload{image} has pods on {here}, which cannot run them: {why}.", os.other().title());
+        let message = match image {
+            Some(image) => format!("The image {image} cannot run on {here}: {why}."),
+            None => format!("The pods cannot run on {here}: {why}."),
+        };
         let system = os.other().name();
-        let action = format!(
-            "Set nodeSelector kubernetes.io/os: {system} in {}, and delete the pods.",
-            view.path("spec.nodeSelector")
-        );
+        let action = view.set_selector("kubernetes.io/os", system);
         return Some(place(code, format!("{host:?}"), message, Some(action)));
     }
     let host = host.filter(|_| os == Os::Windows && view.process_isolated)?;
@@ -226,10 +234,7 @@ fn select_build(view: &WorkloadView<'_>, context: &StuckContext<'_>, builds: &[B
     hosts.dedup();
     hosts.retain(|host| context.rules.runs(*host, builds));
     match hosts.first() {
-        Some(host) => format!(
-            "Set nodeSelector node.kubernetes.io/windows-build: {host} in {}, and delete the pods.",
-            view.path("spec.nodeSelector")
-        ),
+        Some(host) => view.set_selector("node.kubernetes.io/windows-build", &host.to_string()),
         None => format!("Add a node pool that runs images for {}: this cluster has none.", list(builds)),
     }
 }
@@ -320,15 +325,24 @@ fn add_translated(
             "SUR211",
             format!("The pause image{} cannot be pulled on {here}, so no pod starts there.", image_suffix(&text)),
         ),
-        Some(C::NoRuntimeHandler) => (
-            "SUR212",
+        Some(C::NoRuntimeHandler) => {
+            let handler = text
+                .message
+                .split_once("no runtime for ")
+                .and_then(|(_, rest)| rest.split(['"', '\\']).find(|word| !word.is_empty()));
+            let handler = handler.map_or_else(String::new, |handler| format!(" {handler}"));
+            let class =
+                pod.shape.runtime_class.as_ref().map_or_else(String::new, |class| format!(" of RuntimeClass {class}"));
+            ("SUR212", format!("{here} have no runtime handler{handler}{class}."))
+        }
+        Some(C::PodNetwork) => ("SUR213", format!("The network of the pod cannot be set up on {here}.")),
+        Some(C::HostMismatch) => (
+            "SUR214",
             format!(
-                "{here} have no handler for RuntimeClass {}.",
-                pod.shape.runtime_class.as_deref().unwrap_or("of the pod")
+                "{named} is not for the Windows build of its nodes, {}.",
+                host.map_or_else(|| "which is unknown".to_owned(), |host| host.to_string())
             ),
         ),
-        Some(C::PodNetwork) => ("SUR213", format!("The network of the pod cannot be set up on {here}.")),
-        Some(C::HostMismatch) => ("SUR214", format!("{named} has another Windows build than {here}.")),
         Some(C::ExitedAtStart) => ("SUR215", format!("{container} ended while Windows started it on {here}.")),
         Some(C::WorkingDirectory) => ("SUR216", format!("{container} cannot be created: a directory name is invalid.")),
         Some(C::CreateFailed) => {
@@ -447,7 +461,12 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
         return;
     }
     let target = pod.target.as_deref().and_then(|name| context.fleet.node(name)).map(|node| node.node);
-    match context.classes.obstacle(&constraints, target) {
+    let Some(obstacle) = context.classes.obstacle(&constraints, target) else {
+        let message = "The scheduler finds no node; too many pods select nodes by host name to compute why.";
+        add("SUR107", String::new(), message.to_owned(), None);
+        return;
+    };
+    match obstacle {
         Obstacle::Selector(missing) => {
             let wanted = list_with(missing.iter().map(|(label, _)| label), "and");
             let have: Vec<String> = missing

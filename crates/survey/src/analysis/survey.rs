@@ -20,7 +20,7 @@ use crate::analysis::stuck::{self, StuckContext};
 use crate::analysis::summary::{coverage, summary};
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
 use crate::analysis::{daemon_sets, fragile};
-use crate::inventory::{Inventory, PodShape};
+use crate::inventory::Inventory;
 use crate::lifecycle::Lifecycle;
 use crate::report::{
     DaemonSetPools, Header, ImageBuild, NamespaceChanges, ObjectRef, RuleCount, SCHEMA, Source, SurveyReport, Unknown,
@@ -52,10 +52,10 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let SurveyContext { policies, lifecycle, today, .. } = context;
     let mut fleet = Fleet::new(inventory);
     let running = RunningImages::new(inventory, &fleet);
-    let class_keys: BTreeSet<String> = selected_keys(inventory);
+    let class_keys = selected_keys(inventory);
     let shapes = inventory.pods.iter().map(|pod| &*pod.shape);
     let owned = group(inventory);
-    let classes = NodeClasses::new(&fleet, shapes.chain(std::iter::empty::<&PodShape>()), &class_keys);
+    let classes = NodeClasses::new(&fleet, shapes, &class_keys);
     let mut totals = Totals::default();
     let mut pool_pods: Vec<[usize; 3]> = vec![[0; 3]; fleet.pools.len()];
     {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use mullion_engine::admission::{RequestCategory, Review, denies_its_pods, effective_action, review, review_pods};
 use mullion_engine::detect::image_facts;
 use mullion_engine::model::image::ImageOs;
+use mullion_engine::model::json_pointer::member;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::settings::{Action, ImagePatterns};
@@ -56,8 +57,8 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) process_isolated: bool,
     /// Findings of rules: code, name and action.
     pub(crate) rules: BTreeSet<(&'static str, &'static str, &'static str)>,
-    /// Messages of the rule about floating tags: path, message and help.
-    pub(crate) floating: Vec<[String; 3]>,
+    /// Findings of the rule about floating tags: path, image, message and help.
+    pub(crate) floating: Vec<[String; 4]>,
     /// Whether Mullion reviews it, and would place its pods.
     pub(crate) judged: bool,
     pub(crate) placed: bool,
@@ -129,7 +130,13 @@ impl<'a> WorkloadView<'a> {
         }
         for finding in &reviewed.findings {
             if finding.rule == FLOATING {
-                self.floating.push([finding.path.clone(), finding.message.to_string(), finding.help.to_string()]);
+                let image = member(value, &finding.pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+                self.floating.push([
+                    finding.path.clone(),
+                    image,
+                    finding.message.to_string(),
+                    finding.help.to_string(),
+                ]);
             }
             let action = match effective_action(&reviewed, finding) {
                 _ if denies_its_pods(&reviewed, finding) => "Deny",
@@ -244,8 +251,23 @@ impl<'a> WorkloadView<'a> {
 
     /// Path of a field of the pod: `spec.template.spec.nodeSelector`.
     pub(crate) fn path(&self, below: &str) -> String {
-        let before = self.kind.pod_pointer().trim_start_matches('/').replace('/', ".");
+        // Of the topmost owner, even if one of its pods was read instead.
+        let kind = WorkloadKind::from_name(&self.object.kind).unwrap_or(self.kind);
+        let before = kind.pod_pointer().trim_start_matches('/').replace('/', ".");
         if before.is_empty() { below.to_owned() } else { format!("{before}.{below}") }
+    }
+
+    /// How to set a selector, as the beginning of a sentence: `Set a: b in spec.template.spec.nodeSelector`.
+    pub(crate) fn set_selector(&self, label: &str, value: &str) -> String {
+        let then = match self.object.kind.as_str() {
+            // A pod cannot be changed, and the template of a Job neither.
+            "Pod" => ", and create the pod again",
+            "Job" => ", and create the Job again",
+            // It waits for its pods, one after the other.
+            "StatefulSet" => ", and delete the pods that are stuck",
+            _ => "",
+        };
+        format!("Set {label}: {value} in {}{then}.", self.path("spec.nodeSelector"))
     }
 
     /// The builds for which there are images of all containers; several for indexes with several.

@@ -110,6 +110,12 @@ impl InventoryReader {
         self.inventory.unread.push(unread);
     }
 
+    /// Records when the objects were read, as RFC 3339 in UTC with whole seconds. Without it, the newest time in the
+    /// objects counts.
+    pub fn taken_at(&mut self, time: &str) {
+        self.note_time(time);
+    }
+
     /// Records the version of the API server.
     pub fn kubernetes(&mut self, version: &str) {
         self.inventory.kubernetes = Some(version.to_owned());

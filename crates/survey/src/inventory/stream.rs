@@ -13,6 +13,9 @@ pub const MAX_OBJECT: u64 = 8 << 20;
 /// The most values of one object: maps, lists, texts, numbers.
 pub const MAX_VALUES: usize = 200_000;
 
+/// Bytes between two checks of the limits.
+const BUFFER: usize = 1 << 16;
+
 /// Lists and maps whose members nothing reads: they are not even kept in memory. A label may have one of these keys, but
 /// its value is text, and text is kept.
 const SKIPPED: [&str; 7] = ["managedFields", "env", "envFrom", "httpHeaders", "data", "binaryData", "stringData"];
@@ -105,6 +108,8 @@ struct MeteredReader<'m, R> {
 impl<R: BufRead> MeteredReader<'_, R> {
     fn fill(&mut self) -> io::Result<()> {
         let more = self.inner.fill_buf()?;
+        // A reader of memory has everything in one piece.
+        let more = more.get(..BUFFER).unwrap_or(more);
         let count = more.len();
         self.buffer.clear();
         self.buffer.extend_from_slice(more);
