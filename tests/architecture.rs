@@ -39,15 +39,7 @@ const DEPENDENCIES: [(&str, &[&str]); 5] = [
     // jiff: calendar dates, in tables and as an argument; without a clock.
     (
         "mullion-survey",
-        &[
-            "jiff",
-            "mullion-engine",
-            "mullion-manifest",
-            "mullion-policy",
-            "mullion-snapshot",
-            "serde",
-            "serde_json",
-        ],
+        &["jiff", "mullion-engine", "mullion-manifest", "mullion-policy", "mullion-snapshot", "serde", "serde_json"],
     ),
 ];
 
