@@ -53,6 +53,11 @@ editor: ## Ask yaml-language-server what it makes of the schemas: completion, ex
 	@test -d target/editor/$(LANGUAGE_SERVER) || npm install --silent --no-save --prefix target/editor/$(LANGUAGE_SERVER) $(LANGUAGE_SERVER)
 	@node tests/editor/check.mjs target/editor/$(LANGUAGE_SERVER)/node_modules/yaml-language-server/bin/yaml-language-server
 
+# Not part of `test`: it needs Chromium, which it installs where apt can.
+.PHONY: pages
+pages: needs ## Ask Chromium about the HTML report: it renders, sorts, filters, prints; screenshots in target/pages
+	@chromium="$$(tests/pages/chromium.sh)" && MULLION_CHROMIUM="$$chromium" $(CARGO) test --locked --test pages
+
 # Not part of `test`, which holds the same files against the metrics that the processes export: it needs Prometheus.
 .PHONY: monitoring
 monitoring: needs ## Ask promtool about the alerts, their cases and the dashboard's queries
@@ -89,7 +94,7 @@ export CLUSTER_SUITES = on_cluster installed chart registry control_plane
 .PHONY: clippy
 clippy: needs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace $(CLUSTER_SUITES:%=--test %) -- -D warnings
+	$(CARGO) clippy --locked --workspace $(CLUSTER_SUITES:%=--test %) --test pages -- -D warnings
 
 .PHONY: doc
 doc: needs

@@ -11,7 +11,7 @@
 //! | module | contains |
 //! |---|---|
 //! | [`cli`] | a file for each command |
-//! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
+//! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations; the report of a survey in five formats |
 //! | [`cluster`] | clients, watches, the live cluster snapshot, ConfigMap `mullion-state` |
 //! | [`policy_files`] | policy files read from directories and mounts, again when they change, and their status |
 //! | [`registry`] | what registries report about images: look-ups, their cache, pull secrets |

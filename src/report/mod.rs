@@ -1,5 +1,5 @@
-//! Findings as text, JSON Lines, SARIF and annotations of GitHub Actions; problems of policy files; and the result of a
-//! workload under a set of policies, for comparison.
+//! Findings as text, JSON Lines, SARIF and annotations of GitHub Actions; problems of policy files; the result of a
+//! workload under a set of policies, for comparison; and the report of a survey.
 //!
 //! Only [`admission`] and [`workload_result`] call the engine. Nothing here reads files or decides an exit code.
 
@@ -13,6 +13,7 @@ mod json;
 mod problem;
 mod rule_page;
 pub(crate) mod sarif;
+pub mod survey;
 pub(crate) mod table;
 pub(crate) mod text;
 mod totals;

@@ -285,21 +285,21 @@ fn summary(comparison: &Comparison) -> Vec<String> {
             sentences.push(sentence);
         }
     };
-    let problems = |findings: &mut dyn Iterator<Item = &Finding>| {
-        findings.filter(|finding| finding.severity == Severity::Problem).count()
+    let of_findings = |findings: &mut dyn Iterator<Item = &Finding>, state: &str| {
+        let (problems, others): (Vec<&Finding>, Vec<&Finding>) =
+            findings.partition(|finding| finding.severity == Severity::Problem);
+        let all = problems.len() + others.len();
+        let text = match (problems.len(), others.len()) {
+            (0, others) => counted(others, "finding"),
+            (problems, 0) => counted(problems, "problem"),
+            (problems, others) => format!("{} and {}", counted(problems, "problem"), counted(others, "other finding")),
+        };
+        (all, format!("{text} {} {state}.", is(all)))
     };
-    let with_problems = |count: usize, problems: usize| match problems {
-        0 => String::new(),
-        all if all == count && all == 1 => ", a problem".to_owned(),
-        all if all == count => ", all of them problems".to_owned(),
-        some => format!(", {some} of them {}", if some == 1 { "a problem" } else { "problems" }),
-    };
-    let gone = comparison.gone.len();
-    let grave = problems(&mut comparison.gone.iter().map(|gone| &gone.was));
-    say(gone, format!("{} {} gone{}.", counted(gone, "finding"), is(gone), with_problems(gone, grave)));
-    let new = comparison.new.len();
-    let grave = problems(&mut comparison.new.iter());
-    say(new, format!("{} {} new{}.", counted(new, "finding"), is(new), with_problems(new, grave)));
+    let (gone, sentence) = of_findings(&mut comparison.gone.iter().map(|gone| &gone.was), "gone");
+    say(gone, sentence);
+    let (new, sentence) = of_findings(&mut comparison.new.iter(), "new");
+    say(new, sentence);
     let more = comparison.changed.iter().filter(|changed| changed.now.pods > changed.earlier_pods).count();
     let fewer = comparison.changed.len() - more;
     say(more, format!("{} {} more pods than before.", counted(more, "finding"), has(more)));
@@ -439,8 +439,8 @@ mod tests {
         assert_eq!(
             found.summary,
             [
-                "2 findings are gone, all of them problems.",
-                "1 finding is new, a problem.",
+                "2 problems are gone.",
+                "1 problem is new.",
                 "1 finding has more pods than before.",
                 "1 workload is in other pools.",
                 "1 workload has images of other builds.",

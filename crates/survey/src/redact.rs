@@ -173,6 +173,14 @@ impl Redaction {
         for public in PUBLIC {
             redaction.keep(public);
         }
+        // Numbers follow the order in which the report has pools and workloads.
+        for report in reports {
+            report.pools.iter().for_each(|pool| redaction.add("pool", &pool.name));
+            for workload in &report.workloads {
+                redaction.add("namespace", &workload.object.namespace);
+                redaction.add(&workload.object.kind.to_lowercase(), &workload.object.name);
+            }
+        }
         for report in reports {
             let mut value = serde_json::to_value(report)?;
             visit(&mut value, "", &mut |member, text| redaction.collect(member, text));

@@ -1,0 +1,182 @@
+//! Groups and words of a report that several formats share.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+use mullion_engine::model::text::{counted, list, thousands};
+use mullion_engine::model::windows::{Build, Generation, release_name, runs};
+use mullion_survey::report::{
+    Deadline, Finding, Header, NodePool, ObjectRef, Severity, Source, SurveyReport, Unknown, Workload,
+};
+
+/// Findings with one code.
+pub(super) struct CodeGroup<'r> {
+    pub(super) code: &'r str,
+    pub(super) name: &'r str,
+    pub(super) severity: Severity,
+    pub(super) findings: Vec<&'r Finding>,
+    /// The number of different objects.
+    pub(super) objects: usize,
+    /// The number of pods that show them.
+    pub(super) pods: usize,
+}
+
+/// The findings by code: by severity, then by code.
+pub(super) fn by_code(findings: &[Finding]) -> Vec<CodeGroup<'_>> {
+    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    sorted.sort_by_key(|finding| (finding.severity, &finding.code));
+    let groups = sorted.chunk_by(|one, next| one.code == next.code && one.severity == next.severity);
+    groups
+        .filter_map(|group| {
+            let first = group.first()?;
+            Some(CodeGroup {
+                code: &first.code,
+                name: &first.name,
+                severity: first.severity,
+                findings: group.to_vec(),
+                objects: group.iter().map(|finding| &finding.object).collect::<BTreeSet<_>>().len(),
+                pods: group.iter().map(|finding| finding.pods).sum(),
+            })
+        })
+        .collect()
+}
+
+/// `3 objects, 12 pods`.
+pub(super) fn extent(group: &CodeGroup<'_>) -> String {
+    let objects = counted(group.objects, "object");
+    if group.pods == 0 { objects } else { format!("{objects}, {}", counted(group.pods, "pod")) }
+}
+
+/// The severities with the word for several findings.
+pub(super) const SEVERITIES: [(Severity, &str, &str); 3] = [
+    (Severity::Problem, "Problems", "It does not work now."),
+    (Severity::Warning, "Warnings", "It works by luck, or will stop at a known date."),
+    (Severity::Notice, "Notices", "It is worth knowing."),
+];
+
+/// `Problem`, `Warning` or `Notice`.
+pub(super) fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Problem => "Problem",
+        Severity::Warning => "Warning",
+        Severity::Notice => "Notice",
+    }
+}
+
+/// `Deployment shop/web`, or `Node win-1`.
+pub(super) fn object_text(object: &ObjectRef) -> String {
+    format!("{} {}", object.kind, full_name(object))
+}
+
+/// `shop/web`, or `win-1`.
+pub(super) fn full_name(object: &ObjectRef) -> String {
+    let ObjectRef { namespace, name, .. } = object;
+    if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
+}
+
+/// `ltsc2022 (10.0.20348)`.
+pub(super) fn build_text(build: &str) -> String {
+    Build::from_label(build).map_or_else(|| build.to_owned(), |known| format!("{} ({build})", release_name(known, &[])))
+}
+
+/// The operating system of a pool's nodes with its version: `Windows ltsc2022`, `Linux`.
+pub(super) fn pool_system(pool: &NodePool) -> String {
+    match (pool.os.as_str(), &pool.release) {
+        ("windows", Some(release)) => format!("Windows {release}"),
+        ("windows", None) => "Windows".to_owned(),
+        ("linux", _) => "Linux".to_owned(),
+        (other, _) => other.to_owned(),
+    }
+}
+
+/// The full versions of a pool's nodes: `10.0.20348.2655 (2 nodes), 10.0.20348.2582 (1 node)`.
+pub(super) fn pool_versions(pool: &NodePool) -> String {
+    let Some(build) = &pool.build else { return String::new() };
+    match pool.revisions.as_slice() {
+        [] => build.clone(),
+        [only] if only.nodes == pool.nodes => format!("{build}.{}", only.revision),
+        several => {
+            let version = |revision: &mullion_survey::report::Revision| {
+                format!("{build}.{} ({})", revision.revision, counted(revision.nodes, "node"))
+            };
+            several.iter().map(version).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// `os=windows:NoSchedule (2 of 3 nodes)`, for each taint.
+pub(super) fn pool_taints(pool: &NodePool) -> Vec<String> {
+    let taint = |taint: &mullion_survey::report::PoolTaint| {
+        if taint.nodes == pool.nodes {
+            taint.taint.clone()
+        } else {
+            format!("{} ({} of {})", taint.taint, taint.nodes, counted(pool.nodes, "node"))
+        }
+    };
+    pool.taints.iter().map(taint).collect()
+}
+
+/// `read from the live cluster at 2026-11-23T08:00:00Z, Kubernetes v1.33.4`.
+pub(super) fn origin(header: &Header) -> String {
+    let (from, time) = match header.source {
+        Source::Cluster => ("read from the live cluster", "at"),
+        Source::Dump => ("read from files, newest time in them", ""),
+    };
+    let time = match &header.taken_at {
+        Some(taken_at) => format!("{from} {time} {taken_at}").replace("  ", " "),
+        None if header.source == Source::Dump => "read from files without a time".to_owned(),
+        None => from.to_owned(),
+    };
+    header.kubernetes.as_ref().map_or_else(|| time.clone(), |version| format!("{time}, Kubernetes {version}"))
+}
+
+/// `12 nodes, 1,204 pods`.
+pub(super) fn read_text(report: &SurveyReport) -> String {
+    let kinds = report.coverage.read.iter().map(|kind| format!("{} {}", thousands(kind.objects), kind.kind));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// `in 12 days`, `passed 3 days ago`.
+pub(super) fn distance(deadline: &Deadline, today: Date) -> String {
+    let days = today.until(deadline.date).map(|span| span.get_days()).unwrap_or_default();
+    match days {
+        0 => "today".to_owned(),
+        1.. => format!("in {}", counted(usize::try_from(days).unwrap_or_default(), "day")),
+        _ => format!("passed {} ago", counted(usize::try_from(days.unsigned_abs()).unwrap_or_default(), "day")),
+    }
+}
+
+/// The images of a workload, each once.
+pub(super) fn images(workload: &Workload) -> BTreeSet<&str> {
+    workload.containers.iter().map(|container| container.image.as_str()).collect()
+}
+
+/// The builds that run every container of a workload, by build; none if one of them is unknown.
+pub(super) fn common_builds(workload: &Workload) -> Vec<&str> {
+    let mut containers = workload.containers.iter().map(|container| container.builds.iter().map(String::as_str));
+    let Some(first) = containers.next() else { return Vec::new() };
+    let common = containers.fold(first.collect::<BTreeSet<_>>(), |common, builds| {
+        let builds: BTreeSet<&str> = builds.collect();
+        common.intersection(&builds).copied().collect()
+    });
+    let mut builds: Vec<&str> = common.into_iter().collect();
+    builds.sort_by_key(|build| Build::from_label(build));
+    builds
+}
+
+/// Whether nodes of the pool can run an image of that build without a virtual machine around it.
+pub(super) fn pool_runs(pool: &NodePool, build: &str) -> bool {
+    let host = pool.build.as_deref().and_then(Build::from_label);
+    match (host, Build::from_label(build)) {
+        (Some(host), Some(image)) => runs(host, image, Generation::default(), &[]),
+        _ => false,
+    }
+}
+
+/// The first objects of something unknown, and how many more there are.
+pub(super) fn unknown_objects(unknown: &Unknown, most: usize) -> String {
+    let shown = most.min(unknown.objects.len());
+    let text = list(unknown.objects.iter().take(shown).map(object_text));
+    let more = unknown.all.max(unknown.objects.len()) - shown;
+    if more > 0 { format!("{text} and {} more", thousands(more)) } else { text }
+}

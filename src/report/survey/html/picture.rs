@@ -1,0 +1,285 @@
+//! The picture of the fleet: a row for each pool, a column for each release that workloads are made for, and in each cell
+//! the number of workloads. What is where it does not belong is red.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mullion_engine::model::text::{counted, shorten, thousands};
+use mullion_engine::model::windows::{Build, release_name};
+use mullion_survey::report::{NodePool, SurveyReport, Workload};
+
+use crate::report::survey::groups::{common_builds, pool_runs, pool_system};
+use crate::report::survey::html::escape::escape;
+use crate::report::survey::html::table::push;
+
+/// The most rows and columns: more cannot be read.
+const POOLS: usize = 40;
+const COLUMNS: usize = 8;
+
+/// Sizes in the picture's own units.
+const WIDTH: usize = 980;
+const LABELS: usize = 250;
+const BARS: usize = 250;
+const HEAD: usize = 44;
+const ROW: usize = 58;
+const LARGEST: usize = 44;
+const SMALLEST: usize = 16;
+const LONGEST_BAR: usize = 120;
+
+/// What the images of a workload are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Target {
+    /// Not Windows.
+    Linux,
+    /// A Windows build.
+    Windows(Build),
+    /// A Windows build that is not known.
+    Unknown,
+}
+
+impl Target {
+    fn title(self) -> String {
+        match self {
+            Self::Linux => "Linux".to_owned(),
+            Self::Windows(build) => release_name(build, &[]).into_owned(),
+            Self::Unknown => "build unknown".to_owned(),
+        }
+    }
+}
+
+/// Workloads of one target in one pool.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    target: Target,
+    workloads: usize,
+    misplaced: bool,
+}
+
+/// What runs in each pool: groups in the order of their targets, for each pool of the report.
+#[derive(Debug)]
+pub(super) struct Placement {
+    pools: Vec<Vec<Group>>,
+}
+
+impl Placement {
+    pub(super) fn of(report: &SurveyReport) -> Self {
+        let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, pool) in report.pools.iter().enumerate() {
+            named.entry(&pool.name).or_default().push(at);
+        }
+        let mut counts: Vec<BTreeMap<Target, usize>> = vec![BTreeMap::new(); report.pools.len()];
+        for workload in &report.workloads {
+            let builds = common_builds(workload);
+            for name in &workload.pools {
+                let Some(candidates) = named.get(name.as_str()) else { continue };
+                let pools = || candidates.iter().filter_map(|at| Some((*at, report.pools.get(*at)?)));
+                // During an upgrade a pool has several builds: the workload is where it can run.
+                let fits = pools().find(|(_, pool)| runs_on(workload, &builds, pool));
+                let Some((at, pool)) = fits.or_else(|| pools().next()) else { continue };
+                if let Some(counts) = counts.get_mut(at) {
+                    *counts.entry(target(workload, &builds, pool)).or_default() += 1;
+                }
+            }
+        }
+        let group = |pool: &NodePool, target: Target, workloads: usize| {
+            let belongs = match target {
+                Target::Linux => pool.os != "windows",
+                Target::Unknown => pool.os == "windows",
+                Target::Windows(build) => pool_runs(pool, &build.to_string()),
+            };
+            // Isolation by Hyper-V and settings of the policy are only in the report's own numbers.
+            Group { target, workloads, misplaced: !belongs && pool.misplaced_pods > 0 }
+        };
+        let pools = report.pools.iter().zip(counts);
+        let pools =
+            pools.map(|(pool, counts)| counts.into_iter().map(|(target, count)| group(pool, target, count)).collect());
+        Self { pools: pools.collect() }
+    }
+
+    /// `4 workloads for ltsc2019, 1 workload for Linux (misplaced)`.
+    pub(super) fn sentence(&self, pool: usize) -> String {
+        let groups = self.pools.get(pool).map(Vec::as_slice).unwrap_or_default();
+        let group = |group: &Group| {
+            let misplaced = if group.misplaced { " (misplaced)" } else { "" };
+            let made_for = match group.target {
+                Target::Unknown => "of unknown build".to_owned(),
+                target => format!("for {}", target.title()),
+            };
+            format!("{} {made_for}{misplaced}", counted(group.workloads, "workload"))
+        };
+        groups.iter().map(group).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn runs_on(workload: &Workload, builds: &[&str], pool: &NodePool) -> bool {
+    match (workload.os == "windows", pool.os == "windows") {
+        (true, true) => builds.is_empty() || builds.iter().any(|build| pool_runs(pool, build)),
+        (windows, on_windows) => windows == on_windows,
+    }
+}
+
+/// The column of a workload in a pool: of an image for several releases the one that runs there.
+fn target(workload: &Workload, builds: &[&str], pool: &NodePool) -> Target {
+    if workload.os != "windows" {
+        return Target::Linux;
+    }
+    let own = builds.iter().find(|build| pool.build.as_deref() == Some(**build));
+    let fitting = own.or_else(|| builds.iter().rev().find(|build| pool_runs(pool, build)));
+    fitting.or(builds.first()).and_then(|build| Build::from_label(build)).map_or(Target::Unknown, Target::Windows)
+}
+
+/// The picture, with a title and a description for those who do not see it. Empty if there is no pool.
+pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
+    if report.pools.is_empty() {
+        return String::new();
+    }
+    let mut columns: Vec<Target> = placement.pools.iter().flatten().map(|group| group.target).collect();
+    let hosts = report.pools.iter().map(|pool| match pool.build.as_deref().and_then(Build::from_label) {
+        Some(build) if pool.os == "windows" => Target::Windows(build),
+        _ if pool.os == "windows" => Target::Unknown,
+        _ => Target::Linux,
+    });
+    let hosts: Vec<Target> = hosts.collect();
+    columns.extend(&hosts);
+    columns.sort_unstable();
+    columns.dedup();
+    columns.truncate(COLUMNS);
+    let rows: Vec<(usize, &NodePool)> = report.pools.iter().enumerate().take(POOLS).collect();
+    let height = HEAD + rows.len() * ROW + 8;
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"fleet-title fleet-text\" \
+         xmlns=\"http://www.w3.org/2000/svg\">\n<title id=\"fleet-title\">What runs in which pool</title>\n<desc id=\"fleet-text\">"
+    );
+    for (at, pool) in &rows {
+        let misplaced = if pool.misplaced_pods > 0 {
+            format!(" {} misplaced.", counted(pool.misplaced_pods, "pod"))
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "Pool {}, {} of {}: {}.{misplaced} ",
+            shorten(&pool.name, 60),
+            counted(pool.nodes, "node"),
+            pool_system(pool),
+            placement.sentence(*at)
+        );
+        svg.push_str(&escape(&text));
+    }
+    svg.push_str("</desc>\n");
+    let step = (WIDTH - LABELS - BARS) / columns.len().max(1);
+    let middle = |column: usize| LABELS + column * step + step / 2;
+    label(&mut svg, 0, 16, "head", "Pool");
+    label(&mut svg, 0, 31, "soft", "nodes, system");
+    label(&mut svg, LABELS, 16, "soft", "Workloads by what their images are made for");
+    label(&mut svg, WIDTH - BARS + 16, 16, "head", "Pods");
+    for (at, column) in columns.iter().enumerate() {
+        centred(&mut svg, middle(at), 35, "head", &shorten(&column.title(), 14));
+    }
+    let most = placement.pools.iter().flatten().map(|group| group.workloads).max().unwrap_or(1).max(1);
+    let most_pods = report.pools.iter().map(pods).max().unwrap_or(1).max(1);
+    for (row, ((at, pool), host)) in rows.iter().zip(&hosts).enumerate() {
+        let top = HEAD + row * ROW;
+        push(&mut svg, format_args!("<line class=\"line\" x1=\"0\" x2=\"{WIDTH}\" y1=\"{top}\" y2=\"{top}\"/>\n"));
+        label(&mut svg, 0, top + 25, "head", &shorten(&pool.name, 28));
+        label(&mut svg, 0, top + 42, "soft", &shorten(&node_text(pool), 42));
+        let centre = top + ROW / 2;
+        for (column, target) in columns.iter().enumerate() {
+            if target == host {
+                let (x, side) = (middle(column).saturating_sub(25), 50);
+                push(
+                    &mut svg,
+                    format_args!(
+                        "<rect class=\"home\" x=\"{x}\" y=\"{}\" width=\"{side}\" height=\"{side}\" rx=\"6\"/>\n",
+                        centre - 25
+                    ),
+                );
+            }
+            let groups = placement.pools.get(*at).map(Vec::as_slice).unwrap_or_default();
+            if let Some(group) = groups.iter().find(|group| group.target == *target) {
+                square(&mut svg, middle(column), centre, group, most);
+            }
+        }
+        bar(&mut svg, pool, top, most_pods);
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// `3 nodes, Windows ltsc2019, 1 not ready`.
+fn node_text(pool: &NodePool) -> String {
+    let text = format!("{}, {}", counted(pool.nodes, "node"), pool_system(pool));
+    match pool.nodes.saturating_sub(pool.ready) {
+        0 => text,
+        not_ready => format!("{text}, {not_ready} not ready"),
+    }
+}
+
+fn pods(pool: &NodePool) -> usize {
+    pool.windows_pods.saturating_add(pool.other_pods)
+}
+
+fn label(svg: &mut String, x: usize, y: usize, class: &str, text: &str) {
+    push(svg, format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>\n", escape(text)));
+}
+
+fn centred(svg: &mut String, x: usize, y: usize, class: &str, text: &str) {
+    push(
+        svg,
+        format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{}</text>\n", escape(text)),
+    );
+}
+
+/// A square whose area stands for the number of workloads.
+fn square(svg: &mut String, x: usize, y: usize, group: &Group, most: usize) {
+    let area = LARGEST * LARGEST * group.workloads / most;
+    let side = area.isqrt().clamp(SMALLEST, LARGEST);
+    let class = match group {
+        Group { misplaced: true, .. } => "wrong",
+        Group { target: Target::Linux, .. } => "linux",
+        Group { .. } => "right",
+    };
+    let (left, top) = (x.saturating_sub(side / 2), y.saturating_sub(side / 2));
+    push(
+        svg,
+        format_args!(
+            "<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\" rx=\"4\"/>\n"
+        ),
+    );
+    let number = thousands(group.workloads);
+    if number.len() * 8 + 4 <= side {
+        centred(svg, x, y + 4, "in", &number);
+    } else {
+        label(svg, x + side / 2 + 4, y + 4, "", &number);
+    }
+}
+
+/// The pods of a pool, the misplaced ones first and in red.
+fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize) {
+    let all = pods(pool);
+    let (x, y) = (WIDTH - BARS + 16, top + 21);
+    let length = |pods: usize| if pods == 0 { 0 } else { (LONGEST_BAR * pods / most).max(3) };
+    let wrong = length(pool.misplaced_pods.min(all));
+    let right = length(all).max(wrong) - wrong;
+    let class = if pool.os == "windows" { "right" } else { "linux" };
+    push(
+        svg,
+        format_args!("<rect class=\"nothing\" x=\"{x}\" y=\"{y}\" width=\"{LONGEST_BAR}\" height=\"16\" rx=\"3\"/>\n"),
+    );
+    if right > 0 {
+        let width = wrong + right;
+        push(
+            svg,
+            format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"16\" rx=\"3\"/>\n"),
+        );
+    }
+    if wrong > 0 {
+        push(
+            svg,
+            format_args!("<rect class=\"wrong\" x=\"{x}\" y=\"{y}\" width=\"{wrong}\" height=\"16\" rx=\"3\"/>\n"),
+        );
+    }
+    let text = match pool.misplaced_pods {
+        0 => thousands(all),
+        misplaced => format!("{}, {} misplaced", thousands(all), thousands(misplaced)),
+    };
+    label(svg, x + LONGEST_BAR + 8, y + 12, "", &text);
+}

@@ -1,0 +1,673 @@
+//! The sections of the page, in the order of the questions of its readers: the answer, the fleet, what is wrong, what comes.
+
+use mullion_engine::model::text::{counted, list, prefix, shorten, thousands};
+use mullion_survey::Comparison;
+use mullion_survey::report::{Deadline, Finding, Knowledge, NodePool, Severity, SurveyReport, Workload};
+
+use crate::report::survey::differences::{differences, earlier_time};
+use crate::report::survey::groups::{
+    SEVERITIES, build_text, by_code, distance, full_name, images, origin, pool_system, pool_taints, pool_versions,
+    read_text, severity_word, unknown_objects,
+};
+use crate::report::survey::html::escape::{anchor, code, escape, prose, source};
+use crate::report::survey::html::picture::{Placement, picture};
+use crate::report::survey::html::table::{Cell, Table, choice, number, push, text, wide};
+use crate::report::survey::options::{Explanation, SurveyOptions};
+
+/// A section with a heading.
+pub(super) struct Section {
+    pub(super) id: &'static str,
+    pub(super) title: String,
+    /// What the table of contents shows after the title.
+    pub(super) count: Option<usize>,
+    pub(super) body: String,
+}
+
+fn section(id: &'static str, title: &str, count: Option<usize>, body: String) -> Section {
+    Section { id, title: escape(title), count, body }
+}
+
+const REST: &str = "<code>mullion survey -o json</code> writes all of them.";
+
+/// The longest text of one cell or paragraph, in bytes. The report's own texts are shorter.
+const TEXT: usize = 2048;
+
+// The limits of bytes of all tables together are 9.0 MB; of all other texts 0.7 MB.
+const UNREAD: Table<4> = Table {
+    name: "unread",
+    rows: None,
+    columns: [text("Kind"), text("Namespace"), text("Reason"), wide("What the report lacks")],
+    head: 0,
+    most_rows: 200,
+    most_bytes: 100_000,
+    rest: REST,
+};
+const POOLS: Table<11> = Table {
+    name: "pools",
+    rows: Some("pools"),
+    columns: [
+        text("Pool"),
+        text("System"),
+        number("Nodes"),
+        number("Ready"),
+        number("Windows pods"),
+        number("Other pods"),
+        number("Misplaced"),
+        text("Workloads"),
+        text("Kubelet, runtime"),
+        text("Taints"),
+        text("Support ends"),
+    ],
+    head: 0,
+    most_rows: 500,
+    most_bytes: 500_000,
+    rest: REST,
+};
+const BUILDS: Table<4> = Table {
+    name: "builds",
+    rows: None,
+    columns: [text("Build"), number("Workloads"), number("Pods"), number("Images")],
+    head: 0,
+    most_rows: 100,
+    most_bytes: 50_000,
+    rest: REST,
+};
+const CODES: Table<6> = Table {
+    name: "codes",
+    rows: None,
+    columns: [text("Severity"), text("Code"), text("Finding"), number("Findings"), number("Objects"), number("Pods")],
+    head: 1,
+    most_rows: 200,
+    most_bytes: 100_000,
+    rest: REST,
+};
+const FINDINGS: Table<7> = Table {
+    name: "findings",
+    rows: Some("findings"),
+    columns: [
+        choice("Severity"),
+        choice("Code"),
+        text("Object"),
+        wide("What is wrong, and what to do"),
+        text("Field"),
+        number("Pods"),
+        text("Nodes"),
+    ],
+    head: 2,
+    most_rows: 2_000,
+    most_bytes: 3_200_000,
+    rest: "The most severe are first. <code>mullion survey -o json</code> writes all of them.",
+};
+const DAEMON_SETS: Table<4> = Table {
+    name: "daemonsets",
+    rows: Some("DaemonSets"),
+    columns: [text("DaemonSet"), text("Pool"), number("Nodes without a pod"), wide("Why")],
+    head: 0,
+    most_rows: 500,
+    most_bytes: 300_000,
+    rest: REST,
+};
+const CHANGES: Table<7> = Table {
+    name: "changes",
+    rows: Some("rows"),
+    columns: [
+        choice("Namespace"),
+        number("Workloads"),
+        number("Placed"),
+        choice("Action"),
+        text("Rule"),
+        text("Name"),
+        number("Workloads with it"),
+    ],
+    head: 0,
+    most_rows: 1_000,
+    most_bytes: 400_000,
+    rest: REST,
+};
+const DATES: Table<5> = Table {
+    name: "dates",
+    rows: None,
+    columns: [text("Date"), text("When"), wide("What"), text("Concerns"), text("Source, as of")],
+    head: 0,
+    most_rows: 200,
+    most_bytes: 200_000,
+    rest: REST,
+};
+const UNKNOWN: Table<3> = Table {
+    name: "unknown",
+    rows: None,
+    columns: [wide("What is not known"), wide("How to find out"), text("Objects")],
+    head: 0,
+    most_rows: 100,
+    most_bytes: 300_000,
+    rest: REST,
+};
+const WORKLOADS: Table<9> = Table {
+    name: "workloads",
+    rows: Some("workloads"),
+    columns: [
+        text("Workload"),
+        choice("System"),
+        text("Because"),
+        text("Images, and their builds"),
+        number("Pods"),
+        number("Ready"),
+        text("Pools"),
+        text("Managed by"),
+        text("Findings"),
+    ],
+    head: 0,
+    most_rows: 5_000,
+    most_bytes: 3_600_000,
+    rest: "Those with findings are first, then those for Windows. <code>mullion survey -o csv</code> writes all of them.",
+};
+
+/// Rules of style for the tables on a narrow page.
+pub(super) fn labels() -> String {
+    [
+        UNREAD.labels(),
+        POOLS.labels(),
+        BUILDS.labels(),
+        CODES.labels(),
+        FINDINGS.labels(),
+        DAEMON_SETS.labels(),
+        CHANGES.labels(),
+        DATES.labels(),
+        UNKNOWN.labels(),
+        WORKLOADS.labels(),
+    ]
+    .concat()
+}
+
+/// What stands above the first section.
+pub(super) fn head(report: &SurveyReport, cluster: &str) -> String {
+    let header = &report.header;
+    let mut facts = vec![
+        ("Objects", origin(header)),
+        ("Dates", format!("counted from {}, compared with their sources on {}", header.today, header.dates_as_of)),
+    ];
+    if header.redacted {
+        facts.push(("Names", "replaced; one name always has the same replacement".to_owned()));
+    }
+    let mut out = format!("<h1>Survey of {}</h1>\n<dl class=\"facts\">\n", escape(cluster));
+    for (label, text) in facts {
+        push(&mut out, format_args!("<dt>{label}</dt><dd>{}</dd>\n", escape(cut(&text))));
+    }
+    out.push_str("</dl>\n");
+    out
+}
+
+/// All sections that have something to report.
+pub(super) fn all(report: &SurveyReport, options: &SurveyOptions<'_>) -> Vec<Section> {
+    let codes = Codes::of(report);
+    let mut sections = vec![coverage(report), summary(report)];
+    sections.extend(options.comparison.map(compared));
+    sections.push(fleet(report));
+    sections.extend(builds(report));
+    sections.push(findings(report, &codes));
+    sections.extend(
+        [daemon_sets(report), changes(report), dates(report), unknown(report), workloads(report, &codes)]
+            .into_iter()
+            .flatten(),
+    );
+    sections.extend(appendix(&codes, options.explanations));
+    sections
+}
+
+fn coverage(report: &SurveyReport) -> Section {
+    let read = read_text(report);
+    let unread = &report.coverage.unread;
+    let mut body = if read.is_empty() {
+        "<p>The survey read no objects.</p>\n".to_owned()
+    } else {
+        format!("<p>The survey read {}.</p>\n", escape(cut(&read)))
+    };
+    if unread.is_empty() {
+        body.push_str("<p>It read everything that the report needs.</p>\n");
+    } else {
+        let lists = if unread.len() == 1 { "One list" } else { "Some lists" };
+        push(
+            &mut body,
+            format_args!(
+                "<div class=\"callout\"><p>{lists} could not be read. The report lacks what depends on them.</p></div>\n"
+            ),
+        );
+        body.push_str(&UNREAD.render(unread.iter().map(|unread| {
+            [
+                Cell::html(code(&unread.kind)),
+                unread.namespace.as_deref().map_or_else(|| Cell::text("all"), |namespace| Cell::html(code(namespace))),
+                Cell::text(cut(&unread.reason)),
+                Cell::html(prose(cut(&unread.missing))),
+            ]
+        })));
+    }
+    section("coverage", "Coverage", None, body)
+}
+
+fn summary(report: &SurveyReport) -> Section {
+    let mut body = String::new();
+    if report.summary.is_empty() {
+        body.push_str("<p>The survey found nothing to report.</p>\n");
+    } else {
+        body.push_str("<ul class=\"summary\">\n");
+        for sentence in report.summary.iter().take(10) {
+            push(&mut body, format_args!("<li>{}</li>\n", escape(cut(sentence))));
+        }
+        body.push_str("</ul>\n");
+    }
+    let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
+    let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
+    let nodes: usize = report.pools.iter().map(|pool| pool.nodes).sum();
+    let windows = report.workloads.iter().filter(|workload| workload.os == "windows").count();
+    let misplaced: usize = report.pools.iter().map(|pool| pool.misplaced_pods).sum();
+    let tiles = [
+        ("Problem", problems, "bad"),
+        ("Warning", warnings, "warn"),
+        ("Misplaced pod", misplaced, "bad"),
+        ("Windows workload", windows, ""),
+        ("Node", nodes, ""),
+    ];
+    body.push_str("<ul class=\"tiles\">\n");
+    for (label, number, class) in tiles {
+        let class = if number == 0 { "" } else { class };
+        let plural = if number == 1 { "" } else { "s" };
+        push(
+            &mut body,
+            format_args!("<li class=\"{class}\"><b>{}</b> <span>{label}{plural}</span></li>\n", thousands(number)),
+        );
+    }
+    body.push_str("</ul>\n");
+    section("summary", "Summary", None, body)
+}
+
+fn compared(comparison: &Comparison) -> Section {
+    let mut body =
+        format!("<p class=\"soft\">The earlier survey is of {}.</p>\n", escape(cut(&earlier_time(comparison))));
+    body.push_str("<ul class=\"summary\">\n");
+    for sentence in &comparison.summary {
+        push(&mut body, format_args!("<li>{}</li>\n", escape(cut(sentence))));
+    }
+    body.push_str("</ul>\n");
+    for caveat in comparison.caveats.iter().take(10) {
+        push(&mut body, format_args!("<div class=\"callout\"><p>{}</p></div>\n", escape(cut(caveat))));
+    }
+    for (heading, lines) in differences(comparison) {
+        push(
+            &mut body,
+            format_args!("<h3>{heading} <span class=\"soft\">{}</span></h3>\n<ul>\n", thousands(lines.len())),
+        );
+        let mut bytes = 0;
+        let fitting = lines.iter().take(200).map(|line| escape(cut(line))).take_while(|line| {
+            bytes += line.len();
+            bytes <= 50_000
+        });
+        let shown: Vec<String> = fitting.collect();
+        for line in &shown {
+            push(&mut body, format_args!("<li>{line}</li>\n"));
+        }
+        body.push_str("</ul>\n");
+        if shown.len() < lines.len() {
+            push(&mut body, format_args!("<p>and {} more. {REST}</p>\n", thousands(lines.len() - shown.len())));
+        }
+    }
+    section("compared", "Since the earlier survey", None, body)
+}
+
+fn fleet(report: &SurveyReport) -> Section {
+    if report.pools.is_empty() {
+        return section("fleet", "Fleet", Some(0), "<p>The survey read no nodes.</p>\n".to_owned());
+    }
+    let placement = Placement::of(report);
+    let mut body = format!(
+        "<figure><div class=\"picture\" tabindex=\"0\" role=\"region\" aria-label=\"Picture of the fleet\">{}</div>\n\
+         <figcaption class=\"soft small\">A square is as large as its number of workloads. The dashed frame is the release of \
+         the pool. Blue and gray belong where they are; <span class=\"bad-text\">red</span> does not.</figcaption></figure>\n",
+        picture(report, &placement)
+    );
+    body.push_str(
+        &POOLS.render(report.pools.iter().enumerate().map(|(at, pool)| pool_row(pool, &placement.sentence(at)))),
+    );
+    section("fleet", "Fleet", Some(report.pools.len()), body)
+}
+
+fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
+    let provider =
+        pool.provider.as_ref().map(|provider| format!("<br><span class=\"soft\">{}</span>", escape(provider)));
+    let cordoned = if pool.cordoned == 0 {
+        String::new()
+    } else {
+        format!("<br><span class=\"soft\">{} cordoned</span>", pool.cordoned)
+    };
+    let ready = if pool.ready < pool.nodes { "bad-text" } else { "" };
+    let misplaced = if pool.misplaced_pods > 0 { "bad-text" } else { "" };
+    let lines = |lines: &mut dyn Iterator<Item = String>| lines.take(20).collect::<Vec<_>>().join("<br>");
+    let ends = &mut pool.ends.iter().map(|end| format!("{}: {}", end.date, escape(cut(&end.what))));
+    [
+        Cell::html(format!("{}{}", escape(cut(&pool.name)), provider.unwrap_or_default())),
+        Cell::html(format!(
+            "{}<br><span class=\"soft\">{}</span>",
+            escape(&pool_system(pool)),
+            escape(cut(&pool_versions(pool)))
+        )),
+        Cell::number(pool.nodes),
+        Cell::html(format!("<span class=\"{ready}\">{}</span>{cordoned}", thousands(pool.ready)))
+            .sorted_by(&pool.ready),
+        Cell::number(pool.windows_pods),
+        Cell::number(pool.other_pods),
+        Cell::html(format!("<span class=\"{misplaced}\">{}</span>", thousands(pool.misplaced_pods)))
+            .sorted_by(&pool.misplaced_pods),
+        Cell::text(cut(runs)),
+        Cell::html(lines(&mut pool.kubelets.iter().chain(&pool.runtimes).map(|version| escape(cut(version))))),
+        Cell::html(lines(&mut pool_taints(pool).iter().map(|taint| code(cut(taint))))),
+        Cell::html(lines(ends)),
+    ]
+}
+
+fn builds(report: &SurveyReport) -> Option<Section> {
+    if report.image_builds.is_empty() {
+        return None;
+    }
+    let rows = report.image_builds.iter().map(|build| {
+        [
+            Cell::text(&build.build.as_deref().map_or_else(|| "not known".to_owned(), |build| build_text(cut(build)))),
+            Cell::number(build.workloads),
+            Cell::number(build.pods),
+            Cell::number(build.images),
+        ]
+    });
+    let body =
+        format!("<p>A build counts only if it runs every container of the workload.</p>\n{}", BUILDS.render(rows));
+    Some(section("builds", "Windows workloads by image build", None, body))
+}
+
+fn tag(severity: Severity) -> String {
+    let class = match severity {
+        Severity::Problem => "tag bad",
+        Severity::Warning => "tag warn",
+        Severity::Notice => "tag",
+    };
+    format!("<span class=\"{class}\">{}</span>", severity_word(severity))
+}
+
+/// A number that sorts the most severe first.
+fn rank(severity: Severity) -> u8 {
+    match severity {
+        Severity::Problem => 0,
+        Severity::Warning => 1,
+        Severity::Notice => 2,
+    }
+}
+
+/// The codes that the appendix explains, in its order, each with its name.
+struct Codes<'r>(Vec<(&'r str, &'r str)>);
+
+impl<'r> Codes<'r> {
+    fn of(report: &'r SurveyReport) -> Self {
+        let mut codes: Vec<(&str, &str)> = Vec::new();
+        for group in by_code(&report.findings) {
+            if codes.len() < 100 && codes.iter().all(|(code, _)| *code != group.code) {
+                codes.push((group.code, group.name));
+            }
+        }
+        Self(codes)
+    }
+
+    /// The code, as a link to its explanation if there is one.
+    fn link(&self, code: &str) -> String {
+        let shown = escape(&shorten(code, 40));
+        if self.0.iter().any(|(known, _)| *known == code) {
+            format!("<a href=\"#{}\">{shown}</a>", anchor("code-", code))
+        } else {
+            shown
+        }
+    }
+}
+
+fn findings(report: &SurveyReport, codes: &Codes<'_>) -> Section {
+    let groups = by_code(&report.findings);
+    if groups.is_empty() {
+        let body = "<p>Nothing is misplaced, stuck or fragile, as far as the survey could read.</p>\n".to_owned();
+        return section("findings", "Findings", Some(0), body);
+    }
+    let mut body = String::from("<ul class=\"small soft\">\n");
+    for (severity, _, meaning) in SEVERITIES {
+        push(&mut body, format_args!("<li>{}: {meaning}</li>\n", tag(severity)));
+    }
+    body.push_str("</ul>\n");
+    body.push_str(&CODES.render(groups.iter().map(|group| {
+        let find = format!(
+            "<a href=\"#findings-table\" data-find=\"{}\">{}</a>",
+            escape(cut(group.code)),
+            thousands(group.findings.len())
+        );
+        [
+            Cell::html(tag(group.severity)).sorted_by(&rank(group.severity)),
+            Cell::html(codes.link(group.code)),
+            Cell::text(cut(group.name)),
+            Cell::html(find),
+            Cell::number(group.objects),
+            Cell::number(group.pods),
+        ]
+    })));
+    body.push_str(
+        &FINDINGS.render(groups.iter().flat_map(|group| &group.findings).map(|finding| finding_row(finding, codes))),
+    );
+    section("findings", "Findings", Some(report.findings.len()), body)
+}
+
+fn finding_row(finding: &Finding, codes: &Codes<'_>) -> [Cell; 7] {
+    let mut what = format!("<p>{}</p>", prose(cut(&finding.message)));
+    if !finding.action.is_empty() {
+        push(&mut what, format_args!("<p><b>Do:</b> {}</p>", prose(cut(&finding.action))));
+    }
+    if let Some(raw) = &finding.raw {
+        push(
+            &mut what,
+            format_args!(
+                "<details class=\"raw\"><summary>Text of the cluster</summary><pre>{}</pre></details>",
+                escape(cut(raw))
+            ),
+        );
+    }
+    let nodes = finding.nodes.iter().take(16).map(|node| escape(&shorten(node, 80))).collect::<Vec<_>>().join("<br>");
+    [
+        Cell::html(tag(finding.severity)).sorted_by(&rank(finding.severity)),
+        Cell::html(codes.link(&finding.code)),
+        object_cell(&finding.object.kind, &full_name(&finding.object)),
+        Cell::html(what),
+        Cell::html(code(cut(&finding.path))),
+        Cell::number(finding.pods),
+        Cell::html(nodes),
+    ]
+}
+
+/// A name with its kind below, sorted by the name.
+fn object_cell(kind: &str, name: &str) -> Cell {
+    // A narrow column breaks the name after its namespace.
+    let name_html = escape(cut(name)).replacen('/', "/<wbr>", 1);
+    let html = format!(
+        "<span class=\"name\">{name_html}</span><br><span class=\"soft\">{}</span>",
+        escape(&shorten(kind, 60))
+    );
+    Cell::html(html).sorted_by(&cut(name))
+}
+
+fn daemon_sets(report: &SurveyReport) -> Option<Section> {
+    let sets = &report.daemon_sets;
+    if sets.is_empty() {
+        return None;
+    }
+    let missing = sets.iter().flat_map(|set| set.missing.iter().map(move |missing| (set, missing)));
+    let count = sets.iter().filter(|set| !set.missing.is_empty()).count();
+    let body = if count == 0 {
+        format!(
+            "<p>{} for Windows nodes, each with a pod on every Windows node.</p>\n",
+            counted(sets.len(), "DaemonSet")
+        )
+    } else {
+        let rows = missing.map(|(set, missing)| {
+            [
+                object_cell(&set.object.kind, &full_name(&set.object)),
+                Cell::text(cut(&missing.pool)),
+                Cell::number(missing.nodes),
+                Cell::text(cut(&missing.because)),
+            ]
+        });
+        let of = counted(sets.len(), "DaemonSet");
+        format!(
+            "<p>{count} of {of} for Windows nodes {} a pool.</p>\n{}",
+            if count == 1 { "misses" } else { "miss" },
+            DAEMON_SETS.render(rows)
+        )
+    };
+    Some(section("daemonsets", "DaemonSets", Some(count), body))
+}
+
+fn changes(report: &SurveyReport) -> Option<Section> {
+    if report.changes.is_empty() {
+        return None;
+    }
+    let rows = report.changes.iter().flat_map(|changes| {
+        let row = move |rule: Option<&mullion_survey::report::RuleCount>| {
+            let text = |text: &dyn Fn(&mullion_survey::report::RuleCount) -> String| rule.map(text).unwrap_or_default();
+            [
+                Cell::text(cut(&changes.namespace)),
+                Cell::number(changes.workloads),
+                Cell::number(changes.placed),
+                Cell::text(cut(&text(&|rule| rule.action.clone()))),
+                Cell::html(code(cut(&text(&|rule| rule.code.clone())))),
+                Cell::text(cut(&text(&|rule| rule.rule.clone()))),
+                rule.map(|rule| Cell::number(rule.workloads)).unwrap_or_default(),
+            ]
+        };
+        let none = changes.rules.is_empty().then(|| row(None));
+        changes.rules.iter().map(move |rule| row(Some(rule))).chain(none)
+    });
+    let body = format!(
+        "<p>With its built-in policies Mullion would place these workloads and apply these rules. <em>Placed</em> counts \
+         workloads that get a node selector, tolerations or a build.</p>\n{}",
+        CHANGES.render(rows)
+    );
+    Some(section("changes", "What Mullion would change", None, body))
+}
+
+fn dates(report: &SurveyReport) -> Option<Section> {
+    if report.deadlines.is_empty() {
+        return None;
+    }
+    let today = report.header.today;
+    let row = |deadline: &Deadline| {
+        let class = if deadline.date < today { "bad-text" } else { "" };
+        [
+            Cell::html(format!("<span class=\"{class}\">{}</span>", deadline.date)),
+            Cell::text(&distance(deadline, today)).sorted_by(&deadline.date),
+            Cell::text(cut(&deadline.what)),
+            Cell::text(cut(&deadline.concerns)),
+            Cell::html(format!("{}<br><span class=\"soft\">{}</span>", source(cut(&deadline.source)), deadline.as_of)),
+        ]
+    };
+    let body = DATES.render(report.deadlines.iter().map(row));
+    Some(section("dates", "Dates", Some(report.deadlines.len()), body))
+}
+
+fn unknown(report: &SurveyReport) -> Option<Section> {
+    if report.unknown.is_empty() {
+        return None;
+    }
+    let rows = report.unknown.iter().map(|unknown| {
+        [
+            Cell::text(cut(&unknown.what)),
+            Cell::html(prose(cut(&unknown.resolve))),
+            Cell::text(cut(&unknown_objects(unknown, unknown.objects.len()))),
+        ]
+    });
+    Some(section("unknown", "Not known", Some(report.unknown.len()), UNKNOWN.render(rows)))
+}
+
+fn workloads(report: &SurveyReport, codes: &Codes<'_>) -> Option<Section> {
+    if report.workloads.is_empty() {
+        return None;
+    }
+    let mut sorted: Vec<&Workload> = report.workloads.iter().collect();
+    sorted.sort_by_key(|workload| (workload.findings.is_empty(), workload.os != "windows"));
+    let body = WORKLOADS.render(sorted.into_iter().map(|workload| workload_row(workload, codes)));
+    Some(section("workloads", "Workloads", Some(report.workloads.len()), body))
+}
+
+fn workload_row(workload: &Workload, codes: &Codes<'_>) -> [Cell; 9] {
+    let shown = images(workload).into_iter().take(10).map(|image| {
+        let container = workload.containers.iter().find(|container| container.image == image);
+        let known = container.filter(|container| !container.builds.is_empty()).map(|container| {
+            format!(
+                " <span class=\"soft\">{} ({})</span>",
+                escape(cut(&list(container.builds.iter().map(|build| build.trim_start_matches("10.0."))))),
+                knowledge(container.known_from)
+            )
+        });
+        format!("{}{}", code(cut(image)), known.unwrap_or_default())
+    });
+    let class = if workload.ready < workload.pods { "bad-text" } else { "" };
+    let findings = workload.findings.iter().take(20).map(|code| codes.link(code));
+    [
+        object_cell(&workload.object.kind, &full_name(&workload.object)),
+        Cell::text(cut(&workload.os)),
+        Cell::text(cut(&workload.because)),
+        Cell::html(shown.collect::<Vec<_>>().join("<br>")),
+        Cell::number(workload.pods),
+        Cell::html(format!("<span class=\"{class}\">{}</span>", thousands(workload.ready))).sorted_by(&workload.ready),
+        Cell::text(cut(&list(&workload.pools))),
+        Cell::text(cut(workload.managed_by.as_deref().unwrap_or_default())),
+        Cell::html(findings.collect::<Vec<_>>().join(" ")),
+    ]
+}
+
+fn knowledge(knowledge: Knowledge) -> &'static str {
+    match knowledge {
+        Knowledge::Policy => "from a policy",
+        Knowledge::Registry => "from its registry",
+        Knowledge::Running => "from where it runs",
+        Knowledge::Name => "from its name",
+        Knowledge::Unknown => "unknown",
+    }
+}
+
+/// Each code of the report, explained once.
+fn appendix(codes: &Codes<'_>, explanations: &[Explanation]) -> Option<Section> {
+    let mut body = String::new();
+    for (code, name) in &codes.0 {
+        let id = anchor("code-", code);
+        push(
+            &mut body,
+            format_args!(
+                "<h3 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{} {}</a></h3>\n",
+                escape(&shorten(code, 40)),
+                escape(&shorten(name, 80))
+            ),
+        );
+        let Some(page) = explanations.iter().find(|page| page.code == *code) else {
+            push(
+                &mut body,
+                format_args!(
+                    "<p><code>mullion rules {}</code> prints the page of this finding.</p>\n",
+                    escape(&shorten(code, 40))
+                ),
+            );
+            continue;
+        };
+        for (label, text) in [("", &page.what), ("Why it matters. ", &page.why), ("What to do. ", &page.fix)] {
+            if !text.is_empty() {
+                push(&mut body, format_args!("<p><b>{label}</b>{}</p>\n", prose(cut(text))));
+            }
+        }
+        if !page.sources.is_empty() {
+            let sources: Vec<String> = page.sources.iter().map(|one| source(cut(one))).collect();
+            push(&mut body, format_args!("<p class=\"small soft\">Sources: {}</p>\n", sources.join(", ")));
+        }
+    }
+    (!codes.0.is_empty()).then(|| section("codes", "Finding codes", Some(codes.0.len()), body))
+}
+
+/// At most so much of a text. A report that was not written by a survey may have longer ones.
+fn cut(text: &str) -> &str {
+    prefix(text, TEXT)
+}

@@ -1,0 +1,204 @@
+//! The HTML report in Chromium: it renders without errors and requests, fits each width, sorts, filters, prints, and takes no
+//! name for markup. Screenshots are in `target/pages`. Run by `make pages`, which finds or installs Chromium.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod browser;
+#[path = "../survey/fixtures.rs"]
+mod fixtures;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
+use mullion_survey::{SurveyReport, compare};
+use serde_json::{Value, json};
+
+use browser::{Tab, tab};
+
+const WIDTHS: [u32; 3] = [360, 820, 1440];
+const SCHEMES: [&str; 2] = ["light", "dark"];
+
+/// A call of one of the functions that look at a page.
+fn check(call: &str) -> String {
+    let functions = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/checks.js")).unwrap();
+    format!("(() => {{\n{functions}\nreturn {call};\n}})()")
+}
+
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("pages");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Writes the page of a report; its address.
+fn page(name: &str, report: &SurveyReport, earlier: Option<&SurveyReport>) -> String {
+    let comparison = earlier.map(|earlier| compare(earlier, report));
+    let explanations = fixtures::explanations();
+    let options =
+        SurveyOptions { comparison: comparison.as_ref(), explanations: &explanations, ..SurveyOptions::default() };
+    let mut html = Vec::new();
+    write(report, SurveyFormat::Html, &options, &mut html).unwrap();
+    let path = folder().join(format!("{name}.html"));
+    fs::write(&path, html).unwrap();
+    format!("file://{}", path.display())
+}
+
+fn fixture(name: &str) -> String {
+    match name {
+        "mixed" => page(name, &fixtures::mixed(), None),
+        "compared" => page(name, &fixtures::mixed(), Some(&fixtures::earlier())),
+        "empty" => page(name, &fixtures::empty(), None),
+        "hostile" => page(name, &fixtures::hostile(), Some(&fixtures::mixed())),
+        "huge" => page(name, &fixtures::huge(), Some(&fixtures::mixed())),
+        other => panic!("no fixture {other}"),
+    }
+}
+
+impl Tab {
+    /// What a function of `checks.js` complains about.
+    fn complaints(&self, call: &str) -> Vec<Value> {
+        self.evaluate(&check(call)).as_array().unwrap_or_else(|| panic!("{call} gives no list")).clone()
+    }
+
+    #[track_caller]
+    fn assert(&self, call: &str) {
+        let complaints = self.complaints(call);
+        assert!(complaints.is_empty(), "{call}: {complaints:#?}");
+    }
+
+    /// No error, no message on the console, and no request but that of the page.
+    #[track_caller]
+    fn assert_quiet(&self, address: &str) {
+        let events = self.events();
+        let noise: Vec<&Value> = events
+            .iter()
+            .filter(|event| {
+                let method = event["method"].as_str().unwrap_or_default();
+                ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"].contains(&method)
+                    || method == "Network.requestWillBeSent" && event["params"]["request"]["url"] != *address
+            })
+            .collect();
+        assert!(noise.is_empty(), "{address}: {noise:#?}");
+        let requests = events.iter().filter(|event| event["method"] == "Network.requestWillBeSent").count();
+        assert!(requests > 0, "the page itself is a request: otherwise nothing is watched");
+    }
+}
+
+#[test]
+fn pages_fit_each_width_in_light_and_dark() {
+    let tab = tab();
+    for name in ["mixed", "compared", "empty", "hostile"] {
+        let address = fixture(name);
+        for width in WIDTHS {
+            for scheme in SCHEMES {
+                tab.show(width, scheme);
+                tab.open(&address);
+                tab.assert("overflow()");
+                tab.assert("structure()");
+                tab.assert("contrast()");
+                tab.assert_quiet(&address);
+                fs::write(folder().join(format!("{name}-{width}-{scheme}.png")), tab.screenshot()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_sort_by_pointer_and_keyboard() {
+    let tab = tab();
+    let address = fixture("mixed");
+    tab.show(1440, "light");
+    tab.open(&address);
+    tab.assert("sorts()");
+    tab.evaluate("document.querySelector('#pools-table th:nth-child(3) button').focus()");
+    tab.press("Enter");
+    tab.assert("column('pools-table', 2, ['6', '4', '3', '3', '2'], 'descending')");
+    tab.press(" ");
+    tab.assert("column('pools-table', 2, ['2', '3', '3', '4', '6'], 'ascending')");
+    tab.assert_quiet(&address);
+}
+
+#[test]
+fn tables_filter() {
+    let tab = tab();
+    let address = fixture("mixed");
+    tab.show(820, "light");
+    tab.open(&address);
+    tab.assert("filters()");
+    tab.assert_quiet(&address);
+}
+
+#[test]
+fn paper_has_everything_and_no_controls() {
+    let tab = tab();
+    let address = fixture("compared");
+    for scheme in SCHEMES {
+        tab.show(1440, scheme);
+        tab.open(&address);
+        tab.evaluate(&check("filter('workloads-table', 'checkout')"));
+        tab.call(
+            "Emulation.setEmulatedMedia",
+            &json!({"media": "print", "features": [{"name": "prefers-color-scheme", "value": scheme}]}),
+        );
+        tab.assert("paper()");
+        let pdf = tab.call("Page.printToPDF", &json!({"preferCSSPageSize": true, "printBackground": true}));
+        let pdf = STANDARD.decode(pdf["data"].as_str().unwrap()).unwrap();
+        assert!(pdf.starts_with(b"%PDF-"));
+        fs::write(folder().join(format!("compared-{scheme}.pdf")), pdf).unwrap();
+        tab.assert_quiet(&address);
+    }
+}
+
+#[test]
+fn tables_are_there_without_the_script() {
+    let tab = tab();
+    let address = fixture("mixed");
+    tab.show(820, "light");
+    tab.call("Emulation.setScriptExecutionDisabled", &json!({"value": true}));
+    tab.open(&address);
+    assert_eq!(tab.count("#workloads-table tbody tr"), fixtures::mixed().workloads.len());
+    assert_eq!(tab.count("#findings-table tbody tr"), fixtures::mixed().findings.len());
+    for control in ["input", "select", "button"] {
+        assert_eq!(tab.count(control), 0, "{control} would do nothing");
+    }
+    tab.assert_quiet(&address);
+}
+
+/// The policy of the page stops what no escaping stops.
+#[test]
+fn another_script_does_not_run() {
+    let tab = tab();
+    let address = fixture("mixed");
+    tab.show(820, "light");
+    tab.open(&address);
+    tab.evaluate("const script = document.createElement('script'); script.textContent = 'document.title = \"owned\"'; document.body.append(script)");
+    assert_eq!(tab.evaluate("document.title"), "Survey of aks-contoso-prod");
+    let blocked = tab.events().iter().filter(|event| event["method"] == "Log.entryAdded").count();
+    assert_eq!(blocked, 1, "the browser reports it");
+}
+
+#[test]
+fn names_are_never_markup() {
+    let tab = tab();
+    let address = fixture("hostile");
+    tab.show(1440, "light");
+    tab.open(&address);
+    tab.assert("harmless()");
+    tab.assert("sorts()");
+    tab.assert_quiet(&address);
+}
+
+#[test]
+fn the_largest_page_sorts_and_filters() {
+    let tab = tab();
+    let address = fixture("huge");
+    tab.show(1440, "light");
+    tab.open(&address);
+    tab.assert("overflow()");
+    tab.assert("column('workloads-table', 0, null, 'ascending', true)");
+    assert_eq!(tab.evaluate(&check("filter('workloads-table', 'workload-00042')")), 1);
+    tab.assert_quiet(&address);
+}

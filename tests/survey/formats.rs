@@ -1,0 +1,151 @@
+//! What each format does with a whole report.
+
+use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
+use mullion_survey::read_report;
+
+use crate::{FORMATS, fixtures, written};
+
+#[test]
+fn every_finding_has_code_object_field_and_action_in_each_format() {
+    let report = fixtures::mixed();
+    let text = |format| written(&report, None, format).split_whitespace().collect::<Vec<_>>().join(" ");
+    let (plain, markdown, html) = (text(SurveyFormat::Text), text(SurveyFormat::Markdown), text(SurveyFormat::Html));
+    let html_only = html
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("/<wbr>", "/")
+        .replace("<code>", "`")
+        .replace("</code>", "`");
+    for finding in &report.findings {
+        let name = format!("{}/{}", finding.object.namespace, finding.object.name);
+        for (format, text) in [("text", &plain), ("Markdown", &markdown), ("HTML", &html_only)] {
+            for part in [&finding.code, &name, &finding.path, &finding.name] {
+                assert!(text.contains(part.as_str()), "{format} lacks {part}");
+            }
+        }
+        assert!(plain.contains(&finding.action) && html_only.contains(&finding.action), "{}", finding.action);
+    }
+}
+
+#[test]
+fn text_without_details_is_short_and_names_what_it_leaves_out() {
+    let report = fixtures::mixed();
+    for width in [0, 80, 100, 500] {
+        let mut out = Vec::new();
+        write(&report, SurveyFormat::Text, &SurveyOptions { width, ..SurveyOptions::default() }, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= 120, "{width}: {longest}");
+        assert!(!text.contains('\u{1b}'), "no colour");
+        let order = ["Coverage", "Summary", "Fleet", "Problems", "Warnings", "Dates", "Not known", "--details"];
+        let places: Vec<usize> = order
+            .iter()
+            .map(|heading| text.find(&format!("\n{heading}")).or_else(|| text.find(heading)).unwrap())
+            .collect();
+        assert!(places.is_sorted(), "{places:?}");
+        assert!(!text.contains("Back-off pulling image"), "raw texts are details");
+    }
+}
+
+#[test]
+fn json_is_read_again() {
+    let report = fixtures::mixed();
+    let json = written(&report, Some(&fixtures::earlier()), SurveyFormat::Json);
+    assert_eq!(read_report(&json).unwrap(), report);
+    let wrong =
+        json.replacen("\"nodes\": 18", "\"nodes\": \"x\"", 1).replacen("\"nodes\": 3", "\"nodes\": \"three\"", 1);
+    let error = read_report(&wrong).unwrap_err();
+    assert!(error.line > 1 && error.problem.contains("expected usize"), "{error}");
+}
+
+#[test]
+fn csv_has_a_row_for_each_workload() {
+    let report = fixtures::mixed();
+    let csv = written(&report, None, SurveyFormat::Csv);
+    let lines: Vec<&str> = csv.split("\r\n").collect();
+    assert_eq!(lines.len(), report.workloads.len() + 2, "header, rows, and nothing after the last line end");
+    assert_eq!(
+        lines[1],
+        "billing,Deployment,invoice-api,windows,\"spec.template.spec.nodeSelector[\"\"kubernetes.io/os\"\"] is windows\",\
+         registry.contoso.example/billing/invoice-api:4.12-ltsc2019,10.0.17763,name,6,6,win19,Helm release billing,SUR305"
+    );
+}
+
+/// No format has a control character, and no line of Markdown or CSV begins what the text of a cluster made up.
+#[test]
+fn hostile_names_are_text() {
+    let (report, earlier) = (fixtures::hostile(), fixtures::mixed());
+    for format in FORMATS {
+        let made = written(&report, Some(&earlier), format);
+        let control = |c: char| c.is_control() && !matches!(c, '\n' | '\r') || c == '\u{202e}';
+        let data = [SurveyFormat::Csv, SurveyFormat::Json].contains(&format);
+        assert!(data || !made.contains(control), "{format:?} has control characters");
+    }
+    let html = written(&report, Some(&earlier), SurveyFormat::Html);
+    for element in ["<img", "<svg onload", "<base", "href=\"javascript", "</style><", "<!--", "onerror=alert(1)>"] {
+        assert!(!html.contains(element), "{element}");
+    }
+    assert_eq!(html.matches("<script").count(), 1);
+    let markdown = written(&report, Some(&earlier), SurveyFormat::Markdown);
+    for line in markdown.lines().filter(|line| line.starts_with('|')) {
+        // Cells are separated by signs without a backslash before them.
+        let cells = line.replace("\\|", "").matches('|').count();
+        assert!([5, 4, 6, 7, 11].contains(&cells), "{cells} in {line}");
+    }
+    // Outside of code nothing begins an element or a link.
+    for line in markdown.lines() {
+        let outside = without_code(line);
+        assert!(!outside.contains('<') && !outside.contains("](j"), "{line}");
+    }
+    let csv = written(&report, None, SurveyFormat::Csv);
+    assert!(!csv.contains(",=") && !csv.contains("\n=") && !csv.contains("\"="), "a formula");
+}
+
+/// A line of Markdown without code: a run of backticks begins it, and the next run of the same length ends it.
+fn without_code(line: &str) -> String {
+    let mut outside = String::new();
+    let mut rest = line;
+    while let Some(begin) = rest.find('`') {
+        let (before, code) = rest.split_at(begin);
+        outside.push_str(before);
+        let escaped = before.ends_with('\\');
+        let fence = code.len() - code.trim_start_matches('`').len();
+        let (fence, code) = code.split_at(if escaped { 1 } else { fence });
+        let mut runs = code
+            .match_indices(fence)
+            .filter(|(at, run)| !code[..*at].ends_with('`') && !code[at + run.len()..].starts_with('`'));
+        rest = match runs.next() {
+            Some((end, run)) if !escaped => &code[end + run.len()..],
+            _ => code,
+        };
+    }
+    outside + rest
+}
+
+#[test]
+fn the_largest_page_has_at_most_ten_megabytes() {
+    let report = fixtures::huge();
+    let html = written(&report, Some(&fixtures::mixed()), SurveyFormat::Html);
+    assert!(html.len() <= 10_000_000, "{}", html.len());
+    assert!(html.len() > 5_000_000, "{}: the limits of the tables are not reached", html.len());
+    assert!(html.contains("of 20,000 rows. The most severe are first."), "findings");
+    assert!(html.contains("<code>mullion survey -o csv</code> writes all of them."), "workloads");
+    // A name of a megabyte is no reason for a larger page.
+    let mut report = fixtures::mixed();
+    report.header.cluster = "x".repeat(1_000_000);
+    report.workloads[0].object.name = "y".repeat(1_000_000);
+    report.findings[0].message = "z".repeat(1_000_000);
+    report.summary = vec!["s".repeat(1_000_000); 100];
+    let html = written(&report, None, SurveyFormat::Html);
+    assert!(html.len() < 300_000, "{}", html.len());
+}
+
+#[test]
+fn a_report_of_nothing_is_complete() {
+    for format in FORMATS {
+        let made = written(&fixtures::empty(), None, format);
+        assert!(!made.is_empty(), "{format:?}");
+    }
+    let text = written(&fixtures::empty(), None, SurveyFormat::Text);
+    assert!(text.contains("The survey read no nodes."), "{text}");
+}

@@ -1,0 +1,30 @@
+//! The formats of the report of a survey, on whole reports: the schema of the JSON, sizes, hostile names, and that no name
+//! survives redaction in any format.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod fixtures;
+mod formats;
+mod redaction;
+mod schema;
+
+use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
+use mullion_survey::{SurveyReport, compare};
+
+const FORMATS: [SurveyFormat; 5] =
+    [SurveyFormat::Text, SurveyFormat::Json, SurveyFormat::Markdown, SurveyFormat::Csv, SurveyFormat::Html];
+
+/// The report in one format, with everything that it can have.
+fn written(report: &SurveyReport, earlier: Option<&SurveyReport>, format: SurveyFormat) -> String {
+    let comparison = earlier.map(|earlier| compare(earlier, report));
+    let explanations = fixtures::explanations();
+    let options = SurveyOptions {
+        details: true,
+        comparison: comparison.as_ref(),
+        explanations: &explanations,
+        ..SurveyOptions::default()
+    };
+    let mut out = Vec::new();
+    write(report, format, &options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
