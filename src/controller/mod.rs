@@ -5,7 +5,8 @@
 //! watches (nodes, DaemonSets, RuntimeClasses, namespaces) ─┐
 //! policies, every 10 s ────────────────────────────────────┼→ queue (nodes) → plan_node → one merge patch per node
 //!                                                          ├→ runtime_classes::plan → create or merge patch
-//! snapshot, policies, ConfigMap mullion-state ─────────────┴→ state → ConfigMap mullion-state
+//! snapshot, policies, ConfigMap mullion-state ─────────────┼→ state → ConfigMap mullion-state
+//! what the control loops find ─────────────────────────────┴→ report → ConfigMap mullion-state
 //! ```
 //!
 //! Of several controllers only the holder of the [`lease`] works; the others follow the lease and the policy files and do
@@ -58,6 +59,8 @@ pub mod nodes;
 pub mod pods;
 mod policy_status;
 mod reachability;
+mod report;
+mod reported_facts;
 mod runtime_classes;
 mod settled_builds;
 pub(crate) mod start;
