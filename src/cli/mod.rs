@@ -3,6 +3,7 @@
 //! Commands are functions from their arguments and an `Io` to an `Outcome`, so that tests call them in-process.
 
 pub mod check;
+mod cluster_arguments;
 mod command_line;
 mod compat;
 mod completions;
@@ -27,6 +28,7 @@ mod version;
 mod withdraw;
 
 pub use check::{CheckArgs, FailOnFinding, FindingsFormat};
+pub use cluster_arguments::ClusterArguments;
 pub use command_line::{Cli, Command};
 pub use input::Inputs;
 pub use io_handles::Io;

@@ -82,7 +82,7 @@ enum Early {
 async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let policies = policies(args, io)?;
-    let client = connect::client(args.kubeconfig.as_deref()).await?;
+    let client = connect::client(args.kubeconfig.as_deref())?;
     let options = WithdrawOptions { policies, namespace: args.lease_namespace.clone(), dry_run: args.dry_run };
     let stop = CancellationToken::new();
     let mut progress = Progress::new("nodes");

@@ -4,7 +4,9 @@
 //! This module makes no decisions: the engine defines what a missing fact means.
 
 mod backoff;
+mod client_certificate;
 pub(crate) mod connect;
+pub(crate) mod kubeconfig;
 pub(crate) mod live;
 pub(crate) mod owner_references;
 pub mod state;

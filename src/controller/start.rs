@@ -60,7 +60,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
         }));
     }
     // A repeated request passes the fence again: see `Fence::client`.
-    let client = connect::client_without_retries(args.kubeconfig.as_deref()).await?;
+    let client = connect::client_without_retries(args.kubeconfig.as_deref())?;
     let namespace = namespace(args, &client);
     let certificates = certificates(args, &namespace)?.map(Arc::new);
 
@@ -205,7 +205,7 @@ async fn read_policies(
     reporter: &PolicyReporter,
 ) -> anyhow::Result<(Arc<PolicySet>, PolicyFileReader)> {
     let earlier = async {
-        let client = connect::client(args.kubeconfig.as_deref()).await?;
+        let client = connect::client(args.kubeconfig.as_deref())?;
         last_good(client.clone(), &namespace(args, &client)).await
     };
     begin(args.policies.clone(), args.reload_interval, earlier, reporter).await

@@ -157,7 +157,7 @@ async fn snapshot(args: &WebhookArgs) -> anyhow::Result<ClusterFacts> {
             client: None,
         });
     }
-    let client = connect::client(args.kubeconfig.as_deref()).await;
+    let client = connect::client(args.kubeconfig.as_deref());
     let client = client.context("no cluster to watch (--snapshot FILE needs none)")?;
     let follower = follow(client.clone(), &namespace(args, &client), true);
     let live = Arc::new(live::LiveSnapshot::start(client.clone(), follower.state.clone()));
