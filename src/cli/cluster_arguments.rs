@@ -32,7 +32,6 @@ pub(crate) const HEADING: &str = "Cluster";
 
 impl ClusterArguments {
     /// Connects to the cluster. No request is sent yet, but an exec plugin is run.
-    #[expect(dead_code, reason = "for the commands that read a cluster")]
     pub(crate) async fn connect(&self) -> anyhow::Result<ClusterConnection> {
         install_crypto();
         let arguments = self.clone();

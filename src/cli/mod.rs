@@ -24,6 +24,8 @@ mod registry;
 mod review_sources;
 mod rules;
 mod run;
+pub mod status;
+mod time_limit;
 mod version;
 mod withdraw;
 
@@ -36,3 +38,4 @@ pub use mutate::MutateArgs;
 pub use outcome::Outcome;
 pub use review_sources::ReviewSourceArgs;
 pub use run::run;
+pub use status::StatusArgs;

@@ -26,12 +26,12 @@ pub(crate) struct ConnectOptions<'a> {
 
 /// A client of a command, and the cluster that it is for.
 #[derive(Clone)]
-#[expect(dead_code, reason = "for the commands that read a cluster")]
 pub(crate) struct ClusterConnection {
     pub(crate) client: Client,
     /// The name of the context, or `in-cluster`.
     pub(crate) context: String,
     /// The namespace of the context.
+    #[expect(dead_code, reason = "for the commands that read a cluster")]
     pub(crate) default_namespace: String,
 }
 

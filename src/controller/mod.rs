@@ -71,4 +71,7 @@ mod withdrawn;
 
 pub(crate) use args::ControllerArgs;
 pub use leader_context::LeaderContext;
+pub(crate) use lease::LEASE_NAME;
 pub use metrics::{CertificateObject, ControllerMetrics};
+pub(crate) use nodes::toleration_text;
+pub(crate) use webhook_configuration::{CONFIGURATION, PODS_WEBHOOK};

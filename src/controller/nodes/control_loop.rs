@@ -26,7 +26,18 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Works until it must stop.
 pub async fn run(leading: LeaderContext) {
     let LeaderContext {
-        client, streaming, mut policies, snapshot, state, events, claimants, metrics, report, ready, stop, ..
+        client,
+        streaming,
+        mut policies,
+        snapshot,
+        state,
+        events,
+        claimants,
+        metrics,
+        report,
+        ready,
+        stop,
+        ..
     } = leading;
     claimants.send_replace(None);
     let mut nodes = snapshot.follow_nodes().await;

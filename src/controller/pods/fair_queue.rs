@@ -78,9 +78,9 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
 
     /// Every item with its namespace.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
-        self.namespaces.iter().flat_map(|(namespace, items)| {
-            items.by_key.values().map(move |item| (namespace.as_ref(), &item.value))
-        })
+        self.namespaces
+            .iter()
+            .flat_map(|(namespace, items)| items.by_key.values().map(move |item| (namespace.as_ref(), &item.value)))
     }
 
     pub(crate) fn get<Q: Ord + ?Sized>(&self, namespace: &str, key: &Q) -> Option<&V>

@@ -30,8 +30,15 @@ const NOWHERE: [(&str, &str); 13] = [
 ];
 
 /// Commands that only a cluster answers.
-const ASK_A_CLUSTER: [&str; 6] =
-    ["kubectl ", "helm ", "mullion withdraw", "mullion controller", "mullion webhook", "--kubeconfig"];
+const ASK_A_CLUSTER: [&str; 7] = [
+    "kubectl ",
+    "helm ",
+    "mullion status",
+    "mullion withdraw",
+    "mullion controller",
+    "mullion webhook",
+    "--kubeconfig",
+];
 
 /// The commands of a page in their order, each with its place. What reads a file that a command for a cluster writes is for
 /// a cluster as well.
