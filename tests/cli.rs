@@ -34,6 +34,8 @@ mod policy_test;
 mod show;
 #[path = "cli/sources.rs"]
 mod sources;
+#[path = "cli/status.rs"]
+mod status;
 
 const GOOD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec:\n  containers: [{name: a, image: a}]\n";
 

@@ -84,7 +84,7 @@ impl ReportSchedule {
             return found.into_iter().all(|found| found) || now >= self.begun + FIRST_WAIT;
         };
         let elapsed = now.duration_since(*at);
-        elapsed >= Duration::from_secs(HEARTBEAT)
+        elapsed >= Duration::from_secs(HEARTBEAT.unsigned_abs())
             || (elapsed >= COUNTS_PAUSE && !is_alike(report, last))
             || (elapsed >= PAUSE && (!stored || without_counts(report) != without_counts(last)))
     }
@@ -191,12 +191,12 @@ mod tests {
         schedule.written(complete(), begun);
 
         let due_after = |report: &ControllerReport, stored| {
-            (0..=HEARTBEAT).find(|seconds| schedule.is_due(report, stored, after(*seconds))).unwrap()
+            (0..=HEARTBEAT.unsigned_abs()).find(|seconds| schedule.is_due(report, stored, after(*seconds))).unwrap()
         };
         let probe =
             |time: &str, outcome: &str| Some(ProbeReport { time: time.to_owned(), outcome: outcome.to_owned() });
         let same = ControllerReport { written: "later".to_owned(), probe: probe("later", "reached"), ..complete() };
-        assert_eq!(due_after(&same, true), HEARTBEAT);
+        assert_eq!(due_after(&same, true), HEARTBEAT.unsigned_abs());
         assert_eq!(due_after(&same, false), PAUSE.as_secs(), "somebody removed it");
         for counts in [
             ControllerReport { nodes: Some(NodesReport { windows: 1, ..NodesReport::default() }), ..complete() },

@@ -114,7 +114,7 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
     wait_for_check(&kubeconfig, "webhook-reached", "bad", "not registered").await?;
 
     wait_for_check(&kubeconfig, "nodes-labelled", "good", "1 Windows node with label").await?;
-    wait_for_check(&kubeconfig, "nodes-tainted", "notice", "wait for taint os=windows:NoSchedule").await?;
+    wait_for_check(&kubeconfig, "nodes-tainted", "notice", "without taint os=windows:NoSchedule, which waits").await?;
     wait_for_check(&kubeconfig, "taint-waits", "bad", &format!("DaemonSet {}/agent: 1 node", hostile.name)).await?;
 
     // A pod with findings, and an Event that would control a terminal.

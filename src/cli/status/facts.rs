@@ -11,7 +11,7 @@ use crate::cluster::state::{ControllerReport, HEARTBEAT, MullionState};
 pub(crate) type Read<T> = Result<T, String>;
 
 /// How old the controller's report may be, in seconds: two writes may have failed.
-pub(crate) const MAX_REPORT_AGE: i64 = 2 * HEARTBEAT as i64 + 60;
+pub(crate) const MAX_REPORT_AGE: i64 = 2 * HEARTBEAT + 60;
 
 /// Everything that the checks need.
 #[derive(Debug, Clone)]

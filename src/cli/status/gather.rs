@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::bail;
-use futures::join;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, join};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -115,8 +116,7 @@ pub(crate) async fn gather(client: &Client, namespace: Option<&str>) -> anyhow::
             ConfigurationFacts { kind: "MutatingWebhookConfiguration", webhooks: mutating.0 },
             ConfigurationFacts { kind: "ValidatingWebhookConfiguration", webhooks: validating.0 },
         ],
-        deployments: deployments
-            .map(|all| all.into_iter().filter(|one| is_own(&one.metadata)).map(deployment).collect()),
+        deployments: deployments.map(|all| all.iter().filter(|one| is_own(&one.metadata)).map(deployment).collect()),
         pods: pods.map(|all| all.iter().map(pod).collect()),
         nodes: nodes.map(|(all, _)| all.into_iter().map(node).collect()),
         findings: labelled.map(|(all, more)| findings(all, more)),
@@ -164,25 +164,28 @@ fn api<K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
 }
 
 /// All objects of a short list.
-async fn list<K>(api: Api<K>, params: ListParams) -> Read<Vec<K>>
+fn list<K>(api: Api<K>, params: ListParams) -> BoxFuture<'static, Read<Vec<K>>>
 where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
+    K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    pages(api, params, MAX_PAGES).await.map(|(all, _)| all)
+    pages(api, params, MAX_PAGES).map(|read| read.map(|(all, _)| all)).boxed()
 }
 
 /// The objects of at most that many pages, and whether there are more. A list that expires meanwhile (410) begins again,
 /// once.
-async fn pages<K>(api: Api<K>, params: ListParams, most: usize) -> Read<(Vec<K>, bool)>
+fn pages<K>(api: Api<K>, params: ListParams, most: usize) -> BoxFuture<'static, Read<(Vec<K>, bool)>>
 where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
+    K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let first = read_pages(&api, params.clone(), most).await;
-    let read = match first {
-        Err(kube::Error::Api(status)) if status.code == 410 => read_pages(&api, params, most).await,
-        read => read,
+    let read = async move {
+        let first = read_pages(&api, params.clone(), most).await;
+        let read = match first {
+            Err(kube::Error::Api(status)) if status.code == 410 => read_pages(&api, params, most).await,
+            read => read,
+        };
+        read.map_err(|error| in_words(&error))
     };
-    read.map_err(|error| in_words(&error))
+    read.boxed()
 }
 
 async fn read_pages<K>(api: &Api<K>, params: ListParams, most: usize) -> kube::Result<(Vec<K>, bool)>
@@ -202,11 +205,12 @@ where
     Ok((all, true))
 }
 
-async fn get_configuration<K>(client: &Client) -> Read<Option<K>>
+fn get_configuration<K>(client: &Client) -> BoxFuture<'static, Read<Option<K>>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    await_answer(Api::<K>::all(client.clone()).get_opt(CONFIGURATION)).await.map_err(|error| in_words(&error))
+    let api = Api::<K>::all(client.clone());
+    async move { await_answer(api.get_opt(CONFIGURATION)).await.map_err(|error| in_words(&error)) }.boxed()
 }
 
 /// The webhooks of a configuration, and the namespaces of their Services.
@@ -247,7 +251,7 @@ fn lease(lease: Lease) -> LeaseFacts {
     }
 }
 
-fn deployment(deployment: Deployment) -> DeploymentFacts {
+fn deployment(deployment: &Deployment) -> DeploymentFacts {
     let label = |label: &str| deployment.labels().get(label).cloned();
     let status = deployment.status.clone().unwrap_or_default();
     // The API server's default is 1.
@@ -370,11 +374,103 @@ fn recent(events: Vec<Event>, now: Timestamp) -> Vec<EventFacts> {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+
+    use http::{Request, Response};
+    use kube::client::Body;
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// A client of an API server with these responses to requests whose path and query contain the text, else 404; and the
+    /// requests.
+    fn server(responses: Vec<(&'static str, u16, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let (log, responses) = (Arc::clone(&requests), Mutex::new(responses));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let asked = request.uri().to_string();
+            log.lock().unwrap().push(asked.clone());
+            let mut responses = responses.lock().unwrap();
+            let (code, body) = match responses.iter().position(|(part, ..)| asked.contains(part)) {
+                // The last response to a request stays.
+                Some(at) if responses.iter().filter(|(part, ..)| *part == responses[at].0).count() > 1 => {
+                    let (_, code, body) = responses.remove(at);
+                    (code, body)
+                }
+                Some(at) => (responses[at].1, responses[at].2.clone()),
+                None => status(404),
+            };
+            let body = Body::from(body.to_string().into_bytes());
+            std::future::ready(Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap()))
+        });
+        (Client::new(service, "default"), requests)
+    }
+
+    fn status(code: u16) -> (u16, Value) {
+        let reason = if code == 404 { "NotFound" } else { "Other" };
+        (
+            code,
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": reason, "code": code}),
+        )
+    }
+
+    fn of(names: &[&str], more: &str) -> Value {
+        let items: Vec<Value> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
+        json!({"metadata": {"continue": more}, "items": items})
+    }
+
+    #[tokio::test]
+    async fn an_expired_list_begins_again_once() {
+        let (gone, page) = (status(410), of(&["a"], "next"));
+        let read = async |responses| {
+            let (client, requests) = server(responses);
+            let read = pages::<Node>(Api::all(client), ListParams::default(), MAX_PAGES).await;
+            let read = read.map(|(all, more)| (all.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(), more));
+            let requests = requests.lock().unwrap().len();
+            (read, requests)
+        };
+        let ends = |code, body| vec![("continue=next", code, body), ("nodes", 200, page.clone())];
+        let (found, requests) = read(ends(200, of(&["b"], ""))).await;
+        assert_eq!((found, requests), (Ok((vec!["a".to_owned(), "b".to_owned()], false)), 2));
+        let mut again = ends(200, of(&["b"], ""));
+        again.insert(0, ("continue=next", gone.0, gone.1.clone()));
+        let (found, requests) = read(again).await;
+        assert_eq!((found.map(|(all, _)| all.len()), requests), (Ok(2), 4), "nothing twice");
+        let (found, requests) = read(ends(gone.0, gone.1.clone())).await;
+        assert_eq!((found, requests), (Err("410 Other: no".to_owned()), 4));
+        let (found, requests) = read(vec![("nodes", 200, page.clone())]).await;
+        assert_eq!((found.map(|(all, more)| (all.len(), more)), requests), (Ok((MAX_PAGES, true)), MAX_PAGES));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_searched_is_named() {
+        let version = (
+            "/version",
+            200,
+            json!({"major": "1", "minor": "34", "gitVersion": "", "gitCommit": "",
+            "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}),
+        );
+        let empty = || ["deployments", "configmaps", "leases"].map(|kind| (kind, 200, of(&[], "")));
+        let (client, requests) = server([vec![version.clone()], empty().to_vec()].concat());
+        let Gathered::NotInstalled(unread) = gather(&client, None).await.unwrap() else { panic!("nothing is there") };
+        assert_eq!(unread, [""; 0]);
+        assert!(!requests.lock().unwrap().iter().any(|request| request.contains("secret")));
+
+        let mut denied = empty().to_vec();
+        denied[1] = ("configmaps", 403, status(403).1);
+        let (client, _) = server([vec![version.clone()], denied].concat());
+        let Gathered::NotInstalled(unread) = gather(&client, None).await.unwrap() else { panic!("nothing is found") };
+        assert_eq!(unread, ["403 Other: no"]);
+        // A namespace that was named is checked as far as it can be read.
+        assert!(matches!(gather(&client, Some("own")).await.unwrap(), Gathered::Installed(_)));
+
+        let (client, _) = server(vec![("/version", 401, status(401).1)]);
+        let error = gather(&client, None).await.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("cannot read the cluster: 401"), "{error}");
+    }
 
     #[test]
     fn tags_are_found() {
@@ -402,7 +498,7 @@ mod tests {
         assert_eq!(error, "Mullion was found in the namespaces a, b and c; choose one of them with -n");
     }
 
-    fn pod_with(status: Value) -> PodFacts {
+    fn pod_with(status: &Value) -> PodFacts {
         let object = json!({"metadata": {"name": "p", "labels": {COMPONENT: "webhook"}}, "status": status,
             "spec": {"containers": [{"name": "sidecar", "image": "x:1"}, {"name": "webhook", "image": "m:2"}]}});
         pod(&serde_json::from_value(object).unwrap())
@@ -411,15 +507,15 @@ mod tests {
     #[test]
     fn pods_that_do_not_run_are_described() {
         let ready = json!([{"type": "Ready", "status": "True"}]);
-        assert_eq!(pod_with(json!({"conditions": ready})).trouble, None);
+        assert_eq!(pod_with(&json!({"conditions": ready})).trouble, None);
         let waiting = json!({"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false,
             "restartCount": 5, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]});
-        let found = pod_with(waiting);
+        let found = pod_with(&waiting);
         assert_eq!(found.trouble.as_deref(), Some("CrashLoopBackOff, restarted 5 times"));
         assert_eq!((found.tag.as_deref(), found.component.as_str()), (Some("2"), "webhook"));
         let pending = json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}]});
-        assert_eq!(pod_with(pending).trouble.as_deref(), Some("not scheduled: 0/3 nodes"));
-        assert_eq!(pod_with(json!({})).trouble.as_deref(), Some("not ready"));
+        assert_eq!(pod_with(&pending).trouble.as_deref(), Some("not scheduled: 0/3 nodes"));
+        assert_eq!(pod_with(&json!({})).trouble.as_deref(), Some("not ready"));
     }
 
     #[test]

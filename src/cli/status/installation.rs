@@ -157,7 +157,7 @@ fn reporting(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
     use crate::cli::status::check::CheckResult;

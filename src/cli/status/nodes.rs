@@ -93,12 +93,13 @@ fn tainted(facts: &StatusFacts, nodes: &[NodeFacts], report: &NodesReport, now: 
     marks.extend(Taint::parse(&report.taint));
     let without: Vec<&NodeFacts> = nodes.iter().filter(|node| node.taints.is_disjoint(&marks)).collect();
     let all = counted(nodes.len(), "Windows node");
-    if without.is_empty() || report.waiting == 0 {
+    let explained = report.waiting + report.contested + without.iter().filter(|node| is_new(node, now)).count();
+    if without.is_empty() || report.waiting == 0 || without.len() > explained {
         return missing(name, &all, &format!("taint {}", report.taint), &without, now);
     }
-    // `taint-waits` shows for whom; nodes beyond those are counted here.
-    let message = format!("{} of {all} wait for taint {}: see Workloads", report.waiting, report.taint);
-    StatusCheck::notice(SECTION, name, message, "see taint-waits below")
+    // `taint-waits` names the workloads.
+    let message = format!("{} of {all} without taint {}, which waits for workloads", report.waiting, report.taint);
+    StatusCheck::notice(SECTION, name, message, "the section Workloads names them")
 }
 
 /// The check of nodes that lack something, which new ones may.
@@ -106,15 +107,18 @@ fn missing(name: &'static str, all: &str, what: &str, without: &[&NodeFacts], no
     if without.is_empty() {
         return StatusCheck::good(SECTION, name, format!("{all} with {what}"));
     }
-    let is_new = |node: &NodeFacts| node.created.is_some_and(|time| now.as_second() - time.as_second() < NEW);
     let items: Vec<String> = without.iter().map(|node| node.name.clone()).collect();
     let message = format!("{} of {all} without {what}", without.len());
     let next = "kubectl describe node NAME shows Mullion's Events about it";
-    if without.iter().all(|node| is_new(node)) {
+    if without.iter().all(|node| is_new(node, now)) {
         let message = format!("{message}, all of them new");
         return StatusCheck::notice(SECTION, name, message, next).with_items(items);
     }
     StatusCheck::bad(SECTION, name, message, next).with_items(items)
+}
+
+fn is_new(node: &NodeFacts, now: Timestamp) -> bool {
+    node.created.is_some_and(|time| now.as_second() - time.as_second() < NEW)
 }
 
 fn contested(report: &NodesReport) -> Option<StatusCheck> {
@@ -141,7 +145,8 @@ fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     if items.is_empty() {
         return StatusCheck::good(SECTION, name, "no Event about nodes, DaemonSets or denied writes in the last hour");
     }
-    let message = format!("{} that need a person, of the last hour", counted(items.len(), "Event"));
+    let need = if items.len() == 1 { "needs" } else { "need" };
+    let message = format!("{} of the last hour {need} a person", counted(items.len(), "Event"));
     let next = "do what the Events say; docs/controller.md lists their reasons";
     StatusCheck::bad(SECTION, name, message, next).with_items(items)
 }
@@ -149,7 +154,7 @@ fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
     use crate::cli::status::check::CheckResult;
@@ -206,8 +211,22 @@ mod tests {
         expect(&with(bare(), |report| report.release_label = false), "nodes-labelled", Good, &["sets no label"]);
         expect(&with(bare(), |report| report.mode = "Audit".to_owned()), "nodes", Notice, &["mode Audit"]);
         let waits = with(bare(), |report| report.waiting = 1);
-        expect(&waits, "nodes-tainted", Notice, &["1 of 1 Windows node wait for taint"]);
+        expect(
+            &waits,
+            "nodes-tainted",
+            Notice,
+            &["1 of 1 Windows node without taint os=windows:NoSchedule, which waits"],
+        );
         expect(&waits, "nodes-labelled", Bad, &["1 of 1"]);
+        // One waits, and nothing explains the other.
+        let two = with(fleet(vec![node("a", true, &[]), node("b", true, &[])]), |report| report.waiting = 1);
+        expect(&two, "nodes-tainted", Bad, &["2 of 2 Windows nodes without taint"]);
+        expect(
+            &with(two, |report| report.contested = 1),
+            "nodes-tainted",
+            Notice,
+            &["1 of 2 Windows nodes without taint", "which waits"],
+        );
         expect(&with(good(), |report| report.contested = 2), "nodes-contested", Bad, &["on 2 nodes"]);
         expect(&with_report(|report| report.nodes = None), "nodes", Unknown, &["1 Windows node", "has not read them"]);
         let withdrawn = with_state(|state| state.withdrawn = Some("x".to_owned()));

@@ -97,7 +97,7 @@ fn exemptions(summary: &PolicySummary, now: Timestamp) -> StatusCheck {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
     use crate::cli::status::check::CheckResult;

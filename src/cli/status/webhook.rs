@@ -11,7 +11,7 @@ use crate::controller::PODS_WEBHOOK;
 const SECTION: Section = Section::Webhook;
 
 /// How old the last probe may be, in seconds: it is reported with the report, every [`HEARTBEAT`] seconds at least.
-const MAX_PROBE_AGE: i64 = 3 * HEARTBEAT as i64;
+const MAX_PROBE_AGE: i64 = 3 * HEARTBEAT;
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     let mut checks: Vec<StatusCheck> = facts.configurations.iter().map(registered).collect();
@@ -50,7 +50,7 @@ fn registered(configuration: &ConfigurationFacts) -> StatusCheck {
         let next = "check the certificates below, or the tool that fills in caBundle";
         return StatusCheck::bad(SECTION, name, message, next).with_items(items);
     }
-    StatusCheck::good(SECTION, name, format!("{kind} mullion has caBundle, and these webhooks")).with_items(items)
+    StatusCheck::good(SECTION, name, format!("{kind} mullion is registered, with caBundle")).with_items(items)
 }
 
 fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
@@ -79,7 +79,6 @@ fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     if now.as_second() - time.as_second() > MAX_PROBE_AGE {
         return StatusCheck::unknown(SECTION, name, subject, &format!("the last probe is {old} old"), next);
     }
-    let message = condition.message.trim_end_matches('.');
     match condition.status.as_str() {
         "True" if probe.outcome == "reached" => {
             StatusCheck::good(SECTION, name, format!("the API server reaches the webhook; probed {old} ago"))
@@ -88,8 +87,16 @@ fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
             let message = format!("the last probe of the webhook failed, {old} ago; one failure is no alarm");
             StatusCheck::notice(SECTION, name, message, next)
         }
-        "False" => StatusCheck::bad(SECTION, name, message, next),
-        _ => StatusCheck::unknown(SECTION, name, subject, message, next),
+        "False" if condition.reason == "NotRegistered" => {
+            let message = "the webhook is not registered with the API server";
+            let next = "helm upgrade creates the webhook configurations again";
+            StatusCheck::bad(SECTION, name, message, next).with_items(vec![condition.message.clone()])
+        }
+        "False" => {
+            let message = format!("the API server does not reach the webhook; probed {old} ago");
+            StatusCheck::bad(SECTION, name, message, next).with_items(vec![condition.message.clone()])
+        }
+        _ => StatusCheck::unknown(SECTION, name, subject, condition.message.trim_end_matches('.'), next),
     }
 }
 
@@ -135,8 +142,9 @@ fn certificate(
     let Some((from, to)) = parse(&dates.not_before).zip(parse(&dates.not_after)) else {
         return StatusCheck::unknown(section, name, &format!("{subject} is"), "its dates cannot be read", next);
     };
-    let (old, left) = (age(now, from), age(to, now));
-    let day = dates.not_after.get(..10).unwrap_or(&dates.not_after);
+    let left = age(to, now);
+    let day_of = |text: &str| text.get(..10).unwrap_or(text).to_owned();
+    let (first, day) = (day_of(&dates.not_before), day_of(&dates.not_after));
     let life = to.as_second() - from.as_second();
     if now >= to {
         let message = format!("{subject} expired {} ago, on {day}", age(now, to));
@@ -147,19 +155,19 @@ fn certificate(
         let message = format!("{subject} expires in {left}, on {day}, and should have been replaced");
         return StatusCheck::bad(section, name, message, next);
     }
-    StatusCheck::good(section, name, format!("{subject} is {old} old and valid for {left}, until {day}"))
+    StatusCheck::good(section, name, format!("{subject} is valid from {first} to {day}, {left} from now"))
 }
 
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
     use crate::cli::status::check::CheckResult;
     use crate::cli::status::check::CheckResult::{Bad, Good, Notice, Unknown};
     use crate::cli::status::facts::tests::{ago, condition, good, now, with_report, with_state};
-    use crate::cluster::state::ProbeReport;
+    use crate::cluster::state::{ProbeReport, StateCondition};
 
     #[track_caller]
     fn expect(facts: &StatusFacts, name: &str, result: CheckResult, part: &str) {
@@ -177,7 +185,7 @@ mod tests {
             facts
         };
         let name = "mutating-registered";
-        expect(&good(), name, Good, "MutatingWebhookConfiguration mullion has caBundle");
+        expect(&good(), name, Good, "MutatingWebhookConfiguration mullion is registered, with caBundle");
         let items = &checks(&good(), now())[0].items;
         assert_eq!(
             items[..],
@@ -198,8 +206,15 @@ mod tests {
         let status = |status: &str| {
             with_state(|state| state.set_condition(condition("Reachable", status, "The API server cannot.")))
         };
-        expect(&status("False"), name, Bad, "The API server cannot");
+        expect(&status("False"), name, Bad, "the API server does not reach the webhook; probed 90s ago");
         expect(&status("Unknown"), name, Unknown, "The API server cannot");
+        let unregistered = with_state(|state| {
+            let reason = "NotRegistered".to_owned();
+            state.set_condition(StateCondition { reason, ..condition("Reachable", "False", "There is no.") });
+        });
+        expect(&unregistered, name, Bad, "the webhook is not registered");
+        let items = checks(&unregistered, now()).into_iter().find(|check| check.name == name).unwrap().items;
+        assert_eq!(items, ["There is no."]);
         expect(&with_state(|state| state.remove_condition("Reachable")), name, Unknown, "not probed it yet");
         expect(&with_state(|state| state.report = None), name, Unknown, "has not written");
         let probe = |seconds: i64, outcome: &str| {
@@ -221,8 +236,8 @@ mod tests {
             with_report(|report| report.certificates.as_mut().unwrap().serving = Some(dates))
         };
         let name = "serving-certificate";
-        expect(&serving(30 * DAY, 60 * DAY), name, Good, "is 30d old and valid for 60d, until 2026-07-31");
-        expect(&serving(66 * DAY, 24 * DAY), name, Good, "valid for 24d");
+        expect(&serving(30 * DAY, 60 * DAY), name, Good, "is valid from 2026-05-02 to 2026-07-31, 60d from now");
+        expect(&serving(66 * DAY, 24 * DAY), name, Good, "24d from now");
         expect(&serving(69 * DAY, 21 * DAY), name, Bad, "expires in 21d, on 2026-06-22, and should have been replaced");
         expect(&serving(91 * DAY, -DAY), name, Bad, "expired 24h ago, on 2026-05-31");
         let changed = |change: &dyn Fn(&mut CertificateReport)| {

@@ -18,7 +18,7 @@ const MAX_TEXT: usize = 120;
 const MAX_ERROR: usize = 500;
 
 /// How often the report is written while nothing changes, in seconds.
-pub(crate) const HEARTBEAT: u64 = 300;
+pub(crate) const HEARTBEAT: i64 = 300;
 
 /// The report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
