@@ -26,7 +26,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mullion::cli::{
-    CheckArgs, FailOnFinding, FindingsFormat, Inputs, Io, MutateArgs, Outcome, ReviewSourceArgs, check, mutate,
+    CheckArgs, FailOnFinding, FindingsFormat, Inputs, Io, LiveArguments, MutateArgs, Outcome, ReviewSourceArgs, check,
+    mutate,
 };
 use mullion_engine::admission::review;
 use mullion_engine::model::cluster::ClusterSnapshot;
@@ -103,6 +104,7 @@ fn sizes() {
 fn checked(text: &str, output: FindingsFormat) -> usize {
     let args = CheckArgs {
         inputs: stdin(),
+        live: LiveArguments::default(),
         sources: ReviewSourceArgs::default(),
         output,
         show_changes: false,
@@ -113,12 +115,18 @@ fn checked(text: &str, output: FindingsFormat) -> usize {
 
 /// Runs `mullion mutate --templates -` on `text`; returns the number of bytes that it prints.
 fn mutated(text: &str) -> usize {
-    let args = MutateArgs { inputs: stdin(), sources: ReviewSourceArgs::default(), templates: true, diff: false };
+    let args = MutateArgs {
+        inputs: stdin(),
+        live: LiveArguments::default(),
+        sources: ReviewSourceArgs::default(),
+        templates: true,
+        diff: false,
+    };
     printed(text, |io| mutate::run(&args, io))
 }
 
 fn stdin() -> Inputs {
-    Inputs { paths: vec![PathBuf::from("-")], namespace: "default".to_owned() }
+    Inputs { paths: vec![PathBuf::from("-")], namespace: None }
 }
 
 fn printed(text: &str, command: impl FnOnce(&mut Io<'_>) -> anyhow::Result<Outcome>) -> usize {

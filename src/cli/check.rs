@@ -1,4 +1,4 @@
-//! `mullion check`: findings about manifests, without a cluster.
+//! `mullion check`: findings about manifests, and about the workloads of a cluster.
 
 use std::io;
 use std::io::Write;
@@ -14,11 +14,13 @@ use mullion_engine::rules::Finding;
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
+use crate::cli::live;
+use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
     CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName,
-    WorkloadChanges, WorkloadRecord, finding_results, github, printable, review_of, sarif, write_line,
+    UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results, github, printable, review_of, sarif, write_line,
 };
 
 /// Arguments of `check`.
@@ -31,6 +33,9 @@ pub struct CheckArgs {
     /// Manifests.
     #[command(flatten)]
     pub inputs: Inputs,
+    /// Objects of a cluster.
+    #[command(flatten)]
+    pub live: LiveArguments,
     /// Policies, and a cluster snapshot.
     #[command(flatten)]
     pub sources: ReviewSourceArgs,
@@ -77,15 +82,17 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         shown || !args.show_changes,
         "check: --show-changes needs -o text or -o json; other formats have findings only"
     );
-    let texts = args.inputs.read("check", io.stdin)?;
+    let request = ReadRequest::manifests("check", args.sources.snapshot.is_some());
+    let input = live::read(&args.live, &args.inputs, request, io)?;
+    let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
-    let sources = args.sources.load(&files)?;
+    let sources = args.sources.load(&files, input.live.map(|live| live.snapshot))?;
 
-    let mut report = Report::begin(args, io.stdout)?;
+    let mut report = Report::begin(args, &input.namespace, io.stdout)?;
     report.totals.unreadable_files = texts.unreadable.len();
     let empty = texts.report_with_empty(io)?;
     report.totals.empty_inputs = empty.len();
-    texts.unreadable.iter().chain(&empty).try_for_each(|failure| report.failure(failure, io))?;
+    texts.unreadable.iter().chain(&empty).try_for_each(|failure| report.unread(failure, io))?;
     for file in &files {
         let broken = file.each(|document| {
             match document {
@@ -121,6 +128,8 @@ fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
 /// The report on stdout.
 struct Report<'a> {
     args: &'a CheckArgs,
+    /// The namespace of objects that set none.
+    namespace: &'a str,
     writer: Writer,
     totals: CheckTotals,
 }
@@ -134,14 +143,23 @@ enum Writer {
 }
 
 impl<'a> Report<'a> {
-    fn begin(args: &'a CheckArgs, out: &mut dyn Write) -> io::Result<Self> {
+    fn begin(args: &'a CheckArgs, namespace: &'a str, out: &mut dyn Write) -> io::Result<Self> {
         let writer = match args.output {
             FindingsFormat::Text => Writer::Text,
             FindingsFormat::Json => Writer::Json,
             FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
             FindingsFormat::Github => Writer::Github,
         };
-        Ok(Self { args, writer, totals: CheckTotals::default() })
+        Ok(Self { args, namespace, writer, totals: CheckTotals::default() })
+    }
+
+    /// Adds a whole input that was not read; it is also reported on stderr.
+    fn unread(&mut self, failure: &InputFailure, io: &mut Io<'_>) -> io::Result<()> {
+        if matches!(self.writer, Writer::Json) {
+            let record = UnreadRecord { input: &failure.file, message: &failure.message };
+            return write_line(io.stdout, &CheckRecord::Unread(record));
+        }
+        self.failure(failure, io)
     }
 
     /// Adds an input that cannot be judged; it is also reported on stderr.
@@ -162,7 +180,7 @@ impl<'a> Report<'a> {
         sources: &ReviewSources,
         io: &mut Io<'_>,
     ) -> io::Result<()> {
-        let namespace = self.args.inputs.namespace.as_str();
+        let namespace = self.namespace;
         for found in parsed.objects() {
             match found {
                 ClassifiedObject::Workload(workload) => {

@@ -15,6 +15,8 @@ use serde::Serialize;
 use crate::cli::documents::{ManifestFile, ManifestWorkload, each_workload};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
+use crate::cli::live;
+use crate::cli::live::{LiveArguments, PodStatus, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::show::{flow, item_of};
@@ -33,6 +35,9 @@ pub struct ExplainArgs {
     /// Manifests.
     #[command(flatten)]
     pub inputs: Inputs,
+    /// Objects of a cluster.
+    #[command(flatten)]
+    pub live: LiveArguments,
     /// Policies, and a cluster snapshot.
     #[command(flatten)]
     pub sources: ReviewSourceArgs,
@@ -50,6 +55,9 @@ struct Explanation<'a> {
     #[serde(flatten)]
     workload: WorkloadRecord<'a>,
     because: String,
+    /// What the cluster has done with it, for a live pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a PodStatus>,
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
     settings: Vec<EffectiveSetting>,
@@ -62,14 +70,21 @@ struct Explanation<'a> {
 
 /// Explains every workload of the input.
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let texts = args.inputs.read("explain", io.stdin)?;
+    let request = ReadRequest::manifests("explain", args.sources.snapshot.is_some());
+    let input = live::read(&args.live, &args.inputs, request, io)?;
+    let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
-    let sources = args.sources.load(&files)?;
+    let sources = args.sources.load(&files, input.live.map(|live| live.snapshot))?;
     let empty = texts.report_with_empty(io)?;
     let mut explained = 0;
     let broken = each_workload(&files, io, |workload, file, io| {
         explained += 1;
-        Ok(explain(workload, file, args, &sources, io)?)
+        let context = ExplainContext {
+            namespace: &input.namespace,
+            status: input.pods.get(&file.source.name),
+            sources: &sources,
+        };
+        Ok(explain(workload, file, args, &context, io)?)
     })?;
     if explained == 0 && empty.is_empty() {
         io.eprintln("nothing to explain: no pod and no object with a pod template")?;
@@ -77,15 +92,23 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     Ok(if texts.unreadable.len() + empty.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
+/// What is known besides the workload.
+struct ExplainContext<'a> {
+    /// The namespace of objects that set none.
+    namespace: &'a str,
+    status: Option<&'a PodStatus>,
+    sources: &'a ReviewSources,
+}
+
 /// Explains one workload.
 fn explain(
     workload: &ManifestWorkload<'_>,
     file: &ManifestFile<'_>,
     args: &ExplainArgs,
-    sources: &ReviewSources,
+    context: &ExplainContext<'_>,
     io: &mut Io<'_>,
 ) -> io::Result<()> {
-    let namespace = args.inputs.namespace.as_str();
+    let ExplainContext { namespace, status, sources } = *context;
     let name = workload.name(namespace);
     let request = workload.creation(namespace);
     let review = review_of(&request, &sources.snapshot, &sources.policies);
@@ -95,6 +118,7 @@ fn explain(
     let explanation = Explanation {
         workload: WorkloadRecord::new(&name, &review, Some(&changes.pods)),
         because: decision_reason(&review.decision),
+        status,
         denied: denials(&review).map(Finding::sentence).collect(),
         settings: settings(workload, namespace, sources),
         nodes,
@@ -136,8 +160,8 @@ impl Explanation<'_> {
     /// The lines below the operating system: its evidence, what is changed or denied, and the nodes.
     fn lines(&self, review: &Review, changes: &WorkloadChanges) -> Vec<String> {
         let evidence = review.decision.evidence.iter();
-        let mut lines: Vec<String> =
-            evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))).collect();
+        let mut lines: Vec<String> = self.status.map(PodStatus::lines).unwrap_or_default();
+        lines.extend(evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))));
         lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
         lines.extend(self.workload.hint.map(|hint| format!("  hint: {hint}")));

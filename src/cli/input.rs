@@ -41,22 +41,23 @@ const SNIFFED: usize = 8192;
 pub struct Inputs {
     /// Files, directories, or `-` for standard input, in the order of the command line.
     pub paths: Vec<PathBuf>,
-    /// Namespace of objects that do not set one.
-    pub namespace: String,
+    /// Namespace of objects that do not set one; `None` if the command line names none.
+    pub namespace: Option<String>,
 }
 
 /// The same arguments as a command line has them.
 #[derive(Debug, Args)]
 struct InputArgs {
-    /// Manifests: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input; each at most 50 MiB
-    #[arg(value_name = "FILE|DIR|-")]
+    /// Manifests: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input; each at most 50 MiB. Or
+    /// objects of a cluster, with -n or --context: pod/web-0, deploy/web
+    #[arg(value_name = "FILE|DIR|-|KIND/NAME")]
     paths: Vec<PathBuf>,
     /// Manifests, as with kubectl: the same as without -f; may be given more than once
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     filenames: Vec<PathBuf>,
-    /// Namespace of objects that do not set one
-    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
-    namespace: String,
+    /// Namespace of KIND/NAME, and of objects that do not set one. Default: that of the context, else default
+    #[arg(short, long, value_name = "NS", value_parser = namespace_name)]
+    namespace: Option<String>,
 }
 
 impl FromArgMatches for Inputs {
@@ -185,6 +186,19 @@ impl InputTexts {
     fn without_manifests(&self) -> impl Iterator<Item = InputFailure> {
         let message = "no *.yaml, *.yml or *.json in it; name the file if it has another extension";
         self.empty_directories.iter().map(move |directory| failure(directory, message))
+    }
+
+    /// Adds an object of a cluster. The error: all together are too large.
+    pub(crate) fn add_object(&mut self, name: String, text: String) -> anyhow::Result<()> {
+        self.total += text.len();
+        ensure!(
+            self.total <= self.limits.all,
+            "the objects have more than {}; read one namespace at a time with --context NAME -n NAMESPACE, or fewer objects \
+             with --selector",
+            mebibytes(self.limits.all)
+        );
+        self.sources.push(SourceText { name, text });
+        Ok(())
     }
 
     fn add(&mut self, name: String, bytes: io::Result<Vec<u8>>) {

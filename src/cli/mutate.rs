@@ -1,4 +1,4 @@
-//! `mullion mutate`: the input with the changes of the webhook.
+//! `mullion mutate`: the input, or live objects, with the changes of the webhook.
 
 use std::io;
 
@@ -11,6 +11,8 @@ use similar::TextDiff;
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument, report_skipped};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
+use crate::cli::live;
+use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::Admission;
@@ -25,6 +27,9 @@ pub struct MutateArgs {
     /// Manifests.
     #[command(flatten)]
     pub inputs: Inputs,
+    /// Objects of a cluster.
+    #[command(flatten)]
+    pub live: LiveArguments,
     /// Policies, and a cluster snapshot.
     #[command(flatten)]
     pub sources: ReviewSourceArgs,
@@ -39,9 +44,12 @@ pub struct MutateArgs {
 
 /// Prints the changed input, after all of it has been read.
 pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let texts = args.inputs.read("mutate", io.stdin)?;
+    let request = ReadRequest::manifests("mutate", args.sources.snapshot.is_some());
+    let input = live::read(&args.live, &args.inputs, request, io)?;
+    let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
-    let sources = args.sources.load(&files)?;
+    let sources = args.sources.load(&files, input.live.map(|live| live.snapshot))?;
+    let context = MutateContext { namespace: &input.namespace, templates: args.templates, sources: &sources };
 
     texts.report(io)?;
     let mut unreadable = texts.unreadable.len();
@@ -50,7 +58,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         let mut changed = Changed::default();
         unreadable += file.each(|document| {
             match document {
-                Ok(parsed) => changed.document(file, parsed, args, &sources),
+                Ok(parsed) => changed.document(file, parsed, &context),
                 Err(failure) => io.eprintln(failure)?,
             }
             Ok(())
@@ -81,6 +89,14 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// How objects are changed.
+struct MutateContext<'a> {
+    /// The namespace of objects that set none.
+    namespace: &'a str,
+    templates: bool,
+    sources: &'a ReviewSources,
+}
+
 /// The changes of one file.
 #[derive(Default)]
 struct Changed {
@@ -98,15 +114,9 @@ struct Unchanged {
 
 impl Changed {
     /// Adds the document of `file`.
-    fn document(
-        &mut self,
-        file: &ManifestFile<'_>,
-        parsed: ParsedDocument,
-        args: &MutateArgs,
-        sources: &ReviewSources,
-    ) {
+    fn document(&mut self, file: &ManifestFile<'_>, parsed: ParsedDocument, context: &MutateContext<'_>) {
         self.skipped += parsed.objects().filter(|found| matches!(found, ClassifiedObject::Skipped)).count();
-        let patches = patches(file, &parsed, args, sources, &mut self.unchanged);
+        let patches = patches(file, &parsed, context, &mut self.unchanged);
         // Frees the objects, which are copies, before the document is edited.
         let document = parsed.document;
         let patches: Vec<ObjectPatch<'_>> =
@@ -125,29 +135,25 @@ impl Changed {
 fn patches(
     file: &ManifestFile<'_>,
     parsed: &ParsedDocument,
-    args: &MutateArgs,
-    sources: &ReviewSources,
+    context: &MutateContext<'_>,
     unchanged: &mut Vec<Unchanged>,
 ) -> Vec<(String, Vec<PatchOperation>)> {
     let mut patches = Vec::new();
     for found in parsed.objects() {
         let ClassifiedObject::Workload(workload) = found else { continue };
-        match patch(&workload, args, sources) {
+        match patch(&workload, context) {
             Ok(operations) => patches.push((workload.object.pointer_prefix.clone(), operations)),
-            Err(denial) => unchanged.push(Unchanged::denied(file, &workload, &args.inputs.namespace, &denial)),
+            Err(denial) => unchanged.push(Unchanged::denied(file, &workload, context.namespace, &denial)),
         }
     }
     patches
 }
 
 /// The webhook's patch, unless one of its endpoints denies the object.
-fn patch(
-    workload: &ManifestWorkload<'_>,
-    args: &MutateArgs,
-    sources: &ReviewSources,
-) -> Result<Vec<PatchOperation>, Denial> {
-    let mut request = workload.creation(&args.inputs.namespace);
-    request.into_templates = args.templates;
+fn patch(workload: &ManifestWorkload<'_>, context: &MutateContext<'_>) -> Result<Vec<PatchOperation>, Denial> {
+    let MutateContext { namespace, templates, sources } = *context;
+    let mut request = workload.creation(namespace);
+    request.into_templates = templates;
     let Admission { denial, patch, .. } = Admission::new(&request, &sources.snapshot, &sources.policies);
     denial.map_or(Ok(patch), Err)
 }

@@ -28,6 +28,19 @@ impl Progress {
         Ok(())
     }
 
+    /// Shows the progress of a work whose total may be unknown.
+    pub(crate) fn so_far(&mut self, io: &mut Io<'_>, done: usize, all: Option<usize>) -> io::Result<()> {
+        if let Some(all) = all {
+            return self.at(io, done, all);
+        }
+        if self.terminal {
+            self.shown = true;
+            write!(io.stderr, "\r{done} {}", self.what)?;
+            io.stderr.flush()?;
+        }
+        Ok(())
+    }
+
     /// Clears the line, so that the next output starts on it.
     pub(crate) fn end(&mut self, io: &mut Io<'_>) -> io::Result<()> {
         if std::mem::take(&mut self.shown) {

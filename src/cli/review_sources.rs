@@ -18,7 +18,7 @@ pub struct ReviewSourceArgs {
     /// Directory of policy files, or one file; may be given more than once. Default: the built-in policies
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
-    /// Cluster snapshot: `kubectl get nodes,runtimeclasses,namespaces -o json`
+    /// Cluster snapshot: `kubectl get nodes,runtimeclasses,namespaces -o json`. Default: that of the cluster, if one is read
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
 }
@@ -33,10 +33,10 @@ pub struct ReviewSources {
 }
 
 impl ReviewSourceArgs {
-    /// Reads policies and snapshot, and adds the Namespace objects of the input, which exist when its pods are created.
-    pub fn load(&self, files: &[ManifestFile<'_>]) -> anyhow::Result<ReviewSources> {
+    /// Reads policies and snapshot: that of the file, else the `live` one of a cluster. Adds the Namespace objects of the input, which exist when its pods are created.
+    pub fn load(&self, files: &[ManifestFile<'_>], live: Option<ClusterSnapshot>) -> anyhow::Result<ReviewSources> {
         let mut snapshot = match &self.snapshot {
-            None => ClusterSnapshot::default(),
+            None => live.unwrap_or_default(),
             Some(path) => {
                 let (name, bytes) = read_snapshot_file(path)?;
                 dump::from_text(&name, &bytes)?

@@ -31,7 +31,6 @@ pub(crate) struct ClusterConnection {
     /// The name of the context, or `in-cluster`.
     pub(crate) context: String,
     /// The namespace of the context.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the commands that read a cluster"))]
     pub(crate) default_namespace: String,
 }
 

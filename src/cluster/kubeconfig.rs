@@ -126,7 +126,11 @@ impl Kubeconfigs {
         let current =
             || files().find_map(|(_, config)| config.current_context.as_deref().filter(|name| !name.is_empty()));
         let Some(wanted) = context.or_else(current) else {
-            bail!("kubeconfig {}: it has no current context; name one with --context{}", self.names(), self.listed());
+            bail!(
+                "{}: it has no current context; set one with kubectl config use-context{}",
+                self.names(),
+                self.listed()
+            );
         };
         let named = files().find_map(|(path, config)| {
             let named = config.contexts.iter().find(|named| named.name == wanted)?;
@@ -135,12 +139,12 @@ impl Kubeconfigs {
         let Some((path, NamedContext { name, context: Some(entry), .. })) = named else {
             let known: Vec<&str> = self.contexts().collect();
             let hint = nearest(wanted, known).map_or_else(|| self.listed(), |near| format!("; did you mean {near:?}?"));
-            bail!("kubeconfig {}: there is no context {wanted:?}{hint}", self.names());
+            bail!("{}: there is no context {wanted:?}{hint}", self.names());
         };
         let unknown = |kind: &str, entry: &str| {
             anyhow!(
-                "kubeconfig {}: context {name:?} names the {kind} {entry:?}, which does not exist; add it to {kind}s, or \
-                 name another context with --context",
+                "{}: context {name:?} names the {kind} {entry:?}, which does not exist; add it to {kind}s, or \
+                 use another context",
                 path.display()
             )
         };
@@ -193,8 +197,8 @@ impl SelectedContext<'_> {
     /// The user entry, for messages.
     pub(crate) fn user_name(&self) -> String {
         match &self.user {
-            Some((name, path, _)) => format!("kubeconfig {}: user {name:?}", path.display()),
-            None => format!("kubeconfig {}: context {:?} without a user", self.cluster.1.display(), self.name),
+            Some((name, path, _)) => format!("{}: user {name:?}", path.display()),
+            None => format!("{}: context {:?} without a user", self.cluster.1.display(), self.name),
         }
     }
 
@@ -208,7 +212,7 @@ impl SelectedContext<'_> {
     /// The configuration of a client. A client certificate that cannot work is an error.
     pub(crate) fn config(&self, environment: &Environment) -> anyhow::Result<Config> {
         let (name, path, cluster) = self.cluster;
-        let at = || format!("kubeconfig {}: cluster {name:?}", path.display());
+        let at = || format!("{}: cluster {name:?}", path.display());
         let server = cluster.server.as_deref().filter(|server| !server.is_empty());
         let server = server.with_context(|| format!("{}: it has no server; add its URL", at()))?;
         let url: Uri = server.parse().with_context(|| format!("{}: server {server:?} is not a URL", at()))?;

@@ -9,6 +9,7 @@ pub(crate) mod connect;
 pub(crate) mod kubeconfig;
 pub(crate) mod live;
 pub(crate) mod owner_references;
+pub(crate) mod reading;
 pub mod state;
 pub(crate) mod watch;
 mod write_params;

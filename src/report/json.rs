@@ -22,8 +22,19 @@ pub(crate) enum CheckRecord<'a> {
     Finding(FindingRecord<'a>),
     /// One workload; its findings come before it.
     Workload(WorkloadRecord<'a>),
+    /// An input that was not read; before everything else.
+    Unread(UnreadRecord<'a>),
     /// The last line.
     Summary(&'a CheckTotals),
+}
+
+/// An input that was not read.
+#[derive(Debug, Serialize)]
+pub(crate) struct UnreadRecord<'a> {
+    /// The file, the kind of a cluster in the plural, or the object.
+    pub(crate) input: &'a str,
+    /// Why, and what to do.
+    pub(crate) message: &'a str,
 }
 
 /// The name of an object.

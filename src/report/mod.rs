@@ -25,7 +25,7 @@ pub(crate) use failure::{InputFailure, STDIN};
 pub use field_difference::{differences, unexpected};
 pub(crate) use field_match::likeness;
 pub use field_match::mismatches;
-pub(crate) use json::{CheckRecord, FindingPlace, FindingRecord, ObjectName, WorkloadRecord, write_line};
+pub(crate) use json::{CheckRecord, FindingPlace, FindingRecord, ObjectName, UnreadRecord, WorkloadRecord, write_line};
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, page};

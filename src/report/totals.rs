@@ -28,7 +28,7 @@ pub(crate) struct CheckTotals {
     pub skipped_documents: usize,
     /// Documents that are not YAML or JSON.
     pub broken_documents: usize,
-    /// Files that cannot be read.
+    /// Files, kinds and objects that cannot be read.
     pub unreadable_files: usize,
     /// Inputs without a byte, and directories without manifests.
     pub empty_inputs: usize,
@@ -67,7 +67,7 @@ impl fmt::Display for CheckTotals {
             (self.other_objects, "other object"),
             (self.skipped_documents, "skipped document"),
             (self.broken_documents, "broken document"),
-            (self.unreadable_files, "unreadable file"),
+            (self.unreadable_files, "unreadable input"),
             (self.empty_inputs, "empty input"),
         ] {
             if count > 0 {

@@ -168,7 +168,7 @@ fn pipes_sockets_and_broken_links_are_reported_without_waiting() {
         let expected = if in_directory.is_empty() { expected.as_str() } else { *in_directory };
         assert!(message.starts_with(&format!("mullion: {}: {expected}", path(name))), "{message}");
     }
-    assert_eq!(messages[table.len()], "mullion: 1 workload, 0 findings, 4 unreadable files");
+    assert_eq!(messages[table.len()], "mullion: 1 workload, 0 findings, 4 unreadable inputs");
 }
 
 #[cfg(target_os = "linux")]

@@ -38,6 +38,7 @@ mod plugin;
 mod policies;
 mod proxy;
 mod reachability;
+mod reading;
 mod registration;
 #[path = "../registry/server.rs"]
 #[expect(dead_code, reason = "shared with the tests of the registry client, which push more kinds of things")]
@@ -149,6 +150,10 @@ fn main() -> ExitCode {
             fields::every_value_in_an_ephemeral_container_is_repaired_or_denied,
             namespaces::a_pod_in_a_new_namespace_is_placed_by_its_annotation,
             plugin::kubectl_runs_and_completes_it,
+            reading::commands_read_what_is_there,
+            reading::placed_objects_are_reported_without_changes,
+            reading::the_shipped_role_is_enough,
+            reading::fewer_rights_are_reported_first,
             connections::no_review_is_lost_while_slots_are_short,
         ],
     );

@@ -147,10 +147,10 @@ async fn errors_name_file_and_entry_and_what_to_do() {
     };
     let (failing, absent) =
         (plugin("sh", "[-c, 'echo secret; echo log in first >&2; exit 3']"), plugin("/absent", "[]"));
-    let user = "kubeconfig FILE: user \"ann\": ";
+    let user = "FILE: user \"ann\": ";
     // Lines of the cluster, lines of the user, and parts of the error.
     let table: [(&str, &str, &[&str]); 12] = [
-        ("{}", "token: a", &["kubeconfig FILE: cluster \"shop\": it has no server"]),
+        ("{}", "token: a", &["FILE: cluster \"shop\": it has no server"]),
         ("server: 'not a url'", "token: a", &["cluster \"shop\": server \"not a url\" is not a URL"]),
         (
             "{server: 'https://a', proxy-url: 'ftp://b'}",
@@ -204,8 +204,8 @@ async fn names_that_do_not_exist() {
         (&["config", "more"], Some("production"), "/more: there is no context \"production\": shop, a, b"),
         (&["config", "more"], Some("a"), "/more: context \"a\" names the user \"bob\", which does not exist"),
         (&["config", "more"], Some("b"), "/more: context \"b\" names the cluster \"no\", which does not exist"),
-        (&["more"], None, "it has no current context; name one with --context: a, b"),
-        (&["empty"], None, "/empty: it has no current context; name one with --context"),
+        (&["more"], None, "it has no current context; set one with kubectl config use-context: a, b"),
+        (&["empty"], None, "/empty: it has no current context; set one with kubectl config use-context"),
         (&["config", "broken"], None, "/broken: not usable as a kubeconfig; correct KUBECONFIG"),
         (&["absent"], Some("a"), "there is no kubeconfig with a context \"a\" (KUBECONFIG: "),
     ];

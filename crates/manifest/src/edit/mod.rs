@@ -9,6 +9,6 @@ mod render;
 mod replacement;
 pub mod text_patch;
 
-pub use render::string;
+pub use render::{document, string};
 pub use replacement::Replacement;
 pub use text_patch::ObjectPatch;

@@ -106,6 +106,17 @@ pub(crate) fn flow_key(key: &str, style: &FlowStyle) -> String {
     if style.json { quoted(key) } else { string(key, true) }
 }
 
+/// A value as a document in block style, as `kubectl get -o yaml` indents it.
+pub fn document(value: &Value) -> String {
+    let indents = Indents { map: 2, list: 0 };
+    let lines = match value {
+        Value::Object(map) if !map.is_empty() => pairs(map, 0, indents),
+        Value::Array(items) if !items.is_empty() => list(items, 0, indents),
+        other => vec![inline(other)],
+    };
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
 /// The lines of a pair of a block map whose keys are at `column`.
 pub(crate) fn pair(key: &str, value: &Value, column: usize, indents: Indents) -> Vec<String> {
     let head = format!("{}{}:", " ".repeat(column), string(key, false));

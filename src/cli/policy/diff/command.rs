@@ -10,8 +10,10 @@ use mullion_engine::patch::restore_authored;
 use mullion_policy::PolicySet;
 
 use crate::cli::documents::report_skipped;
-use crate::cli::input::{Inputs, ReadLimits, namespace_name};
+use crate::cli::input::{Inputs, ReadLimits};
 use crate::cli::io_handles::Io;
+use crate::cli::live;
+use crate::cli::live::{LiveArguments, LoadedInput, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::diff::compare::PolicySides;
@@ -26,8 +28,8 @@ use crate::report::{ObjectName, PolicySources, Severity};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Without FILE: which keys of the policies differ. With manifests or a dump of a cluster: which pods and pod templates \
-would be decided differently if each were created now, and which nodes would be labelled or tainted differently. One \
-dump is enough:
+would be decided differently if each were created now, and which nodes would be labelled or tainted differently. A \
+cluster is read with -A, or from one dump:
 
   kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json |
     mullion policy diff built-in policies/ -
@@ -38,12 +40,12 @@ pub struct PolicyDiffArgs {
     pub old: PathBuf,
     /// New policies, in the same form
     pub new: PathBuf,
-    /// Manifests or dumps: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input
-    #[arg(value_name = "FILE|DIR|-")]
-    pub paths: Vec<PathBuf>,
-    /// Namespace of objects that do not set one
-    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
-    pub namespace: String,
+    /// Manifests or dumps.
+    #[command(flatten)]
+    pub inputs: Inputs,
+    /// Objects of a cluster.
+    #[command(flatten)]
+    pub live: LiveArguments,
     /// Cluster snapshot, which takes precedence over the input: kubectl get nodes,runtimeclasses,namespaces -o json
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
@@ -87,18 +89,23 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
             return Ok(Outcome::Unreadable);
         }
     };
-    if args.paths.is_empty() {
+    if args.inputs.paths.is_empty() && !args.live.names_a_cluster() {
         let differences = sets::compare_settings(&old_files, &new_files);
         report::write_settings(&differences, args.output, io)?;
         return Ok(if differences.is_empty() { Outcome::Clean } else { Outcome::Findings });
     }
-    let inputs = Inputs { paths: args.paths.clone(), namespace: args.namespace.clone() };
-    let texts = inputs.read_within(ReadLimits::DUMPS, "policy diff", io.stdin)?;
+    let request = ReadRequest {
+        command: "policy diff",
+        limits: ReadLimits::DUMPS,
+        has_snapshot: args.snapshot.is_some(),
+        restores: true,
+    };
+    let LoadedInput { texts, namespace, live, .. } = live::read(&args.live, &args.inputs, request, io)?;
     texts.report(io)?;
-    let input = DiffInput::read(&texts, &args.namespace, args.snapshot.as_deref(), io)?;
+    let input = DiffInput::read(&texts, &namespace, live, args.snapshot.as_deref(), io)?;
     let mut report = DiffReport::new(args.output, args.all);
     report.totals.unreadable = texts.unreadable.len();
-    judge(&input, &old, &new, args, &mut report, io)?;
+    judge(&input, [&old, &new], &namespace, &mut report, io)?;
     for facts in &input.nodes {
         report.totals.nodes_compared += 1;
         if let Some(difference) = nodes::compare(facts, &old.nodes, &new.nodes) {
@@ -129,9 +136,8 @@ const STEP: usize = 200;
 /// A second pass: compares the results of each workload under both sets.
 fn judge(
     input: &DiffInput<'_>,
-    old: &PolicySet,
-    new: &PolicySet,
-    args: &PolicyDiffArgs,
+    [old, new]: [&PolicySet; 2],
+    namespace: &str,
     report: &mut DiffReport,
     io: &mut Io<'_>,
 ) -> anyhow::Result<()> {
@@ -140,7 +146,7 @@ fn judge(
     for source in &input.sources {
         let mut visit = |object: DumpObject<'_>| {
             let Some(kind) = object.head.workload_kind() else { return Ok(()) };
-            if input.has_owner(&object.head, &args.namespace) {
+            if input.owners.has_owner(&object.head, namespace) {
                 return Ok(());
             }
             if report.totals.workloads.is_multiple_of(STEP) {
@@ -150,7 +156,7 @@ fn judge(
             let (head, start) = (object.head.clone(), object.start);
             let mut value = object.value();
             restore_authored(kind, &mut value, &input.snapshot);
-            let namespace = head.namespace.as_deref().unwrap_or(&args.namespace);
+            let namespace = head.namespace.as_deref().unwrap_or(namespace);
             let request = ReviewRequest::creation(WorkloadObject { kind, namespace, object: &value });
             if let Some(difference) = sides.compare(&request, &input.snapshot) {
                 progress.end(io)?;

@@ -5,14 +5,14 @@
 
 use std::borrow::Cow;
 
-use mullion_engine::model::WorkloadKind;
 use mullion_manifest::object;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::cli::documents::ManifestFile;
 use crate::cli::input::SourceText;
+use crate::cli::object_head::ObjectHead;
 use crate::report::InputFailure;
 
 /// The maximum depth of nested lists, as in manifests.
@@ -34,23 +34,6 @@ struct Item<'t> {
     text: &'t str,
     /// The kind of its items, from the list around it.
     kind: Option<String>,
-}
-
-/// Type, name and controller of an object.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ObjectHead {
-    /// Empty if it has none, as in a list of one kind.
-    api_version: String,
-    /// Empty if it has none.
-    pub(crate) kind: String,
-    /// `metadata.namespace`.
-    pub(crate) namespace: Option<String>,
-    /// `metadata.name`, else `metadata.generateName`; empty without either.
-    pub(crate) name: String,
-    /// Kind and name of its controller.
-    pub(crate) owner: Option<(String, String)>,
-    /// Label `pod-template-hash`: the end of the name of a Deployment's `ReplicaSet`.
-    pub(crate) hash: Option<String>,
 }
 
 impl<'t> DumpSource<'t> {
@@ -79,7 +62,11 @@ impl<'t> DumpSource<'t> {
             let start = self.file.source.text.as_ptr().addr();
             return items.iter().try_for_each(|item| {
                 let start = item.text.as_ptr().addr().saturating_sub(start);
-                visit(DumpObject { head: ObjectHead::read(item), start, body: Body::Text(item.text) })
+                visit(DumpObject {
+                    head: ObjectHead::read(item.text, item.kind.as_deref()),
+                    start,
+                    body: Body::Text(item.text),
+                })
             });
         }
         let broken = self.file.each(|document| {
@@ -121,53 +108,6 @@ impl DumpObject<'_> {
             Body::Value(value) => value,
         }
     }
-}
-
-impl ObjectHead {
-    /// Its kind, if it is a pod or has a pod template.
-    pub(crate) fn workload_kind(&self) -> Option<WorkloadKind> {
-        WorkloadKind::of_object(&self.api_version, &self.kind)
-    }
-
-    fn read(item: &Item<'_>) -> Self {
-        let parts = serde_json::from_str::<HeadParts>(item.text).and_then(serde_json::to_value);
-        // The whole object, if a key occurs twice or metadata is not a map.
-        let value = parts.or_else(|_| serde_json::from_str(item.text)).unwrap_or_default();
-        Self::of(&value, item.kind.as_deref())
-    }
-
-    fn of(value: &Value, kind: Option<&str>) -> Self {
-        let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let owners = value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        let owner = owners.into_iter().flatten().find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
-        Self {
-            api_version: text(value, "/apiVersion").unwrap_or_default(),
-            kind: text(value, "/kind").or(kind.map(str::to_owned)).unwrap_or_default(),
-            namespace: text(value, "/metadata/namespace"),
-            name: text(value, "/metadata/name").or_else(|| text(value, "/metadata/generateName")).unwrap_or_default(),
-            owner: owner.and_then(|owner| Some((text(owner, "/kind")?, text(owner, "/name")?))),
-            hash: text(value, "/metadata/labels/pod-template-hash"),
-        }
-    }
-}
-
-/// The parts of an object that its head is in, read at a fraction of the cost of all its values.
-#[derive(Default, Deserialize, Serialize)]
-#[serde(default, rename_all = "camelCase")]
-struct HeadParts {
-    api_version: Value,
-    kind: Value,
-    metadata: MetadataParts,
-}
-
-#[derive(Default, Deserialize, Serialize)]
-#[serde(default, rename_all = "camelCase")]
-struct MetadataParts {
-    name: Value,
-    generate_name: Value,
-    namespace: Value,
-    labels: Value,
-    owner_references: Value,
 }
 
 // === JSON ===

@@ -1,21 +1,18 @@
 //! The input of `mullion policy diff`: sources with objects, and the cluster snapshot and the nodes that they contain.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::node::NodeFacts;
 use mullion_snapshot::{dump as snapshot_dump, objects};
 
 use crate::cli::input::{InputTexts, SourceText};
 use crate::cli::io_handles::Io;
-use crate::cli::policy::diff::dump::{DumpObject, DumpSource, ObjectHead};
+use crate::cli::live::LiveFacts;
+use crate::cli::object_head::OwnerIndex;
+use crate::cli::policy::diff::dump::{DumpObject, DumpSource};
 use crate::cli::review_sources::read_snapshot_file;
 use crate::report::InputFailure;
-
-/// Kind, namespace and name of a workload.
-type WorkloadKey = (WorkloadKind, String, String);
 
 /// The sources, and what they contain besides workloads.
 #[derive(Default)]
@@ -24,7 +21,7 @@ pub(crate) struct DiffInput<'t> {
     pub(crate) snapshot: ClusterSnapshot,
     pub(crate) nodes: Vec<NodeFacts>,
     /// Every workload of the input.
-    workloads: BTreeSet<WorkloadKey>,
+    pub(crate) owners: OwnerIndex,
     /// The number of workloads that are judged by themselves.
     pub(crate) judged: usize,
     /// The number of workloads that are judged with their owner.
@@ -34,10 +31,11 @@ pub(crate) struct DiffInput<'t> {
 }
 
 impl<'t> DiffInput<'t> {
-    /// Reads `texts`; what the file `snapshot` contains takes precedence.
+    /// Reads `texts`; what the cluster reports, or the file `snapshot` contains, takes precedence.
     pub(crate) fn read(
         texts: &'t InputTexts,
         namespace: &str,
+        live: Option<LiveFacts>,
         snapshot: Option<&Path>,
         io: &mut Io<'_>,
     ) -> anyhow::Result<Self> {
@@ -52,8 +50,15 @@ impl<'t> DiffInput<'t> {
             }
         }
         input.survey(namespace, io)?;
+        if let Some(LiveFacts { snapshot, nodes, judged_with_owner }) = live {
+            if snapshot.nodes.is_some() {
+                input.nodes = nodes;
+            }
+            input.prefer(snapshot);
+            input.judged_with_owner += judged_with_owner;
+        }
         if let Some(path) = snapshot {
-            input.prefer(path)?;
+            input.prefer_file(path)?;
         }
         Ok(input)
     }
@@ -83,7 +88,7 @@ impl<'t> DiffInput<'t> {
                     _ => {
                         if let Some(kind) = object.head.workload_kind() {
                             owned.push(object.head.owner.is_some().then(|| object.head.clone()));
-                            self.workloads.insert(object.head.key(kind, namespace));
+                            self.owners.insert(kind, &object.head, namespace);
                         }
                     }
                 }
@@ -98,19 +103,17 @@ impl<'t> DiffInput<'t> {
         }
         self.unreadable += failures.len();
         failures.iter().try_for_each(|failure| io.eprintln(failure))?;
-        self.judged_with_owner = owned.iter().flatten().filter(|head| self.has_owner(head, namespace)).count();
+        self.judged_with_owner = owned.iter().flatten().filter(|head| self.owners.has_owner(head, namespace)).count();
         self.judged = owned.len() - self.judged_with_owner;
         self.snapshot = reader.finish().snapshot;
         Ok(())
     }
 
     /// Replaces parts of the snapshot with those that a file contains.
-    fn prefer(&mut self, path: &Path) -> anyhow::Result<()> {
+    fn prefer_file(&mut self, path: &Path) -> anyhow::Result<()> {
         let (name, bytes) = read_snapshot_file(path)?;
         let preferred = snapshot_dump::from_text(&name, &bytes)?;
-        let ClusterSnapshot { nodes, runtime_classes, namespaces, images, .. } = preferred;
-        if nodes.is_some() {
-            self.snapshot.nodes = nodes;
+        if preferred.nodes.is_some() {
             self.nodes.clear();
             let text = SourceText { name, text: String::from_utf8_lossy(&bytes).into_owned() };
             if let Ok(source) = DumpSource::new(&text) {
@@ -123,31 +126,16 @@ impl<'t> DiffInput<'t> {
                 source.each(&mut visit, &mut |_| Ok(()))?;
             }
         }
-        self.snapshot.runtime_classes = runtime_classes.or(self.snapshot.runtime_classes.take());
-        self.snapshot.namespaces.extend(namespaces);
-        self.snapshot.images.extend(images);
+        self.prefer(preferred);
         Ok(())
     }
 
-    /// Whether the input contains the controller of an object, so that the object is judged by its controller's template.
-    pub(crate) fn has_owner(&self, head: &ObjectHead, namespace: &str) -> bool {
-        let Some((kind, name)) = &head.owner else { return false };
-        let namespace = head.namespace.as_deref().unwrap_or(namespace);
-        let is_here =
-            |kind: WorkloadKind, name: &str| self.workloads.contains(&(kind, namespace.to_owned(), name.to_owned()));
-        let Some(kind) = WorkloadKind::from_name(kind) else { return false };
-        if is_here(kind, name) {
-            return true;
-        }
-        // ReplicaSets are seldom dumped: that of a Deployment is named after the Deployment and the hash.
-        let hash = head.hash.as_deref().filter(|_| kind == WorkloadKind::ReplicaSet);
-        let above = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
-        above.is_some_and(|name| is_here(WorkloadKind::Deployment, name))
-    }
-}
-
-impl ObjectHead {
-    fn key(&self, kind: WorkloadKind, namespace: &str) -> WorkloadKey {
-        (kind, self.namespace.as_deref().unwrap_or(namespace).to_owned(), self.name.clone())
+    /// Replaces parts of the snapshot with those that are known there.
+    fn prefer(&mut self, preferred: ClusterSnapshot) {
+        let ClusterSnapshot { nodes, runtime_classes, namespaces, images, .. } = preferred;
+        self.snapshot.nodes = nodes.or(self.snapshot.nodes.take());
+        self.snapshot.runtime_classes = runtime_classes.or(self.snapshot.runtime_classes.take());
+        self.snapshot.namespaces.extend(namespaces);
+        self.snapshot.images.extend(images);
     }
 }

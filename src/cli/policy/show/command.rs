@@ -47,13 +47,13 @@ pub enum ShowFormat {
 pub(crate) fn run(args: &PolicyShowArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let namespace = args.namespace.as_str();
     if args.pod.is_empty() {
-        write(&[EffectivePolicy::new(None, namespace, &args.sources.load(&[])?)], args, io)?;
+        write(&[EffectivePolicy::new(None, namespace, &args.sources.load(&[], None)?)], args, io)?;
         return Ok(Outcome::Clean);
     }
-    let inputs = Inputs { paths: args.pod.clone(), namespace: args.namespace.clone() };
+    let inputs = Inputs { paths: args.pod.clone(), namespace: None };
     let texts = inputs.read("policy show", io.stdin)?;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
-    let sources = args.sources.load(&files)?;
+    let sources = args.sources.load(&files, None)?;
     texts.report(io)?;
     let mut all = Vec::new();
     let broken = each_workload(&files, io, |workload, file, _| {

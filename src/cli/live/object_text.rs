@@ -1,0 +1,199 @@
+//! Live objects as texts, and the status of a live pod.
+
+use mullion_engine::model::{DecisionAnnotation, WorkloadKind};
+use mullion_manifest::edit;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Where `kubectl apply` keeps the manifest it was given.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Which object a text contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ObjectForm {
+    /// As `kubectl get -o yaml` prints it, without what the API server, the scheduler and `kubectl` have added since it was
+    /// created. What Mullion placed stays, and causes no change again.
+    Current,
+    /// With everything from which the authored object can be restored.
+    Restorable,
+}
+
+/// What the cluster has done with a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct PodStatus {
+    /// The node on which it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// `Pending`, `Running`, …
+    phase: String,
+    /// Why it is not scheduled, in the words of the scheduler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unscheduled: Option<String>,
+    /// The decision annotation: the reason, and what Mullion placed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<DecisionAnnotation>,
+}
+
+/// The object as YAML.
+pub(crate) fn object_text(kind: WorkloadKind, mut object: Value, form: ObjectForm) -> String {
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    let is_pod = kind == WorkloadKind::Pod;
+    let keeps_applied = form == ObjectForm::Restorable && is_pod;
+    if let Some(annotations) = members(&mut object, "/metadata/annotations").filter(|_| !keeps_applied) {
+        annotations.remove(LAST_APPLIED);
+        if annotations.is_empty()
+            && let Some(metadata) = members(&mut object, "/metadata")
+        {
+            metadata.remove("annotations");
+        }
+    }
+    if let Some(spec) = members(&mut object, "/spec").filter(|_| is_pod && form == ObjectForm::Current) {
+        // Set by the scheduler and by `kubectl debug`: no pod has them when it is created.
+        spec.remove("nodeName");
+        spec.remove("ephemeralContainers");
+    }
+    // The API server adds an empty one to every pod and template.
+    if let Some(spec) = members(&mut object, &format!("{}/spec", kind.pod_pointer()))
+        && spec.get("securityContext").and_then(Value::as_object).is_some_and(Map::is_empty)
+    {
+        spec.remove("securityContext");
+    }
+    edit::document(&object)
+}
+
+fn members<'o>(object: &'o mut Value, pointer: &str) -> Option<&'o mut Map<String, Value>> {
+    object.pointer_mut(pointer)?.as_object_mut()
+}
+
+impl PodStatus {
+    /// The status of a live pod.
+    pub(crate) fn of(pod: &Value) -> Self {
+        let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+        let scheduled = conditions.into_iter().flatten().find(|one| one.get("type") == Some(&"PodScheduled".into()));
+        let node = text(pod, "/spec/nodeName").filter(|node| !node.is_empty());
+        let unscheduled = match (&node, scheduled) {
+            (Some(_), _) => None,
+            (None, None) => Some("no scheduler has tried it yet".to_owned()),
+            (None, Some(condition)) => {
+                let part = |pointer| text(condition, pointer).unwrap_or_default();
+                Some(format!("{}: {}", part("/reason"), part("/message")).trim_matches([':', ' ']).to_owned())
+            }
+        };
+        Self {
+            node,
+            phase: text(pod, "/status/phase").unwrap_or_else(|| "Unknown".to_owned()),
+            unscheduled,
+            decision: DecisionAnnotation::of(pod),
+        }
+    }
+
+    /// The lines of a text about the pod.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![match (&self.node, &self.unscheduled) {
+            (Some(node), _) => format!("  status: {}, on node {node}", self.phase),
+            (None, reason) => {
+                format!("  status: {}, not scheduled: {}", self.phase, reason.as_deref().unwrap_or_default())
+            }
+        }];
+        if let Some(decision) = &self.decision {
+            let placed: Vec<&str> = decision.placed.iter().collect();
+            let placed = if placed.is_empty() { "nothing".to_owned() } else { placed.join(", ") };
+            lines.push(format!(
+                "  when it was created: {}, because {}; Mullion set {placed}",
+                decision.os, decision.because
+            ));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web", "annotations": {LAST_APPLIED: "{}"}},
+            "spec": {
+                "containers": [{"name": "a", "image": "b", "args": ["no", "a: b", "x\ny"], "securityContext": {"procMount": "Default"}}],
+                "ephemeralContainers": [{"name": "debug"}], "nodeName": "node-1", "securityContext": {},
+            },
+            "status": {"phase": "Running"},
+        })
+    }
+
+    #[test]
+    fn a_current_object_has_what_it_was_created_with() {
+        let expected = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  containers:
+  - args:
+    - \"no\"
+    - \"a: b\"
+    - \"x\\ny\"
+    image: b
+    name: a
+    securityContext:
+      procMount: Default
+";
+        assert_eq!(object_text(WorkloadKind::Pod, pod(), ObjectForm::Current), expected);
+        let restorable = object_text(WorkloadKind::Pod, pod(), ObjectForm::Restorable);
+        assert!(restorable.contains(LAST_APPLIED) && restorable.contains("nodeName: node-1"), "{restorable}");
+        assert!(!restorable.contains("status"), "{restorable}");
+    }
+
+    #[test]
+    fn templates_lose_their_empty_security_context_only() {
+        let template = json!({"metadata": {"annotations": {LAST_APPLIED: "x", "a": "b"}},
+            "spec": {"template": {"spec": {"securityContext": {}, "nodeName": "node-1"}}}});
+        for form in [ObjectForm::Current, ObjectForm::Restorable] {
+            let text = object_text(WorkloadKind::Deployment, template.clone(), form);
+            assert_eq!(
+                text,
+                "metadata:\n  annotations:\n    a: b\nspec:\n  template:\n    spec:\n      nodeName: node-1\n"
+            );
+        }
+        for odd in [json!(null), json!([]), json!({"metadata": [], "spec": 1}), json!({})] {
+            object_text(WorkloadKind::Pod, odd, ObjectForm::Current);
+        }
+    }
+
+    #[test]
+    fn the_status_of_pods() {
+        let condition = |status: &str, reason: &str| {
+            json!({"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"},
+                {"type": "PodScheduled", "status": status, "reason": reason, "message": "0/3 nodes"}]}})
+        };
+        let table = [
+            (pod(), "  status: Running, on node node-1"),
+            (condition("False", "Unschedulable"), "  status: Pending, not scheduled: Unschedulable: 0/3 nodes"),
+            (
+                json!({"status": {"phase": "Pending"}}),
+                "  status: Pending, not scheduled: no scheduler has tried it yet",
+            ),
+            (json!({"status": 1, "spec": []}), "  status: Unknown, not scheduled: no scheduler has tried it yet"),
+        ];
+        for (pod, expected) in table {
+            assert_eq!(PodStatus::of(&pod).lines(), [expected]);
+        }
+        let mut placed = pod();
+        let annotation = json!({"os": "windows", "basis": "image", "because": "of image b, by tag", "placed": ["nodeSelector", "os"]});
+        *placed.pointer_mut("/metadata/annotations").unwrap() = json!({"mullion.dev/decision": annotation.to_string()});
+        let last = PodStatus::of(&placed).lines().pop();
+        let expected = "  when it was created: windows, because of image b, by tag; Mullion set nodeSelector, os";
+        assert_eq!(last.as_deref(), Some(expected));
+    }
+}

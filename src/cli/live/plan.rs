@@ -1,0 +1,233 @@
+//! What a command line names: files, objects of a cluster, or all workloads of namespaces.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, ensure};
+
+use crate::cli::input::{Inputs, is_stdin};
+use crate::cli::live::arguments::LiveArguments;
+use crate::cluster::reading::{Kind, WORKLOADS};
+
+/// What a command reads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct InputPlan {
+    pub(crate) files: Vec<PathBuf>,
+    /// `None`: no cluster is contacted.
+    pub(crate) cluster: Option<ClusterScope>,
+}
+
+/// What is read from the cluster, besides what a snapshot contains.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ClusterScope {
+    /// All workloads.
+    AllNamespaces,
+    /// All workloads of the namespace.
+    Namespace,
+    /// These objects of the namespace; none if only files are judged.
+    Objects(Vec<ObjectReference>),
+}
+
+/// `KIND/NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ObjectReference {
+    pub(crate) kind: &'static Kind,
+    pub(crate) name: String,
+}
+
+impl ObjectReference {
+    /// Reads `deploy/web`. `None` if it names no workload.
+    fn parse(text: &str) -> Option<Self> {
+        let (kind, name) = text.split_once('/')?;
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+        let valid =
+            !name.is_empty() && name.len() <= 253 && name.bytes().all(allowed) && name.trim_matches('.') == name;
+        let kind = WORKLOADS.iter().find(|known| known.is_called(kind)).filter(|_| valid)?;
+        Some(Self { kind, name: name.to_owned() })
+    }
+}
+
+/// The plan of a command line, or what is wrong with it. An argument that `exists` is a file.
+pub(crate) fn plan(
+    command: &str,
+    live: &LiveArguments,
+    inputs: &Inputs,
+    exists: &dyn Fn(&Path) -> bool,
+) -> anyhow::Result<InputPlan> {
+    let (mut files, mut objects) = (Vec::new(), Vec::new());
+    for path in &inputs.paths {
+        match path.to_str().filter(|text| !is_stdin(text) && !exists(path)).and_then(ObjectReference::parse) {
+            Some(object) => objects.push(object),
+            None => files.push(path.clone()),
+        }
+    }
+    let cluster = &live.cluster;
+    let named_namespace = inputs.namespace.is_some() && !objects.is_empty();
+    if !live.all_namespaces && cluster.context.is_none() && !named_namespace {
+        if let Some(ObjectReference { kind, name }) = objects.first() {
+            let kind = kind.kind.to_lowercase();
+            bail!(
+                "{command}: {kind}/{name} is no file; to read it from a cluster, add -n NAMESPACE, or --context NAME for \
+                 the namespace of that context"
+            );
+        }
+        let given = [
+            ("--kubeconfig", cluster.kubeconfig.is_some()),
+            ("--as", cluster.impersonated_user.is_some()),
+            ("--selector", live.selector.is_some()),
+            ("--field-selector", live.field_selector.is_some()),
+        ];
+        if let Some((argument, _)) = given.iter().find(|(_, given)| *given) {
+            bail!("{command}: {argument} is for a cluster; add -A, --context NAME, or -n NAMESPACE with KIND/NAME");
+        }
+        return Ok(InputPlan { files, cluster: None });
+    }
+    if live.all_namespaces {
+        if let Some(ObjectReference { kind, name }) = objects.first() {
+            let kind = kind.kind.to_lowercase();
+            bail!("{command}: {kind}/{name} is one object, and -A reads all; write -n NAMESPACE instead of -A");
+        }
+        ensure!(
+            files.is_empty(),
+            "{command}: -A reads all workloads of a cluster; name no files, or write --context NAME instead of -A to judge \
+             them with the nodes of that cluster"
+        );
+    }
+    if let Some(unknown) = files.iter().find(|file| !exists(file) && is_reference(file)) {
+        let kinds: Vec<&str> = WORKLOADS.iter().map(|kind| kind.plural).collect();
+        bail!(
+            "{command}: {} is no file and no object with pods; write KIND/NAME with one of {}",
+            unknown.display(),
+            kinds.join(", ")
+        );
+    }
+    let listed = files.is_empty() && objects.is_empty();
+    ensure!(
+        listed || live.selector.is_none() && live.field_selector.is_none(),
+        "{command}: --selector and --field-selector select among all workloads; name no files and no objects"
+    );
+    let cluster = match () {
+        () if live.all_namespaces => ClusterScope::AllNamespaces,
+        () if listed => ClusterScope::Namespace,
+        () => ClusterScope::Objects(objects),
+    };
+    Ok(InputPlan { files, cluster: Some(cluster) })
+}
+
+/// Whether an argument looks like `KIND/NAME`: `svc/web`, and not `a/b.yaml`.
+fn is_reference(path: &Path) -> bool {
+    let Some((kind, name)) = path.to_str().and_then(|text| text.split_once('/')) else { return false };
+    let word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    word(kind) && word(name)
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::cli::cluster_arguments::ClusterArguments;
+
+    #[test]
+    fn references() {
+        let table = [
+            ("pod/web-0", Some(("Pod", "web-0"))),
+            ("po/web.v1", Some(("Pod", "web.v1"))),
+            ("Deployments/a", Some(("Deployment", "a"))),
+            ("cj/a", Some(("CronJob", "a"))),
+            ("svc/web", None),
+            ("pod", None),
+            ("pod/", None),
+            ("pod/..", None),
+            ("pod/a/b", None),
+            ("pod/Web", None),
+            ("pod/a b", None),
+            ("pod/%2e%2e", None),
+            ("/pod/a", None),
+            (&format!("pod/{}", "a".repeat(254)), None),
+        ];
+        for (text, expected) in table {
+            let found = ObjectReference::parse(text);
+            let found = found.as_ref().map(|found| (found.kind.kind, found.name.as_str()));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    /// A command line as `check -n NS --context NAME -A PATH…`.
+    fn of(line: &str) -> Result<InputPlan, String> {
+        let mut live = LiveArguments::default();
+        let mut inputs = Inputs { paths: Vec::new(), namespace: None };
+        let mut words = line.split(' ').filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            let mut value = || Some(words.next().unwrap().to_owned());
+            match word {
+                "-A" => live.all_namespaces = true,
+                "-n" => inputs.namespace = value(),
+                "-l" => live.selector = value(),
+                "--field-selector" => live.field_selector = value(),
+                "--context" => live.cluster.context = value(),
+                "--as" => live.cluster.impersonated_user = value(),
+                "--kubeconfig" => {
+                    live.cluster = ClusterArguments { kubeconfig: value().map(PathBuf::from), ..live.cluster };
+                }
+                path => inputs.paths.push(PathBuf::from(path)),
+            }
+        }
+        let exists = |path: &Path| ["a.yaml", "pod/file"].iter().any(|known| path == Path::new(known));
+        plan("check", &live, &inputs, &exists).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_read() {
+        let object = |text: &&str| ObjectReference::parse(text).unwrap();
+        let objects = |texts: &[&str]| Some(ClusterScope::Objects(texts.iter().map(object).collect()));
+        let table: [(&str, &[&str], Option<ClusterScope>); 17] = [
+            ("", &[], None),
+            ("a.yaml -", &["a.yaml", "-"], None),
+            ("missing.yaml -n shop", &["missing.yaml"], None),
+            ("-n shop", &[], None),
+            // What exists is a file.
+            ("pod/file -n shop", &["pod/file"], None),
+            ("pod/file --context prod", &["pod/file"], objects(&[])),
+            ("-A", &[], Some(ClusterScope::AllNamespaces)),
+            ("-A -l app=web --as bob", &[], Some(ClusterScope::AllNamespaces)),
+            ("--context prod -A", &[], Some(ClusterScope::AllNamespaces)),
+            ("--context prod", &[], Some(ClusterScope::Namespace)),
+            ("--context prod -n shop -l a=b --field-selector c=d", &[], Some(ClusterScope::Namespace)),
+            ("pod/web -n shop", &[], objects(&["pod/web"])),
+            ("pod/web ds/agent --context prod", &[], objects(&["pod/web", "ds/agent"])),
+            ("a.yaml pod/web -n shop", &["a.yaml"], objects(&["pod/web"])),
+            ("a.yaml --context prod", &["a.yaml"], objects(&[])),
+            ("- --context prod", &["-"], objects(&[])),
+            ("pod/web -n shop --kubeconfig k --as bob", &[], objects(&["pod/web"])),
+        ];
+        for (line, files, cluster) in table {
+            let expected = InputPlan { files: files.iter().map(PathBuf::from).collect(), cluster };
+            assert_eq!(of(line), Ok(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read() {
+        let table = [
+            ("pod/web", "check: pod/web is no file; to read it from a cluster, add -n NAMESPACE, or --context NAME"),
+            ("deploy/web --kubeconfig k", "check: deployment/web is no file; to read it"),
+            ("a.yaml --kubeconfig k", "check: --kubeconfig is for a cluster; add -A, --context NAME, or -n NAMESPACE"),
+            ("-n shop --as bob", "check: --as is for a cluster"),
+            ("- -l a=b", "check: --selector is for a cluster"),
+            ("--field-selector a=b", "check: --field-selector is for a cluster"),
+            ("-A pod/web", "check: pod/web is one object, and -A reads all"),
+            ("-A a.yaml", "check: -A reads all workloads of a cluster; name no files"),
+            (
+                "svc/web --context prod",
+                "check: svc/web is no file and no object with pods; write KIND/NAME with one of dep",
+            ),
+            ("pod/web -n shop -l a=b", "check: --selector and --field-selector select among all workloads"),
+            ("a.yaml --context prod -l a=b", "check: --selector and --field-selector select among all workloads"),
+        ];
+        for (line, expected) in table {
+            let error = of(line).unwrap_err();
+            assert!(error.starts_with(expected), "{line}: {error}");
+        }
+    }
+}

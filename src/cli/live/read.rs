@@ -1,0 +1,296 @@
+//! Reading the input of a command: files, and objects of a cluster with its nodes, RuntimeClasses and namespaces.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::node::NodeFacts;
+use mullion_snapshot::{dump::DumpReader, objects};
+use serde_json::{Value, json};
+
+use crate::cli::input::{InputTexts, Inputs, ReadLimits};
+use crate::cli::io_handles::Io;
+use crate::cli::live::arguments::LiveArguments;
+use crate::cli::live::object_text::{ObjectForm, PodStatus, object_text};
+use crate::cli::live::plan::{ClusterScope, ObjectReference, plan};
+use crate::cli::object_head::{ObjectHead, OwnerIndex};
+use crate::cli::progress::Progress;
+use crate::cluster::connect::ClusterConnection;
+use crate::cluster::reading::{
+    Absence, ClusterReader, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, Unread, WORKLOADS,
+};
+use crate::report::InputFailure;
+
+/// The namespace of objects that set none, if neither the command line nor a context does.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// How a command reads its input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadRequest<'a> {
+    /// The name of the command, for messages.
+    pub(crate) command: &'a str,
+    /// The limits of files.
+    pub(crate) limits: ReadLimits,
+    /// Whether a file replaces the cluster's nodes, RuntimeClasses and namespaces.
+    pub(crate) has_snapshot: bool,
+    /// Whether the command restores the authored objects.
+    pub(crate) restores: bool,
+}
+
+impl<'a> ReadRequest<'a> {
+    /// Manifests, and live objects as they are.
+    pub(crate) fn manifests(command: &'a str, has_snapshot: bool) -> Self {
+        Self { command, limits: ReadLimits::MANIFESTS, has_snapshot, restores: false }
+    }
+}
+
+/// The input of a command.
+#[derive(Debug)]
+pub(crate) struct LoadedInput {
+    /// Files and objects.
+    pub(crate) texts: InputTexts,
+    /// The namespace of objects that set none.
+    pub(crate) namespace: String,
+    /// What is known of the cluster; `None` if none was read.
+    pub(crate) live: Option<LiveFacts>,
+    /// The status of every live pod, by the name of its text.
+    pub(crate) pods: BTreeMap<String, PodStatus>,
+}
+
+/// What is known of a live cluster besides its workloads.
+#[derive(Debug, Default)]
+pub(crate) struct LiveFacts {
+    /// Its nodes, RuntimeClasses and namespaces.
+    pub(crate) snapshot: ClusterSnapshot,
+    /// What the controller reads of its nodes.
+    pub(crate) nodes: Vec<NodeFacts>,
+    /// Pods, ReplicaSets and Jobs that have no text, because their owner or another one of the same owner has.
+    pub(crate) judged_with_owner: usize,
+}
+
+/// Reads files and, if the command line names a cluster, that cluster. What cannot be read is part of the texts; a wrong
+/// command line, and a cluster that does not respond, are errors.
+pub(crate) fn read(
+    live: &LiveArguments,
+    inputs: &Inputs,
+    request: ReadRequest<'_>,
+    io: &mut Io<'_>,
+) -> anyhow::Result<LoadedInput> {
+    let plan = plan(request.command, live, inputs, &|path| path.exists())?;
+    let namespace = inputs.namespace.clone();
+    let Some(scope) = plan.cluster else {
+        let texts = inputs.read_within(request.limits, request.command, io.stdin)?;
+        let namespace = namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+        return Ok(LoadedInput { texts, namespace, live: None, pods: BTreeMap::new() });
+    };
+    let texts = if plan.files.is_empty() {
+        InputTexts::new(ReadLimits::DUMPS)
+    } else {
+        let files = Inputs { paths: plan.files, namespace: None };
+        files.read_within(request.limits, request.command, io.stdin)?
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the async runtime")?.block_on(async {
+        let connection = live.cluster.connect().await?;
+        let namespace = namespace.unwrap_or_else(|| connection.default_namespace.clone());
+        let mut cluster = ClusterInput {
+            reader: ClusterReader::new(&connection),
+            connection: &connection,
+            namespace: &namespace,
+            request,
+            owners: OwnerIndex::default(),
+            facts: LiveFacts::default(),
+            texts,
+            pods: BTreeMap::new(),
+        };
+        cluster.read(live, &scope, io).await?;
+        let ClusterInput { texts, facts, pods, .. } = cluster;
+        Ok(LoadedInput { texts, namespace: namespace.clone(), live: Some(facts), pods })
+    })
+}
+
+/// A cluster while it is read.
+struct ClusterInput<'a> {
+    reader: ClusterReader<'a>,
+    connection: &'a ClusterConnection,
+    namespace: &'a str,
+    request: ReadRequest<'a>,
+    owners: OwnerIndex,
+    facts: LiveFacts,
+    texts: InputTexts,
+    pods: BTreeMap<String, PodStatus>,
+}
+
+impl ClusterInput<'_> {
+    async fn read(&mut self, live: &LiveArguments, scope: &ClusterScope, io: &mut Io<'_>) -> anyhow::Result<()> {
+        let everywhere = *scope == ClusterScope::AllNamespaces;
+        let context = &self.connection.context;
+        let place = if everywhere { "all namespaces".to_owned() } else { format!("namespace {}", self.namespace) };
+        io.eprintln(format_args!("context {context}, {place}"))?;
+        if !self.request.has_snapshot {
+            let judges_files = !self.texts.sources.is_empty();
+            self.snapshot(everywhere || judges_files, io).await?;
+        }
+        match scope {
+            ClusterScope::Objects(objects) => {
+                for object in objects {
+                    self.object(object).await?;
+                }
+                Ok(())
+            }
+            ClusterScope::AllNamespaces | ClusterScope::Namespace => {
+                let query = ListQuery {
+                    namespace: (!everywhere).then_some(self.namespace),
+                    labels: live.selector.as_deref(),
+                    fields: live.field_selector.as_deref(),
+                };
+                for kind in &WORKLOADS {
+                    self.workloads(kind, query, io).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads nodes, RuntimeClasses, and all namespaces or one.
+    async fn snapshot(&mut self, all_namespaces: bool, io: &mut Io<'_>) -> anyhow::Result<()> {
+        let mut dump = DumpReader::new("");
+        let nodes = &mut self.facts.nodes;
+        let mut kinds = vec![(&NODES, None), (&RUNTIME_CLASSES, None)];
+        kinds.push((&NAMESPACES, (!all_namespaces).then_some(self.namespace)));
+        for (kind, name) in kinds {
+            let mut odd = Vec::new();
+            let mut visit = |object: Value| {
+                if let Err(problem) = dump.object(&object, kind.kind) {
+                    odd.push(problem.message);
+                } else if kind == &NODES {
+                    nodes.extend(objects::facts_from_json(&object));
+                }
+                Ok(())
+            };
+            let read = match name {
+                Some(name) => match self.reader.get(kind, None, name).await? {
+                    Ok(object) => visit(object).map(|()| Ok(1))?,
+                    Err(unread) => Err(unread),
+                },
+                None => list(&self.reader, kind, ListQuery::default(), &mut visit, io).await?,
+            };
+            for message in odd {
+                io.eprintln(message)?;
+            }
+            match read {
+                // That there are none is known, too.
+                Ok(_) => dump
+                    .object(&json!({"kind": format!("{}List", kind.kind), "items": []}), "")
+                    .map_err(|problem| anyhow::anyhow!(problem.message))?,
+                Err(unread) if name.is_some() && unread.absence == Absence::NotFound => bail!(
+                    "there is no namespace {} in context {}; correct -n, or list them with kubectl get namespaces",
+                    self.namespace,
+                    self.connection.context
+                ),
+                Err(unread) => {
+                    let what = name.map_or_else(|| kind.plural.to_owned(), |name| format!("namespace {name}"));
+                    io.eprintln(format_args!("{what} not read: {}: {unread}; {RIGHTS}", why(unread.absence)))?;
+                }
+            }
+        }
+        self.facts.snapshot = dump.finish().snapshot;
+        Ok(())
+    }
+
+    /// Reads one object, whatever its owner.
+    async fn object(&mut self, reference: &ObjectReference) -> anyhow::Result<()> {
+        let ObjectReference { kind, name } = reference;
+        match self.reader.get(kind, Some(self.namespace), name).await? {
+            Ok(object) => self.add(kind, object),
+            Err(unread) => {
+                let message = match unread.absence {
+                    Absence::NotFound => {
+                        format!("not found in context {}; correct the name, or -n", self.connection.context)
+                    }
+                    absence => format!("{}: {unread}; {RIGHTS}", why(absence)),
+                };
+                let file = text_name(kind, self.namespace, name);
+                self.texts.unreadable.push(InputFailure { file, place: None, message });
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads all objects of a kind. Those of one owner are added once.
+    async fn workloads(&mut self, kind: &'static Kind, query: ListQuery<'_>, io: &mut Io<'_>) -> anyhow::Result<()> {
+        // Leaves the reader usable while the visitor changes the rest.
+        let reader = ClusterReader::new(self.connection);
+        let mut visit = |object: Value| {
+            let head = ObjectHead::of(&object, Some(kind.kind));
+            let Some(workload) = head.workload_kind() else { return Ok(()) };
+            let is_covered = self.owners.has_owner(&head, self.namespace);
+            self.owners.insert(workload, &head, self.namespace);
+            if is_covered {
+                self.facts.judged_with_owner += 1;
+                return Ok(());
+            }
+            self.owners.insert_owner(&head, self.namespace);
+            self.add(kind, object)
+        };
+        match list(&reader, kind, query, &mut visit, io).await? {
+            Ok(_) => {}
+            Err(unread) if unread.absence == Absence::NotFound => {
+                io.eprintln(format_args!("{}: {}: {unread}", kind.plural, why(unread.absence)))?;
+            }
+            Err(unread) => {
+                let narrower = if query.namespace.is_none() && unread.absence == Absence::Forbidden {
+                    "; to read one namespace, write --context NAME -n NAMESPACE instead of -A"
+                } else {
+                    ""
+                };
+                let message = format!("{}: {unread}; {RIGHTS}{narrower}", why(unread.absence));
+                self.texts.unreadable.push(InputFailure { file: kind.plural.to_owned(), place: None, message });
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, kind: &Kind, object: Value) -> anyhow::Result<()> {
+        let part = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let name = text_name(kind, part("/metadata/namespace"), part("/metadata/name"));
+        let Some(workload) = WorkloadKind::from_name(kind.kind) else { return Ok(()) };
+        if workload == WorkloadKind::Pod {
+            self.pods.insert(name.clone(), PodStatus::of(&object));
+        }
+        let form = if self.request.restores { ObjectForm::Restorable } else { ObjectForm::Current };
+        self.texts.add_object(name, object_text(workload, object, form))
+    }
+}
+
+/// The way out if a right is missing.
+const RIGHTS: &str = "the ClusterRole mullion-reader has the rights";
+
+fn why(absence: Absence) -> &'static str {
+    match absence {
+        Absence::Forbidden => "forbidden",
+        Absence::NotFound => "unknown to this API server",
+        Absence::Failed => "the API server failed",
+    }
+}
+
+/// The name of a live object's text: `shop/deployment/web`.
+fn text_name(kind: &Kind, namespace: &str, name: &str) -> String {
+    format!("{namespace}/{}/{name}", kind.kind.to_lowercase())
+}
+
+/// Lists with a progress line.
+async fn list(
+    reader: &ClusterReader<'_>,
+    kind: &'static Kind,
+    query: ListQuery<'_>,
+    visit: &mut dyn FnMut(Value) -> anyhow::Result<()>,
+    io: &mut Io<'_>,
+) -> anyhow::Result<Result<usize, Unread>> {
+    let mut progress = Progress::new(kind.plural);
+    let mut show = |done, all: Option<usize>| Ok(progress.so_far(io, done, all)?);
+    let read = reader.list(kind, query, visit, &mut show).await;
+    progress.end(io)?;
+    read
+}

@@ -1,0 +1,89 @@
+//! The kinds that commands read. The ClusterRole `mullion-reader` allows `get` and `list` of exactly these.
+
+/// A kind of object: its names, as kubectl has them, and its path in the API.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// `Deployment`.
+    pub(crate) kind: &'static str,
+    /// `deployments`.
+    pub(crate) plural: &'static str,
+    /// `deploy`; empty without one.
+    pub(crate) short: &'static str,
+    /// Empty for the core group.
+    pub(crate) group: &'static str,
+    version: &'static str,
+    namespaced: bool,
+}
+
+const fn kind(
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static str,
+    group: &'static str,
+    version: &'static str,
+) -> Kind {
+    Kind { kind, plural, short, group, version, namespaced: true }
+}
+
+const fn cluster_kind(names: [&'static str; 3], group: &'static str, version: &'static str) -> Kind {
+    let [kind, plural, short] = names;
+    Kind { kind, plural, short, group, version, namespaced: false }
+}
+
+/// Nodes: which operating systems, builds and taints there are.
+pub(crate) const NODES: Kind = cluster_kind(["Node", "nodes", "no"], "", "v1");
+/// Namespaces: their labels and annotations select policies and operating systems.
+pub(crate) const NAMESPACES: Kind = cluster_kind(["Namespace", "namespaces", "ns"], "", "v1");
+/// RuntimeClasses: where their pods are placed.
+pub(crate) const RUNTIME_CLASSES: Kind = cluster_kind(["RuntimeClass", "runtimeclasses", ""], "node.k8s.io", "v1");
+
+/// Pods and the objects with a pod template. Owners come before what they own, so that a pod is known to be covered by
+/// its owner when it is read.
+pub(crate) const WORKLOADS: [Kind; 8] = [
+    kind("Deployment", "deployments", "deploy", "apps", "v1"),
+    kind("StatefulSet", "statefulsets", "sts", "apps", "v1"),
+    kind("DaemonSet", "daemonsets", "ds", "apps", "v1"),
+    kind("CronJob", "cronjobs", "cj", "batch", "v1"),
+    kind("ReplicationController", "replicationcontrollers", "rc", "", "v1"),
+    kind("ReplicaSet", "replicasets", "rs", "apps", "v1"),
+    kind("Job", "jobs", "", "batch", "v1"),
+    kind("Pod", "pods", "po", "", "v1"),
+];
+
+/// What a survey reads besides nodes, namespaces, RuntimeClasses and workloads.
+#[cfg_attr(not(test), expect(dead_code, reason = "for mullion survey"))]
+pub(crate) const SURVEY: [Kind; 6] = [
+    kind("Event", "events", "ev", "", "v1"),
+    kind("PodDisruptionBudget", "poddisruptionbudgets", "pdb", "policy", "v1"),
+    kind("HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "autoscaling", "v2"),
+    cluster_kind(
+        ["MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ""],
+        "admissionregistration.k8s.io",
+        "v1",
+    ),
+    cluster_kind(
+        ["ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ""],
+        "admissionregistration.k8s.io",
+        "v1",
+    ),
+    cluster_kind(["CSINode", "csinodes", ""], "storage.k8s.io", "v1"),
+];
+
+impl Kind {
+    /// `apps/v1`.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Whether kubectl takes `word` for this kind: `po`, `pod`, `pods`, in any case.
+    pub(crate) fn is_called(&self, word: &str) -> bool {
+        [self.kind, self.plural, self.short].iter().any(|name| !name.is_empty() && name.eq_ignore_ascii_case(word))
+    }
+
+    /// The path of its objects, in one namespace or everywhere.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "/api" } else { "/apis" };
+        let namespace = namespace.filter(|_| self.namespaced).map(|name| format!("namespaces/{name}/"));
+        format!("{root}/{}/{}{}", self.api_version(), namespace.unwrap_or_default(), self.plural)
+    }
+}

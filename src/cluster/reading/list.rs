@@ -1,0 +1,201 @@
+//! Lists in pages. A kind that may not be read is recorded, and the caller goes on with the next.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use kube::Client;
+use kube::api::{GetParams, ListParams};
+use kube::core::{Request, Status};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use crate::cluster::connect::ClusterConnection;
+use crate::cluster::reading::kinds::Kind;
+use crate::telemetry::in_words;
+use crate::value_hash::hash_of;
+
+/// Objects of one request, as kubectl asks for them (`--chunk-size`).
+const PAGE: u32 = 500;
+/// The limit of one page, with its body and the retries of kube's client. The API server ends a list after a minute.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// How often a list is started again because its version is gone: etcd keeps versions for 5 minutes.
+const RESTARTS: u32 = 3;
+
+/// Which objects of a kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ListQuery<'a> {
+    /// The namespace; `None` for all.
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) labels: Option<&'a str>,
+    pub(crate) fields: Option<&'a str>,
+}
+
+/// Objects that were not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unread {
+    /// In the plural, as `kubectl get` takes it.
+    pub(crate) kind: &'static str,
+    /// The namespace, if only one was asked for.
+    pub(crate) namespace: Option<String>,
+    pub(crate) absence: Absence,
+    /// The message of the API server.
+    pub(crate) message: String,
+}
+
+/// Why objects were not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// The user has no right to.
+    Forbidden,
+    /// The API server does not have the kind, or not this object.
+    NotFound,
+    /// Any other error of the API server.
+    Failed,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Reads a cluster.
+pub(crate) struct ClusterReader<'a> {
+    client: &'a Client,
+    context: &'a str,
+}
+
+/// One page. Its objects have neither `apiVersion` nor `kind`.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: PageMetadata,
+    items: Option<Vec<Map<String, Value>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PageMetadata {
+    r#continue: Option<String>,
+    remaining_item_count: Option<usize>,
+}
+
+impl<'a> ClusterReader<'a> {
+    pub(crate) fn new(connection: &'a ClusterConnection) -> Self {
+        Self { client: &connection.client, context: &connection.context }
+    }
+
+    /// Calls `visit` with every object of a kind, once and without `managedFields`, and `progress` after each page with the
+    /// number of objects so far and, if it is known, of all. The error is one that no other kind would survive.
+    pub(crate) async fn list(
+        &self,
+        kind: &'static Kind,
+        query: ListQuery<'_>,
+        visit: &mut dyn FnMut(Value) -> anyhow::Result<()>,
+        progress: &mut dyn FnMut(usize, Option<usize>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Result<usize, Unread>> {
+        let mut params = ListParams::default().limit(PAGE);
+        params.label_selector = query.labels.map(str::to_owned);
+        params.field_selector = query.fields.map(str::to_owned);
+        let path = Request::new(kind.path(query.namespace));
+        let (mut seen, mut restarts) = (BTreeSet::new(), 0);
+        loop {
+            let request = path.list(&params)?;
+            let page: Page = match self.request(request).await? {
+                Ok(page) => page,
+                Err(status) if status.code == 410 && params.continue_token.is_some() && restarts < RESTARTS => {
+                    restarts += 1;
+                    // The token with which the API server goes on at a newer version; without one, from the start.
+                    let token = status.metadata.and_then(|metadata| metadata.continue_);
+                    params.continue_token = token.filter(|token| !token.is_empty());
+                    continue;
+                }
+                Err(status) => return Ok(Err(unread(kind, query.namespace, &status, seen.len()))),
+            };
+            for item in page.items.unwrap_or_default() {
+                let object = whole(kind, item);
+                // A list that was started again returns objects again.
+                let id = object.pointer("/metadata/uid").or_else(|| object.pointer("/metadata/name"));
+                if seen.insert(hash_of(&id.and_then(Value::as_str))) {
+                    visit(object)?;
+                }
+            }
+            let remaining = page.metadata.remaining_item_count;
+            params.continue_token = page.metadata.r#continue.filter(|token| !token.is_empty());
+            let more = params.continue_token.is_some();
+            progress(seen.len(), if more { remaining.map(|more| seen.len() + more) } else { Some(seen.len()) })?;
+            if !more {
+                return Ok(Ok(seen.len()));
+            }
+        }
+    }
+
+    /// One object, without `managedFields`.
+    pub(crate) async fn get(
+        &self,
+        kind: &'static Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> anyhow::Result<Result<Value, Unread>> {
+        let request = Request::new(kind.path(namespace)).get(name, &GetParams::default())?;
+        Ok(match self.request(request).await? {
+            Ok(object) => Ok(whole(kind, object)),
+            Err(status) => Err(unread(kind, namespace, &status, 0)),
+        })
+    }
+
+    /// The response, or the error of the API server. The outer error: there was no response, or it accepts no request.
+    async fn request<T: serde::de::DeserializeOwned>(
+        &self,
+        request: http::Request<Vec<u8>>,
+    ) -> anyhow::Result<Result<T, Box<Status>>> {
+        let context = self.context;
+        let Ok(response) = timeout(DEADLINE, self.client.request(request)).await else {
+            bail!("context {context:?}: no complete response within {} s; try again", DEADLINE.as_secs());
+        };
+        match response {
+            Ok(response) => Ok(Ok(response)),
+            Err(kube::Error::Api(status)) if status.code == 401 => Err(anyhow!(
+                "context {context:?}: the API server does not accept the credentials (401): {}; log in again, or check the \
+                 user of the context",
+                status.message
+            )),
+            Err(kube::Error::Api(status)) => Ok(Err(status)),
+            Err(error) => Err(anyhow!(
+                "context {context:?}: no response of the API server: {}; check its address and that this computer reaches \
+                 it, for example with kubectl version",
+                in_words(&error)
+            )),
+        }
+    }
+}
+
+/// The object with its type, and without what only the API server needs.
+fn whole(kind: &Kind, mut object: Map<String, Value>) -> Value {
+    object.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
+    object.insert("kind".to_owned(), Value::String(kind.kind.to_owned()));
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+    Value::Object(object)
+}
+
+fn unread(kind: &Kind, namespace: Option<&str>, status: &Status, read: usize) -> Unread {
+    let absence = match status.code {
+        403 => Absence::Forbidden,
+        404 => Absence::NotFound,
+        _ => Absence::Failed,
+    };
+    let message = if status.message.is_empty() { &status.reason } else { &status.message };
+    let partly = if read > 0 { format!("only the first {read} were read: ") } else { String::new() };
+    let code = if absence == Absence::Failed { format!("{} ", status.code) } else { String::new() };
+    Unread {
+        kind: kind.plural,
+        namespace: namespace.map(str::to_owned),
+        absence,
+        message: format!("{partly}{code}{message}"),
+    }
+}

@@ -1,0 +1,11 @@
+//! Reading objects of a live cluster once, page by page, for the commands that report about it: the table of the kinds, and
+//! lists that go on where a right is missing.
+
+mod kinds;
+mod list;
+
+pub(crate) use kinds::{Kind, NAMESPACES, NODES, RUNTIME_CLASSES, WORKLOADS};
+pub(crate) use list::{Absence, ClusterReader, ListQuery, Unread};
+
+#[cfg(test)]
+mod tests;
