@@ -26,7 +26,7 @@ mod registry;
 mod review_sources;
 mod rules;
 mod run;
-pub mod status;
+mod status;
 mod time_limit;
 mod version;
 mod withdraw;

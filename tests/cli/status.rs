@@ -18,7 +18,7 @@ fn without_a_cluster_it_ends_at_once() {
     for more in [&[][..], &["-o", "json"], &["--wait", "--timeout", "1h"]] {
         let ran = mullion(&[&["status", "--kubeconfig", &kubeconfig], more].concat(), "");
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{more:?}");
-        assert!(ran.err.starts_with("mullion: cannot read the cluster: "), "{}", ran.err);
+        assert!(ran.err.starts_with("mullion: context \"away\": no response of the API server: "), "{}", ran.err);
         assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
     }
     let ran = mullion(&["status", "--kubeconfig", "/no/such/file"], "");

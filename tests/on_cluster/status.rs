@@ -1,35 +1,23 @@
 //! `mullion status` beside a controller that is not the chart's, as a user who may only read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use mullion::cli::status::rights::RIGHTS;
 use mullion_cluster::{ConfigMapMount, ControlPlane, NodeSpec, wait_for};
 use serde_json::{Value, json};
 
 use crate::memory::{controller, controllers, state};
 use crate::shared::DEADLINE;
 
-/// A user with the rights that the command names, and no others.
-async fn reader(plane: &ControlPlane) -> Result<std::path::PathBuf> {
-    let rules: Vec<Value> = RIGHTS
-        .iter()
-        .map(|right| {
-            let names = Some([right.name]).filter(|[name]| !name.is_empty());
-            json!({"apiGroups": [right.group], "resources": [right.resource], "resourceNames": names,
-                "verbs": right.verbs})
-        })
-        .collect();
-    let api = "rbac.authorization.k8s.io";
-    let role = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": "status-reader"},
-        "rules": rules});
-    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding",
-        "metadata": {"name": "status-reader"},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "status-reader"},
-        "subjects": [{"apiGroup": api, "kind": "User", "name": "status-reader"}]});
-    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
+/// A user with the shipped ClusterRole, and no other rights.
+async fn reader(plane: &ControlPlane) -> Result<PathBuf> {
+    let role = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion/reader-role.yaml");
+    plane.kubectl(&["apply", "-f", role]).await?;
+    let binding =
+        ["create", "clusterrolebinding", "status-reader", "--clusterrole=mullion-reader", "--user=status-reader"];
+    plane.kubectl(&binding).await?;
     plane.kubeconfig_for("status-reader", &[])
 }
 

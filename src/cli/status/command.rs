@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use futures::FutureExt as _;
 use jiff::Timestamp;
-use kube::Client;
 use tokio::time::{Instant, sleep};
 
 use crate::cli::cluster_arguments::ClusterArguments;
@@ -16,6 +16,8 @@ use crate::cli::status::checks::{checks, not_installed};
 use crate::cli::status::gather::{Gathered, gather};
 use crate::cli::status::output::StatusReport;
 use crate::cli::time_limit::time_limit;
+use crate::cluster::connect::ClusterConnection;
+use crate::cluster::reading::ClusterReader;
 
 /// How often `--wait` looks again.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -54,7 +56,7 @@ pub(crate) fn run(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
 
 async fn start(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let connection = args.cluster.connect().await?;
-    let read = async || read(args, &connection.client, &connection.context).await;
+    let read = || read(args, &connection).boxed_local();
     // Without a cluster from the start there is nothing to wait for.
     let mut report = Ok(read().await?);
     if args.wait {
@@ -89,9 +91,9 @@ async fn start(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     Ok(if is_good { Outcome::Clean } else { Outcome::Findings })
 }
 
-async fn read(args: &StatusArgs, client: &Client, context: &str) -> anyhow::Result<StatusReport> {
-    let gathered = gather(client, args.namespace.as_deref()).await?;
-    let now = Timestamp::now();
+async fn read(args: &StatusArgs, connection: &ClusterConnection) -> anyhow::Result<StatusReport> {
+    let gathered = gather(&ClusterReader::new(connection), args.namespace.as_deref()).await?;
+    let (context, now) = (&connection.context, Timestamp::now());
     Ok(match gathered {
         Gathered::Installed(facts) => StatusReport::new(context, Some(&facts.namespace), checks(&facts, now), now),
         Gathered::NotInstalled(unread) => StatusReport::new(context, None, vec![not_installed(&unread)], now),

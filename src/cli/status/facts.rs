@@ -95,14 +95,8 @@ pub(crate) struct NodeFacts {
     pub(crate) taints: BTreeSet<Taint>,
 }
 
-/// Pods with findings.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FindingFacts {
-    /// By namespace: their number, and the codes of their rules.
-    pub(crate) namespaces: BTreeMap<String, (usize, BTreeSet<String>)>,
-    /// Whether there were too many to read all.
-    pub(crate) more: bool,
-}
+/// Pods with findings by namespace: their number, and the codes of their rules.
+pub(crate) type FindingFacts = BTreeMap<String, (usize, BTreeSet<String>)>;
 
 /// An Event that Mullion wrote.
 #[derive(Debug, Clone, Default)]

@@ -1,10 +1,9 @@
-//! Reads the facts from a cluster: a few lists, each in pages, with only the fields that are needed.
+//! Reads the facts from a cluster: a few lists, of which only what the checks need is kept.
 
 use std::collections::BTreeSet;
 
 use anyhow::bail;
-use futures::future::BoxFuture;
-use futures::{FutureExt as _, join};
+use futures::{FutureExt as _, try_join};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -12,31 +11,27 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::ListParams;
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Resource, ResourceExt as _};
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::{FINDINGS_LABEL, OS_LABEL, WINDOWS_RELEASE_LABEL};
 use mullion_engine::model::text::list_with;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::cli::status::facts::{
     ConfigurationFacts, DeploymentFacts, EventFacts, FindingFacts, LeaseFacts, NodeFacts, PodFacts, Read, StatusFacts,
     WebhookFacts,
 };
+use crate::cluster::MANAGER;
+use crate::cluster::reading::{
+    Absence, CONFIG_MAPS, ClusterReader, DEPLOYMENTS, EVENTS, Kind, LEASES, ListQuery, MUTATING_CONFIGURATIONS, NODES,
+    PODS, VALIDATING_CONFIGURATIONS,
+};
 use crate::cluster::state::{MullionState, NAME};
-use crate::cluster::{MANAGER, await_answer, slim_metadata};
 use crate::controller::{CONFIGURATION, LEASE_NAME};
-use crate::telemetry::in_words;
 
-/// Objects of one request.
-const PAGE: u32 = 500;
-/// Most pages of one kind: 20,000 pods with findings, and as many Windows nodes.
-const MAX_PAGES: usize = 40;
-/// Most pages of Events: 2,000 of Mullion within an hour.
-const MAX_EVENT_PAGES: usize = 4;
+/// Most Events that are kept, the newest of them.
+const MAX_EVENTS: usize = 2_000;
 /// Events that are older, in seconds, say nothing about now: while something lasts, Mullion writes its Event again after 45
 /// minutes at most.
 const MAX_EVENT_AGE: i64 = 3_600;
@@ -53,21 +48,17 @@ pub(crate) enum Gathered {
 }
 
 /// Reads everything. An error means that there is no cluster, or that several installations were found and none was chosen.
-pub(crate) async fn gather(client: &Client, namespace: Option<&str>) -> anyhow::Result<Gathered> {
-    // Every authenticated user may read the version.
-    match await_answer(client.apiserver_version()).await {
-        Err(kube::Error::Api(status)) if status.code != 401 => {}
-        Err(error) => bail!("cannot read the cluster: {}", in_words(&error)),
-        Ok(_) => {}
-    }
-    let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
-    let (deployments, states, leases, mutating, validating) = join!(
-        list(api::<Deployment>(client, namespace), ListParams::default().labels(CHART_LABEL)),
-        list(api::<core::ConfigMap>(client, namespace), named(NAME)),
-        list(api::<Lease>(client, namespace), named(LEASE_NAME)),
-        get_configuration::<MutatingWebhookConfiguration>(client),
-        get_configuration::<ValidatingWebhookConfiguration>(client),
-    );
+pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) -> anyhow::Result<Gathered> {
+    let (state_name, lease_name) = (format!("metadata.name={NAME}"), format!("metadata.name={LEASE_NAME}"));
+    let query = ListQuery { namespace, ..ListQuery::default() };
+    let of_chart = ListQuery { labels: Some(CHART_LABEL), ..query };
+    let (deployments, states, leases, mutating, validating) = try_join!(
+        list(reader, &DEPLOYMENTS, of_chart, parsed::<Deployment>),
+        list(reader, &CONFIG_MAPS, ListQuery { fields: Some(&state_name), ..query }, parsed::<core::ConfigMap>),
+        list(reader, &LEASES, ListQuery { fields: Some(&lease_name), ..query }, parsed::<Lease>),
+        get_configuration::<MutatingWebhookConfiguration>(reader, &MUTATING_CONFIGURATIONS),
+        get_configuration::<ValidatingWebhookConfiguration>(reader, &VALIDATING_CONFIGURATIONS),
+    )?;
     let mutating = webhooks(
         mutating,
         |found| found.webhooks.unwrap_or_default(),
@@ -79,10 +70,8 @@ pub(crate) async fn gather(client: &Client, namespace: Option<&str>) -> anyhow::
         |webhook| (webhook.name, webhook.failure_policy, webhook.client_config),
     );
 
-    let mut unread: Vec<String> = Vec::new();
-    unread.extend(deployments.as_ref().err().cloned());
-    unread.extend(states.as_ref().err().cloned());
-    unread.extend(leases.as_ref().err().cloned());
+    let unread = [deployments.as_ref().err(), states.as_ref().err(), leases.as_ref().err()];
+    let unread: Vec<String> = unread.into_iter().flatten().cloned().collect();
     let found = FoundNamespaces {
         deployments: namespaces(&deployments),
         others: [namespaces(&states), namespaces(&leases), mutating.1, validating.1].into_iter().flatten().collect(),
@@ -95,34 +84,77 @@ pub(crate) async fn gather(client: &Client, namespace: Option<&str>) -> anyhow::
         Some(namespace) => namespace.to_owned(),
         None => found.choose()?,
     };
-    let own = Some(namespace.as_str());
-    let windows = ListParams::default().labels(&format!("{OS_LABEL}=windows"));
-    let (pods, nodes, labelled, events) = join!(
-        list(api::<core::Pod>(client, own), ListParams::default().labels(CHART_LABEL)),
-        pages::<Node>(Api::all(client.clone()), windows, MAX_PAGES),
-        pages::<LabelledPod>(Api::all(client.clone()), ListParams::default().labels(FINDINGS_LABEL), MAX_PAGES),
-        pages::<Event>(
-            Api::all(client.clone()),
-            ListParams::default().fields(&format!("reportingController=mullion.dev/{MANAGER}")),
-            MAX_EVENT_PAGES
-        ),
-    );
-    let is_own = |object: &ObjectMeta| object.namespace.as_deref() == Some(namespace.as_str());
-    let now = Timestamp::now();
+    let (windows, own_events) = (format!("{OS_LABEL}=windows"), format!("reportingComponent=mullion.dev/{MANAGER}"));
+    let (everywhere, now) = (ListQuery::default(), Timestamp::now());
+    let mut findings = FindingFacts::default();
+    let count = |pod: Value| -> Option<()> {
+        count_findings(&mut findings, &pod);
+        None
+    };
+    let of_chart = ListQuery { namespace: Some(&namespace), labels: Some(CHART_LABEL), ..everywhere };
+    let (pods, nodes, labelled, events) = try_join!(
+        list(reader, &PODS, of_chart, |pod| parsed(pod).map(|pod| pod_facts(&pod))),
+        list(reader, &NODES, ListQuery { labels: Some(&windows), ..everywhere }, |node| parsed(node).map(node_facts)),
+        list(reader, &PODS, ListQuery { labels: Some(FINDINGS_LABEL), ..everywhere }, count),
+        list(reader, &EVENTS, ListQuery { fields: Some(&own_events), ..everywhere }, |event| {
+            event_facts(parsed(event)?, now)
+        }),
+    )?;
+    let is_own = |namespace_of: Option<String>| namespace_of.as_ref() == Some(&namespace);
     Ok(Gathered::Installed(Box::new(StatusFacts {
-        state: states.map(|all| all.into_iter().find(|map| is_own(&map.metadata)).map(|map| state(&map))),
-        lease: leases.map(|all| all.into_iter().find(|lease| is_own(&lease.metadata)).map(lease)),
+        state: states.map(|all| all.iter().find(|map| is_own(map.namespace())).map(state)),
+        lease: leases.map(|all| all.into_iter().find(|lease| is_own(lease.namespace())).map(lease_facts)),
         configurations: [
-            ConfigurationFacts { kind: "MutatingWebhookConfiguration", webhooks: mutating.0 },
-            ConfigurationFacts { kind: "ValidatingWebhookConfiguration", webhooks: validating.0 },
+            ConfigurationFacts { kind: MUTATING_CONFIGURATIONS.kind, webhooks: mutating.0 },
+            ConfigurationFacts { kind: VALIDATING_CONFIGURATIONS.kind, webhooks: validating.0 },
         ],
-        deployments: deployments.map(|all| all.iter().filter(|one| is_own(&one.metadata)).map(deployment).collect()),
-        pods: pods.map(|all| all.iter().map(pod).collect()),
-        nodes: nodes.map(|(all, _)| all.into_iter().map(node).collect()),
-        findings: labelled.map(|(all, more)| findings(all, more)),
-        events: events.map(|(all, _)| recent(all, now)),
+        deployments: deployments
+            .map(|all| all.iter().filter(|one| is_own(one.namespace())).map(deployment_facts).collect()),
+        pods,
+        nodes,
+        findings: labelled.map(|_| findings),
+        events: events.map(newest),
         namespace,
     })))
+}
+
+/// What `read` makes of the objects of a kind. Each is dropped once it is read.
+fn list<'a, T: 'a>(
+    reader: &'a ClusterReader<'a>,
+    kind: &'static Kind,
+    query: ListQuery<'a>,
+    mut read: impl FnMut(Value) -> Option<T> + 'a,
+) -> impl Future<Output = anyhow::Result<Read<Vec<T>>>> + 'a {
+    let work = async move {
+        let mut all = Vec::new();
+        let mut visit = |object| {
+            all.extend(read(object));
+            Ok(())
+        };
+        let listed = reader.list(kind, query, &mut visit, &mut |_, _| Ok(())).await?;
+        Ok(listed.map(|_| all).map_err(|unread| unread.to_string()))
+    };
+    work.boxed_local()
+}
+
+/// The object; `None` if it is not one, which the API server rules out.
+fn parsed<K: DeserializeOwned>(object: Value) -> Option<K> {
+    serde_json::from_value(object).ok()
+}
+
+/// The webhook configuration `mullion`; `None` if there is none.
+fn get_configuration<'a, K: DeserializeOwned + 'a>(
+    reader: &'a ClusterReader<'a>,
+    kind: &'static Kind,
+) -> impl Future<Output = anyhow::Result<Read<Option<K>>>> + 'a {
+    let work = async move {
+        Ok(match reader.get(kind, None, CONFIGURATION).await? {
+            Ok(object) => Ok(parsed(object)),
+            Err(unread) if unread.absence == Absence::NotFound => Ok(None),
+            Err(unread) => Err(unread.to_string()),
+        })
+    };
+    work.boxed_local()
 }
 
 /// The namespaces in which something of Mullion was found.
@@ -151,66 +183,6 @@ impl FoundNamespaces {
             }
         }
     }
-}
-
-fn api<K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>>(
-    client: &Client,
-    namespace: Option<&str>,
-) -> Api<K> {
-    match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
-}
-
-/// All objects of a short list.
-fn list<K>(api: Api<K>, params: ListParams) -> BoxFuture<'static, Read<Vec<K>>>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    pages(api, params, MAX_PAGES).map(|read| read.map(|(all, _)| all)).boxed()
-}
-
-/// The objects of at most that many pages, and whether there are more. A list that expires meanwhile (410) begins again,
-/// once.
-fn pages<K>(api: Api<K>, params: ListParams, most: usize) -> BoxFuture<'static, Read<(Vec<K>, bool)>>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    let read = async move {
-        let first = read_pages(&api, params.clone(), most).await;
-        let read = match first {
-            Err(kube::Error::Api(status)) if status.code == 410 => read_pages(&api, params, most).await,
-            read => read,
-        };
-        read.map_err(|error| in_words(&error))
-    };
-    read.boxed()
-}
-
-async fn read_pages<K>(api: &Api<K>, params: ListParams, most: usize) -> kube::Result<(Vec<K>, bool)>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let mut params = params.limit(PAGE);
-    let mut all = Vec::new();
-    for _ in 0..most {
-        let page = api.list(&params).await?;
-        all.extend(page.items);
-        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-        if params.continue_token.is_none() {
-            return Ok((all, false));
-        }
-    }
-    Ok((all, true))
-}
-
-fn get_configuration<K>(client: &Client) -> BoxFuture<'static, Read<Option<K>>>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    let api = Api::<K>::all(client.clone());
-    async move { await_answer(api.get_opt(CONFIGURATION)).await.map_err(|error| in_words(&error)) }.boxed()
 }
 
 /// The webhooks of a configuration, and the namespaces of their Services.
@@ -243,7 +215,7 @@ fn state(map: &core::ConfigMap) -> MullionState {
     MullionState::read(&map.data.clone().unwrap_or_default()).0
 }
 
-fn lease(lease: Lease) -> LeaseFacts {
+fn lease_facts(lease: Lease) -> LeaseFacts {
     let spec = lease.spec.unwrap_or_default();
     LeaseFacts {
         holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
@@ -251,7 +223,7 @@ fn lease(lease: Lease) -> LeaseFacts {
     }
 }
 
-fn deployment(deployment: &Deployment) -> DeploymentFacts {
+fn deployment_facts(deployment: &Deployment) -> DeploymentFacts {
     let label = |label: &str| deployment.labels().get(label).cloned();
     let status = deployment.status.clone().unwrap_or_default();
     // The API server's default is 1.
@@ -267,7 +239,7 @@ fn deployment(deployment: &Deployment) -> DeploymentFacts {
     }
 }
 
-fn pod(pod: &core::Pod) -> PodFacts {
+fn pod_facts(pod: &core::Pod) -> PodFacts {
     let component = pod.labels().get(COMPONENT).cloned().unwrap_or_default();
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let image =
@@ -305,108 +277,78 @@ fn trouble(pod: &core::Pod) -> Option<String> {
     Some(waits.or_else(unscheduled).unwrap_or_else(|| "not ready".to_owned()))
 }
 
-/// A node with what its label and taint need.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = core::Node)]
-struct Node {
-    #[serde(deserialize_with = "slim_metadata")]
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: NodeSpec,
-}
-
-#[derive(Deserialize, Clone, Debug, Default)]
-struct NodeSpec {
-    #[serde(default)]
-    taints: Option<Vec<core::Taint>>,
-}
-
-fn node(node: Node) -> NodeFacts {
+fn node_facts(node: core::Node) -> NodeFacts {
     let taint =
         |taint: core::Taint| Taint { key: taint.key, value: taint.value.unwrap_or_default(), effect: taint.effect };
     NodeFacts {
         name: node.name_any(),
-        created: node.metadata.creation_timestamp.as_ref().map(|time| time.0),
+        created: node.creation_timestamp().map(|time| time.0),
         labelled: node.labels().contains_key(WINDOWS_RELEASE_LABEL),
-        taints: node.spec.taints.into_iter().flatten().map(taint).collect(),
+        taints: node.spec.and_then(|spec| spec.taints).into_iter().flatten().map(taint).collect(),
     }
 }
 
-/// A pod of which only labels matter.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = core::Pod)]
-struct LabelledPod {
-    #[serde(deserialize_with = "slim_metadata")]
-    metadata: ObjectMeta,
+/// Counts a pod with findings for its namespace.
+fn count_findings(findings: &mut FindingFacts, pod: &Value) {
+    let namespace = pod.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let codes = pod.pointer("/metadata/labels").and_then(|labels| labels.get(FINDINGS_LABEL)?.as_str());
+    let (pods, all) = findings.entry(namespace.to_owned()).or_default();
+    *pods += 1;
+    all.extend(codes.unwrap_or_default().split('.').filter(|code| !code.is_empty()).map(str::to_owned));
 }
 
-fn findings(pods: Vec<LabelledPod>, more: bool) -> FindingFacts {
-    let mut findings = FindingFacts { more, ..FindingFacts::default() };
-    for pod in pods {
-        let codes = pod.labels().get(FINDINGS_LABEL).map(String::as_str).unwrap_or_default();
-        let (pods, all) = findings.namespaces.entry(pod.namespace().unwrap_or_default()).or_default();
-        *pods += 1;
-        all.extend(codes.split('.').filter(|code| !code.is_empty()).map(str::to_owned));
-    }
-    findings
+/// The Event, if it is new enough.
+fn event_facts(event: core::Event, now: Timestamp) -> Option<EventFacts> {
+    let repeated = event.series.and_then(|series| series.last_observed_time).map(|time| time.0);
+    let time = repeated.or(event.event_time.map(|time| time.0))?;
+    let about = event.involved_object;
+    (now.as_second() - time.as_second() <= MAX_EVENT_AGE).then(|| EventFacts {
+        reason: event.reason.unwrap_or_default(),
+        kind: about.kind.unwrap_or_default(),
+        namespace: about.namespace.unwrap_or_default(),
+        name: about.name.unwrap_or_default(),
+        note: event.message.unwrap_or_default(),
+        time: Some(time),
+    })
 }
 
-/// The Events of the last hour, newest first.
-fn recent(events: Vec<Event>, now: Timestamp) -> Vec<EventFacts> {
-    let facts = events.into_iter().filter_map(|event| {
-        let repeated = event.series.map(|series| series.last_observed_time.0);
-        let time = repeated.or(event.event_time.map(|time| time.0))?;
-        let regarding = event.regarding.unwrap_or_default();
-        (now.as_second() - time.as_second() <= MAX_EVENT_AGE).then(|| EventFacts {
-            reason: event.reason.unwrap_or_default(),
-            kind: regarding.kind.unwrap_or_default(),
-            namespace: regarding.namespace.unwrap_or_default(),
-            name: regarding.name.unwrap_or_default(),
-            note: event.note.unwrap_or_default(),
-            time: Some(time),
-        })
-    });
-    let mut facts: Vec<EventFacts> = facts.collect();
-    facts.sort_by_key(|event| std::cmp::Reverse(event.time));
-    facts
+/// The newest Events first.
+fn newest(mut events: Vec<EventFacts>) -> Vec<EventFacts> {
+    events.sort_by_key(|event| std::cmp::Reverse(event.time));
+    events.truncate(MAX_EVENTS);
+    events
 }
 
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
 
     use http::{Request, Response};
+    use kube::Client;
     use kube::client::Body;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cluster::connect::ClusterConnection;
 
-    /// A client of an API server with these responses to requests whose path and query contain the text, else 404; and the
-    /// requests.
-    fn server(responses: Vec<(&'static str, u16, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    /// An API server with these responses to requests whose URL contains the text, else 404; and the requests.
+    fn server(responses: Vec<(&'static str, u16, Value)>) -> (ClusterConnection, Arc<Mutex<Vec<String>>>) {
         let requests = Arc::<Mutex<Vec<String>>>::default();
-        let (log, responses) = (Arc::clone(&requests), Mutex::new(responses));
+        let log = Arc::clone(&requests);
         let service = tower::service_fn(move |request: Request<Body>| {
-            let asked = request.uri().to_string();
-            log.lock().unwrap().push(asked.clone());
-            let mut responses = responses.lock().unwrap();
-            let (code, body) = match responses.iter().position(|(part, ..)| asked.contains(part)) {
-                // The last response to a request stays.
-                Some(at) if responses.iter().filter(|(part, ..)| *part == responses[at].0).count() > 1 => {
-                    let (_, code, body) = responses.remove(at);
-                    (code, body)
-                }
-                Some(at) => (responses[at].1, responses[at].2.clone()),
-                None => status(404),
-            };
+            let url = request.uri().to_string();
+            let response = responses.iter().find(|(part, ..)| url.contains(part));
+            let (code, body) = response.map_or_else(|| status(404), |(_, code, body)| (*code, body.clone()));
+            log.lock().unwrap().push(url);
             let body = Body::from(body.to_string().into_bytes());
             std::future::ready(Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap()))
         });
-        (Client::new(service, "default"), requests)
+        let client = Client::new(service, "default");
+        (ClusterConnection { client, context: "test".to_owned(), default_namespace: "default".to_owned() }, requests)
     }
 
     fn status(code: u16) -> (u16, Value) {
@@ -417,59 +359,30 @@ mod tests {
         )
     }
 
-    fn of(names: &[&str], more: &str) -> Value {
-        let items: Vec<Value> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
-        json!({"metadata": {"continue": more}, "items": items})
-    }
-
-    #[tokio::test]
-    async fn an_expired_list_begins_again_once() {
-        let (gone, page) = (status(410), of(&["a"], "next"));
-        let read = async |responses| {
-            let (client, requests) = server(responses);
-            let read = pages::<Node>(Api::all(client), ListParams::default(), MAX_PAGES).await;
-            let read = read.map(|(all, more)| (all.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(), more));
-            let requests = requests.lock().unwrap().len();
-            (read, requests)
-        };
-        let ends = |code, body| vec![("continue=next", code, body), ("nodes", 200, page.clone())];
-        let (found, requests) = read(ends(200, of(&["b"], ""))).await;
-        assert_eq!((found, requests), (Ok((vec!["a".to_owned(), "b".to_owned()], false)), 2));
-        let mut again = ends(200, of(&["b"], ""));
-        again.insert(0, ("continue=next", gone.0, gone.1.clone()));
-        let (found, requests) = read(again).await;
-        assert_eq!((found.map(|(all, _)| all.len()), requests), (Ok(2), 4), "nothing twice");
-        let (found, requests) = read(ends(gone.0, gone.1.clone())).await;
-        assert_eq!((found, requests), (Err("410 Other: no".to_owned()), 4));
-        let (found, requests) = read(vec![("nodes", 200, page.clone())]).await;
-        assert_eq!((found.map(|(all, more)| (all.len(), more)), requests), (Ok((MAX_PAGES, true)), MAX_PAGES));
+    fn nothing(kind: &'static str) -> (&'static str, u16, Value) {
+        (kind, 200, json!({"metadata": {}, "items": []}))
     }
 
     #[tokio::test]
     async fn what_cannot_be_searched_is_named() {
-        let version = (
-            "/version",
-            200,
-            json!({"major": "1", "minor": "34", "gitVersion": "", "gitCommit": "",
-            "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}),
-        );
-        let empty = || ["deployments", "configmaps", "leases"].map(|kind| (kind, 200, of(&[], "")));
-        let (client, requests) = server([vec![version.clone()], empty().to_vec()].concat());
-        let Gathered::NotInstalled(unread) = gather(&client, None).await.unwrap() else { panic!("nothing is there") };
-        assert_eq!(unread, [""; 0]);
+        let empty = || ["deployments", "configmaps", "leases"].map(nothing).to_vec();
+        let (connection, requests) = server(empty());
+        let gathered = gather(&ClusterReader::new(&connection), None).await.unwrap();
+        assert!(matches!(gathered, Gathered::NotInstalled(unread) if unread.is_empty()));
         assert!(!requests.lock().unwrap().iter().any(|request| request.contains("secret")));
 
-        let mut denied = empty().to_vec();
+        let mut denied = empty();
         denied[1] = ("configmaps", 403, status(403).1);
-        let (client, _) = server([vec![version.clone()], denied].concat());
-        let Gathered::NotInstalled(unread) = gather(&client, None).await.unwrap() else { panic!("nothing is found") };
-        assert_eq!(unread, ["403 Other: no"]);
+        let (connection, _) = server(denied);
+        let reader = ClusterReader::new(&connection);
+        let gathered = gather(&reader, None).await.unwrap();
+        assert!(matches!(gathered, Gathered::NotInstalled(unread) if unread == ["no"]));
         // A namespace that was named is checked as far as it can be read.
-        assert!(matches!(gather(&client, Some("own")).await.unwrap(), Gathered::Installed(_)));
+        assert!(matches!(gather(&reader, Some("own")).await.unwrap(), Gathered::Installed(_)));
 
-        let (client, _) = server(vec![("/version", 401, status(401).1)]);
-        let error = gather(&client, None).await.err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(error.contains("cannot read the cluster: 401"), "{error}");
+        let (connection, _) = server(vec![("leases", 401, status(401).1)]);
+        let error = gather(&ClusterReader::new(&connection), None).await.err().unwrap().to_string();
+        assert!(error.contains("does not accept the credentials (401)"), "{error}");
     }
 
     #[test]
@@ -501,7 +414,7 @@ mod tests {
     fn pod_with(status: &Value) -> PodFacts {
         let object = json!({"metadata": {"name": "p", "labels": {COMPONENT: "webhook"}}, "status": status,
             "spec": {"containers": [{"name": "sidecar", "image": "x:1"}, {"name": "webhook", "image": "m:2"}]}});
-        pod(&serde_json::from_value(object).unwrap())
+        pod_facts(&serde_json::from_value(object).unwrap())
     }
 
     #[test]
@@ -520,24 +433,23 @@ mod tests {
 
     #[test]
     fn findings_are_counted_by_namespace() {
-        let pod = |namespace: &str, codes: &str| -> LabelledPod {
+        let mut found = FindingFacts::default();
+        for (namespace, codes) in [("shop", "MUL201.MUL302"), ("shop", "MUL201"), ("bank", "")] {
             let labels = json!({FINDINGS_LABEL: codes});
-            serde_json::from_value(json!({"metadata": {"name": "p", "namespace": namespace, "labels": labels}}))
-                .unwrap()
-        };
-        let found = findings(vec![pod("shop", "MUL201.MUL302"), pod("shop", "MUL201"), pod("bank", "")], false);
+            count_findings(&mut found, &json!({"metadata": {"namespace": namespace, "labels": labels}}));
+        }
         let codes = |codes: &[&str]| codes.iter().map(|&code| code.to_owned()).collect::<BTreeSet<_>>();
-        assert_eq!(found.namespaces["shop"], (2, codes(&["MUL201", "MUL302"])));
-        assert_eq!(found.namespaces["bank"], (1, codes(&[])));
+        assert_eq!(found["shop"], (2, codes(&["MUL201", "MUL302"])));
+        assert_eq!(found["bank"], (1, codes(&[])));
     }
 
     #[test]
     fn old_events_are_left_out() {
         let now: Timestamp = "2026-06-01T12:00:00Z".parse().unwrap();
-        let event = |name: &str, time: &str, repeated: Option<&str>| -> Event {
+        let event = |name: &str, time: &str, repeated: Option<&str>| -> core::Event {
             let series = repeated.map(|time| json!({"count": 2, "lastObservedTime": time}));
             serde_json::from_value(json!({"metadata": {"name": name}, "eventTime": time, "series": series,
-                "reason": "TaintWaits", "regarding": {"kind": "Node", "name": name}}))
+                "reason": "TaintWaits", "message": "note", "involvedObject": {"kind": "Node", "name": name}}))
             .unwrap()
         };
         let events = vec![
@@ -545,7 +457,9 @@ mod tests {
             event("repeated", "2026-06-01T10:00:00.000000Z", Some("2026-06-01T11:30:00.000000Z")),
             event("new", "2026-06-01T11:59:00.000000Z", None),
         ];
-        let names: Vec<String> = recent(events, now).into_iter().map(|event| event.name).collect();
+        let recent = newest(events.into_iter().filter_map(|event| event_facts(event, now)).collect());
+        let names: Vec<&str> = recent.iter().map(|event| event.name.as_str()).collect();
         assert_eq!(names, ["new", "repeated"]);
+        assert_eq!((recent[0].kind.as_str(), recent[0].note.as_str()), ("Node", "note"));
     }
 }

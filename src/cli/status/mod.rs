@@ -7,7 +7,7 @@
 //! A check is a pure function of the facts and the time. What is missing, unreadable or too old is not known, which counts
 //! as something that needs a person.
 //!
-//! It reads no Secret and opens no port. Rights it needs are in [`rights`].
+//! It reads no Secret and opens no port. The rights that it needs are in the shipped ClusterRole `mullion-reader`.
 
 mod check;
 mod checks;
@@ -18,7 +18,6 @@ mod installation;
 mod nodes;
 mod output;
 mod policies;
-pub mod rights;
 mod webhook;
 mod workloads;
 

@@ -8,7 +8,7 @@ use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::text::{counted, list, list_first};
 
 use crate::cli::status::check::{Section, StatusCheck};
-use crate::cli::status::facts::{FindingFacts, StatusFacts};
+use crate::cli::status::facts::StatusFacts;
 use crate::cluster::state::{NodesReport, TaintWaiter};
 use crate::controller::toleration_text;
 
@@ -86,7 +86,7 @@ fn findings(facts: &StatusFacts) -> StatusCheck {
     let name = "findings";
     let next =
         "kubectl get pods -A -l mullion.dev/findings -L mullion.dev/findings; mullion rules CODE explains a rule";
-    let FindingFacts { namespaces, more } = match &facts.findings {
+    let namespaces = match &facts.findings {
         Ok(findings) => findings,
         Err(why) => return StatusCheck::unknown(SECTION, name, "which pods have findings is", why, next),
     };
@@ -97,9 +97,7 @@ fn findings(facts: &StatusFacts) -> StatusCheck {
     let item = |(namespace, (pods, codes)): (&String, &(usize, BTreeSet<String>))| {
         format!("namespace {namespace}: {} with {}", counted(*pods, "pod"), list(codes))
     };
-    let at_least = if *more { "at least " } else { "" };
-    let message =
-        format!("{at_least}{} with findings: something in them does not work on Windows", counted(pods, "pod"));
+    let message = format!("{} with findings: something in them does not work on Windows", counted(pods, "pod"));
     StatusCheck::bad(SECTION, name, message, next).with_items(namespaces.iter().map(item).collect())
 }
 
@@ -175,9 +173,8 @@ mod tests {
     fn findings_have_namespaces_and_codes() {
         let of = |pods: usize, codes: &[&str]| (pods, codes.iter().map(|&code| code.to_owned()).collect());
         let namespaces = [("shop".to_owned(), of(2, &["MUL201", "MUL302"])), ("bank".to_owned(), of(1, &["MUL201"]))];
-        let findings = FindingFacts { namespaces: namespaces.into(), more: true };
-        let facts = StatusFacts { findings: Ok(findings), ..good() };
-        let parts = ["at least 3 pods with findings", "namespace shop: 2 pods with MUL201, MUL302\n"];
+        let facts = StatusFacts { findings: Ok(namespaces.into()), ..good() };
+        let parts = ["3 pods with findings", "namespace shop: 2 pods with MUL201, MUL302\n"];
         expect(&facts, "findings", Bad, &parts);
         expect(&good(), "findings", Good, &["no pod has findings"]);
         expect(&StatusFacts { findings: Err("no".to_owned()), ..good() }, "findings", Unknown, &["not known: no"]);
