@@ -7,7 +7,7 @@
 //! A check is a pure function of the facts and the time. What is missing, unreadable or too old is not known, which counts
 //! as something that needs a person.
 //!
-//! It reads no Secret and opens no port. The rights that it needs are in the shipped ClusterRole `mullion-reader`.
+//! It reads no Secret and opens no port. The shipped role `mullion-reader` has the rights that it needs.
 
 mod check;
 mod checks;
