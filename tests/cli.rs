@@ -18,6 +18,8 @@ use tempfile::TempDir;
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/cluster.rs"]
+mod cluster;
 #[path = "cli/manual.rs"]
 mod manual;
 #[path = "cli/outputs.rs"]

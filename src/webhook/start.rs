@@ -49,7 +49,7 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     };
     let client_ca = args.client_ca.as_deref().map(ClientCa::load).transpose()?;
     let config = Arc::new(certificate.server_config(client_ca.as_ref().map(|(authorities, _)| authorities))?);
-    let ClusterFacts { snapshot, synced, live, follower, client } = snapshot(args).await?;
+    let ClusterFacts { snapshot, synced, live, follower, client } = snapshot(args)?;
     let mut state = WebhookState::new(snapshot, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
     state.mullion_state = follower.as_ref().map(|follower| follower.state.clone());
     state.namespace = client.as_ref().map(|client| namespace(args, client));
@@ -146,7 +146,7 @@ struct ClusterFacts {
     client: Option<kube::Client>,
 }
 
-async fn snapshot(args: &WebhookArgs) -> anyhow::Result<ClusterFacts> {
+fn snapshot(args: &WebhookArgs) -> anyhow::Result<ClusterFacts> {
     if let Some(path) = &args.snapshot {
         let snapshot = Arc::new(ArcSwap::from_pointee(read_snapshot(path)?));
         return Ok(ClusterFacts {

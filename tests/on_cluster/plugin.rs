@@ -32,6 +32,10 @@ pub async fn kubectl_runs_and_completes_it(shared: &Shared) -> Result<()> {
     let (offered, errors) = kubectl(folder, &["__complete", "mullion", "check", "--fail-on", ""]).await?;
     ensure!(offered == "deny\tFindings that deny\nwarn\tFindings that warn, too\n:4\n", "{offered:?}: {errors}");
 
+    let kubeconfig = shared.plane.kubeconfig().to_string_lossy();
+    let (_, read) = kubectl(folder, &["mullion", "check", "-A", "--kubeconfig", &kubeconfig]).await?;
+    ensure!(read.starts_with("mullion: context ") && read.contains(", all namespaces\n"), "{read}");
+
     let dump = shared.plane.kubectl(&["get", "nodes,runtimeclasses,namespaces", "-o", "json"]).await?;
     let (snapshot, pod) = (folder.join("snapshot.json"), folder.join("pod.yaml"));
     std::fs::write(&snapshot, dump)?;

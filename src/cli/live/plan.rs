@@ -64,7 +64,7 @@ pub(crate) fn plan(
     let named_namespace = inputs.namespace.is_some() && !objects.is_empty();
     if !live.all_namespaces && cluster.context.is_none() && !named_namespace {
         if let Some(ObjectReference { kind, name }) = objects.first() {
-            let kind = kind.kind.to_lowercase();
+            let kind = kind.name.to_lowercase();
             bail!(
                 "{command}: {kind}/{name} is no file; to read it from a cluster, add -n NAMESPACE, or --context NAME for \
                  the namespace of that context"
@@ -83,7 +83,7 @@ pub(crate) fn plan(
     }
     if live.all_namespaces {
         if let Some(ObjectReference { kind, name }) = objects.first() {
-            let kind = kind.kind.to_lowercase();
+            let kind = kind.name.to_lowercase();
             bail!("{command}: {kind}/{name} is one object, and -A reads all; write -n NAMESPACE instead of -A");
         }
         ensure!(
@@ -148,33 +148,34 @@ mod tests {
         ];
         for (text, expected) in table {
             let found = ObjectReference::parse(text);
-            let found = found.as_ref().map(|found| (found.kind.kind, found.name.as_str()));
+            let found = found.as_ref().map(|found| (found.kind.name, found.name.as_str()));
             assert_eq!(found, expected, "{text}");
         }
     }
 
     /// A command line as `check -n NS --context NAME -A PATH…`.
     fn of(line: &str) -> Result<InputPlan, String> {
-        let mut live = LiveArguments::default();
+        let mut arguments = LiveArguments::default();
         let mut inputs = Inputs { paths: Vec::new(), namespace: None };
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         while let Some(word) = words.next() {
             let mut value = || Some(words.next().unwrap().to_owned());
             match word {
-                "-A" => live.all_namespaces = true,
+                "-A" => arguments.all_namespaces = true,
                 "-n" => inputs.namespace = value(),
-                "-l" => live.selector = value(),
-                "--field-selector" => live.field_selector = value(),
-                "--context" => live.cluster.context = value(),
-                "--as" => live.cluster.impersonated_user = value(),
+                "-l" => arguments.selector = value(),
+                "--field-selector" => arguments.field_selector = value(),
+                "--context" => arguments.cluster.context = value(),
+                "--as" => arguments.cluster.impersonated_user = value(),
                 "--kubeconfig" => {
-                    live.cluster = ClusterArguments { kubeconfig: value().map(PathBuf::from), ..live.cluster };
+                    arguments.cluster =
+                        ClusterArguments { kubeconfig: value().map(PathBuf::from), ..arguments.cluster };
                 }
                 path => inputs.paths.push(PathBuf::from(path)),
             }
         }
         let exists = |path: &Path| ["a.yaml", "pod/file"].iter().any(|known| path == Path::new(known));
-        plan("check", &live, &inputs, &exists).map_err(|error| error.to_string())
+        plan("check", &arguments, &inputs, &exists).map_err(|error| error.to_string())
     }
 
     #[test]

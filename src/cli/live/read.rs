@@ -65,7 +65,7 @@ pub(crate) struct LiveFacts {
     pub(crate) snapshot: ClusterSnapshot,
     /// What the controller reads of its nodes.
     pub(crate) nodes: Vec<NodeFacts>,
-    /// Pods, ReplicaSets and Jobs that have no text, because their owner or another one of the same owner has.
+    /// The number of pods and templates without a text, because their owner or another object of that owner has one.
     pub(crate) judged_with_owner: usize,
 }
 
@@ -162,7 +162,7 @@ impl ClusterInput<'_> {
         for (kind, name) in kinds {
             let mut odd = Vec::new();
             let mut visit = |object: Value| {
-                if let Err(problem) = dump.object(&object, kind.kind) {
+                if let Err(problem) = dump.object(&object, kind.name) {
                     odd.push(problem.message);
                 } else if kind == &NODES {
                     nodes.extend(objects::facts_from_json(&object));
@@ -182,7 +182,7 @@ impl ClusterInput<'_> {
             match read {
                 // That there are none is known, too.
                 Ok(_) => dump
-                    .object(&json!({"kind": format!("{}List", kind.kind), "items": []}), "")
+                    .object(&json!({"kind": format!("{}List", kind.name), "items": []}), "")
                     .map_err(|problem| anyhow::anyhow!(problem.message))?,
                 Err(unread) if name.is_some() && unread.absence == Absence::NotFound => bail!(
                     "there is no namespace {} in context {}; correct -n, or list them with kubectl get namespaces",
@@ -223,7 +223,7 @@ impl ClusterInput<'_> {
         // Leaves the reader usable while the visitor changes the rest.
         let reader = ClusterReader::new(self.connection);
         let mut visit = |object: Value| {
-            let head = ObjectHead::of(&object, Some(kind.kind));
+            let head = ObjectHead::of(&object, Some(kind.name));
             let Some(workload) = head.workload_kind() else { return Ok(()) };
             let is_covered = self.owners.has_owner(&head, self.namespace);
             self.owners.insert(workload, &head, self.namespace);
@@ -255,7 +255,7 @@ impl ClusterInput<'_> {
     fn add(&mut self, kind: &Kind, object: Value) -> anyhow::Result<()> {
         let part = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let name = text_name(kind, part("/metadata/namespace"), part("/metadata/name"));
-        let Some(workload) = WorkloadKind::from_name(kind.kind) else { return Ok(()) };
+        let Some(workload) = WorkloadKind::from_name(kind.name) else { return Ok(()) };
         if workload == WorkloadKind::Pod {
             self.pods.insert(name.clone(), PodStatus::of(&object));
         }
@@ -277,7 +277,7 @@ fn why(absence: Absence) -> &'static str {
 
 /// The name of a live object's text: `shop/deployment/web`.
 fn text_name(kind: &Kind, namespace: &str, name: &str) -> String {
-    format!("{namespace}/{}/{name}", kind.kind.to_lowercase())
+    format!("{namespace}/{}/{name}", kind.name.to_lowercase())
 }
 
 /// Lists with a progress line.

@@ -105,8 +105,8 @@ pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) 
         state: states.map(|all| all.iter().find(|map| is_own(map.namespace())).map(state)),
         lease: leases.map(|all| all.into_iter().find(|lease| is_own(lease.namespace())).map(lease_facts)),
         configurations: [
-            ConfigurationFacts { kind: MUTATING_CONFIGURATIONS.kind, webhooks: mutating.0 },
-            ConfigurationFacts { kind: VALIDATING_CONFIGURATIONS.kind, webhooks: validating.0 },
+            ConfigurationFacts { kind: MUTATING_CONFIGURATIONS.name, webhooks: mutating.0 },
+            ConfigurationFacts { kind: VALIDATING_CONFIGURATIONS.name, webhooks: validating.0 },
         ],
         deployments: deployments
             .map(|all| all.iter().filter(|one| is_own(one.namespace())).map(deployment_facts).collect()),

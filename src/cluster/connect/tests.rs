@@ -84,6 +84,9 @@ fn error_of(result: anyhow::Result<ClusterConnection>) -> String {
 
 const SERVER: &str = "server: https://127.0.0.1:1";
 
+/// The explicit file, the context of the command line, the environment; and the context and namespace.
+type Row<'a> = (Option<&'a Path>, Option<&'a str>, Environment, (&'a str, &'a str));
+
 #[tokio::test]
 async fn files_are_found_and_merged_as_by_kubectl() {
     let files = Files::new();
@@ -100,8 +103,7 @@ async fn files_are_found_and_merged_as_by_kubectl() {
     let empty =
         Environment { kubeconfig: Some(OsString::from(":")), home: home.home.clone(), ..Environment::default() };
     let (one, two) = (files.path("one"), files.path("two"));
-    // The explicit file, the context of the command line, the environment: context and namespace.
-    let table: [(Option<&Path>, Option<&str>, Environment, (&str, &str)); 8] = [
+    let table: [Row<'_>; 8] = [
         (Some(&one), None, files.list(&["two"]), ("shop", "web")),
         (None, None, files.list(&["current", "missing", "one", "two"]), ("b", "default")),
         // The first file that has a name wins.

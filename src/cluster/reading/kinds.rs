@@ -1,10 +1,10 @@
-//! The kinds that commands read. The ClusterRole `mullion-reader` allows `get` and `list` of exactly these.
+//! The kinds that commands read. The cluster role `mullion-reader` allows `get` and `list` of exactly these.
 
 /// A kind of object: its names, as kubectl has them, and its path in the API.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// `Deployment`.
-    pub(crate) kind: &'static str,
+    pub(crate) name: &'static str,
     /// `deployments`.
     pub(crate) plural: &'static str,
     /// `deploy`; empty without one.
@@ -15,19 +15,15 @@ pub(crate) struct Kind {
     namespaced: bool,
 }
 
-const fn kind(
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static str,
-    group: &'static str,
-    version: &'static str,
-) -> Kind {
-    Kind { kind, plural, short, group, version, namespaced: true }
+/// Its name, plural and short name.
+type Names = [&'static str; 3];
+
+const fn kind([name, plural, short]: Names, group: &'static str, version: &'static str) -> Kind {
+    Kind { name, plural, short, group, version, namespaced: true }
 }
 
-const fn cluster_kind(names: [&'static str; 3], group: &'static str, version: &'static str) -> Kind {
-    let [kind, plural, short] = names;
-    Kind { kind, plural, short, group, version, namespaced: false }
+const fn cluster_kind([name, plural, short]: Names, group: &'static str, version: &'static str) -> Kind {
+    Kind { name, plural, short, group, version, namespaced: false }
 }
 
 /// Nodes: which operating systems, builds and taints there are.
@@ -38,11 +34,11 @@ pub(crate) const NAMESPACES: Kind = cluster_kind(["Namespace", "namespaces", "ns
 pub(crate) const RUNTIME_CLASSES: Kind = cluster_kind(["RuntimeClass", "runtimeclasses", ""], "node.k8s.io", "v1");
 
 /// Deployments.
-pub(crate) const DEPLOYMENTS: Kind = kind("Deployment", "deployments", "deploy", "apps", "v1");
+pub(crate) const DEPLOYMENTS: Kind = kind(["Deployment", "deployments", "deploy"], "apps", "v1");
 /// Pods.
-pub(crate) const PODS: Kind = kind("Pod", "pods", "po", "", "v1");
+pub(crate) const PODS: Kind = kind(["Pod", "pods", "po"], "", "v1");
 /// Events.
-pub(crate) const EVENTS: Kind = kind("Event", "events", "ev", "", "v1");
+pub(crate) const EVENTS: Kind = kind(["Event", "events", "ev"], "", "v1");
 /// Configurations of mutating webhooks.
 pub(crate) const MUTATING_CONFIGURATIONS: Kind = cluster_kind(
     ["MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ""],
@@ -56,20 +52,20 @@ pub(crate) const VALIDATING_CONFIGURATIONS: Kind = cluster_kind(
     "v1",
 );
 /// ConfigMaps, of which only `mullion-state` may be read.
-pub(crate) const CONFIG_MAPS: Kind = kind("ConfigMap", "configmaps", "cm", "", "v1");
+pub(crate) const CONFIG_MAPS: Kind = kind(["ConfigMap", "configmaps", "cm"], "", "v1");
 /// Leases, of which only `mullion-controller` may be read.
-pub(crate) const LEASES: Kind = kind("Lease", "leases", "", "coordination.k8s.io", "v1");
+pub(crate) const LEASES: Kind = kind(["Lease", "leases", ""], "coordination.k8s.io", "v1");
 
 /// Pods and the objects with a pod template. Owners come before what they own, so that a pod is known to be covered by
 /// its owner when it is read.
 pub(crate) const WORKLOADS: [Kind; 8] = [
     DEPLOYMENTS,
-    kind("StatefulSet", "statefulsets", "sts", "apps", "v1"),
-    kind("DaemonSet", "daemonsets", "ds", "apps", "v1"),
-    kind("CronJob", "cronjobs", "cj", "batch", "v1"),
-    kind("ReplicationController", "replicationcontrollers", "rc", "", "v1"),
-    kind("ReplicaSet", "replicasets", "rs", "apps", "v1"),
-    kind("Job", "jobs", "", "batch", "v1"),
+    kind(["StatefulSet", "statefulsets", "sts"], "apps", "v1"),
+    kind(["DaemonSet", "daemonsets", "ds"], "apps", "v1"),
+    kind(["CronJob", "cronjobs", "cj"], "batch", "v1"),
+    kind(["ReplicationController", "replicationcontrollers", "rc"], "", "v1"),
+    kind(["ReplicaSet", "replicasets", "rs"], "apps", "v1"),
+    kind(["Job", "jobs", ""], "batch", "v1"),
     PODS,
 ];
 
@@ -77,8 +73,8 @@ pub(crate) const WORKLOADS: [Kind; 8] = [
 #[cfg_attr(not(test), expect(dead_code, reason = "for mullion survey"))]
 pub(crate) const SURVEY: [Kind; 6] = [
     EVENTS,
-    kind("PodDisruptionBudget", "poddisruptionbudgets", "pdb", "policy", "v1"),
-    kind("HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "autoscaling", "v2"),
+    kind(["PodDisruptionBudget", "poddisruptionbudgets", "pdb"], "policy", "v1"),
+    kind(["HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa"], "autoscaling", "v2"),
     MUTATING_CONFIGURATIONS,
     VALIDATING_CONFIGURATIONS,
     cluster_kind(["CSINode", "csinodes", ""], "storage.k8s.io", "v1"),
@@ -92,7 +88,7 @@ impl Kind {
 
     /// Whether kubectl takes `word` for this kind: `po`, `pod`, `pods`, in any case.
     pub(crate) fn is_called(&self, word: &str) -> bool {
-        [self.kind, self.plural, self.short].iter().any(|name| !name.is_empty() && name.eq_ignore_ascii_case(word))
+        [self.name, self.plural, self.short].iter().any(|name| !name.is_empty() && name.eq_ignore_ascii_case(word))
     }
 
     /// The path of its objects, in one namespace or everywhere.

@@ -176,7 +176,7 @@ impl<'a> ClusterReader<'a> {
 /// The object with its type, and without what only the API server needs.
 fn whole(kind: &Kind, mut object: Map<String, Value>) -> Value {
     object.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
-    object.insert("kind".to_owned(), Value::String(kind.kind.to_owned()));
+    object.insert("kind".to_owned(), Value::String(kind.name.to_owned()));
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("managedFields");
     }

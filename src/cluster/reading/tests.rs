@@ -229,7 +229,7 @@ fn the_shipped_role_allows_to_read_these_kinds_and_nothing_else() {
 
 #[test]
 fn kinds_are_called_as_by_kubectl() {
-    let found = |word: &str| WORKLOADS.iter().find(|kind| kind.is_called(word)).map(|kind| kind.kind);
+    let found = |word: &str| WORKLOADS.iter().find(|kind| kind.is_called(word)).map(|kind| kind.name);
     let table = [
         ("po", Some("Pod")),
         ("pod", Some("Pod")),

@@ -30,7 +30,7 @@ const NOWHERE: [(&str, &str); 13] = [
 ];
 
 /// Commands that only a cluster answers.
-const ASK_A_CLUSTER: [&str; 7] = [
+const ASK_A_CLUSTER: [&str; 8] = [
     "kubectl ",
     "helm ",
     "mullion status",
@@ -38,6 +38,7 @@ const ASK_A_CLUSTER: [&str; 7] = [
     "mullion controller",
     "mullion webhook",
     "--kubeconfig",
+    " -A",
 ];
 
 /// The commands of a page in their order, each with its place. What reads a file that a command for a cluster writes is for
