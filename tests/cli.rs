@@ -36,6 +36,8 @@ mod policy_test;
 mod show;
 #[path = "cli/sources.rs"]
 mod sources;
+#[path = "cli/status.rs"]
+mod status;
 #[path = "cli/survey.rs"]
 mod survey;
 

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::cli::policy::PolicyArgs;
-use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, survey, version, withdraw};
+use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, status, survey, version, withdraw};
 use crate::controller::ControllerArgs;
 use crate::webhook::WebhookArgs;
 
@@ -35,6 +35,8 @@ pub enum Command {
     Rules(rules::RulesArgs),
     /// Check, explain, test and compare policy files
     Policy(PolicyArgs),
+    /// Check whether Mullion works in a cluster, and what needs a person
+    Status(status::StatusArgs),
     /// Serve the admission webhook over HTTPS
     Webhook(WebhookArgs),
     /// Keep labels, taints and RuntimeClasses of Windows nodes

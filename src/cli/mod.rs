@@ -26,7 +26,9 @@ mod registry;
 mod review_sources;
 mod rules;
 mod run;
+mod status;
 mod survey;
+mod time_limit;
 mod version;
 mod withdraw;
 
@@ -40,4 +42,5 @@ pub use mutate::MutateArgs;
 pub use outcome::Outcome;
 pub use review_sources::ReviewSourceArgs;
 pub use run::run;
+pub use status::StatusArgs;
 pub use survey::SurveyArgs;

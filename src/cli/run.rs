@@ -12,8 +12,8 @@ use crate::cli::io_handles::Io;
 use crate::cli::kubectl::Caller;
 use crate::cli::outcome::Outcome;
 use crate::cli::{
-    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, survey, version,
-    withdraw,
+    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, status, survey,
+    version, withdraw,
 };
 use crate::{controller, webhook};
 
@@ -73,6 +73,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Compat(args) => compat::run(&args, io),
         Command::Rules(args) => rules::run(&args, io),
         Command::Policy(args) => policy::command::run(&args, io),
+        Command::Status(args) => status::run(&args, io),
         Command::Webhook(args) => webhook::start::run(&args).map(|()| Outcome::Clean),
         Command::Controller(args) => controller::start::run(&args).map(|()| Outcome::Clean),
         Command::Withdraw(args) => withdraw::run(&args, io),

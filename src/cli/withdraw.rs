@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use jiff::SignedDuration;
 use mullion_engine::model::settings::NodeSettings;
 use mullion_engine::model::text::counted;
 use serde_json::json;
@@ -20,6 +19,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy_files;
 use crate::cli::progress::Progress;
+use crate::cli::time_limit::time_limit;
 use crate::cluster::connect;
 use crate::controller::withdraw::{
     ClassUsers, ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport, undo, withdraw,
@@ -52,17 +52,11 @@ pub struct WithdrawArgs {
     #[arg(long)]
     pub undo: bool,
     /// Time limit: 90s, 5m, 1h
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time_limit)]
     pub timeout: Duration,
     /// Output format; JSON is one object per line
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: SignedDuration = text.parse().map_err(|error| format!("{error}; write 90s, 5m or 1h"))?;
-    let positive = Duration::try_from(parsed).ok().filter(|duration| !duration.is_zero());
-    positive.ok_or_else(|| "it must be longer than 0s".to_owned())
 }
 
 /// Withdraws Mullion from the cluster, or undoes that.
@@ -247,15 +241,6 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-
-    #[test]
-    fn times() {
-        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        for bad in ["", "5", "0s", "-5m", "5 parsecs", "1d"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_class_that_stays_is_shown_with_its_users() {

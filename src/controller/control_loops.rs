@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::leader_context::LeaderContext;
-use crate::controller::{certificates, nodes, pods, policy_status, reachability, state, withdrawn};
+use crate::controller::{certificates, nodes, pods, policy_status, reachability, report, state, withdrawn};
 
 /// How long writes under way may take when the control loops end.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -30,6 +30,7 @@ impl LeaderContext {
         loops.spawn(withdrawn::run_unless_withdrawn(self.clone(), Self::change));
         loops.spawn(state::run(self.clone()));
         loops.spawn(policy_status::run(self.clone()));
+        loops.spawn(report::run(self.clone()));
         loops.spawn(certificates::control_loop::run(self.clone()));
         run_until_end(loops, &self.stop, lost).await
     }

@@ -14,6 +14,7 @@ use crate::cluster::{LiveSnapshot, Owner, streams_lists};
 use crate::controller::certificates::CertificateSettings;
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::ControllerMetrics;
+use crate::controller::reported_facts::ReportedFacts;
 use crate::policy_files::PolicyReport;
 
 /// What every control loop of the leader gets. Clones share.
@@ -44,6 +45,8 @@ pub struct LeaderContext {
     /// node.
     pub(crate) claimants: Arc<channel::Sender<Option<Claimants>>>,
     pub(crate) metrics: ControllerMetrics,
+    /// What the control loops find, for the report in `mullion-state`.
+    pub(crate) report: ReportedFacts,
     /// Becomes true once every watch of the control loop of nodes has been read once.
     pub(crate) ready: channel::Sender<bool>,
     /// The namespace of probes: one that the webhook configurations cover.
@@ -80,6 +83,7 @@ impl LeaderContext {
             claimants: Arc::new(channel::Sender::new(None)),
             client,
             metrics,
+            report: ReportedFacts::default(),
             ready,
             probe_namespace: "default".to_owned(),
             probe_interval: Duration::from_secs(60),

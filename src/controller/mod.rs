@@ -5,7 +5,8 @@
 //! watches (nodes, DaemonSets, RuntimeClasses, namespaces) ─┐
 //! policies, every 10 s ────────────────────────────────────┼→ queue (nodes) → plan_node → one merge patch per node
 //!                                                          ├→ runtime_classes::plan → create or merge patch
-//! snapshot, policies, ConfigMap mullion-state ─────────────┴→ state → ConfigMap mullion-state
+//! snapshot, policies, ConfigMap mullion-state ─────────────┼→ state → ConfigMap mullion-state
+//! what the control loops find ─────────────────────────────┴→ report → ConfigMap mullion-state
 //! ```
 //!
 //! Of several controllers only the holder of the [`lease`] works; the others follow the lease and the policy files and do
@@ -58,6 +59,8 @@ pub mod nodes;
 pub mod pods;
 mod policy_status;
 mod reachability;
+mod report;
+mod reported_facts;
 mod runtime_classes;
 mod settled_builds;
 pub(crate) mod start;
@@ -68,4 +71,7 @@ mod withdrawn;
 
 pub(crate) use args::ControllerArgs;
 pub use leader_context::LeaderContext;
+pub(crate) use lease::LEASE_NAME;
 pub use metrics::{CertificateObject, ControllerMetrics};
+pub(crate) use nodes::toleration_text;
+pub(crate) use webhook_configuration::{CONFIGURATION, PODS_WEBHOOK};

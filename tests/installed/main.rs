@@ -25,6 +25,7 @@ mod load;
 mod pages;
 mod replicas;
 mod site;
+mod status;
 mod traces;
 mod uninstall;
 mod upgrade;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
             again::at_once,
             again::a_second_release_is_rejected,
             install::the_defaults_work,
+            status::an_installation_is_good_until_it_is_not,
             kubelet::containers_match_their_pods,
             kubelet::containers_end_and_restart_as_on_a_node,
         ],

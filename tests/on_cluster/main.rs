@@ -45,6 +45,7 @@ mod registration;
 mod registry;
 mod rights;
 mod shared;
+mod status;
 mod survey;
 mod survival;
 mod withdraw;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
             memory::earlier_taints_are_removed_and_forged_ones_kept,
             memory::a_node_that_cycles_its_kernel_version_leaves_nothing,
             policies::admins_see_the_result_of_their_edit,
+            status::faults_are_shown_with_their_names,
             withdraw::nodes_are_left_as_they_were_found,
             withdraw::classes_that_are_named_stay,
             withdraw::a_record_frees_no_node_of_foreign_taints,

@@ -23,9 +23,8 @@ use crate::survey::fleet::{SOUND, nodes, sound_workloads};
 async fn create_fleet(plane: &ControlPlane) -> Result<()> {
     plane.create_nodes(&nodes()).await?;
     let namespaces = SOUND.iter().chain([&NAMESPACE]);
-    let namespaces: Vec<Value> = namespaces
-        .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-        .collect();
+    let namespaces: Vec<Value> =
+        namespaces.map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).collect();
     let planted = faults().iter().map(faults::Fault::object).collect::<Vec<_>>();
     let mut objects = namespaces;
     objects.extend(sound_workloads());
@@ -54,7 +53,8 @@ async fn wait_until_settled(plane: &ControlPlane) -> Result<()> {
             .sum();
         let all = pods.list(&ListParams::default()).await?.items;
         let unsettled = all.iter().filter(|pod| !is_settled(pod)).count();
-        let of_deployments = all.iter().filter(|pod| pod.owner_references().iter().any(|owner| owner.kind == "ReplicaSet"));
+        let of_deployments =
+            all.iter().filter(|pod| pod.owner_references().iter().any(|owner| owner.kind == "ReplicaSet"));
         let (made, wanted) = (of_deployments.count(), usize::try_from(wanted)?);
         ensure!(made == wanted && unsettled == 0, "{made} of {wanted} pods, {unsettled} not settled");
         anyhow::Ok(())

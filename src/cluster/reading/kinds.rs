@@ -33,34 +33,49 @@ pub(crate) const NAMESPACES: Kind = cluster_kind(["Namespace", "namespaces", "ns
 /// RuntimeClasses: where their pods are placed.
 pub(crate) const RUNTIME_CLASSES: Kind = cluster_kind(["RuntimeClass", "runtimeclasses", ""], "node.k8s.io", "v1");
 
+/// Deployments.
+pub(crate) const DEPLOYMENTS: Kind = kind(["Deployment", "deployments", "deploy"], "apps", "v1");
+/// Pods.
+pub(crate) const PODS: Kind = kind(["Pod", "pods", "po"], "", "v1");
+/// Events.
+pub(crate) const EVENTS: Kind = kind(["Event", "events", "ev"], "", "v1");
+/// Configurations of mutating webhooks.
+pub(crate) const MUTATING_CONFIGURATIONS: Kind = cluster_kind(
+    ["MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ""],
+    "admissionregistration.k8s.io",
+    "v1",
+);
+/// Configurations of validating webhooks.
+pub(crate) const VALIDATING_CONFIGURATIONS: Kind = cluster_kind(
+    ["ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ""],
+    "admissionregistration.k8s.io",
+    "v1",
+);
+/// ConfigMaps, of which only `mullion-state` may be read.
+pub(crate) const CONFIG_MAPS: Kind = kind(["ConfigMap", "configmaps", "cm"], "", "v1");
+/// Leases, of which only `mullion-controller` may be read.
+pub(crate) const LEASES: Kind = kind(["Lease", "leases", ""], "coordination.k8s.io", "v1");
+
 /// Pods and the objects with a pod template. Owners come before what they own, so that a pod is known to be covered by
 /// its owner when it is read.
 pub(crate) const WORKLOADS: [Kind; 8] = [
-    kind(["Deployment", "deployments", "deploy"], "apps", "v1"),
+    DEPLOYMENTS,
     kind(["StatefulSet", "statefulsets", "sts"], "apps", "v1"),
     kind(["DaemonSet", "daemonsets", "ds"], "apps", "v1"),
     kind(["CronJob", "cronjobs", "cj"], "batch", "v1"),
     kind(["ReplicationController", "replicationcontrollers", "rc"], "", "v1"),
     kind(["ReplicaSet", "replicasets", "rs"], "apps", "v1"),
     kind(["Job", "jobs", ""], "batch", "v1"),
-    kind(["Pod", "pods", "po"], "", "v1"),
+    PODS,
 ];
 
 /// What a survey reads besides nodes, namespaces, RuntimeClasses and workloads.
 pub(crate) const SURVEY: [Kind; 6] = [
-    kind(["Event", "events", "ev"], "", "v1"),
+    EVENTS,
     kind(["PodDisruptionBudget", "poddisruptionbudgets", "pdb"], "policy", "v1"),
     kind(["HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa"], "autoscaling", "v2"),
-    cluster_kind(
-        ["MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ""],
-        "admissionregistration.k8s.io",
-        "v1",
-    ),
-    cluster_kind(
-        ["ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ""],
-        "admissionregistration.k8s.io",
-        "v1",
-    ),
+    MUTATING_CONFIGURATIONS,
+    VALIDATING_CONFIGURATIONS,
     cluster_kind(["CSINode", "csinodes", ""], "storage.k8s.io", "v1"),
 ];
 

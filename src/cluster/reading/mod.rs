@@ -4,7 +4,10 @@
 mod kinds;
 mod list;
 
-pub(crate) use kinds::{Kind, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS};
+pub(crate) use kinds::{
+    CONFIG_MAPS, DEPLOYMENTS, EVENTS, Kind, LEASES, MUTATING_CONFIGURATIONS, NAMESPACES, NODES, PODS, RUNTIME_CLASSES,
+    SURVEY, VALIDATING_CONFIGURATIONS, WORKLOADS,
+};
 pub(crate) use list::{Absence, ClusterReader, ListQuery, Unread};
 
 #[cfg(test)]

@@ -193,10 +193,11 @@ async fn one_object() {
     assert_eq!(*requests.lock().unwrap(), expected, "namespaces are in no namespace");
 }
 
-/// The kinds of all commands, by group.
-fn all_kinds() -> BTreeSet<(&'static str, &'static str)> {
+/// The kinds of all commands, by group, with the only name that is read.
+fn all_kinds() -> BTreeSet<(&'static str, &'static str, &'static str)> {
     let kinds = [&NODES, &NAMESPACES, &RUNTIME_CLASSES].into_iter().chain(&WORKLOADS).chain(&SURVEY);
-    kinds.map(|kind| (kind.group, kind.plural)).collect()
+    let named = [(&CONFIG_MAPS, "mullion-state"), (&LEASES, "mullion-controller")];
+    kinds.map(|kind| (kind, "")).chain(named).map(|(kind, name)| (kind.group, kind.plural, name)).collect()
 }
 
 #[test]
@@ -210,13 +211,19 @@ fn the_shipped_role_allows_to_read_these_kinds_and_nothing_else() {
     };
     for rule in role["rules"].as_array().unwrap() {
         assert_eq!(rule["verbs"], json!(["get", "list"]), "{rule}");
-        assert_eq!(rule.as_object().unwrap().len(), 3, "{rule}");
-        for group in texts(&rule["apiGroups"]) {
-            allowed.extend(texts(&rule["resources"]).into_iter().map(|resource| (group.clone(), resource)));
+        let names = rule.get("resourceNames").map_or_else(|| vec![String::new()], texts);
+        assert_eq!(rule.as_object().unwrap().len(), 3 + usize::from(rule.get("resourceNames").is_some()), "{rule}");
+        for (group, name) in
+            texts(&rule["apiGroups"]).into_iter().flat_map(|group| names.iter().map(move |name| (group.clone(), name)))
+        {
+            let resources = texts(&rule["resources"]).into_iter();
+            allowed.extend(resources.map(|resource| (group.clone(), resource, name.clone())));
         }
     }
-    let read: BTreeSet<(String, String)> =
-        all_kinds().into_iter().map(|(group, plural)| (group.to_owned(), plural.to_owned())).collect();
+    let read: BTreeSet<(String, String, String)> = all_kinds()
+        .into_iter()
+        .map(|(group, plural, name)| (group.to_owned(), plural.to_owned(), name.to_owned()))
+        .collect();
     assert_eq!(allowed, read);
 }
 

@@ -9,6 +9,8 @@ use mullion_engine::model::windows::Build;
 use mullion_policy::PolicyFile;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::state::controller_report::ControllerReport;
+
 /// The ConfigMap's name.
 pub(crate) const NAME: &str = "mullion-state";
 
@@ -26,10 +28,15 @@ const WITHDRAWN: &str = "withdrawn";
 const SERVICE_ACCOUNT: &str = "service-account";
 /// As JSON: a list of conditions.
 const CONDITIONS: &str = "conditions";
+/// What `mullion status` shows of the controller, as JSON: an object.
+const REPORT: &str = "controller-report";
 
 /// Every key that is read and written.
-pub(crate) const KEYS: [&str; 7] =
-    [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, SERVICE_ACCOUNT, CONDITIONS];
+pub(crate) const KEYS: [&str; 8] =
+    [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, SERVICE_ACCOUNT, CONDITIONS, REPORT];
+
+/// The most bytes of all values of a ConfigMap together (`ValidateConfigMap`, as below).
+const MAX_DATA: usize = 1 << 20;
 
 /// The most bytes that stored policy files may take. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
 /// pkg/apis/core/validation/validation.go), and the rest is small.
@@ -56,6 +63,8 @@ pub struct MullionState {
     pub service_account: Option<String>,
     /// Conditions, for people.
     pub conditions: Vec<StateCondition>,
+    /// The report of the controller that leads, or led last; `None` if there is none, or if it cannot be read.
+    pub(crate) report: Option<ControllerReport>,
 }
 
 /// Taints and builds of Windows nodes, deleted ones included.
@@ -137,11 +146,12 @@ impl MullionState {
             withdrawn: some(text(WITHDRAWN)),
             service_account: some(text(SERVICE_ACCOUNT)),
             conditions: json(CONDITIONS, text(CONDITIONS), &mut problems),
+            report: json(REPORT, text(REPORT), &mut problems),
         };
         (state, problems)
     }
 
-    /// `data` of the ConfigMap: every key that is not empty.
+    /// `data` of the ConfigMap: every key that is not empty. The report is left out if there is no room for it.
     pub fn data(&self) -> BTreeMap<String, String> {
         let mut data = BTreeMap::new();
         let mut put = |key: &str, text: String| {
@@ -156,6 +166,12 @@ impl MullionState {
         put(WITHDRAWN, self.withdrawn.clone().unwrap_or_default());
         put(SERVICE_ACCOUNT, self.service_account.clone().unwrap_or_default());
         put(CONDITIONS, list(&self.conditions));
+        // A struct of strings and numbers: cannot fail.
+        let report = self.report.as_ref().and_then(|report| serde_json::to_string_pretty(report).ok());
+        let others: usize = data.values().map(String::len).sum();
+        if let Some(report) = report.filter(|report| others + report.len() <= MAX_DATA) {
+            data.insert(REPORT.to_owned(), report);
+        }
         data
     }
 
@@ -164,7 +180,7 @@ impl MullionState {
     pub fn belong_to(&mut self, uid: &str) {
         let before = self.service_account.replace(uid.to_owned());
         if before.is_some_and(|before| before != uid) {
-            (self.withdrawn, self.taint_on_create) = (None, None);
+            (self.withdrawn, self.taint_on_create, self.report) = (None, None, None);
             self.conditions.clear();
         }
     }
@@ -211,13 +227,13 @@ fn policies_text(files: &[PolicyFile]) -> String {
     list(&files)
 }
 
-fn json<T: for<'de> Deserialize<'de>>(key: &str, text: &str, problems: &mut Vec<String>) -> Vec<T> {
+fn json<T: Default + for<'de> Deserialize<'de>>(key: &str, text: &str, problems: &mut Vec<String>) -> T {
     if text.is_empty() {
-        return Vec::new();
+        return T::default();
     }
     serde_json::from_str(text).unwrap_or_else(|error| {
         problems.push(format!("{key}: {error}"));
-        Vec::new()
+        T::default()
     })
 }
 
@@ -266,6 +282,21 @@ mod tests {
         }
     }
 
+    fn report() -> ControllerReport {
+        ControllerReport { version: "1.2.3".to_owned(), ..ControllerReport::default() }
+    }
+
+    #[test]
+    fn the_report_yields_to_everything_else() {
+        let mut state = MullionState { found: true, report: Some(report()), ..MullionState::default() };
+        assert!(state.data().contains_key(REPORT));
+        let room = MAX_DATA - state.data()[REPORT].len() - state.data()[TAINT_ON_CREATE].len();
+        for (length, is_written) in [(room, true), (room + 1, false)] {
+            state.withdrawn = Some("x".repeat(length));
+            assert_eq!(state.data().contains_key(REPORT), is_written);
+        }
+    }
+
     #[test]
     fn what_is_written_is_read_again() {
         let state = MullionState {
@@ -280,6 +311,7 @@ mod tests {
             withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
             service_account: Some("5f0c".to_owned()),
             conditions: vec![condition("True", "2026-01-01T00:00:00Z")],
+            report: Some(report()),
         };
         let data = state.data();
         assert_eq!(data[SEEN_TAINTS], "os=windows:NoSchedule\nwindows:NoExecute\n");
@@ -302,6 +334,7 @@ mod tests {
             withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
             service_account: Some("old".to_owned()),
             conditions: vec![condition("True", "2026-01-01T00:00:00Z")],
+            report: Some(report()),
         };
         let of = |owner: Option<&str>, uid: &str| {
             let mut state = MullionState { service_account: owner.map(str::to_owned), ..state.clone() };
@@ -330,12 +363,13 @@ mod tests {
             (TAINT_ON_CREATE, "yes"),
             (POLICIES, "[{"),
             (CONDITIONS, "{}"),
+            (REPORT, "[1]"),
             ("unknown", "x"),
         ];
         let data = data.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
         let (state, problems) = MullionState::read(&data);
         assert_eq!((state.seen.taints.len(), state.seen.builds.len(), state.taint_on_create), (1, 1, None));
-        assert_eq!(problems.len(), 5, "{problems:?}");
+        assert_eq!(problems.len(), 6, "{problems:?}");
         assert!(problems.iter().any(|problem| problem.contains("\"nonsense\"")), "{problems:?}");
     }
 

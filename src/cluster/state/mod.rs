@@ -3,16 +3,23 @@
 //! The controller writes it and the webhook reads it. A person may edit it: what is removed from `seen-taints` or
 //! `seen-builds` is forgotten, unless a node still has it. Nothing else removes entries.
 //!
+//! Beside that it contains the controller's report for `mullion status`.
+//!
 //! ```text
 //! leader ── StateStore::update (resourceVersion, 409 → again) ──→ ConfigMap ─┬→ follow() ── webhooks, controllers
 //!                                                                       └→ last_good() ── programs that start
 //! ```
 
+mod controller_report;
 mod document;
 mod follow;
 mod store;
 
-pub(crate) use document::{MAX_POLICIES, MAX_SEEN, MullionState, NAME, NodeHistory, StateCondition};
+pub(crate) use controller_report::{
+    CertificateDates, CertificateReport, ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, NamespaceCounts,
+    NodesReport, PolicySummary, ProbeReport, TaintWaiter, short_error, short_name,
+};
+pub(crate) use document::{MAX_POLICIES, MAX_SEEN, MullionState, NAME, NodeHistory, StateCondition, time_text};
 pub use follow::follow;
 pub(crate) use follow::{StateFollower, StateReceiver};
 pub(crate) use store::{StateStore, last_good};

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{Debug, Display};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use kube::{Api, Error, Resource, Result};
 use mullion_engine::admission::Endpoint;
 use tokio::time::{Instant, sleep};
 
+use crate::cluster::state::{CertificateDates, CertificateReport, short_error, time_text};
 use crate::cluster::{Backoff, changes, warn_not_adopted};
 use crate::controller::certificates::objects::{
     CA_SECRET, CertificateStore, StoredConfiguration, StoredObjects, TLS_SECRET,
@@ -29,6 +31,7 @@ use crate::controller::denied_write::denied_write;
 use crate::controller::events::EventRecorder;
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::{CertificateObject, ControllerMetrics, WriteOutcome};
+use crate::controller::reported_facts::ReportedFacts;
 use crate::controller::webhook_configuration::CONFIGURATION;
 use crate::telemetry::in_words;
 
@@ -41,7 +44,11 @@ const DELAY: Duration = Duration::from_secs(10);
 
 /// Keeps certificates as the settings of `leading` require, until `leading.stop`; without settings, it only waits.
 pub(crate) async fn run(leading: LeaderContext) {
-    let Some(settings) = leading.certificates.clone() else { return leading.stop.cancelled().await };
+    let Some(settings) = leading.certificates.clone() else {
+        // Another tool keeps them.
+        leading.report.update(|facts| facts.certificates = Some(CertificateReport::default()));
+        return leading.stop.cancelled().await;
+    };
     leading.stop.run_until_cancelled(Box::pin(work(&leading, settings))).await;
 }
 
@@ -51,6 +58,7 @@ async fn work(leading: &LeaderContext, settings: Arc<CertificateSettings>) {
         store: CertificateStore::new(leading.client.clone(), &leading.namespace, leading.owner.clone()),
         settings,
         metrics: leading.metrics.clone(),
+        report: leading.report.clone(),
         events: leading.events.clone(),
         trust: None,
         pair: None,
@@ -125,6 +133,7 @@ struct Reconciler {
     store: CertificateStore,
     settings: Arc<CertificateSettings>,
     metrics: ControllerMetrics,
+    report: ReportedFacts,
     events: EventRecorder,
     /// The hash of CA and bundles, and since when it is unchanged.
     trust: Option<(u64, Instant)>,
@@ -143,6 +152,7 @@ impl Reconciler {
             Ok(stored) => stored,
             Err(problem) => {
                 tracing::error!(problem, "cannot maintain the certificates; trying again");
+                self.report_error(&problem);
                 return Reconciled::Failed;
             }
         };
@@ -166,6 +176,7 @@ impl Reconciler {
         };
         let plan = plan(&observation, &self.settings);
         self.metrics.certificates_valid(plan.ca_valid.as_ref(), plan.pair_valid.as_ref());
+        self.report_dates(&plan, stored.problem.as_deref());
         if plan.steps.is_empty() && stored.problem.is_none() {
             return Reconciled::Unchanged { check_after: plan.check_after };
         }
@@ -178,6 +189,7 @@ impl Reconciler {
                 Err(error) => {
                     failed = true;
                     let words = in_words(&error);
+                    self.report_error(&format!("{}: {words}", self.object_name(step, &stored)));
                     tracing::error!(
                         object = self.object_name(step, &stored),
                         error = words,
@@ -289,6 +301,29 @@ impl Reconciler {
                 stored.configurations.get(*configuration).map(StoredConfiguration::reference)
             }
         }
+    }
+
+    fn report_dates(&self, plan: &CertificatePlan, problem: Option<&str>) {
+        let dates = |valid: &Range<i64>| {
+            let time = |seconds| Timestamp::from_second(seconds).map(time_text).unwrap_or_default();
+            CertificateDates { not_before: time(valid.start), not_after: time(valid.end) }
+        };
+        let newest = CertificateReport {
+            managed: true,
+            ca: plan.ca_valid.as_ref().map(dates),
+            serving: plan.pair_valid.as_ref().map(dates),
+            last_error: problem.map(short_error),
+        };
+        self.report.update(|facts| facts.certificates = Some(newest));
+    }
+
+    /// The dates stay as they were.
+    fn report_error(&self, error: &str) {
+        self.report.update(|facts| {
+            let last_error = Some(short_error(error));
+            let standing = facts.certificates.take().unwrap_or_default();
+            facts.certificates = Some(CertificateReport { managed: true, last_error, ..standing });
+        });
     }
 
     /// Whether another writer probably undoes the writes.

@@ -26,7 +26,18 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Works until it must stop.
 pub async fn run(leading: LeaderContext) {
     let LeaderContext {
-        client, streaming, mut policies, snapshot, state, events, claimants, metrics, ready, stop, ..
+        client,
+        streaming,
+        mut policies,
+        snapshot,
+        state,
+        events,
+        claimants,
+        metrics,
+        report,
+        ready,
+        stop,
+        ..
     } = leading;
     claimants.send_replace(None);
     let mut nodes = snapshot.follow_nodes().await;
@@ -69,12 +80,17 @@ pub async fn run(leading: LeaderContext) {
             }
             _ = ticks.tick() => {
                 queue.tick();
+                if let Some(nodes) = queue.report() {
+                    report.update(|facts| facts.nodes = Some(nodes));
+                }
                 if let Some(newest) = queue.claimants() {
                     claimants.send_if_modified(|known| known.replace(newest.clone()) != Some(newest));
                 }
             }
         }
     }
+    // Nothing updates it from now on.
+    report.update(|facts| facts.nodes = None);
     // The snapshot does not wait for a follower that reads no more.
     drop(nodes);
     if timeout(DRAIN, queue.running.collect::<Vec<_>>()).await.is_err() {

@@ -34,6 +34,7 @@ mod stored_node;
 mod taint_context;
 mod write_limits;
 
+pub(crate) use node_events::toleration_text;
 pub(crate) use stored_node::{ObservedNode, observe};
 
 #[cfg(test)]

@@ -13,11 +13,12 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use kube::runtime::watcher::Event;
 use mullion_engine::model::cluster::Taint;
-use mullion_engine::model::settings::{ApplyTaint, NodeSettings, policy_taint};
+use mullion_engine::model::settings::{ApplyTaint, NodeLabel, NodeSettings, policy_taint};
 use mullion_engine::node::{Claimants, NodeFacts, TaintBlocker, TaintHold, TrustedTaints, plan_node, wanted_taint};
 use mullion_policy::PolicySet;
 use tokio::time::Instant;
 
+use crate::cluster::state::{NodesReport, TaintWaiter};
 use crate::cluster::{Backoff, Collection, LiveSnapshot, SlimNode};
 use crate::controller::nodes::blocker_times::BlockerTimes;
 use crate::controller::nodes::daemon_sets::StoredDaemonSet;
@@ -117,6 +118,10 @@ pub(crate) struct NodeQueue {
     next_recheck: Instant,
     blockers: BlockerTimes,
     blockers_changed: bool,
+    /// Those that have been there for longest, with the number of their nodes.
+    longest: Vec<(TaintBlocker, usize)>,
+    /// How many nodes wait for their taint, and on how many someone undoes changes.
+    counts: (usize, usize),
     left_out: LeftOutPass,
     builds: SettledBuilds,
     /// When the next unknown build gets its class.
@@ -157,6 +162,8 @@ impl NodeQueue {
             next_recheck: Instant::now() + RECHECK,
             blockers: BlockerTimes::default(),
             blockers_changed: false,
+            longest: Vec::new(),
+            counts: (0, 0),
             left_out: LeftOutPass::new(Instant::now()),
             builds: SettledBuilds::default(),
             next_build: None,
@@ -170,10 +177,42 @@ impl NodeQueue {
         self.nodes_complete && self.daemon_sets.complete && self.snapshot.ready() && self.classes.complete
     }
 
+    /// Whether nothing is due and nothing is under way.
+    fn has_planned_all(&self) -> bool {
+        self.has_synced() && self.due.is_empty() && self.busy.is_empty()
+    }
+
+    /// The nodes as of the last tick, for the report, once every node has been planned.
+    pub(crate) fn report(&self) -> Option<NodesReport> {
+        if self.context.is_none() || !self.has_planned_all() {
+            return None;
+        }
+        let policy = &self.policies.nodes;
+        let waiter = |(blocker, nodes): &(TaintBlocker, usize)| {
+            let (kind, namespace, name) = blocker.object()?;
+            Some(TaintWaiter {
+                kind: kind.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                nodes: *nodes,
+            })
+        };
+        let (waiting, contested) = self.counts;
+        Some(NodesReport {
+            mode: format!("{:?}", policy.mode),
+            taint: policy_taint(policy).to_string(),
+            apply: format!("{:?}", policy.taint.apply),
+            release_label: policy.labels.contains(&NodeLabel::Release),
+            windows: self.nodes.len(),
+            waiting,
+            contested,
+            waits_for: self.longest.iter().filter_map(waiter).collect(),
+        })
+    }
+
     /// The DaemonSets that may be for Windows nodes, once every node has been planned.
     pub(crate) fn claimants(&self) -> Option<Claimants> {
-        let planned = self.has_synced() && self.due.is_empty() && self.busy.is_empty();
-        let daemons = Arc::clone(&self.context.as_ref().filter(|_| planned)?.daemon_sets);
+        let daemons = Arc::clone(&self.context.as_ref().filter(|_| self.has_planned_all())?.daemon_sets);
         let waited_for = self.nodes.values().flat_map(|queued| &queued.waits_for).cloned().collect();
         Some(Claimants { policies: self.policies.hash.clone(), daemons, waited_for })
     }
@@ -311,12 +350,13 @@ impl NodeQueue {
             contested += usize::from(queued.contested);
             withheld += usize::from(queued.withheld);
         }
+        self.counts = (waiting, contested);
         self.requests.metrics.set_nodes(self.nodes.len(), waiting, contested, withheld);
         if std::mem::take(&mut self.blockers_changed) {
             let present = self.nodes.values().flat_map(|queued| &queued.waits_for);
-            let longest = self.blockers.update(present, now);
+            self.longest = self.blockers.update(present, now);
             let toleration = node_events::toleration_text(&policy_taint(&self.policies.nodes));
-            self.requests.metrics.set_taint_blockers(&toleration, &longest);
+            self.requests.metrics.set_taint_blockers(&toleration, &self.longest);
         }
         self.report_left_out(now);
         self.classes_due |= self.next_build.is_some_and(|at| at <= now);

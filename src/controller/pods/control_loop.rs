@@ -28,4 +28,5 @@ pub async fn run(leading: LeaderContext) {
     leading.stop.run_until_cancelled(Box::pin(work)).await;
     // The next leader counts them.
     leading.metrics.set_missed_pods(0);
+    leading.report.update(|facts| facts.missed_pods = None);
 }

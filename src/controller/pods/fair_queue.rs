@@ -76,8 +76,11 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
         self.len
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
-        self.namespaces.values().flat_map(|items| items.by_key.values().map(|item| &item.value))
+    /// Every item with its namespace.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
+        self.namespaces
+            .iter()
+            .flat_map(|(namespace, items)| items.by_key.values().map(move |item| (namespace.as_ref(), &item.value)))
     }
 
     pub(crate) fn get<Q: Ord + ?Sized>(&self, namespace: &str, key: &Q) -> Option<&V>

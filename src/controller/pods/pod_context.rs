@@ -1,6 +1,6 @@
 //! What the three loops share: reviews of pods as they would be created now, and Events on their owners.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+use crate::cluster::state::NamespaceCounts;
 use crate::cluster::{Backoff, await_answer};
 use crate::controller::events::{EventRecorder, NewEvent};
 use crate::controller::leader_context::LeaderContext;
@@ -24,6 +25,7 @@ use crate::controller::pods::event_shares::EventShares;
 use crate::controller::pods::object::WholePod;
 use crate::controller::pods::owner::Owners;
 use crate::controller::pods::webhook_selectors::WebhookSelectors;
+use crate::controller::reported_facts::ReportedFacts;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
@@ -42,7 +44,15 @@ pub(crate) struct PodContext {
     events: EventRecorder,
     owners: Owners,
     reported: Mutex<EventShares>,
-    missed: [AtomicUsize; 2],
+    missed: Mutex<MissedCounts>,
+    report: ReportedFacts,
+}
+
+/// How many pods of each kind there are, by namespace; `None` until they have been counted.
+#[derive(Default)]
+struct MissedCounts {
+    unscheduled: Option<BTreeMap<String, usize>>,
+    bound: Option<BTreeMap<String, usize>>,
 }
 
 /// The two kinds of missed pods.
@@ -57,7 +67,8 @@ pub(crate) enum MissedKind {
 impl PodContext {
     pub(crate) fn new(leading: &LeaderContext) -> Self {
         let LeaderContext { client, namespace, policies, snapshot, events, metrics, .. } = leading.clone();
-        Self::with(client, &namespace, policies, Arc::clone(&snapshot.snapshot), events, metrics)
+        let context = Self::with(client, &namespace, policies, Arc::clone(&snapshot.snapshot), events, metrics);
+        Self { report: leading.report.clone(), ..context }
     }
 
     /// `namespace` is Mullion's own.
@@ -79,7 +90,8 @@ impl PodContext {
             namespace: namespace.to_owned(),
             events,
             reported: Mutex::default(),
-            missed: [AtomicUsize::new(0), AtomicUsize::new(0)],
+            missed: Mutex::default(),
+            report: ReportedFacts::default(),
         }
     }
 
@@ -167,11 +179,24 @@ impl PodContext {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets how many missed pods of one kind there are now.
-    pub(crate) fn count(&self, kind: MissedKind, pods: usize) {
-        let [unscheduled, bound] = &self.missed;
-        let counted = if matches!(kind, MissedKind::Unscheduled) { unscheduled } else { bound };
-        counted.store(pods, Ordering::Relaxed);
-        self.metrics.set_missed_pods(unscheduled.load(Ordering::Relaxed) + bound.load(Ordering::Relaxed));
+    /// Sets how many missed pods of one kind each namespace has now.
+    pub(crate) fn count(&self, kind: MissedKind, pods: BTreeMap<String, usize>) {
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = match kind {
+            MissedKind::Unscheduled => &mut missed.unscheduled,
+            MissedKind::Bound => &mut missed.bound,
+        };
+        if counted.as_ref() == Some(&pods) {
+            return;
+        }
+        *counted = Some(pods);
+        let mut all: BTreeMap<String, usize> = BTreeMap::new();
+        for (namespace, pods) in missed.unscheduled.iter().chain(&missed.bound).flatten() {
+            *all.entry(namespace.clone()).or_default() += pods;
+        }
+        self.metrics.set_missed_pods(all.values().sum());
+        if missed.unscheduled.is_some() && missed.bound.is_some() {
+            self.report.update(|facts| facts.missed_pods = Some(NamespaceCounts::of(all)));
+        }
     }
 }

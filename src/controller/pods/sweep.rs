@@ -2,6 +2,7 @@
 //!
 //! A watch would bring every change of every pod of the cluster, for pods that hardly ever exist.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -45,18 +46,19 @@ pub(crate) async fn run(context: &PodContext) {
     }
 }
 
-/// Pods on the wrong node: for each owner one of them, with its OS and the reason for that; and how many there are of all.
+/// Pods on the wrong node: for each owner one of them, with its OS and the reason for that; and how many there are of all,
+/// by namespace.
 #[derive(Debug)]
 struct MisplacedPods {
     by_owner: FairQueue<String, (ObjectMeta, Os, String)>,
-    pods: usize,
+    pods: BTreeMap<String, usize>,
 }
 
 async fn sweep(context: &PodContext) -> anyhow::Result<MisplacedPods> {
     let api: Api<PlacedPod> = Api::all(context.client.clone());
     let mut list =
         ListParams::default().fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed").limit(PAGE);
-    let mut misplaced = MisplacedPods { by_owner: FairQueue::new(MAX_OWNERS), pods: 0 };
+    let mut misplaced = MisplacedPods { by_owner: FairQueue::new(MAX_OWNERS), pods: BTreeMap::new() };
     loop {
         let page = timeout(PAGE_TIMEOUT, api.list(&list)).await??;
         let snapshot = context.snapshot.load_full();
@@ -76,8 +78,8 @@ impl MisplacedPods {
         let Some(os) = suspect(&pod, snapshot, now) else { return };
         let Some(review) = context.review(&pod.metadata, &pod.object()) else { return };
         let Some(intended) = intended_os(&review, os) else { return };
-        self.pods += 1;
         let (namespace, owner) = (pod.metadata.namespace.clone().unwrap_or_default(), owner_uid(&pod.metadata));
+        *self.pods.entry(namespace.clone()).or_default() += 1;
         if self.by_owner.get(&namespace, &owner).is_none() {
             let sample = (pod.metadata, intended, decision_reason(&review.decision));
             self.by_owner.insert(&namespace, owner, Instant::now(), sample);

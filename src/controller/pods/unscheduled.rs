@@ -3,7 +3,7 @@
 //! Every change of an unscheduled pod is reviewed as it comes; only pods that need something are kept. When such a pod is
 //! due it is read again, so every write follows from its newest version and the newest snapshot. Namespaces take turns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -260,7 +260,10 @@ impl PodQueue {
     /// Counts reported pods, and returns whether all pods should be listed again: the basis of reviews has changed, or there
     /// is room for pods that were too many.
     fn tick(&mut self) -> bool {
-        let reported = self.pods.values().filter(|queued| matches!(queued.task, PodTask::Reported(_))).count();
+        let mut reported: BTreeMap<String, usize> = BTreeMap::new();
+        for (namespace, _) in self.pods.iter().filter(|(_, queued)| matches!(queued.task, PodTask::Reported(_))) {
+            *reported.entry(namespace.to_owned()).or_default() += 1;
+        }
         self.context.count(MissedKind::Unscheduled, reported);
         let now = Instant::now();
         if self.arriving.is_some() || now < self.not_before {

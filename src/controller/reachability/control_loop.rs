@@ -8,7 +8,7 @@ use kube::{Api, Client, Resource as _};
 use mullion_engine::admission::Endpoint;
 use tokio::time::{MissedTickBehavior, timeout};
 
-use crate::cluster::state::{MullionState, StateCondition};
+use crate::cluster::state::{MullionState, ProbeReport, StateCondition, time_text};
 use crate::cluster::{CALL, await_answer};
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::ControllerMetrics;
@@ -33,6 +33,7 @@ pub(crate) async fn run(leading: LeaderContext) {
     leading.stop.run_until_cancelled(work).await;
     // Nothing updates them while Mullion is withdrawn.
     leading.metrics.clear_probes();
+    leading.report.update(|facts| facts.probe = None);
 }
 
 async fn probe_forever(leading: &LeaderContext, mut history: OutcomeHistory) {
@@ -52,6 +53,8 @@ async fn probe_forever(leading: &LeaderContext, mut history: OutcomeHistory) {
         let is_missing = |endpoint| registrations.iter().any(|one| one.endpoint == endpoint && one.missing);
         let outcome = ProbeOutcome::of(&probe, |endpoint| !is_missing(endpoint));
         count(&leading.metrics, &probe, &outcome);
+        let last = ProbeReport { time: time_text(Timestamp::now()), outcome: outcome.name().to_owned() };
+        leading.report.update(|facts| facts.probe = Some(last));
         log(&mut logged, &probe, &outcome);
         let report = history.update(&outcome, namespace);
         if let Some(condition) = report.condition {

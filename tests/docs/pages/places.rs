@@ -31,8 +31,16 @@ const NOWHERE: [(&str, &str); 14] = [
 ];
 
 /// Commands that only a cluster answers.
-const ASK_A_CLUSTER: [&str; 7] =
-    ["kubectl ", "helm ", "mullion withdraw", "mullion controller", "mullion webhook", "--kubeconfig", " -A"];
+const ASK_A_CLUSTER: [&str; 8] = [
+    "kubectl ",
+    "helm ",
+    "mullion status",
+    "mullion withdraw",
+    "mullion controller",
+    "mullion webhook",
+    "--kubeconfig",
+    " -A",
+];
 
 /// The commands of a page in their order, each with its place. What reads a file that a command for a cluster writes is for
 /// a cluster as well.

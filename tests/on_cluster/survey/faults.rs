@@ -49,12 +49,12 @@ fn in_pool(name: &str) -> Value {
 
 /// All of them.
 pub fn faults() -> Vec<Fault> {
-    let fault =
-        |name, codes, image, selector, state| Fault { name, codes, image, selector, more: json!({}), state };
+    let fault = |name, codes, image, selector, state| Fault { name, codes, image, selector, more: json!({}), state };
     let windows = || json!({"kubernetes.io/os": "windows"});
     vec![
         fault(
-            "linux-index-on-windows", &["SUR201"],
+            "linux-index-on-windows",
+            &["SUR201"],
             LINUX_IMAGE,
             in_pool("win25"),
             State::Pull(
@@ -62,7 +62,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "old-image-on-2022", &["SUR103"],
+            "old-image-on-2022",
+            &["SUR103"],
             WINDOWS_2019,
             in_pool("win22"),
             State::Pull(
@@ -70,7 +71,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "windows-index-on-linux", &["SUR102"],
+            "windows-index-on-linux",
+            &["SUR102"],
             WINDOWS_2022,
             in_pool("user"),
             State::Pull(
@@ -78,27 +80,29 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "docker-no-manifest", &["SUR103"],
+            "docker-no-manifest",
+            &["SUR103"],
             WINDOWS_2022,
             in_pool("win19"),
-            State::Pull(
-                "no matching manifest for windows(10.0.17763)/amd64 10.0.17763 in the manifest list entries",
-            ),
+            State::Pull("no matching manifest for windows(10.0.17763)/amd64 10.0.17763 in the manifest list entries"),
         ),
         fault(
-            "docker-newer-image", &["SUR103"],
+            "docker-newer-image",
+            &["SUR103"],
             WINDOWS_2025,
             in_pool("win22"),
             State::Pull("a Windows version 10.0.26100-based image is incompatible with a 10.0.20348 host"),
         ),
         fault(
-            "docker-foreign-os", &["SUR101"],
+            "docker-foreign-os",
+            &["SUR101"],
             LINUX_IMAGE,
             in_pool("win19"),
             State::Pull("image operating system \"linux\" cannot be used on this platform"),
         ),
         fault(
-            "crio-windows-on-linux", &["SUR102"],
+            "crio-windows-on-linux",
+            &["SUR102"],
             WINDOWS_2022,
             in_pool("user"),
             State::Pull(
@@ -106,7 +110,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "linux-layers-on-windows", &["SUR101"],
+            "linux-layers-on-windows",
+            &["SUR101"],
             PRIVATE,
             in_pool("win25"),
             State::Pull(
@@ -114,7 +119,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "windows-layers-on-linux", &["SUR102"],
+            "windows-layers-on-linux",
+            &["SUR102"],
             PRIVATE,
             in_pool("user"),
             State::Pull(
@@ -122,7 +128,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "registry-says-no", &["SUR202"],
+            "registry-says-no",
+            &["SUR202"],
             "registry.example.com/shop/private:2.1-ltsc2022",
             in_pool("win22"),
             State::Pull(
@@ -130,7 +137,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-pause-image", &["SUR211"],
+            "no-pause-image",
+            &["SUR211"],
             WINDOWS_2025,
             in_pool("win25"),
             State::Sandbox(
@@ -138,7 +146,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-runtime-handler", &["SUR212"],
+            "no-runtime-handler",
+            &["SUR212"],
             WINDOWS_2022,
             in_pool("win23"),
             State::Sandbox(
@@ -146,7 +155,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-network", &["SUR213"],
+            "no-network",
+            &["SUR213"],
             WINDOWS_2022,
             in_pool("win22"),
             State::Sandbox(
@@ -154,7 +164,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-build-mismatch", &["SUR214"],
+            "start-build-mismatch",
+            &["SUR214"],
             PRIVATE,
             in_pool("win22"),
             State::Start(
@@ -162,7 +173,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-exited", &["SUR215"],
+            "start-exited",
+            &["SUR215"],
             WINDOWS_2025,
             in_pool("win25"),
             State::Start(
@@ -170,7 +182,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-layer-format", &["SUR210"],
+            "start-layer-format",
+            &["SUR210"],
             PRIVATE,
             in_pool("win22"),
             State::Start(
@@ -178,7 +191,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "start-wrong-folder", &["SUR216"],
+            "start-wrong-folder",
+            &["SUR216"],
             WINDOWS_2022,
             in_pool("win22"),
             State::Start(
@@ -186,7 +200,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "os-field", &["SUR109"],
+            "os-field",
+            &["SUR109"],
             PRIVATE,
             in_pool("user"),
             State::Rejected {
@@ -195,7 +210,8 @@ pub fn faults() -> Vec<Fault> {
             },
         ),
         fault(
-            "os-label", &["SUR110"],
+            "os-label",
+            &["SUR110"],
             PRIVATE,
             in_pool("user"),
             State::Rejected {
@@ -204,7 +220,8 @@ pub fn faults() -> Vec<Fault> {
             },
         ),
         fault(
-            "administrator", &["SUR219"],
+            "administrator",
+            &["SUR219"],
             WINDOWS_2022,
             in_pool("win22"),
             State::Config(
@@ -212,7 +229,8 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "no-such-build", &["SUR104", "SUR306"],
+            "no-such-build",
+            &["SUR104", "SUR306"],
             "registry.example.com/shop/web:2.1-ltsc2016",
             json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.14393"}),
             State::Real,
@@ -233,9 +251,16 @@ pub fn faults() -> Vec<Fault> {
             more: preferring("win22", &windows_tolerations()),
             ..fault("windows-by-luck", &["SUR301"], "registry.example.com/shop/tool:3-ltsc2022", json!({}), State::Real)
         },
-        fault("floating-tag", &["SUR303"], "mcr.microsoft.com/windows/servercore/iis:latest", of_pool("win22"), State::Real),
         fault(
-            "frozen-tag", &["SUR304"],
+            "floating-tag",
+            &["SUR303"],
+            "mcr.microsoft.com/windows/servercore/iis:latest",
+            of_pool("win22"),
+            State::Real,
+        ),
+        fault(
+            "frozen-tag",
+            &["SUR304"],
             "mcr.microsoft.com/dotnet/framework/aspnet:4.7.2-windowsservercore-ltsc2019",
             of_pool("win19"),
             State::Real,
@@ -250,9 +275,13 @@ pub fn faults() -> Vec<Fault> {
                 State::Real,
             )
         },
-        Fault { more: limits(&json!({"cpu": "50m"})), ..fault("no-memory-limit", &["SUR307"], WINDOWS_2022, of_pool("win22"), State::Real) },
+        Fault {
+            more: limits(&json!({"cpu": "50m"})),
+            ..fault("no-memory-limit", &["SUR307"], WINDOWS_2022, of_pool("win22"), State::Real)
+        },
         fault(
-            "exact-build", &["SUR306"],
+            "exact-build",
+            &["SUR306"],
             WINDOWS_2022,
             json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}),
             State::Real,
@@ -299,7 +328,10 @@ impl Fault {
         spec["containers"][0]["image"] = json!(self.image);
         let annotations = match &self.state {
             State::Real => json!({}),
-            State::Pull(error) => waiting("ImagePullBackOff", &format!("Back-off pulling image \"{}\": ErrImagePull: {error}", self.image)),
+            State::Pull(error) => waiting(
+                "ImagePullBackOff",
+                &format!("Back-off pulling image \"{}\": ErrImagePull: {error}", self.image),
+            ),
             State::Start(error) => {
                 let mut annotations = waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container=main");
                 let last = json!({"terminated": {"exitCode": 128, "reason": "StartError", "message": error}});

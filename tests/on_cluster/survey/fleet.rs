@@ -17,22 +17,8 @@ pub struct Pool {
 
 /// The pools, 300 nodes in all.
 pub const POOLS: [Pool; 6] = [
-    Pool {
-        name: "system",
-        nodes: 60,
-        versions: &[],
-        kubelet: "v1.34.3",
-        runtime: "containerd://2.0.4",
-        taint: None,
-    },
-    Pool {
-        name: "user",
-        nodes: 40,
-        versions: &[],
-        kubelet: "v1.34.3",
-        runtime: "containerd://2.0.4",
-        taint: None,
-    },
+    Pool { name: "system", nodes: 60, versions: &[], kubelet: "v1.34.3", runtime: "containerd://2.0.4", taint: None },
+    Pool { name: "user", nodes: 40, versions: &[], kubelet: "v1.34.3", runtime: "containerd://2.0.4", taint: None },
     Pool {
         name: "win19",
         nodes: 40,

@@ -126,7 +126,7 @@ fn a_forged_owner_joins_no_group_of_another_namespace() {
 }
 
 fn keys(groups: &Groups) -> Vec<Arc<GroupKey>> {
-    let mut keys: Vec<_> = groups.queue.values().map(|group| Arc::clone(&group.key)).collect();
+    let mut keys: Vec<_> = groups.queue.iter().map(|(_, group)| Arc::clone(&group.key)).collect();
     keys.sort();
     keys
 }

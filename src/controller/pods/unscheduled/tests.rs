@@ -131,7 +131,7 @@ async fn only_pods_that_need_something_are_kept_and_a_list_replaces_them() {
     let (context, _) = context(|_, _| (500, status(500)));
     let mut queue = PodQueue::new(context);
     let linux = |pod: &mut Value| pod["spec"] = json!({"containers": [{"name": "c", "image": "nginx"}]});
-    let names = |queue: &PodQueue| queue.pods.values().map(|queued| queued.uid.clone()).collect::<Vec<_>>();
+    let names = |queue: &PodQueue| queue.pods.iter().map(|(_, queued)| queued.uid.clone()).collect::<Vec<_>>();
     queue.apply(Event::Apply(named("a", |_| {})));
     queue.apply(Event::Apply(named("linux", linux)));
     assert_eq!(names(&queue), ["a"]);
@@ -268,7 +268,7 @@ async fn pods_of_one_owner_have_one_event() {
         }
     }
     queue.tick();
-    assert!(queue.pods.values().all(|queued| matches!(queued.task, PodTask::Reported(_))), "{:?}", queue.pods);
+    assert!(queue.pods.iter().all(|(_, queued)| matches!(queued.task, PodTask::Reported(_))), "{:?}", queue.pods);
     let events = requests.lock().unwrap().iter().filter(|request| request.starts_with("POST")).count();
     assert_eq!(events, 1, "{requests:?}");
     assert!(queue.context.metrics.encode().unwrap().contains("mullion_missed_pods 2"));

@@ -1,0 +1,120 @@
+//! The result of one check.
+
+use serde::Serialize;
+
+/// A line of the status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct StatusCheck {
+    pub(crate) section: Section,
+    /// A name that stays the same in all versions: `webhook-reached`.
+    pub(crate) name: &'static str,
+    pub(crate) result: CheckResult,
+    /// What was found, as a clause without a full stop.
+    pub(crate) message: String,
+    /// What it was found on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) items: Vec<String>,
+    /// What to do; empty if nothing is to be done.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) next: String,
+}
+
+/// A part of the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Section {
+    Installation,
+    Webhook,
+    Certificates,
+    Policies,
+    Nodes,
+    Workloads,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum CheckResult {
+    Good,
+    /// Worth knowing; nothing has to be done now.
+    Notice,
+    /// Somebody has to do something.
+    Bad,
+    /// Not known, so somebody has to look.
+    Unknown,
+}
+
+impl CheckResult {
+    /// Whether the check needs a person.
+    pub(crate) fn needs_a_person(self) -> bool {
+        matches!(self, Self::Bad | Self::Unknown)
+    }
+}
+
+impl Section {
+    /// The heading in text.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Installation => "Installation",
+            Self::Webhook => "Webhook",
+            Self::Certificates => "Certificates",
+            Self::Policies => "Policies",
+            Self::Nodes => "Nodes",
+            Self::Workloads => "Workloads",
+        }
+    }
+}
+
+impl StatusCheck {
+    fn new(section: Section, name: &'static str, result: CheckResult, message: impl Into<String>) -> Self {
+        Self { section, name, result, message: message.into(), items: Vec::new(), next: String::new() }
+    }
+
+    /// A good one.
+    pub(crate) fn good(section: Section, name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(section, name, CheckResult::Good, message)
+    }
+
+    /// One that is worth knowing.
+    pub(crate) fn notice(
+        section: Section,
+        name: &'static str,
+        message: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self { next: next.into(), ..Self::new(section, name, CheckResult::Notice, message) }
+    }
+
+    /// One that needs a person.
+    pub(crate) fn bad(
+        section: Section,
+        name: &'static str,
+        message: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self { next: next.into(), ..Self::new(section, name, CheckResult::Bad, message) }
+    }
+
+    /// One that is not known. `what`: the subject; `why`: a clause.
+    pub(crate) fn unknown(
+        section: Section,
+        name: &'static str,
+        what: &str,
+        why: &str,
+        next: impl Into<String>,
+    ) -> Self {
+        let message = format!("{what} not known: {why}");
+        Self { next: next.into(), ..Self::new(section, name, CheckResult::Unknown, message) }
+    }
+
+    /// The same with these items.
+    #[must_use]
+    pub(crate) fn with_items(self, items: Vec<String>) -> Self {
+        Self { items, ..self }
+    }
+
+    /// Whether `--wait` waits for it: only people can end what is wrong with workloads.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.section != Section::Workloads && self.result.needs_a_person()
+    }
+}

@@ -1,0 +1,75 @@
+//! All checks, in the order of the output, and what follows from them together.
+
+use jiff::Timestamp;
+
+use crate::cli::status::check::{Section, StatusCheck};
+use crate::cli::status::facts::StatusFacts;
+use crate::cli::status::{installation, nodes, policies, webhook, workloads};
+
+/// The checks of a cluster in which Mullion is installed.
+pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
+    [
+        installation::checks(facts, now),
+        webhook::checks(facts, now),
+        policies::checks(facts, now),
+        nodes::checks(facts, now),
+        workloads::checks(facts, now),
+    ]
+    .concat()
+}
+
+/// The only check of a cluster in which nothing of Mullion was found. `unread`: what could not be searched.
+pub(crate) fn not_installed(unread: &[String]) -> StatusCheck {
+    let (section, name) = (Section::Installation, "installed");
+    if unread.is_empty() {
+        let next = "install the chart, as in README.md; if this is the wrong cluster, choose another with --context";
+        return StatusCheck::bad(section, name, "Mullion is not installed in this cluster", next);
+    }
+    let next = "get the rights of ClusterRole mullion-reader, or name the namespace of Mullion with -n";
+    StatusCheck::unknown(section, name, "whether Mullion is installed is", &unread.join("; "), next)
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+    use crate::cli::status::check::CheckResult;
+    use crate::cli::status::facts::tests::{good, now};
+
+    #[test]
+    fn a_good_cluster_is_good() {
+        let checks = checks(&good(), now());
+        for check in &checks {
+            assert_eq!(check.result, CheckResult::Good, "{check:?}");
+            assert!(check.next.is_empty() && !check.message.is_empty(), "{check:?}");
+        }
+        assert!(checks.is_sorted_by_key(|check| check.section), "{checks:?}");
+    }
+
+    /// Whatever cannot be read, nothing is good that depends on it, and every line that is not good has a next step.
+    #[test]
+    fn what_cannot_be_read_is_not_known() {
+        let denied = || "pods is forbidden".to_owned();
+        let nothing = StatusFacts {
+            state: Err(denied()),
+            lease: Err(denied()),
+            configurations: good()
+                .configurations
+                .map(|one| crate::cli::status::facts::ConfigurationFacts { webhooks: Err(denied()), ..one }),
+            deployments: Err(denied()),
+            pods: Err(denied()),
+            nodes: Err(denied()),
+            findings: Err(denied()),
+            events: Err(denied()),
+            ..good()
+        };
+        for check in checks(&nothing, now()) {
+            assert_eq!(check.result, CheckResult::Unknown, "{check:?}");
+            assert!(check.message.contains(" not known: ") && !check.next.is_empty(), "{check:?}");
+        }
+        for unread in [vec![], vec![denied()]] {
+            let check = not_installed(&unread);
+            assert!(check.result.needs_a_person() && !check.next.is_empty());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The command: reads, checks, prints, and with `--wait` repeats that until Mullion works.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use futures::FutureExt as _;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use crate::cli::cluster_arguments::ClusterArguments;
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::output_format::OutputFormat;
+use crate::cli::status::checks::{checks, not_installed};
+use crate::cli::status::gather::{Gathered, gather};
+use crate::cli::status::output::StatusReport;
+use crate::cli::time_limit::time_limit;
+use crate::cluster::connect::ClusterConnection;
+use crate::cluster::reading::ClusterReader;
+
+/// How often `--wait` looks again.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Arguments of `status`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "It reads no Secrets. The rights that it needs are in ClusterRole mullion-reader of the chart; with \
+    fewer, it prints what it does not know.\n\nExit code: 0 nothing needs a person; 1 something does, or is not known; 2 \
+    there is no cluster, or wrong usage."
+)]
+pub struct StatusArgs {
+    /// Namespace of Mullion. Default: the one in which Mullion is found
+    #[arg(short, long, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// Wait until Mullion works, for scripts. What only people can end (the section Workloads) is printed, but not waited
+    /// for, and does not change the exit code
+    #[arg(long)]
+    pub wait: bool,
+    /// Time limit of --wait: 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time_limit, requires = "wait")]
+    pub timeout: Duration,
+    /// Output format; JSON is one object
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub output: OutputFormat,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
+}
+
+/// Prints the status of Mullion in the cluster.
+pub(crate) fn run(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the async runtime")?.block_on(start(args, io))
+}
+
+async fn start(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let connection = args.cluster.connect().await?;
+    let read = || read(args, &connection).boxed_local();
+    // Without a cluster from the start there is nothing to wait for.
+    let mut report = Ok(read().await?);
+    if args.wait {
+        let end = Instant::now() + args.timeout;
+        let mut printed = String::new();
+        loop {
+            let waited_for = match &report {
+                Ok(report) => report.waited_for(),
+                Err(error) => format!("{error:#}"),
+            };
+            if waited_for.is_empty() {
+                break;
+            }
+            if waited_for != printed {
+                io.eprintln(format_args!("waiting for {waited_for}"))?;
+                printed = waited_for;
+            }
+            if Instant::now() + INTERVAL > end {
+                io.eprintln(format_args!("not done within {} s", args.timeout.as_secs_f64()))?;
+                break;
+            }
+            sleep(INTERVAL).await;
+            report = read().await;
+        }
+    }
+    let report = report?;
+    match args.output {
+        OutputFormat::Text => report.write_text(io)?,
+        OutputFormat::Json => report.write_json(io)?,
+    }
+    let is_good = if args.wait { report.waited_for().is_empty() } else { !report.needs_a_person() };
+    Ok(if is_good { Outcome::Clean } else { Outcome::Findings })
+}
+
+async fn read(args: &StatusArgs, connection: &ClusterConnection) -> anyhow::Result<StatusReport> {
+    let gathered = gather(&ClusterReader::new(connection), args.namespace.as_deref()).await?;
+    let (context, now) = (&connection.context, Timestamp::now());
+    Ok(match gathered {
+        Gathered::Installed(facts) => StatusReport::new(context, Some(&facts.namespace), checks(&facts, now), now),
+        Gathered::NotInstalled(unread) => StatusReport::new(context, None, vec![not_installed(&unread)], now),
+    })
+}

@@ -1,0 +1,25 @@
+//! `mullion status`: whether Mullion works in a cluster, and what needs a person.
+//!
+//! ```text
+//! cluster ── gather (the only file that sends requests) ──→ StatusFacts ── checks ──→ [StatusCheck] ── output ──→ text, JSON
+//! ```
+//!
+//! A check is a pure function of the facts and the time. What is missing, unreadable or too old is not known, which counts
+//! as something that needs a person.
+//!
+//! It reads no Secret and opens no port. The shipped role `mullion-reader` has the rights that it needs.
+
+mod check;
+mod checks;
+mod command;
+mod facts;
+mod gather;
+mod installation;
+mod nodes;
+mod output;
+mod policies;
+mod webhook;
+mod workloads;
+
+pub use command::StatusArgs;
+pub(crate) use command::run;

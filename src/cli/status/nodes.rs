@@ -1,0 +1,254 @@
+//! Checks of Windows nodes: their labels and taints, and what somebody undoes or the API server denies.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::text::{counted, shorten};
+
+use crate::cli::status::check::{Section, StatusCheck};
+use crate::cli::status::facts::{EventFacts, NodeFacts, StatusFacts, age};
+use crate::cluster::state::NodesReport;
+
+const SECTION: Section = Section::Nodes;
+
+/// How long a new node may be without label and taint, in seconds.
+const NEW: i64 = 120;
+/// The longest note of an Event, in characters; `kubectl get events` shows all of it.
+const MAX_NOTE: usize = 200;
+/// Reasons of Events that need a person, beside those of [`workloads`](crate::cli::status::workloads).
+const REASONS: [&str; 5] = ["WriteDenied", "TooManyRuntimeClasses", "NodesLeftOut", "TaintContested", "ChangesUndone"];
+
+pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
+    let mut checks = Vec::new();
+    match managed(facts, now) {
+        Ok(None) => {}
+        Ok(Some((nodes, report))) => {
+            checks.push(labelled(nodes, report, now));
+            checks.push(tainted(facts, nodes, report, now));
+            checks.extend(contested(report));
+        }
+        Err(check) => checks.push(check),
+    }
+    checks.push(events(facts, now));
+    checks
+}
+
+/// The nodes and the report about them; `None` while Mullion is withdrawn. The error is the check instead.
+fn managed(facts: &StatusFacts, now: Timestamp) -> Result<Option<(&[NodeFacts], &NodesReport)>, StatusCheck> {
+    let (name, subject) = ("nodes", "whether Windows nodes are labelled and tainted is");
+    let nodes = facts.nodes.as_ref().map_err(|why| {
+        let next = "kubectl get nodes -L mullion.dev/windows-release";
+        StatusCheck::unknown(SECTION, name, subject, why, next)
+    })?;
+    if facts.withdrawn().is_some() {
+        return Ok(None);
+    }
+    let report = facts.report(now);
+    let report =
+        report.and_then(|report| report.nodes.as_ref().ok_or("the controller has not read them yet".to_owned()));
+    let report = report.map_err(|why| {
+        let of = counted(nodes.len(), "Windows node");
+        let next = "check the controller above; kubectl get nodes -L mullion.dev/windows-release";
+        StatusCheck::unknown(SECTION, name, &format!("{of}: {subject}"), &why, next)
+    })?;
+    if report.mode != "Enforce" {
+        let of = counted(nodes.len(), "Windows node");
+        let message = format!("{of}; the NodePolicy has mode {}, so nodes get no labels and taints", report.mode);
+        return Err(StatusCheck::notice(
+            SECTION,
+            name,
+            message,
+            "set mode: Enforce in the NodePolicy when you are ready",
+        ));
+    }
+    Ok(Some((nodes, report)))
+}
+
+fn labelled(nodes: &[NodeFacts], report: &NodesReport, now: Timestamp) -> StatusCheck {
+    let name = "nodes-labelled";
+    let all = counted(nodes.len(), "Windows node");
+    if nodes.is_empty() {
+        return StatusCheck::good(SECTION, name, "there are no Windows nodes");
+    }
+    if !report.release_label {
+        return StatusCheck::good(
+            SECTION,
+            name,
+            format!("{all}; the NodePolicy sets no label mullion.dev/windows-release"),
+        );
+    }
+    let without: Vec<&NodeFacts> = nodes.iter().filter(|node| !node.labelled).collect();
+    missing(name, &all, "label mullion.dev/windows-release", &without, now)
+}
+
+fn tainted(facts: &StatusFacts, nodes: &[NodeFacts], report: &NodesReport, now: Timestamp) -> StatusCheck {
+    let name = "nodes-tainted";
+    if nodes.is_empty() || report.apply == "Never" {
+        let why = if nodes.is_empty() { "there are no Windows nodes" } else { "the NodePolicy sets no taint" };
+        return StatusCheck::good(SECTION, name, why);
+    }
+    // Taints that mark Windows nodes: the policy's own, and others that nodes had first.
+    let mut marks: BTreeSet<Taint> = facts.state().map(|state| state.seen.taints.clone()).unwrap_or_default();
+    marks.extend(Taint::parse(&report.taint));
+    let without: Vec<&NodeFacts> = nodes.iter().filter(|node| node.taints.is_disjoint(&marks)).collect();
+    let all = counted(nodes.len(), "Windows node");
+    let explained = report.waiting + report.contested + without.iter().filter(|node| is_new(node, now)).count();
+    if without.is_empty() || report.waiting == 0 || without.len() > explained {
+        return missing(name, &all, &format!("taint {}", report.taint), &without, now);
+    }
+    // `taint-waits` names the workloads.
+    let message = format!("{} of {all} without taint {}, which waits for workloads", report.waiting, report.taint);
+    StatusCheck::notice(SECTION, name, message, "the section Workloads names them")
+}
+
+/// The check of nodes that lack something, which new ones may.
+fn missing(name: &'static str, all: &str, what: &str, without: &[&NodeFacts], now: Timestamp) -> StatusCheck {
+    if without.is_empty() {
+        return StatusCheck::good(SECTION, name, format!("{all} with {what}"));
+    }
+    let items: Vec<String> = without.iter().map(|node| node.name.clone()).collect();
+    let message = format!("{} of {all} without {what}", without.len());
+    let next = "kubectl describe node NAME shows Mullion's Events about it";
+    if without.iter().all(|node| is_new(node, now)) {
+        let message = format!("{message}, all of them new");
+        return StatusCheck::notice(SECTION, name, message, next).with_items(items);
+    }
+    StatusCheck::bad(SECTION, name, message, next).with_items(items)
+}
+
+fn is_new(node: &NodeFacts, now: Timestamp) -> bool {
+    node.created.is_some_and(|time| now.as_second() - time.as_second() < NEW)
+}
+
+fn contested(report: &NodesReport) -> Option<StatusCheck> {
+    let nodes = counted(report.contested, "node");
+    let message = format!("somebody undoes Mullion's changes on {nodes}; Mullion leaves them off");
+    let next = "find out who, by managedFields of the node; the Events below name the nodes";
+    (report.contested > 0).then(|| StatusCheck::bad(SECTION, "nodes-contested", message, next))
+}
+
+fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
+    let name = "events";
+    let next = "kubectl get events.events.k8s.io -A --field-selector type=Warning | grep -i mullion";
+    let events = match &facts.events {
+        Ok(events) => events,
+        Err(why) => return StatusCheck::unknown(SECTION, name, "Mullion's Events are", why, next),
+    };
+    let line = |event: &EventFacts| {
+        let EventFacts { reason, kind, namespace, name, note, time } = event;
+        let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let time = time.map(|time| format!(", {} ago", age(now, time))).unwrap_or_default();
+        format!("{kind} {namespace}{name}: {reason}{time}: {}", shorten(note, MAX_NOTE))
+    };
+    let items: Vec<String> = events.iter().filter(|event| REASONS.contains(&event.reason.as_str())).map(line).collect();
+    if items.is_empty() {
+        return StatusCheck::good(SECTION, name, "no Event about nodes, DaemonSets or denied writes in the last hour");
+    }
+    let need = if items.len() == 1 { "needs" } else { "need" };
+    let message = format!("{} of the last hour {need} a person", counted(items.len(), "Event"));
+    let next = "do what the Events say; docs/controller.md lists their reasons";
+    StatusCheck::bad(SECTION, name, message, next).with_items(items)
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use super::*;
+    use crate::cli::status::check::CheckResult;
+    use crate::cli::status::check::CheckResult::{Bad, Good, Notice, Unknown};
+    use crate::cli::status::facts::tests::{ago, good, node, now, with_report, with_state};
+
+    #[track_caller]
+    fn expect(facts: &StatusFacts, name: &str, result: CheckResult, parts: &[&str]) {
+        let check = checks(facts, now()).into_iter().find(|check| check.name == name).unwrap();
+        assert_eq!(check.result, result, "{check:?}");
+        let text = format!("{}\n{}", check.message, check.items.join("\n"));
+        for part in parts {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(check.next.is_empty(), result == Good, "{check:?}");
+    }
+
+    const OURS: &[&str] = &["os=windows:NoSchedule"];
+
+    fn fleet(nodes: Vec<NodeFacts>) -> StatusFacts {
+        StatusFacts { nodes: Ok(nodes), ..good() }
+    }
+
+    fn with(facts: StatusFacts, change: impl FnOnce(&mut NodesReport)) -> StatusFacts {
+        let mut facts = facts;
+        let report = facts.state.as_mut().unwrap().as_mut().unwrap().report.as_mut().unwrap();
+        change(report.nodes.as_mut().unwrap());
+        facts
+    }
+
+    #[test]
+    fn every_node_has_label_and_taint() {
+        let young = |name: &str| NodeFacts { created: ago(NEW - 1).parse().ok(), ..node(name, false, &[]) };
+        expect(&good(), "nodes-labelled", Good, &["1 Windows node with label mullion.dev/windows-release"]);
+        expect(&good(), "nodes-tainted", Good, &["1 Windows node with taint os=windows:NoSchedule"]);
+        let bare = fleet(vec![node("a", true, OURS), node("b", false, &["sku=win:NoSchedule"])]);
+        expect(&bare, "nodes-labelled", Bad, &["1 of 2 Windows nodes without label", "\nb"]);
+        expect(&bare, "nodes-tainted", Bad, &["1 of 2 Windows nodes without taint os=windows:NoSchedule", "\nb"]);
+        for name in ["nodes-labelled", "nodes-tainted"] {
+            expect(&fleet(vec![young("new")]), name, Notice, &["all of them new"]);
+            expect(&fleet(vec![young("new"), node("old", false, &[])]), name, Bad, &["2 of 2"]);
+            expect(&fleet(Vec::new()), name, Good, &["there are no Windows nodes"]);
+        }
+        // Another taint marks them already.
+        let mut seen = bare.clone();
+        seen.state.as_mut().unwrap().as_mut().unwrap().seen.taints.extend(Taint::parse("sku=win:NoSchedule"));
+        expect(&seen, "nodes-tainted", Good, &["2 Windows nodes with taint"]);
+    }
+
+    #[test]
+    fn the_node_policy_decides_what_is_missing() {
+        let bare = || fleet(vec![node("b", false, &[])]);
+        expect(&with(bare(), |report| report.apply = "Never".to_owned()), "nodes-tainted", Good, &["sets no taint"]);
+        expect(&with(bare(), |report| report.release_label = false), "nodes-labelled", Good, &["sets no label"]);
+        expect(&with(bare(), |report| report.mode = "Audit".to_owned()), "nodes", Notice, &["mode Audit"]);
+        let waits = with(bare(), |report| report.waiting = 1);
+        expect(
+            &waits,
+            "nodes-tainted",
+            Notice,
+            &["1 of 1 Windows node without taint os=windows:NoSchedule, which waits"],
+        );
+        expect(&waits, "nodes-labelled", Bad, &["1 of 1"]);
+        // One waits, and nothing explains the other.
+        let two = with(fleet(vec![node("a", true, &[]), node("b", true, &[])]), |report| report.waiting = 1);
+        expect(&two, "nodes-tainted", Bad, &["2 of 2 Windows nodes without taint"]);
+        expect(
+            &with(two, |report| report.contested = 1),
+            "nodes-tainted",
+            Notice,
+            &["1 of 2 Windows nodes without taint", "which waits"],
+        );
+        expect(&with(good(), |report| report.contested = 2), "nodes-contested", Bad, &["on 2 nodes"]);
+        expect(&with_report(|report| report.nodes = None), "nodes", Unknown, &["1 Windows node", "has not read them"]);
+        let withdrawn = with_state(|state| state.withdrawn = Some("x".to_owned()));
+        assert_eq!(checks(&withdrawn, now()).len(), 1);
+    }
+
+    #[test]
+    fn events_are_shown_with_their_objects() {
+        let event = |reason: &str, namespace: &str| EventFacts {
+            reason: reason.to_owned(),
+            kind: "Node".to_owned(),
+            namespace: namespace.to_owned(),
+            name: "n".to_owned(),
+            note: format!("{}\u{1b}[2J\nend", "x".repeat(500)),
+            time: ago(600).parse().ok(),
+        };
+        let of = |events: Vec<EventFacts>| StatusFacts { events: Ok(events), ..good() };
+        expect(&good(), "events", Good, &["no Event"]);
+        expect(&of(vec![event("TaintWaits", "")]), "events", Good, &["no Event"]);
+        let facts = of(vec![event("WriteDenied", ""), event("NodesLeftOut", "shop")]);
+        expect(&facts, "events", Bad, &["2 Events", "Node n: WriteDenied, 10m ago: xxx", "Node shop/n: NodesLeftOut"]);
+        let check = checks(&facts, now()).into_iter().find(|check| check.name == "events").unwrap();
+        assert!(check.items.iter().all(|item| item.chars().count() < 300 && !item.contains('\u{1b}')), "{check:?}");
+    }
+}

@@ -1,0 +1,30 @@
+//! What the control loops of the leader find, for the controller's report in ConfigMap `mullion-state`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cluster::state::{CertificateReport, NamespaceCounts, NodesReport, ProbeReport};
+
+/// What the control loops of the leader report. Clones share.
+#[derive(Clone, Default)]
+pub(crate) struct ReportedFacts(Arc<Mutex<Facts>>);
+
+/// A member for each control loop; `None` while it does not know.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Facts {
+    pub(crate) certificates: Option<CertificateReport>,
+    pub(crate) probe: Option<ProbeReport>,
+    pub(crate) nodes: Option<NodesReport>,
+    pub(crate) missed_pods: Option<NamespaceCounts>,
+}
+
+impl ReportedFacts {
+    /// Changes the facts of one control loop.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Facts)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The facts now.
+    pub(crate) fn current(&self) -> Facts {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
