@@ -1,23 +1,27 @@
 //! Arguments of `mullion survey`, and the command.
 
-use std::io;
-use std::io::Write;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use mullion_engine::model::text::list_first;
 use mullion_survey::report::{Severity, Source};
-use mullion_survey::{InventoryReader, Lifecycle, SurveyContext, SurveyReport, survey};
+use mullion_survey::{
+    InventoryReader, Lifecycle, Redaction, SurveyContext, SurveyReport, catalogue, compare, read_report, survey,
+};
 
 use crate::cli::cluster_arguments::ClusterArguments;
+use crate::cli::input::read_file;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy_files;
 use crate::cli::survey::saved::SavedInventory;
 use crate::cli::survey::{dumps, live};
+use crate::report::survey::{Explanation, SurveyFormat, SurveyOptions, write};
 
 /// Arguments of `survey`.
 #[derive(Debug, Clone, Args)]
@@ -39,21 +43,26 @@ pub struct SurveyArgs {
     #[arg(long, value_name = "FILE.gz")]
     pub save: Option<PathBuf>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = SurveyFormat::Json)]
+    #[arg(short, long, value_enum, default_value_t = SurveyFormat::Text)]
     pub output: SurveyFormat,
+    /// Print every finding and every workload (with -o text or markdown)
+    #[arg(long)]
+    pub details: bool,
+    /// Also report what is better, worse or elsewhere than in an earlier report (JSON)
+    #[arg(long, value_name = "EARLIER.json")]
+    pub against: Option<PathBuf>,
+    /// Replace the names of objects, images and clusters, each by the same word everywhere
+    #[arg(long, conflicts_with = "save")]
+    pub redact: bool,
+    /// Day on which dates count as passed: 2027-04-01. Default: the current day
+    #[arg(long, value_name = "DATE")]
+    pub today: Option<Date>,
     /// Minimum severity that causes exit code 1
     #[arg(long, value_enum, value_name = "SEVERITY")]
     pub fail_on: Option<FailOnSeverity>,
     /// The cluster, if no file is named.
     #[command(flatten)]
     pub cluster: ClusterArguments,
-}
-
-/// The formats of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SurveyFormat {
-    /// The whole report
-    Json,
 }
 
 /// The minimum severity that causes exit code 1.
@@ -76,6 +85,7 @@ pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         is_live || (context.is_none() && kubeconfig.is_none() && impersonated_user.is_none()),
         "survey: either files or a cluster; without files, --context and the like name the cluster"
     );
+    let earlier = args.against.as_deref().map(read_earlier).transpose()?;
     let policies = policy_files::load(&args.policies)?;
     let mut saved = args.save.as_deref().map(SavedInventory::create).transpose()?;
     let mut reader = InventoryReader::default();
@@ -99,14 +109,68 @@ pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         SurveyContext {
             cluster: &cluster,
             source: if is_live { Source::Cluster } else { Source::Dump },
-            today: Timestamp::now().to_zoned(TimeZone::UTC).date(),
+            today: args.today.unwrap_or_else(|| Timestamp::now().to_zoned(TimeZone::UTC).date()),
             mullion: env!("CARGO_PKG_VERSION"),
             policies: &policies,
             lifecycle: &lifecycle,
         },
     );
-    write(&report, args.output, io.stdout)?;
+    print(&report, earlier.as_ref(), args, io)?;
     Ok(if unreadable > 0 { Outcome::Unreadable } else { outcome(&report, args.fail_on) })
+}
+
+/// The report of `--against`.
+fn read_earlier(path: &Path) -> anyhow::Result<SurveyReport> {
+    let name = path.display();
+    let bytes = read_file(path).with_context(|| format!("{name}: the earlier report cannot be read"))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{name}: the earlier report is not UTF-8"))?;
+    read_report(&text).with_context(|| name.to_string())
+}
+
+/// Writes the report to stdout, redacted and compared if the arguments require it.
+fn print(
+    report: &SurveyReport,
+    earlier: Option<&SurveyReport>,
+    args: &SurveyArgs,
+    io: &mut Io<'_>,
+) -> anyhow::Result<()> {
+    let reports: Vec<&SurveyReport> = [report].into_iter().chain(earlier).collect();
+    let redaction = args.redact.then(|| Redaction::of(&reports)).transpose()?;
+    let shown = |report: &SurveyReport| match &redaction {
+        Some(redaction) => redaction.apply(report),
+        None => Ok(report.clone()),
+    };
+    let report = shown(report)?;
+    let comparison = earlier.map(shown).transpose()?.map(|earlier| compare(&earlier, &report));
+    let explanations = explanations();
+    let options = SurveyOptions {
+        details: args.details,
+        colour: io.colour_stdout,
+        width: width(),
+        comparison: comparison.as_ref(),
+        explanations: &explanations,
+    };
+    Ok(write(&report, args.output, &options, io.stdout)?)
+}
+
+/// The pages of all findings.
+fn explanations() -> Vec<Explanation> {
+    let page = |kind: &catalogue::FindingKind| Explanation {
+        code: kind.code.to_owned(),
+        name: kind.name.to_owned(),
+        what: kind.what.to_owned(),
+        why: kind.why.to_owned(),
+        fix: kind.fix.to_owned(),
+        sources: kind.sources.iter().map(|&source| source.to_owned()).collect(),
+    };
+    catalogue::FINDINGS.iter().map(page).collect()
+}
+
+/// The width of text, in characters: that of the terminal.
+fn width() -> usize {
+    let stdout = io::stdout();
+    let columns = stdout.is_terminal().then(|| terminal_size::terminal_size_of(&stdout)).flatten();
+    columns.map_or(SurveyOptions::default().width, |(width, _)| usize::from(width.0))
 }
 
 fn shown_name(path: &Path) -> String {
@@ -121,13 +185,4 @@ fn outcome(report: &SurveyReport, fail_on: Option<FailOnSeverity>) -> Outcome {
     };
     // The most important severity is the least of them.
     if report.findings.iter().any(|finding| finding.severity <= least) { Outcome::Findings } else { Outcome::Clean }
-}
-
-fn write(report: &SurveyReport, format: SurveyFormat, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        SurveyFormat::Json => {
-            serde_json::to_writer_pretty(&mut *out, report)?;
-            writeln!(out)
-        }
-    }
 }

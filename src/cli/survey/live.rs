@@ -51,7 +51,7 @@ pub(crate) fn read(
                 )
                 .await?;
             match listed {
-                Ok(_) => reader.listed(kind.kind),
+                Ok(_) => reader.listed(kind.name),
                 Err(unread) => {
                     io.eprintln(format_args!("{}: {unread}", unread.kind))?;
                     reader.unread(unread_kind(kind.plural, unread.absence));
