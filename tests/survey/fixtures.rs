@@ -294,10 +294,10 @@ pub fn mixed() -> SurveyReport {
             {"namespace": "shop", "workloads": 7, "placed": 6, "rules": [
                 {"code": "MUL604", "rule": "memory-limit", "action": "Warn", "workloads": 5}]},
         ],
-        "deadlines": [end_2019(), end_2022(), {
+        "deadlines": [end_2019(), {
             "date": "2026-11-23", "what": "Mainstream support of containerd 1.7 ends", "concerns": "11 Windows nodes.",
             "source": "containerd/containerd RELEASES.md", "asOf": "2026-11-15",
-        }],
+        }, end_2022()],
         "unknown": [
             {"what": "The builds of 2 images are not known, because their tags do not name a release.",
              "resolve": "Run `mullion survey --registry`, or add a pattern to `detect.images` of a policy.",

@@ -1,9 +1,9 @@
 //! What each format does with a whole report.
 
 use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
-use mullion_survey::read_report;
+use mullion_survey::{compare, read_report};
 
-use crate::{FORMATS, fixtures, written};
+use crate::{FORMATS, fixtures, golden, written};
 
 #[test]
 fn every_finding_has_code_object_field_and_action_in_each_format() {
@@ -44,6 +44,26 @@ fn text_without_details_is_short_and_names_what_it_leaves_out() {
             .collect();
         assert!(places.is_sorted(), "{places:?}");
         assert!(!text.contains("Back-off pulling image"), "raw texts are details");
+    }
+}
+
+/// What a reader sees, kept to be read: `UPDATE_DOCS=1 cargo test --test survey` writes it again.
+#[test]
+fn whole_reports_read_as_before() {
+    let comparison = compare(&fixtures::earlier(), &fixtures::mixed());
+    let short = SurveyOptions { width: 100, ..SurveyOptions::default() };
+    let compared = SurveyOptions { comparison: Some(&comparison), ..short };
+    let details = SurveyOptions { details: true, width: 80, ..short };
+    let kept = [
+        ("mixed.txt", SurveyFormat::Text, short),
+        ("details.txt", SurveyFormat::Text, details),
+        ("compared.md", SurveyFormat::Markdown, compared),
+    ];
+    for (file, format, options) in kept {
+        let mut out = Vec::new();
+        write(&fixtures::mixed(), format, &options, &mut out).unwrap();
+        let made = String::from_utf8(out).unwrap();
+        golden::file(&format!("tests/survey/expected/{file}"), &made).unwrap_or_else(|complaint| panic!("{complaint}"));
     }
 }
 

@@ -5,6 +5,9 @@
 
 mod fixtures;
 mod formats;
+#[path = "../rules/golden.rs"]
+#[allow(dead_code, reason = "the rules use all of it")]
+mod golden;
 mod redaction;
 mod schema;
 
@@ -13,6 +16,14 @@ use mullion_survey::{SurveyReport, compare};
 
 const FORMATS: [SurveyFormat; 5] =
     [SurveyFormat::Text, SurveyFormat::Json, SurveyFormat::Markdown, SurveyFormat::Csv, SurveyFormat::Html];
+
+/// The result of a check: its complaints, one line each.
+type Checked = Result<(), String>;
+
+/// All complaints as one, or none.
+fn all(complaints: &[String]) -> Checked {
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
+}
 
 /// The report in one format, with everything that it can have.
 fn written(report: &SurveyReport, earlier: Option<&SurveyReport>, format: SurveyFormat) -> String {

@@ -10,7 +10,7 @@ use mullion_survey::report::{Finding, SurveyReport};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
     SEVERITIES, build_text, by_code, common_builds, distance, extent, full_name, object_text, origin, pool_system,
-    pool_taints, pool_versions, read_text, severity_word, unknown_objects,
+    pool_taints, pool_versions, read_text, unknown_objects,
 };
 use crate::report::survey::options::SurveyOptions;
 use crate::report::text::printable;
@@ -142,7 +142,7 @@ fn findings(findings: &[Finding], most: usize, out: &mut dyn Write) -> io::Resul
                     finding.pods.to_string(),
                 ]
             });
-            let header = [severity_word(severity), "What is wrong", "What to do", "Field", "Pods"];
+            let header = ["Object", "What is wrong", "What to do", "Field", "Pods"];
             table(header, rows, most, out)?;
         }
     }
@@ -251,8 +251,18 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// A sentence. Words that a wiki makes into a link or a mention become code; all other markup is escaped.
+/// A sentence, in which backticks mark code.
 fn escaped(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return plain(text);
+    }
+    let part = |(at, part): (usize, &&str)| if at % 2 == 1 { code(part) } else { plain(part) };
+    parts.iter().enumerate().map(part).collect()
+}
+
+/// Words that a wiki makes into a link or a mention become code; all other markup is escaped.
+fn plain(text: &str) -> String {
     let text = printable(text);
     let mut out = String::with_capacity(text.len() + 16);
     for (at, word) in text.split(' ').enumerate() {
@@ -308,6 +318,8 @@ mod tests {
             ("ask @team, now", "ask `@team`, now"),
             ("see https://x.example/<b>.", "see `https://x.example/<b>`."),
             ("see #12", "see `#12`"),
+            ("set `a: b` in *c*", "set `a: b` in \\*c\\*"),
+            ("one ` alone", "one \\` alone"),
             ("a@sha256:00|`b", "``a@sha256:00\\|`b``"),
             ("- item", "\\- item"),
             ("1. item", "1\\. item"),
