@@ -78,14 +78,14 @@ fn exit_codes_of_a_survey() {
 fn broken_input_is_reported_and_the_rest_is_surveyed() {
     let dir = dir();
     let fine = write(&dir, "fine.json", NODE);
-    let zeros = packed(&vec![b' '; 40 << 20]);
+    let blanks = packed(&[b"[".as_slice(), &vec![b' '; 40 << 20]].concat());
     let cases: [(&str, Vec<u8>, &str); 8] = [
         ("cut.json", NODE.as_bytes()[..60].to_vec(), "cut.json:1:60: it ends in the middle of the JSON"),
         ("words.json", b"{\"kind\": oops}".to_vec(), "words.json:1:10: not JSON: expected value"),
         ("utf16.json", b"\xff\xfe{\x00".to_vec(), "utf16.json: it is UTF-16, as PowerShell writes"),
         ("cut.gz", packed(NODE.as_bytes())[..30].to_vec(), "cut.gz: "),
         ("twice.gz", packed(&packed(NODE.as_bytes())), "twice.gz: it is packed with gzip twice"),
-        ("blanks.gz", zeros, "blanks.gz: an object before byte"),
+        ("blanks.gz", blanks, "blanks.gz: an object before byte"),
         ("zeros.bin", vec![0; 100], "zeros.bin: it is a binary file"),
         ("empty.json", Vec::new(), "empty.json: there is no object in it"),
     ];

@@ -3,8 +3,6 @@
 //! A code is never used again. `SUR1xx` are misplaced or stuck pods, `SUR2xx` errors of pulls and starts, `SUR3xx` what works by
 //! luck, `SUR4xx` DaemonSets, `SUR5xx` the fleet and its dates.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use crate::report::Severity;
@@ -64,7 +62,7 @@ pub static FINDINGS: &[FindingKind] = &[
         "a Linux pod is on a Windows node",
         "A Windows node cannot run Linux images: the pull fails, or the layers cannot be unpacked. The pod stays where it is, because the scheduler never moves a pod.",
         "Set nodeSelector kubernetes.io/os: linux in the pod template, and delete the pod.",
-        &[WINDOWS_GUIDE, "https://github.com/rancher/docs/issues/1228"]),
+        &[WINDOWS_GUIDE, "https://github.com/rancher/rancher-docs/issues/1228"]),
     kind("SUR102", "windows-pod-on-linux-node", Problem,
         "a Windows pod is on a Linux node",
         "A Linux node cannot run Windows images: the pull fails, or the layers cannot be unpacked. The pod stays where it is, because the scheduler never moves a pod.",
@@ -331,8 +329,7 @@ pub fn page(kind: &FindingKind, level: usize) -> String {
         "{heading} {code} {name}\n\nSeverity: {severity}. What was found: {what}.\n\n{why}\n\n**Fix.** {fix}\n\nSources:\n\n"
     );
     for source in *sources {
-        // A String takes every write.
-        let _ = writeln!(text, "- <{source}>");
+        text.extend(["- <", source, ">\n"]);
     }
     text
 }
@@ -352,9 +349,9 @@ pub fn all_pages() -> String {
         This page is made from `crates/survey/src/catalogue.rs` by `make rules`; what is written here by hand is lost.\n"
         .to_owned();
     for (start, title) in FAMILIES {
-        let _ = write!(text, "\n## {title}\n");
+        text.extend(["\n## ", title, "\n"]);
         for kind in FINDINGS.iter().filter(|kind| kind.code.starts_with(start)) {
-            let _ = write!(text, "\n{}", page(kind, 3));
+            text.extend(["\n", &page(kind, 3)]);
         }
     }
     text

@@ -121,7 +121,7 @@ fn absence(constraints: &SchedulingConstraints, node: &FleetNode<'_>) -> Absence
 /// The requirements of an affinity that the node does not satisfy: `pool NotIn a`.
 fn unmatched_expressions(constraints: &SchedulingConstraints, node: &Node) -> Vec<String> {
     let required = |all: &SchedulingConstraints| {
-        Some(all.affinity.as_ref()?.node_affinity.as_ref()?.required.clone()?.node_selector_terms?)
+        all.affinity.as_ref()?.node_affinity.as_ref()?.required.clone()?.node_selector_terms
     };
     let mut unmatched = Vec::new();
     for term in required(constraints).unwrap_or_default() {

@@ -59,7 +59,9 @@ pub(crate) fn find(
         }
     };
     deadlines.sort_by(order);
-    pools.iter_mut().for_each(|pool| pool.ends.sort_by(order));
+    for pool in pools {
+        pool.ends.sort_by(order);
+    }
     deadlines
 }
 
@@ -139,9 +141,8 @@ fn find_end(
     let code = match (passed, &row.concerns) {
         (true, Concerns { containerd: Some(_), .. }) => "SUR504",
         (true, Concerns { node_build: Some(_), .. }) => "SUR501",
-        (true, _) => return,
         (false, _) if soon => "SUR502",
-        (false, _) => return,
+        _ => return,
     };
     let place = |message: String| FoundPlace {
         code,

@@ -67,10 +67,10 @@ impl<'a> NodeClasses<'a> {
             }
         }
         keys.remove(HOST_NAME);
-        let mut classes: HashMap<(usize, &[Taint], bool, Vec<Option<&str>>), NodeClass<'a>> = HashMap::new();
+        let mut classes: HashMap<_, NodeClass<'a>> = HashMap::new();
         let mut single = Vec::new();
         for one in &fleet.nodes {
-            let values = keys.iter().map(|key| one.node.labels.get(key)).collect();
+            let values: Vec<Option<&str>> = keys.iter().map(|key| one.node.labels.get(key)).collect();
             let key = (one.pool, &*one.node.taints, one.node.unschedulable, values);
             let class = NodeClass { node: one.node, pool: one.pool, count: 1 };
             classes.entry(key).and_modify(|known| known.count += 1).or_insert(class);

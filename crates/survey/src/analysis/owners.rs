@@ -65,7 +65,7 @@ fn entry<'g, 'a>(groups: &'g mut HashMap<ObjectKey, OwnedPods<'a>>, key: &Object
     })
 }
 
-/// The topmost owner of an object. Of the objects with a template only ReplicaSets and Jobs are made from the template of
+/// The topmost owner of an object. Of the objects with a template only those of the kinds `ReplicaSet` and `Job` are made from the template of
 /// their owner; others may have an owner too, as those of an operator, and are what people edit.
 fn top_of(key: &ObjectKey, owner: Option<&Arc<OwnerKey>>, records: &HashMap<&ObjectKey, &WorkloadRecord>) -> ObjectKey {
     let mut top = key.clone();

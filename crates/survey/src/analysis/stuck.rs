@@ -259,6 +259,7 @@ fn place_of(node: &FleetNode<'_>) -> String {
 }
 
 /// Adds the finding for a translated text; true if it says that the pod is misplaced.
+#[allow(clippy::too_many_lines, reason = "a table from class to code and sentence")]
 fn add_translated(
     view: &WorkloadView<'_>,
     pod: &PodRecord,

@@ -81,11 +81,9 @@ pub(crate) fn summary(
     } else {
         format!("{} of {} are for Windows; no nodes were read.", thousands(windows), large(workloads.len(), "workload"))
     });
-    let of = |severity: Severity, start: &str| {
-        let matching =
-            findings.iter().filter(|finding| finding.severity == severity && finding.code.starts_with(start));
-        let objects: BTreeSet<_> = matching.clone().map(|finding| &finding.object).collect();
-        (objects.len(), matching.map(|finding| finding.pods).sum::<usize>())
+    let warned = |start: &str| {
+        let matching = |finding: &&Finding| finding.severity == Severity::Warning && finding.code.starts_with(start);
+        findings.iter().filter(matching).map(|finding| &finding.object).collect::<BTreeSet<_>>().len()
     };
     let stuck: BTreeSet<_> = findings
         .iter()
@@ -108,15 +106,15 @@ pub(crate) fn summary(
         sentences
             .push(format!("{} {have} pods that are misplaced or stuck{misplaced}.", large(stuck.len(), "workload")));
     }
-    let (fragile, _) = of(Severity::Warning, "SUR3");
+    let fragile = warned("SUR3");
     if fragile > 0 {
         let works = if fragile == 1 { "works" } else { "work" };
         sentences.push(format!("{} {works} by luck.", large(fragile, "workload")));
     }
-    let (missed, _) = of(Severity::Warning, "SUR4");
-    if missed > 0 {
-        let misses = if missed == 1 { "misses" } else { "miss" };
-        sentences.push(format!("{} {misses} a Windows pool.", large(missed, "DaemonSet")));
+    let absent = warned("SUR4");
+    if absent > 0 {
+        let misses = if absent == 1 { "misses" } else { "miss" };
+        sentences.push(format!("{} {misses} a Windows pool.", large(absent, "DaemonSet")));
     }
     if let Some(next) = deadlines.iter().find(|deadline| deadline.date >= today) {
         sentences.push(format!("The next date is {}: {}.", next.date, next.what));

@@ -140,6 +140,9 @@ fn selected_keys(inventory: &Inventory) -> BTreeSet<String> {
     keys
 }
 
+/// Numbers of workloads by code, name and action of a rule.
+type RuleCounts = BTreeMap<(&'static str, &'static str, &'static str), usize>;
+
 /// What is added up over all workloads.
 #[derive(Default)]
 struct Totals {
@@ -148,7 +151,7 @@ struct Totals {
     daemon_sets: Vec<DaemonSetPools>,
     /// By builds; the second is the images.
     builds: BTreeMap<Vec<Build>, (ImageBuild, BTreeSet<String>)>,
-    changes: BTreeMap<String, (NamespaceChanges, BTreeMap<(&'static str, &'static str, &'static str), usize>)>,
+    changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>,
     images: WindowsImages,
     without_build: Vec<ObjectRef>,
     newer_hosts: Vec<ObjectRef>,
@@ -265,10 +268,8 @@ fn image_builds(builds: BTreeMap<Vec<Build>, (ImageBuild, BTreeSet<String>)>) ->
     all
 }
 
-fn namespace_changes(
-    changes: BTreeMap<String, (NamespaceChanges, BTreeMap<(&'static str, &'static str, &'static str), usize>)>,
-) -> Vec<NamespaceChanges> {
-    let finish = |(changes, rules): (NamespaceChanges, BTreeMap<(&str, &str, &str), usize>)| {
+fn namespace_changes(changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>) -> Vec<NamespaceChanges> {
+    let finish = |(changes, rules): (NamespaceChanges, RuleCounts)| {
         let rules = rules.into_iter().map(|((code, rule, action), workloads)| RuleCount {
             code: code.to_owned(),
             rule: rule.to_owned(),

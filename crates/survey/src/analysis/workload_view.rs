@@ -36,6 +36,7 @@ pub(crate) struct ViewContext<'a> {
 }
 
 /// A workload.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct WorkloadView<'a> {
     pub(crate) object: ObjectRef,
     pub(crate) pods: Vec<&'a PodRecord>,
@@ -171,21 +172,18 @@ impl<'a> WorkloadView<'a> {
         let class = pod.and_then(|pod| pod.text("/spec/runtimeClassName"));
         let class = class.and_then(|name| inventory.snapshot.runtime_class(name));
         self.host_process = pod.is_some_and(|pod| pod.host_process());
-        match self.pods.first() {
-            Some(first) => {
-                self.constraints = first.shape.constraints.clone();
-                self.host_process |= first.shape.host_process;
-                self.process_isolated = is_process_isolated(&first.shape, inventory);
-            }
-            None => {
-                self.constraints = with_class(&self.authored, class);
-                let shape = PodShape {
-                    runtime_class: pod.and_then(|pod| pod.text("/spec/runtimeClassName")).map(str::to_owned),
-                    host_process: self.host_process,
-                    ..PodShape::default()
-                };
-                self.process_isolated = is_process_isolated(&shape, inventory);
-            }
+        if let Some(first) = self.pods.first() {
+            self.constraints = first.shape.constraints.clone();
+            self.host_process |= first.shape.host_process;
+            self.process_isolated = is_process_isolated(&first.shape, inventory);
+        } else {
+            self.constraints = with_class(&self.authored, class);
+            let shape = PodShape {
+                runtime_class: pod.and_then(|pod| pod.text("/spec/runtimeClassName")).map(str::to_owned),
+                host_process: self.host_process,
+                ..PodShape::default()
+            };
+            self.process_isolated = is_process_isolated(&shape, inventory);
         }
     }
 

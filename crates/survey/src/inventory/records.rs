@@ -81,6 +81,7 @@ pub(crate) struct OwnerKey {
 
 /// A pod.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct PodRecord {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,

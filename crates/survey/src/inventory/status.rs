@@ -8,6 +8,7 @@ use crate::inventory::records::{ContainerShape, StatusText};
 
 /// What the status of a pod contains.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct PodStatus {
     pub(crate) ready: bool,
     pub(crate) ended: bool,

@@ -32,11 +32,11 @@ pub(crate) struct Translation {
 pub(crate) fn translate(reason: &str, message: &str) -> Option<Translation> {
     let plain = unescape(message);
     let lower = plain.to_ascii_lowercase();
-    let has = |text: &&str| lower.contains(&text.to_ascii_lowercase());
+    let has = |text: &str| lower.contains(&text.to_ascii_lowercase());
     let found = PATTERNS.iter().find(|pattern| {
         (pattern.reason.is_empty() || pattern.reason == reason)
-            && pattern.all.iter().all(|text| has(&text))
-            && (pattern.any.is_empty() || pattern.any.iter().any(|text| has(&text)))
+            && pattern.all.iter().all(|text| has(text))
+            && (pattern.any.is_empty() || pattern.any.iter().any(|text| has(text)))
     })?;
     Some(Translation {
         class: found.class,

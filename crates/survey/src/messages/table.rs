@@ -124,8 +124,8 @@ pub(crate) static PATTERNS: &[Pattern] = &[
     text(C::NoPlatform, &["no image found in", "for architecture"], &[], "containers/image internal/manifest/oci_index.go"),
 
     text(C::DiskFull, &[], &["no space left on device", "There is not enough space on the disk", "disk quota exceeded"], "Linux ENOSPC; Windows ERROR_DISK_FULL"),
-    text(C::LinuxLayers, &["failed to extract layer", "hcsshim::ProcessBaseLayer"], &[], "containerd pkg/rootfs/apply.go on Windows; pytorch/stress-ng#389"),
-    text(C::LinuxLayers, &["safefile.OpenRelative", "Win32"], &[], "microsoft/hcsshim internal/safefile; rancher/rancher-docs#1228"),
+    text(C::LinuxLayers, &["failed to extract layer", "hcsshim::ProcessBaseLayer"], &[], "containerd pkg/rootfs/apply.go on Windows; stress-ng#389"),
+    text(C::LinuxLayers, &["safefile.OpenRelative", "Win32"], &[], "microsoft/hcsshim internal/safefile; rancher-docs#1228"),
     text(C::LinuxLayers, &["failed to register layer"], &["hcsshim::ProcessBaseLayer", "re-exec error"], "moby layer/layer_store.go on Windows"),
     text(C::WindowsLayers, &["failed to extract layer", "/Files/", "no such file or directory"], &[], "containerd pkg/rootfs/apply.go on Linux; microsoft/Windows-Containers#452"),
     text(C::LayersTooNew, &[], &["0xc0370112"], "microsoft/hcsshim internal/hcserror/hcserror.go; hcsshim#2566"),
