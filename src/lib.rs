@@ -29,6 +29,7 @@
 //!   `policies/rules/`;
 //! - a Windows release: a row in `crates/engine/src/model/windows/release.rs`;
 //! - an image name: a row in `crates/engine/src/detect/image_names/repository.rs`;
+//! - the tags of an image for each Windows release: a row in `crates/engine/src/model/published_images/published_images.json`;
 //! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in
 //!   [`NodeSettings`](mullion_engine::model::settings::NodeSettings);
 //! - a policy key: a field of [`Settings`](mullion_engine::model::settings::Settings) or

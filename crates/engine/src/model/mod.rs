@@ -1,4 +1,5 @@
-//! The data of a review: workload, request, cluster snapshot, settings, images, Windows releases.
+//! The data of a review: workload, request, cluster snapshot, settings, images, published images, Windows
+//! releases.
 //!
 //! No module of this room decides anything about a workload. Every other room imports it, and it imports none of them.
 
@@ -12,6 +13,7 @@ mod operating_system;
 mod os_decision;
 mod placed_words;
 pub mod pod_view;
+pub mod published_images;
 pub(crate) mod quantity;
 mod review_request;
 pub mod scheduling;

@@ -298,6 +298,55 @@ fn the_image_that_would_fit_is_named() {
 }
 
 #[test]
+fn what_is_proposed_is_published_or_a_guess() {
+    let private = "registry.example.com/shop/web:4.2-ltsc2025";
+    let cases: [(&str, &[u32], &str); 6] = [
+        (
+            private,
+            &[20348],
+            "add nodes, or use a tag for one of these, probably registry.example.com/shop/web:4.2-ltsc2022; check that it exists",
+        ),
+        // Nodes of 2025 run the newest image that is published, here that of 2022.
+        ("nats:2.10-nanoserver-1809", &[26100], "probably nats:2.10-nanoserver-ltsc2022; check that it exists"),
+        (
+            "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+            &[26100],
+            "use mcr.microsoft.com/dotnet/framework/aspnet:4.8.1-windowsservercore-ltsc2025 (.NET Framework 4.8.1 instead of 4.8), or add nodes for 10.0.17763",
+        ),
+        (
+            "mcr.microsoft.com/dotnet/framework/aspnet:3.5-windowsservercore-ltsc2019",
+            &[20348],
+            "build it again FROM mcr.microsoft.com/windows/servercore:ltsc2022, or add nodes for 10.0.17763; the tag of today gets no updates since 2025-10-14; add .NET Framework 3.5 in the Dockerfile: RUN dism",
+        ),
+        (
+            "mcr.microsoft.com/powershell:lts-nanoserver-1809",
+            &[26100],
+            "use mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025, or add nodes for 10.0.17763; the tag of today gets no updates since 2025-03-26; PowerShell is a .NET tool there",
+        ),
+        (
+            "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809",
+            &[20348],
+            "use mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022, or add nodes for 10.0.17763; support of its product ended on 2026-11-10: move to .NET 10.0",
+        ),
+    ];
+    for (image, nodes, help) in cases {
+        let found = findings("MUL502", &[image], nodes);
+        assert!(found[0].1.contains(help), "{image} {nodes:?}: {found:?}");
+    }
+    // A release that the cluster runs, though none of the images is for it.
+    let found = findings("MUL501", &["mcr.microsoft.com/windows/servercore:ltsc2019", private], &[20348]);
+    let tags = "such as mcr.microsoft.com/windows/servercore:ltsc2022 and probably registry.example.com/shop/web:4.2-ltsc2022; check that it exists";
+    assert!(found[0].1.ends_with(tags), "{found:?}");
+    // No tag of a release that no node runs.
+    let found = findings(
+        "MUL501",
+        &["mcr.microsoft.com/windows/server:ltsc2022", "registry.example.com/shop/web:4.2-ltsc2019"],
+        &[17763],
+    );
+    assert!(found[0].1.ends_with("use tags of one Windows release for all containers"), "{found:?}");
+}
+
+#[test]
 fn only_the_images_in_the_way_are_named() {
     let found = findings("MUL502", &[LTSC2022, LTSC2025], &[20348]);
     assert_eq!(found.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["spec.containers[1].image"]);
@@ -389,14 +438,32 @@ fn a_floating_tag_is_pinned_to_a_release_that_runs() {
     assert_eq!(pinned(&[20348, 17763]), "windowsservercore-ltsc2022");
     assert_eq!(pinned(&[25398]), "windowsservercore-ltsc2022");
     assert_eq!(pinned(&[26100]), "windowsservercore-ltsc2025");
-    // 4.8 is for 2016 and 2019 only. No tag of it is recommended to a cluster that runs neither.
+    // 4.8 is for 2016 and 2019 only; later releases have 4.8.1. No tag is recommended to a cluster that does not run it.
     let framework = "mcr.microsoft.com/dotnet/framework/aspnet:4.8";
     let help = |nodes: &[u32]| findings("MUL504", &[framework], nodes)[0].1.split_once("; ").unwrap().1.to_owned();
-    assert_eq!(help(&[17763, 20348]), format!("use one that does, such as {framework}-windowsservercore-ltsc2019"));
+    let of_2019 = format!("use one that does, such as {framework}-windowsservercore-ltsc2019");
+    assert_eq!(help(&[]), of_2019);
+    assert_eq!(help(&[17763, 20348]), of_2019);
+    let later = |release| {
+        format!(
+            "use one that does, such as {framework}.1-windowsservercore-{release} (.NET Framework 4.8.1 instead of 4.8)"
+        )
+    };
+    assert_eq!(help(&[20348]), later("ltsc2022"));
+    assert_eq!(help(&[20348, 26100]), later("ltsc2025"));
     assert_eq!(
-        help(&[20348, 26100]),
-        "use an image for ltsc2022 or ltsc2025, as the nodes are: this tag is for ltsc2016 and ltsc2019, which they \
-         cannot run"
+        help(&[19042]),
+        "use an image for build-19042, as the nodes are: this repository has images for ltsc2016, ltsc2019, ltsc2022 and \
+         ltsc2025, which they cannot run"
+    );
+    // With the release, this tag would be longer than a tag can be.
+    let long = format!("golang:{}-windowsservercore", "1".repeat(110));
+    assert!(findings("MUL504", &[&long], &[])[0].1.ends_with("; use a tag that names the release"));
+    // The tables know nothing about versions of the official images.
+    let official = &findings("MUL504", &["nats:2-nanoserver"], &[26100])[0].1;
+    assert!(
+        official.contains("; use one that does, probably nats:2-nanoserver-ltsc2022; check that it exists"),
+        "{official}"
     );
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {expectedPools: [{build: 10.0.17763}]}\n";
     let expected = PolicySet::from_files(&[("nodes.yaml", text)]).unwrap();

@@ -4,13 +4,12 @@
 //! makes a Linux pod unschedulable and a wrong "Linux" a Windows pod, so a name decides only if its vocabulary is
 //! explicit; the rest is unknown.
 
-mod floating_tag;
 mod name;
-mod release_tag;
 mod repository;
+mod retag;
 mod tag;
 
-pub(crate) use floating_tag::{floating, usual_name};
 pub use name::{ImageRow, from_text};
 pub(crate) use name::{ImageSource, from_name};
-pub(crate) use release_tag::{for_build, has_release_tag};
+pub use retag::{Confidence, ProductChange, ProposedImage, Retag, retag};
+pub(crate) use retag::{pin, shared_tag};

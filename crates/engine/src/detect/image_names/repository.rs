@@ -44,8 +44,6 @@ pub(crate) enum At {
     Registry(&'static str, &'static str),
     /// A Docker official image.
     Official(&'static str),
-    /// Any Docker official image.
-    AnyOfficial,
 }
 
 struct Row {
@@ -66,9 +64,6 @@ const YEAR_NAMED: RepositoryOs = RepositoryOs::Windows { context: Context::YearN
 /// Docker Hub's first base images ended with 1607; their `latest` still means it.
 const BASE_1607: RepositoryOs =
     RepositoryOs::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
-
-/// Names of the Microsoft Container Registry and of its mirrors, as host or as the component that a pull-through mirror adds.
-const MICROSOFT_HOSTS: &[&str] = &["mcr.microsoft.com", "mcr.azure.cn", "mcr.azk8s.cn", "mcr"];
 
 const BASE_LIFECYCLE: &str = "MicrosoftDocs/Virtualization-Documentation virtualization/windowscontainers/manage-containers/container-base-images.md";
 const FRAMEWORK: &str = "microsoft/dotnet-framework-docker README.md";
@@ -316,21 +311,12 @@ impl At {
                 path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '-', '_', '.']))
             }
             Self::Microsoft(components) => {
-                microsoft_path(image).is_some_and(|path| starts_with_components(path, components))
+                image.microsoft_path().is_some_and(|path| starts_with_components(path, components))
             }
             Self::Registry(host, whole) => image.registry() == Some(host) && path == whole,
             Self::Official(name) => image.official_name() == Some(name),
-            Self::AnyOfficial => image.official_name().is_some(),
         }
     }
-}
-
-/// The path within the Microsoft Container Registry, if the image is from there or from a mirror that names it.
-fn microsoft_path<'a>(image: &ImageRef<'a>) -> Option<&'a str> {
-    if image.registry().is_some_and(|registry| MICROSOFT_HOSTS.contains(&registry)) {
-        return Some(image.repository());
-    }
-    MICROSOFT_HOSTS.iter().find_map(|host| after_components(image.repository(), host))
 }
 
 #[cfg(test)]
@@ -357,7 +343,6 @@ mod tests {
                 At::Microsoft(path) => format!("mcr.microsoft.com/{path}"),
                 At::Registry(host, path) => format!("{host}/{path}"),
                 At::Official(name) => name.to_owned(),
-                At::AnyOfficial => "golang".to_owned(),
             };
             let image = ImageRef::parse(&example).unwrap();
             let first = ROWS.iter().position(|row| row.at.matches(&image)).unwrap();

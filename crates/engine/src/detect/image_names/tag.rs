@@ -3,7 +3,7 @@
 //! A tag is split at `-`, `_` and `.`; words compare ignoring case (`20H2` is upper case in practice). Linux words take
 //! precedence: `1.0-linux-amd64-1809` is a Linux image.
 
-use crate::model::windows::{Build, is_image_build};
+use crate::model::windows::{Build, LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS, is_image_build};
 
 /// The repository of the tag, which decides how much a number in it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,46 +151,9 @@ pub(crate) fn is_toolchain_word(text: &str) -> bool {
     is_one_of(TOOLCHAINS, text)
 }
 
-/// LTSC names: proof by themselves, in any repository (Sitecore's `8.0-ltsc2022`).
-pub(crate) const LTSC_NAMES: &[(&str, Build)] = &[
-    ("ltsc2016", Build::new(14393)),
-    ("sac2016", Build::new(14393)),
-    ("ltsc2019", Build::new(17763)),
-    ("ltsc2022", Build::new(20348)),
-    ("ltsc2025", Build::new(26100)),
-];
-
-/// Years of LTSC releases: after `ltsc` or a Windows word, or first in the tag of a base image.
-pub(crate) const YEARS: &[(&str, Build)] = &[
-    ("2016", Build::new(14393)),
-    ("2019", Build::new(17763)),
-    ("2022", Build::new(20348)),
-    ("2025", Build::new(26100)),
-];
-
 /// Joined to `win`: Profisee's `win22`.
 pub(crate) const SHORT_YEARS: &[(&str, Build)] =
     &[("16", Build::new(14393)), ("19", Build::new(17763)), ("22", Build::new(20348)), ("25", Build::new(26100))];
-
-/// Version names that mean nothing else, wherever they stand in a Windows tag. `21H2` and `24H2` are from
-/// gitlab-runner-helper. 23H2 is missing: it has no base image and runs those of ltsc2022.
-pub(crate) const VERSIONS: &[(&str, Build)] = &[
-    ("1809", Build::new(17763)),
-    ("20h2", Build::new(19042)),
-    ("21h2", Build::new(20348)),
-    ("24h2", Build::new(26100)),
-];
-
-/// Version names that are also years or product versions. `2009` is another name of 20H2 (microsoft/iis-docker).
-pub(crate) const YEAR_LIKE: &[(&str, Build)] = &[
-    ("1607", Build::new(14393)),
-    ("1709", Build::new(16299)),
-    ("1803", Build::new(17134)),
-    ("1903", Build::new(18362)),
-    ("1909", Build::new(18363)),
-    ("2004", Build::new(19041)),
-    ("2009", Build::new(19042)),
-];
 
 pub(crate) fn look_up(table: &[(&str, Build)], text: &str) -> Option<Build> {
     table.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|&(_, build)| build)

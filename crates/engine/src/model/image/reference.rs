@@ -14,6 +14,9 @@ const OLD_DOCKER_HUB: &str = "index.docker.io";
 /// Namespace of references to Docker Hub that name none.
 const LIBRARY: &str = "library";
 
+/// Names of the Microsoft Container Registry and of its mirrors, as host or as the component that a pull-through mirror adds.
+const MICROSOFT_HOSTS: &[&str] = &["mcr.microsoft.com", "mcr.azure.cn", "mcr.azk8s.cn", "mcr"];
+
 /// Longest accepted reference in bytes: registry name 255 with port, repository 255, tag 128 and digest 136 fit.
 pub(crate) const MAX_REFERENCE: usize = 1024;
 /// Longest repository in bytes, without the registry.
@@ -152,6 +155,23 @@ impl<'a> ImageRef<'a> {
         }
         let (namespace, name) = self.repository.rsplit_once('/')?;
         (namespace == LIBRARY || namespace.ends_with("/library")).then_some(name)
+    }
+
+    /// The path within the Microsoft Container Registry, if the image is from there or from a mirror that names it.
+    pub fn microsoft_path(&self) -> Option<&'a str> {
+        if self.registry.is_some_and(|registry| MICROSOFT_HOSTS.contains(&registry)) {
+            return Some(self.repository);
+        }
+        MICROSOFT_HOSTS.iter().find_map(|host| {
+            let mut components = self.repository;
+            loop {
+                let (component, rest) = components.split_once('/')?;
+                if component == *host {
+                    return Some(rest);
+                }
+                components = rest;
+            }
+        })
     }
 
     /// The whole reference as the runtime reads it: `docker.io/library/nginx:latest` for `nginx`.

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::detect::ContainerImage;
-use crate::detect::image_names::{for_build, has_release_tag};
+use crate::detect::image_names::Confidence;
 use crate::model::Os;
 use crate::model::cluster::Nodes;
-use crate::model::image::ImageRef;
 use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::scheduling::{NodeConstraints, admits};
 use crate::model::settings::BuildMode;
 use crate::model::text::list;
-use crate::model::windows::{Build, is_image_build, known_host_builds, release_name};
+use crate::model::windows::{Build, LTSC_NAMES, is_image_build, known_host_builds, release_name};
 use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
+use crate::rules::images::proposal::{ImageChange, Proposal, fleet, reference, runnable, such_as};
 use crate::rules::rule::Rule;
 
 /// No build runs all images: the pod cannot run anywhere.
@@ -24,27 +24,28 @@ pub(crate) fn no_common_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out
     let mut found = cx.finding(rule, cx.at(&first.container, "/image"), rule.why);
     found.help = format!("{}; {}", images.join(", "), rule.instead).into();
     if let Some(tags) = one_release(cx) {
-        found.help = format!("{}, such as {}", found.help, tags.join(" and ")).into();
+        found.help = format!("{}, {}", found.help, tags.join(" and ")).into();
     }
     out.push(found);
 }
 
-/// The images that need other tags, with these tags, if all can use one release that some of them use already: one that
-/// a node runs, else the newest.
+/// Other tags for the images that need one, if all images can use one release that a node runs: one that some of them
+/// use already, if possible, and the newest. If no node is known, only a release that some of them use.
 fn one_release(cx: &WorkloadContext<'_>) -> Option<Vec<String>> {
-    let builds: BTreeSet<Build> = cx.builds.known.iter().flat_map(|image| &image.facts.builds).copied().collect();
-    let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
-    let has_node = |build: Build| {
-        live.is_some_and(|live| live.iter().any(|host| runs_on(*host, &[build], cx.input.snapshot, cx.node_settings)))
-    };
-    let mut targets: Vec<Build> = builds.into_iter().rev().filter(|build| has_release_tag(*build)).collect();
-    targets.sort_by_key(|build| !has_node(*build));
+    let used = |build: &Build| cx.builds.known.iter().any(|image| image.facts.builds.contains(build));
+    let nodes_are_known = !fleet(cx).is_empty();
+    let ltsc: BTreeSet<Build> = LTSC_NAMES.iter().map(|(_, build)| *build).collect();
+    let mut targets: Vec<Build> = ltsc.into_iter().filter(|build| nodes_are_known || used(build)).rev().collect();
+    if nodes_are_known {
+        targets = runnable(targets, cx);
+    }
+    targets.sort_by_key(|build| !used(build));
     targets.into_iter().find_map(|target| {
         let (mut tags, mut known) = (Vec::new(), HashSet::new());
         for image in misfits(cx, target) {
-            let tag = for_build(&ImageRef::parse(image.image).ok()?, target)?;
-            if known.insert(tag.clone()) {
-                tags.push(tag);
+            let ImageChange::Tag(tag) = Proposal::find(image.image, [target])?.change else { return None };
+            if known.insert(tag.image.clone()) {
+                tags.push(such_as(&tag));
             }
         }
         Some(tags)
@@ -87,7 +88,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     }
     let nodes = if open.len() < all.len() { "the nodes it selects" } else { "Windows nodes" };
     let releases = list(open.iter().map(|build| release_name(*build, &cx.node_settings.releases)));
-    let report = |image: &ContainerImage<'_>, fit: Option<(String, Build)>, out: &mut Vec<Finding>| {
+    let report = |image: &ContainerImage<'_>, fit: Option<Proposal>, out: &mut Vec<Finding>| {
         let wanted = list(&image.facts.builds);
         let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.input.snapshot, cx.node_settings));
         let short = match equal {
@@ -96,12 +97,20 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
             None => format!("no node runs {wanted}"),
         };
         // A build that would fit comes before the list, which can be long: warnings are cut.
-        let release = fit.as_ref().map(|(_, build)| release_name(*build, &cx.node_settings.releases));
+        let release = fit.as_ref().map(|fit| release_name(fit.build, &cx.node_settings.releases));
         let fits = release.map(|release| format!("; {release} would fit")).unwrap_or_default();
         let message = format!("{short}{fits}; {nodes} have {releases}");
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        found.help = match fit {
-            Some((tag, _)) => format!("it cannot start; use {tag}, or add nodes for {wanted}").into(),
+        found.help = match fit.as_ref().map(|fit| (&fit.change, fit.remarks())) {
+            Some((ImageChange::Tag(tag), remarks)) if tag.confidence == Confidence::Table => {
+                format!("it cannot start; use {}, or add nodes for {wanted}{remarks}", reference(tag)).into()
+            }
+            Some((ImageChange::Tag(tag), remarks)) => {
+                format!("it cannot start; {}, {}{remarks}", rule.instead, such_as(tag)).into()
+            }
+            Some((ImageChange::Rebuild(from, _), remarks)) => {
+                format!("it cannot start; build it again FROM {from}, or add nodes for {wanted}{remarks}").into()
+            }
             None => format!("it cannot start; {} instead of {}", rule.instead, image.image).into(),
         };
         out.push(found);
@@ -109,7 +118,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     if let Some(own) = equal {
         let fitting = open.iter().rev().copied().find(|host| is_image_build(*host) && *host != own);
         for image in &cx.builds.known {
-            report(image, fitting.and_then(|build| retag(image, &[build])), out);
+            report(image, Proposal::find(image.image, fitting), out);
         }
         return;
     }
@@ -119,18 +128,12 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         .filter(|image| is_image_build(*image) && runs_on(*best, &[*image], cx.input.snapshot, cx.node_settings))
         .collect();
     for image in misfits(cx, *best) {
-        report(image, retag(image, &images), out);
+        report(image, Proposal::find(image.image, images.iter().rev().copied()), out);
     }
 }
 
 fn label(build: Build) -> BTreeMap<String, String> {
     [(WINDOWS_BUILD_LABEL.to_owned(), build.to_string())].into()
-}
-
-/// The image for the newest of these builds that its tag has a form for.
-fn retag(image: &ContainerImage<'_>, builds: &[Build]) -> Option<(String, Build)> {
-    let image = ImageRef::parse(image.image).ok()?;
-    builds.iter().rev().find_map(|build| Some((for_build(&image, *build)?, *build)))
 }
 
 /// Builds of the Windows nodes that satisfy the pod's selector and affinity: all of them for most pods.

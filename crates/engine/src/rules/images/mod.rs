@@ -4,5 +4,6 @@ pub(crate) mod check;
 mod hosts;
 pub(crate) mod left_out;
 pub(crate) mod platforms;
+mod proposal;
 pub(crate) mod rules;
 mod tags;

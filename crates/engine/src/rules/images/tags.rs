@@ -1,21 +1,23 @@
 //! Tags of releases without support, and floating tags.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 
-use crate::detect::image_names::{ImageSource, floating, for_build, usual_name};
+use crate::detect::image_names::{Confidence, ImageSource, pin, shared_tag};
 use crate::model::cluster::Nodes;
 use crate::model::image::{ImageOs, ImageRef};
+use crate::model::published_images::{PublishedImages, PublishedTags, SharedTag};
 use crate::model::text::{list, list_with};
-use crate::model::windows::{Build, LTSC, STABLE_ABI_FROM, out_of_support, release_name};
-use crate::place::{WorkloadContext, runs_on};
+use crate::model::windows::{Build, LTSC, out_of_support, release_name};
+use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
+use crate::rules::images::proposal::{ImageChange, Proposal, fleet, reference, remarks_on, runnable, such_as};
 use crate::rules::rule::Rule;
 
 /// Images whose every build is of a release that gets no security updates; and images that run only on such nodes.
 pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let before = out.len();
-    let target = OnceCell::new();
+    let targets = OnceCell::new();
     for image in &cx.builds.known {
         let builds = &image.facts.builds;
         let Some(newest) = builds.iter().max().and_then(|build| out_of_support(*build)) else { continue };
@@ -24,10 +26,16 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         }
         let message = format!("Windows Server {} gets no security updates since {}", newest.name, newest.end);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        let target = *target.get_or_init(|| best_of(LTSC, cx));
-        let later = ImageRef::parse(image.image).ok().and_then(|image| for_build(&image, target?));
-        found.help = match later {
-            Some(later) => format!("use {later}, built again on that release").into(),
+        let targets = targets.get_or_init(|| runnable(LTSC.iter().copied(), cx));
+        let later = Proposal::find(image.image, targets.iter().copied());
+        found.help = match later.as_ref().map(|later| (&later.change, later.remarks())) {
+            Some((ImageChange::Tag(tag), remarks)) if tag.confidence == Confidence::Table => {
+                format!("use {}, built again on that release{remarks}", reference(tag)).into()
+            }
+            Some((ImageChange::Tag(tag), remarks)) => {
+                format!("{} than {}, {}{remarks}", rule.instead, list(builds), such_as(tag)).into()
+            }
+            Some((ImageChange::Rebuild(from, _), remarks)) => format!("build it again FROM {from}{remarks}").into(),
             None => format!("{} than {}", rule.instead, list(builds)).into(),
         };
         out.push(found);
@@ -46,45 +54,48 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
 
 /// Images with a tag that moves between releases. A policy that lists the image has decided its builds.
 pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let tables = PublishedImages::shipped();
     for image in cx
         .input
         .images
         .iter()
         .filter(|image| image.facts.os == ImageOs::Windows && image.facts.source != ImageSource::Policy)
     {
-        let Ok(reference) = ImageRef::parse(image.image) else { continue };
-        let Some(tag) = floating(&reference) else { continue };
-        let message = format!("its tag names no release: {}", tag.moved);
+        let Ok(parsed) = ImageRef::parse(image.image) else { continue };
+        let Some((row, shared)) = shared_tag(tables, &parsed) else { continue };
+        let message = format!("its tag names no release: {}", shared.moved);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        found.help = match best_of(tag.releases, cx) {
-            Some(build) => format!("use one that does, such as {}", tag.pinned(&reference, build)).into(),
-            // A tag of these releases would be one that no node can run.
-            None => format!(
-                "use an image for {}, as the nodes are: this tag is for {}, which they cannot run",
-                list_with(fleet(cx).iter().map(|build| release_name(*build, &cx.node_settings.releases)), "or"),
-                list_with(tag.releases.iter().map(|build| usual_name(*build)), "and")
-            )
-            .into(),
+        let pinned = pinned_builds(row, shared, cx).into_iter().find_map(|build| pin(tables, &parsed, build));
+        found.help = match &pinned {
+            Some(pinned) => format!("use one that does, {}{}", such_as(pinned), remarks_on(pinned)).into(),
+            None => no_runnable_image(row, cx).unwrap_or_else(|| rule.instead.to_owned()).into(),
         };
         out.push(found);
     }
 }
 
-/// The newest of these image builds, ascending, that a Windows node runs; `None` if no node runs one of them. If no
-/// Windows node is known: 2022, which most hosts run, or the newest one.
-fn best_of(builds: &[Build], cx: &WorkloadContext<'_>) -> Option<Build> {
-    let fleet = fleet(cx);
-    if fleet.is_empty() {
-        return builds.iter().find(|build| **build == STABLE_ABI_FROM).or(builds.last()).copied();
-    }
-    let runs =
-        |build: &&Build| fleet.iter().any(|host| runs_on(*host, &[**build], cx.input.snapshot, cx.node_settings));
-    builds.iter().rev().find(runs).copied()
+/// The builds for which the tag can be pinned, best first: those of its own images that a node runs, then others, which
+/// may have another version of the product.
+fn pinned_builds(row: &PublishedTags, shared: &SharedTag, cx: &WorkloadContext<'_>) -> Vec<Build> {
+    let (own, others): (Vec<Build>, Vec<Build>) = row.builds().partition(|build| shared.builds.contains(build));
+    runnable(own, cx).into_iter().chain(runnable(others, cx)).collect()
 }
 
-/// The builds of the Windows nodes, and of pools that may be empty.
-fn fleet(cx: &WorkloadContext<'_>) -> BTreeSet<Build> {
-    let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
-    let expected = cx.node_settings.expected_pools.iter().map(|pool| pool.build);
-    live.into_iter().flatten().copied().chain(expected).collect()
+/// What to do if the nodes run no image of the row: a tag of it would be one that no node can run. `None` if no node is
+/// known.
+fn no_runnable_image(row: &PublishedTags, cx: &WorkloadContext<'_>) -> Option<String> {
+    let nodes = fleet(cx);
+    let builds: Vec<Build> = row.builds().collect();
+    (!nodes.is_empty()).then(|| {
+        format!(
+            "use an image for {}, as the nodes are: this repository has images for {}, which they cannot run",
+            list_with(nodes.iter().map(|build| release_name(*build, &cx.node_settings.releases)), "or"),
+            list_with(builds.iter().map(|build| usual_name(*build)), "and")
+        )
+    })
+}
+
+/// The name of a release in tags. `release_name` returns the number for 2016, because no node has it.
+fn usual_name(build: Build) -> Cow<'static, str> {
+    if build == Build::new(14393) { "ltsc2016".into() } else { release_name(build, &[]) }
 }
