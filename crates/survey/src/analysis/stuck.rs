@@ -173,8 +173,8 @@ fn misplacement<'p>(
         view.containers.iter().find(|container| container.os == os).map(|container| container.report.image.clone())
     };
     let by_message = match class {
-        Some(MessageClass::LinuxLayers) => Some(Os::Linux),
-        Some(MessageClass::WindowsLayers) => Some(Os::Windows),
+        Some(MessageClass::LinuxImage) => Some(Os::Linux),
+        Some(MessageClass::WindowsImage) => Some(Os::Windows),
         // Which image has no entry is known, and often what it is for.
         Some(MessageClass::NoPlatform) => {
             let image = best.and_then(|best| image_of(view, pod, best));
@@ -201,9 +201,6 @@ fn misplacement<'p>(
         let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
         let other = os.other().title();
         let why = match class {
-            Some(MessageClass::LinuxLayers | MessageClass::WindowsLayers) => {
-                format!("its layers are those of a {other} image")
-            }
             _ if by_message.is_some() => format!("it is a {other} image"),
             _ => format!("it counts as {other} because of {}", view.because),
         };
@@ -312,8 +309,8 @@ fn add_translated(
         Some(C::InvalidImageName) => ("SUR207", format!("{named} is not a valid reference.")),
         Some(C::PullDenied) => ("SUR202", format!("The registry denies the pull of {}.", lower(&named))),
         Some(C::PullLimited) => ("SUR205", format!("The registry limits pulls of {}.", lower(&named))),
-        Some(C::LinuxLayers) => ("SUR101", format!("{named} is a Linux image, and its pods are on {here}.")),
-        Some(C::WindowsLayers) => ("SUR102", format!("{named} is a Windows image, and its pods are on {here}.")),
+        Some(C::LinuxImage) => ("SUR101", format!("{named} is a Linux image, and its pods are on {here}.")),
+        Some(C::WindowsImage) => ("SUR102", format!("{named} is a Windows image, and its pods are on {here}.")),
         Some(C::DiskFull) => ("SUR209", format!("The disk is too full to unpack {}.", lower(&named))),
         Some(C::LayersTooNew) => ("SUR210", format!("The layers of {} are newer than {here}.", lower(&named))),
         Some(C::UnpackFailed) => ("SUR208", format!("{named} was pulled, and cannot be unpacked on {here}.")),

@@ -22,7 +22,7 @@ pub(crate) fn coverage(inventory: &Inventory) -> Coverage {
             None => unread.push(Unread {
                 kind: kind.plural.to_owned(),
                 namespace: None,
-                reason: "not in the dump".to_owned(),
+                reason: "none in the dump".to_owned(),
                 missing: kind.missing.to_owned(),
             }),
         }

@@ -165,7 +165,9 @@ mod tests {
             "a Windows version 10.0.26100-based image is incompatible with a 10.0.20348 host",
             C::NoPlatform,
         ),
-        ("ErrImagePull", "image operating system \"linux\" cannot be used on this platform", C::NoPlatform),
+        ("ErrImagePull", "image operating system \"linux\" cannot be used on this platform", C::LinuxImage),
+        ("ErrImagePull", "image operating system \"windows\" cannot be used on this platform", C::WindowsImage),
+        ("ErrImagePull", "image operating system \"plan9\" cannot be used on this platform", C::NoPlatform),
         (
             "ErrImagePull",
             "choosing image instance: no image found in image index for architecture \"amd64\", variant \"\", OS \"linux\"",
@@ -179,17 +181,17 @@ mod tests {
         (
             "ErrImagePull",
             r"failed to pull and unpack image: failed to extract layer sha256:1: hcsshim::ProcessBaseLayer \\?\C:\ProgramData\containerd\snapshots\12: The system cannot find the path specified.: unknown",
-            C::LinuxLayers,
+            C::LinuxImage,
         ),
         (
             "ErrImagePull",
             r"failed to extract layer sha256:1: safefile.OpenRelative failed in Win32: The path contains invalid characters",
-            C::LinuxLayers,
+            C::LinuxImage,
         ),
         (
             "ErrImagePull",
             "failed to extract layer sha256:1: mount callback failed: link /var/lib/containerd/tmp/Files/Program Files/a /var/b: no such file or directory: unknown",
-            C::WindowsLayers,
+            C::WindowsImage,
         ),
         ("ErrImagePull", "failed to unpack image on snapshotter windows: something", C::UnpackFailed),
         (

@@ -18,10 +18,10 @@ pub(crate) enum MessageClass {
     PullLimited,
     /// The image has no entry that this node accepts.
     NoPlatform,
-    /// The layers are those of a Linux image, and the node has Windows.
-    LinuxLayers,
-    /// The layers are those of a Windows image, and the node has Linux.
-    WindowsLayers,
+    /// The image is for Linux, and the node has Windows.
+    LinuxImage,
+    /// The image is for Windows, and the node has Linux.
+    WindowsImage,
     /// The node has no room for the image.
     DiskFull,
     /// The format of the layers is newer than the host.
@@ -120,14 +120,16 @@ pub(crate) static PATTERNS: &[Pattern] = &[
     text(C::NoPlatform, &["no match for platform in manifest"], &[], "containerd core/images/handlers.go, core/images/image.go"),
     text(C::NoPlatform, &["no matching manifest for"], &[], "moby daemon/internal/distribution/pull_v2.go, daemon/containerd/image_pull.go"),
     text(C::NoPlatform, &["-based image is incompatible with a "], &[], "moby daemon/internal/distribution/pull_v2_windows.go"),
+    text(C::LinuxImage, &["image operating system \"linux\" cannot be used on this platform"], &[], "moby daemon/internal/distribution/config.go"),
+    text(C::WindowsImage, &["image operating system \"windows\" cannot be used on this platform"], &[], "moby daemon/internal/distribution/config.go"),
     text(C::NoPlatform, &["image operating system", "cannot be used on this platform"], &[], "moby daemon/internal/distribution/config.go"),
     text(C::NoPlatform, &["no image found in", "for architecture"], &[], "containers/image internal/manifest/oci_index.go"),
 
     text(C::DiskFull, &[], &["no space left on device", "There is not enough space on the disk", "disk quota exceeded"], "Linux ENOSPC; Windows ERROR_DISK_FULL"),
-    text(C::LinuxLayers, &["failed to extract layer", "hcsshim::ProcessBaseLayer"], &[], "containerd pkg/rootfs/apply.go on Windows; stress-ng#389"),
-    text(C::LinuxLayers, &["safefile.OpenRelative", "Win32"], &[], "microsoft/hcsshim internal/safefile; rancher-docs#1228"),
-    text(C::LinuxLayers, &["failed to register layer"], &["hcsshim::ProcessBaseLayer", "re-exec error"], "moby layer/layer_store.go on Windows"),
-    text(C::WindowsLayers, &["failed to extract layer", "/Files/", "no such file or directory"], &[], "containerd pkg/rootfs/apply.go on Linux; microsoft/Windows-Containers#452"),
+    text(C::LinuxImage, &["failed to extract layer", "hcsshim::ProcessBaseLayer"], &[], "containerd pkg/rootfs/apply.go on Windows; stress-ng#389"),
+    text(C::LinuxImage, &["safefile.OpenRelative", "Win32"], &[], "microsoft/hcsshim internal/safefile; rancher-docs#1228"),
+    text(C::LinuxImage, &["failed to register layer"], &["hcsshim::ProcessBaseLayer", "re-exec error"], "moby layer/layer_store.go on Windows"),
+    text(C::WindowsImage, &["failed to extract layer", "/Files/", "no such file or directory"], &[], "containerd pkg/rootfs/apply.go on Linux; microsoft/Windows-Containers#452"),
     text(C::LayersTooNew, &[], &["0xc0370112"], "microsoft/hcsshim internal/hcserror/hcserror.go; hcsshim#2566"),
     text(C::UnpackFailed, &[], &["failed to extract layer", "failed to unpack image on snapshotter", "failed to register layer"], "containerd client/pull.go, pkg/rootfs/apply.go"),
 
