@@ -43,7 +43,7 @@ impl<W: Write> Write for Counted<W> {
 
 /// Every second node has Windows, in pools of 100.
 fn node(at: usize) -> Value {
-    let windows = at % 2 == 0;
+    let windows = at.is_multiple_of(2);
     let (os, build, kernel) = match at % 4 {
         0 => ("windows", "10.0.20348", "10.0.20348.4294"),
         2 => ("windows", "10.0.26100", "10.0.26100.32860"),
@@ -67,9 +67,9 @@ fn node(at: usize) -> Value {
 /// Pods of Deployments, ten for each; every hundredth Deployment cannot pull its image.
 fn pod(at: usize, nodes: usize) -> Value {
     let owner = at / REPLICAS;
-    let windows = owner % 2 == 0;
+    let windows = owner.is_multiple_of(2);
     let node = (at * 2 + usize::from(!windows)) % nodes;
-    let fails = owner % 100 == 0;
+    let fails = owner.is_multiple_of(100);
     let name = format!("web-{owner}-5d4f8c9b7-{:05}", at % REPLICAS);
     let os = if windows { "windows" } else { "linux" };
     let image = format!("registry.example.com/team-{}/web-{owner}:2.{}", owner % 50, owner % 9);

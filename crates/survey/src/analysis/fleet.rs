@@ -193,7 +193,8 @@ mod tests {
     /// Labels of real nodes: `windows.md` §5.5.
     #[test]
     fn pools_of_providers() {
-        let cases: [(&[(&str, &str)], &str, Option<&str>); 10] = [
+        type Case<'c> = (&'c [(&'c str, &'c str)], &'c str, Option<&'c str>);
+        let cases: [Case<'_>; 10] = [
             (&[("kubernetes.azure.com/agentpool", "win22"), ("agentpool", "win22")], "win22", Some("AKS")),
             (&[("agentpool", "old"), ("kubernetes.azure.com/os-sku", "Windows2019")], "old", Some("AKS")),
             (&[("eks.amazonaws.com/nodegroup", "ng-1")], "ng-1", Some("EKS")),
