@@ -99,7 +99,8 @@ const DUMPED: &str = "nodes,pods,namespaces,events,deployments,replicasets,state
 /// The report of `mullion survey` with these arguments.
 fn survey(arguments: &[&str]) -> Result<Value> {
     let program = Path::new(env!("CARGO_BIN_EXE_mullion"));
-    let ran = Command::new(program).arg("survey").args(arguments).args(["-o", "json", "--today", "2026-11-23"]).output()?;
+    let ran =
+        Command::new(program).arg("survey").args(arguments).args(["-o", "json", "--today", "2026-11-23"]).output()?;
     let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
     ensure!(ran.status.code() == Some(0), "survey: {:?}: {errors}", ran.status.code());
     serde_json::from_slice(&ran.stdout).with_context(|| format!("survey: not JSON; stderr: {errors}"))

@@ -120,7 +120,10 @@ impl Page<'_> {
         for unread in &report.coverage.unread {
             let of =
                 unread.namespace.as_ref().map(|namespace| format!(" of namespace {namespace}")).unwrap_or_default();
-            self.paragraph(label, &format!("{}{of} ({}): the report lacks {}.", unread.kind, unread.reason, unread.missing))?;
+            self.paragraph(
+                label,
+                &format!("{}{of} ({}): the report lacks {}.", unread.kind, unread.reason, unread.missing),
+            )?;
             label = "            ";
         }
         Ok(())
