@@ -1,4 +1,4 @@
-//! Commands that read the live cluster: as an administrator, with the shipped ClusterRole, and with fewer rights.
+//! Commands that read the live cluster: as an administrator, with the shipped cluster role, and with fewer rights.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -194,7 +194,7 @@ pub async fn placed_objects_are_reported_without_changes(shared: &Shared) -> Res
     Ok(())
 }
 
-/// The shipped ClusterRole is enough for every kind, and gives no Secrets.
+/// The shipped cluster role is enough for every kind, and gives no Secrets.
 pub async fn the_shipped_role_is_enough(shared: &Shared) -> Result<()> {
     let namespace = unplaced(shared).await?;
     let name = namespace.name.as_str();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::memory::{controller, controllers, state};
 use crate::shared::DEADLINE;
 
-/// A user with the shipped ClusterRole, and no other rights.
+/// A user with the shipped cluster role, and no other rights.
 async fn reader(plane: &ControlPlane) -> Result<PathBuf> {
     let role = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion/reader-role.yaml");
     plane.kubectl(&["apply", "-f", role]).await?;

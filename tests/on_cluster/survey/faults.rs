@@ -48,6 +48,7 @@ fn in_pool(name: &str) -> Value {
 }
 
 /// All of them.
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub fn faults() -> Vec<Fault> {
     let fault = |name, codes, image, selector, state| Fault { name, codes, image, selector, more: json!({}), state };
     let windows = || json!({"kubernetes.io/os": "windows"});

@@ -1,11 +1,14 @@
 //! What works today by luck.
 
+use mullion_engine::detect::image_names::{Retag, frozen_since, retag};
 use mullion_engine::model::Os;
 use mullion_engine::model::image::{ImageOs, ImageRef};
 use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
 use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::published_images::PublishedImages;
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::text::list_with;
+use mullion_engine::model::windows::Build;
 use serde_json::Value;
 
 use crate::analysis::findings::{Findings, FoundPlace};
@@ -16,44 +19,6 @@ use crate::analysis::workload_view::WorkloadView;
 /// Labels whose value is one Windows release.
 const BUILD_LABELS: [&str; 3] =
     [WINDOWS_BUILD_LABEL, "kubernetes.azure.com/os-sku", "cloud.google.com/gke-windows-os-version"];
-
-/// An image that stays in its registry and is not built any more.
-struct FrozenTag {
-    /// The repository, with registry.
-    repository: &'static str,
-    /// The beginning of the tag; empty for every tag.
-    tag: &'static str,
-    /// The end of the tag; empty for every end.
-    end: &'static str,
-    /// Since when, as a clause.
-    since: &'static str,
-    /// What replaces it.
-    instead: &'static str,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
-    source: &'static str,
-}
-
-const FRAMEWORK: &str = "mcr.microsoft.com/dotnet/framework/";
-const FRAMEWORK_SINCE: &str = "it gets no updates since 2025-10-14";
-const FRAMEWORK_SOURCE: &str = "microsoft/dotnet-framework-docker #1262, #1265 (2025-10-14)";
-
-const fn framework(tag: &'static str, end: &'static str, instead: &'static str) -> FrozenTag {
-    FrozenTag { repository: FRAMEWORK, tag, end, since: FRAMEWORK_SINCE, instead, source: FRAMEWORK_SOURCE }
-}
-
-#[rustfmt::skip]
-static FROZEN: &[FrozenTag] = &[
-    FrozenTag {
-        repository: "mcr.microsoft.com/powershell", tag: "", end: "",
-        since: "it was announced on 2025-03-26 that it ends, and its PowerShell lost support on 2026-11-10",
-        instead: "mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2022, which has PowerShell",
-        source: "PowerShell/Announcements#75, PowerShell/PowerShell-Docker (2025-03-26)",
-    },
-    framework("4.8-", "ltsc2022", "the same image with the tag 4.8.1-windowsservercore-ltsc2022"),
-    framework("3.5", "", "an image with .NET Framework 4.8.1, which runs most programs for 3.5"),
-    framework("4.7", "", "the same image with the tag 4.8.1-windowsservercore-ltsc2022"),
-    framework("4.6", "", "the same image with the tag 4.8.1-windowsservercore-ltsc2022"),
-];
 
 /// Adds what is fragile in a workload.
 pub(crate) fn find(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings) {
@@ -199,33 +164,30 @@ fn find_tags(view: &WorkloadView<'_>, found: &mut Findings) {
     }
     for container in &view.containers {
         let image = &container.report.image;
-        let Some(frozen) = frozen(image) else { continue };
+        let tables = PublishedImages::shipped();
+        let Ok(reference) = ImageRef::parse(image) else { continue };
+        let Some(since) = frozen_since(tables, &reference) else { continue };
         found.add(
             &view.object,
             FoundPlace {
                 code: "SUR304",
                 cause: image.clone(),
                 path: view.path(&format!("spec, image of container {}", container.report.name)),
-                message: format!("The image {image} is frozen: {}.", frozen.since),
-                action: Some(format!("Use {}.", frozen.instead)),
+                message: format!("The image {image} gets no updates since {since}."),
+                action: successor(tables, &reference, &container.builds),
                 ..FoundPlace::default()
             },
         );
     }
 }
 
-fn frozen(image: &str) -> Option<&'static FrozenTag> {
-    let reference = ImageRef::parse(image).ok().filter(|reference| reference.digest().is_none())?;
-    let repository = format!("{}/{}", reference.normalized_registry(), reference.normalized_repository());
-    let tag = reference.tag().unwrap_or("latest");
-    FROZEN.iter().find(|row| {
-        let matches = if row.repository.ends_with('/') {
-            repository.starts_with(row.repository)
-        } else {
-            repository == row.repository
-        };
-        matches && tag.starts_with(row.tag) && tag.ends_with(row.end)
-    })
+/// What to use in place of an image that gets no updates, on nodes of the newest build that runs it now.
+fn successor(tables: &PublishedImages, image: &ImageRef<'_>, builds: &[Build]) -> Option<String> {
+    match retag(tables, image, *builds.iter().max()?) {
+        Retag::Another(proposed) => Some(format!("Use {}.", proposed.image)),
+        Retag::NoTag { from: Some(from), .. } => Some(format!("Build the image again from {from}.")),
+        Retag::NoTag { from: None, .. } | Retag::Keep | Retag::Pinned => None,
+    }
 }
 
 fn find_memory(view: &WorkloadView<'_>, found: &mut Findings) {
@@ -260,31 +222,34 @@ fn sentence(clause: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::expect_used, reason = "tests")]
+
     use super::*;
 
     #[test]
-    fn frozen_tags() {
-        for image in [
-            "mcr.microsoft.com/powershell:lts-nanoserver-1809",
-            "mcr.microsoft.com/powershell",
-            "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022",
-            "mcr.microsoft.com/dotnet/framework/runtime:3.5-windowsservercore-ltsc2019",
-            "mcr.microsoft.com/dotnet/framework/runtime:4.7.2",
-            "mcr.microsoft.com/dotnet/framework/wcf:4.6.2-windowsservercore-ltsc2016",
-        ] {
-            assert!(frozen(image).is_some(), "{image}");
+    fn an_image_without_updates_has_a_successor() {
+        let framework = "mcr.microsoft.com/dotnet/framework/aspnet";
+        let cases = [
+            (
+                format!("{framework}:4.8-windowsservercore-ltsc2022"),
+                20348,
+                format!("Use {framework}:4.8.1-windowsservercore-ltsc2022."),
+            ),
+            (
+                format!("{framework}:4.7.2-windowsservercore-ltsc2019"),
+                17763,
+                format!("Build the image again from {framework}:4.8-windowsservercore-ltsc2019."),
+            ),
+        ];
+        for (image, build, expected) in cases {
+            let reference = ImageRef::parse(&image).expect("a reference");
+            assert!(frozen_since(PublishedImages::shipped(), &reference).is_some(), "{image}");
+            let action = successor(PublishedImages::shipped(), &reference, &[Build::new(build)]);
+            assert_eq!(action, Some(expected), "{image}");
         }
-        for image in [
-            "mcr.microsoft.com/powershell/test-deps:nanoserver",
-            "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
-            "mcr.microsoft.com/dotnet/framework/aspnet:4.8.1-windowsservercore-ltsc2022",
-            "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022",
-            "example.com/powershell:1",
-            "powershell",
-            "",
-        ] {
-            assert!(frozen(image).is_none(), "{image}");
+        for image in ["example.com/powershell:lts-nanoserver-1809", "mcr.microsoft.com/windows/nanoserver:ltsc2022"] {
+            let reference = ImageRef::parse(image).expect("a reference");
+            assert_eq!(frozen_since(PublishedImages::shipped(), &reference), None, "{image}");
         }
-        assert!(FROZEN.iter().all(|row| row.source.len() > 10 && !row.instead.is_empty() && !row.since.ends_with('.')));
     }
 }

@@ -94,7 +94,7 @@ pub fn retag<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>, build: Build
     match published(tables, &found, image, build) {
         Some(proposed) if !is_same(image, &proposed.image) => Retag::Another(proposed),
         Some(_) => Retag::Keep,
-        None if is_of_build => Retag::Keep,
+        None if is_of_build && !row.rebuild_from.contains_key(&build) => Retag::Keep,
         None => {
             let from = row.rebuild_from.get(&build);
             let from = from.map(|from| from.replace("{repository}", found.repository.path()));
@@ -107,6 +107,13 @@ pub fn retag<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>, build: Build
 /// is for now, which [`retag`] keeps.
 pub(crate) fn pin<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>, build: Build) -> Option<ProposedImage<'t>> {
     published(tables, &tables.find(image)?, image, build)
+}
+
+/// Since when the tag gets no updates in the registry of its publisher. `None` for a digest, and for tags that get some.
+pub fn frozen_since<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>) -> Option<&'t Date> {
+    let row = tables.find(image).filter(|_| image.digest().is_none())?.row;
+    let registry = image.normalized_registry();
+    row.frozen_since.as_ref().filter(|_| row.registries.iter().any(|publisher| *publisher == registry))
 }
 
 /// The row of a tag that names no release, and whose releases change over time. `None` for a digest, which never
