@@ -267,10 +267,10 @@ pub fn faults() -> Vec<Fault> {
             State::Real,
         ),
         Fault {
-            more: preferring("user", &json!([{"operator": "Exists"}])),
+            more: off_the_untainted_pool(preferring("user", &json!([{"operator": "Exists"}]))),
             ..fault(
                 "blanket-toleration",
-                &["SUR302", "SUR305"],
+                &["SUR305"],
                 "registry.example.com/shop/tool:4-alpine",
                 json!({}),
                 State::Real,
@@ -314,6 +314,14 @@ fn preferring(pool: &str, tolerations: &Value) -> Value {
     let term = json!({"weight": 100, "preference": {"matchExpressions": [expression]}});
     let affinity = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}});
     json!({"affinity": affinity, "tolerations": tolerations})
+}
+
+/// The pod spec without the Windows pool that no taint protects.
+fn off_the_untainted_pool(mut spec: Value) -> Value {
+    let expression = json!({"key": "agentpool", "operator": "NotIn", "values": ["win25"]});
+    spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+        json!({"nodeSelectorTerms": [{"matchExpressions": [expression]}]});
+    spec
 }
 
 /// A pod spec whose only container has these limits.
