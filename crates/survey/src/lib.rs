@@ -4,9 +4,9 @@
 //! objects → Inventory (only what the report needs) → SurveyReport → text, Markdown, CSV, HTML, JSON
 //! ```
 //!
-//! [`inventory`] reads and keeps objects, [`survey`] finds what is wrong, [`report`] is the report: every format, and every
+//! [`inventory`] reads and keeps objects, [`survey()`] finds what is wrong, [`report`] is the report: every format, and every
 //! comparison of two reports, starts from it. [`catalogue`] explains the findings, and [`lifecycle`] has the dates. [`redact`]
-//! replaces the names in a report, [`compare`] finds what differs between two of them, and [`read`] reads one that was
+//! replaces the names in a report, [`mod@compare`] finds what differs between two of them, and [`read`] reads one that was
 //! written as JSON. Nothing here reads files or clusters, and the time is an argument.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -1,6 +1,6 @@
 //! From an inventory to a report.
 //!
-//! [`survey`] reviews each workload once, and asks in turn: what is misplaced or stuck (`stuck`), what works by luck (`fragile`),
+//! [`survey()`] reviews each workload once, and asks in turn: what is misplaced or stuck (`stuck`), what works by luck (`fragile`),
 //! which pools a DaemonSet misses (`daemon_sets`), and what of the fleet is old (`fleet_findings`).
 
 mod daemon_sets;

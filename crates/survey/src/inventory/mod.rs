@@ -1,6 +1,6 @@
 //! What a survey keeps of the objects of a cluster, and how it reads them from a dump.
 //!
-//! [`stream`] reads JSON object by object, [`strip`] removes what no report may contain or needs, and [`reader`] keeps the rest in
+//! [`stream`] reads JSON object by object, [`strip()`] removes what no report may contain or needs, and [`reader`] keeps the rest in
 //! a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so the same code reads it.
 
 mod kinds;

@@ -41,7 +41,7 @@ impl Target {
         match self {
             Self::Linux => "Linux".to_owned(),
             Self::Windows(build) => release_name(build, &[]).into_owned(),
-            Self::Unknown => "build unknown".to_owned(),
+            Self::Unknown => "unknown".to_owned(),
         }
     }
 }

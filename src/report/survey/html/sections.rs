@@ -42,6 +42,9 @@ const UNREAD: Table<4> = Table {
     most_bytes: 100_000,
     rest: REST,
 };
+/// The most dates of a pool beside its other facts.
+const POOL_ENDS: usize = 2;
+
 const POOLS: Table<11> = Table {
     name: "pools",
     rows: Some("pools"),
@@ -225,11 +228,11 @@ fn coverage(report: &SurveyReport) -> Section {
     if unread.is_empty() {
         body.push_str("<p>It read everything that the report needs.</p>\n");
     } else {
-        let lists = if unread.len() == 1 { "One list" } else { "Some lists" };
+        let lists = if unread.len() == 1 { "One list was" } else { "Some lists were" };
         push(
             &mut body,
             format_args!(
-                "<div class=\"callout\"><p>{lists} could not be read. The report lacks what depends on them.</p></div>\n"
+                "<div class=\"callout\"><p>{lists} not read. The report lacks what depends on them.</p></div>\n"
             ),
         );
         body.push_str(&UNREAD.render(unread.iter().map(|unread| {
@@ -341,7 +344,10 @@ fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
     let ready = if pool.ready < pool.nodes { "bad-text" } else { "" };
     let misplaced = if pool.misplaced_pods > 0 { "bad-text" } else { "" };
     let lines = |lines: &mut dyn Iterator<Item = String>| lines.take(20).collect::<Vec<_>>().join("<br>");
-    let ends = &mut pool.ends.iter().map(|end| format!("{}: {}", end.date, escape(cut(&end.what))));
+    // The section about dates has all of them.
+    let next = pool.ends.iter().take(POOL_ENDS).map(|end| format!("{}: {}", end.date, escape(cut(&end.what))));
+    let later = pool.ends.len().saturating_sub(POOL_ENDS);
+    let ends = &mut next.chain((later > 0).then(|| format!("<span class=\"soft\">{later} later</span>")));
     [
         Cell::html(format!("{}{}", escape(cut(&pool.name)), provider.unwrap_or_default())),
         Cell::html(format!(
