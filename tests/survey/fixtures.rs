@@ -260,8 +260,8 @@ pub fn mixed() -> SurveyReport {
             ],
             "unread": [
                 {"kind": "events", "namespace": null, "reason": "forbidden",
-                 "missing": "Reasons for pods that have no container status yet. Grant `list` on events."},
-                {"kind": "jobs", "namespace": "billing", "reason": "forbidden", "missing": "Jobs of this namespace."},
+                 "missing": "reasons for pods that have no container status yet"},
+                {"kind": "jobs", "namespace": "billing", "reason": "forbidden", "missing": "Jobs of this namespace"},
             ],
         },
         "summary": [
