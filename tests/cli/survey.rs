@@ -19,6 +19,11 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
+/// Runs `mullion survey` with a report as JSON.
+fn survey(args: &[&str], stdin: &str) -> Ran {
+    mullion(&[&["survey"], args, &["-o", "json"]].concat(), stdin)
+}
+
 fn report(ran: &Ran) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
@@ -39,9 +44,9 @@ fn dumps_are_read_from_everywhere() {
     write(&dir, "all/d.gz", [packed(node("d").as_bytes()), packed(node("e").as_bytes())].concat());
     write(&dir, "all/readme.txt", "not a dump");
     let all = dir.path().join("all").to_str().unwrap().to_owned();
-    let ran = mullion(&["survey", &all], "");
+    let ran = survey(&[&all], "");
     assert_eq!((ran.code, nodes(&ran), ran.err.as_str()), (0, 5, ""));
-    let ran = mullion(&["survey", "-", &all], &format!("\u{feff}\n{}", node("f")));
+    let ran = survey(&["-", &all], &format!("\u{feff}\n{}", node("f")));
     assert_eq!((ran.code, nodes(&ran)), (0, 6), "{}", ran.err);
 }
 
@@ -67,6 +72,10 @@ fn exit_codes_of_a_survey() {
         (&[MIXED, "--save", "saved.json"], 2),
         (&[MIXED, "--save", "/nosuch/saved.gz"], 2),
         (&["-o", "yaml", MIXED], 2),
+        (&[MIXED, "--redact", "--save", "saved.gz"], 2),
+        (&[MIXED, "--today", "tomorrow"], 2),
+        (&[MIXED, "--against", "nosuch.json"], 2),
+        (&[MIXED, "--against", MIXED], 2),
     ];
     for (args, code) in table {
         let ran = mullion(&[&["survey"], *args].concat(), "");
@@ -91,7 +100,7 @@ fn broken_input_is_reported_and_the_rest_is_surveyed() {
     ];
     for (name, bytes, expected) in cases {
         let path = write(&dir, name, bytes);
-        let ran = mullion(&["survey", &path, &fine], "");
+        let ran = survey(&[&path, &fine], "");
         assert_eq!((ran.code, nodes(&ran)), (2, 1), "{name}: {}", ran.err);
         assert!(ran.err.contains(expected), "{name}: {}", ran.err);
     }
@@ -110,8 +119,8 @@ fn a_saved_inventory_is_a_dump() {
     let dir = dir();
     let saved = dir.path().join("saved.json.gz");
     let saved = saved.to_str().unwrap();
-    let first = mullion(&["survey", MIXED, "--save", saved], "");
-    let again = mullion(&["survey", saved], "");
+    let first = survey(&[MIXED, "--save", saved], "");
+    let again = survey(&[saved], "");
     assert_eq!((first.code, again.code), (0, 0), "{}{}", first.err, again.err);
     let (mut first, mut again) = (report(&first), report(&again));
     for report in [&mut first, &mut again] {
@@ -131,9 +140,46 @@ fn policies_of_a_survey() {
     let dir = dir();
     let policy = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: all}\nspec: {mode: Disabled}\n";
     let policies = write(&dir, "policy.yaml", policy);
-    let changes = |args: &[&str]| report(&mullion(args, ""))["changes"].as_array().unwrap().len();
-    assert_eq!(changes(&["survey", MIXED]), 2);
-    assert_eq!(changes(&["survey", MIXED, "--policies", &policies]), 0);
+    let changes = |args: &[&str]| report(&survey(args, ""))["changes"].as_array().unwrap().len();
+    assert_eq!(changes(&[MIXED]), 2);
+    assert_eq!(changes(&[MIXED, "--policies", &policies]), 0);
+}
+
+#[test]
+fn formats_comparison_and_redaction() {
+    let beginnings = [
+        ("text", "Survey of "),
+        ("markdown", "# Survey of "),
+        ("csv", "namespace,kind,name,"),
+        ("html", "<!doctype html>"),
+        ("json", "{"),
+    ];
+    for (format, beginning) in beginnings {
+        let ran = mullion(&["survey", MIXED, "-o", format], "");
+        let start: String = ran.out.chars().take(beginning.len()).collect();
+        assert_eq!((ran.code, start.to_lowercase()), (0, beginning.to_lowercase()), "{format}: {}", ran.err);
+        let redacted = mullion(&["survey", MIXED, "--redact", "-o", format], "");
+        assert_eq!(redacted.code, 0, "{}", redacted.err);
+        assert!(!redacted.out.contains("dump.yaml") && !redacted.out.contains(first_namespace().as_str()), "{format}");
+    }
+    let details = mullion(&["survey", MIXED, "--details"], "").out;
+    assert!(details.lines().count() > mullion(&["survey", MIXED], "").out.lines().count());
+
+    let dir = dir();
+    let earlier = write(&dir, "earlier.json", survey(&[MIXED, "--today", "2020-01-01"], "").out);
+    let node = write(&dir, "node.json", NODE);
+    let compared = report(&survey(&[&node, "--against", &earlier], ""));
+    assert!(compared["comparison"].is_object(), "{compared:#}");
+    assert_eq!(report(&survey(&[MIXED, "--today", "2020-01-01"], ""))["header"]["today"], "2020-01-01");
+    let other = write(&dir, "other.json", r#"{"schema": "mullion.dev/survey/v9"}"#);
+    let ran = survey(&[MIXED, "--against", &other], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("other.json: ") && ran.err.contains("mullion.dev/survey/v9"), "{}", ran.err);
+}
+
+/// A namespace of the fixture.
+fn first_namespace() -> String {
+    report(&survey(&[MIXED], ""))["changes"][0]["namespace"].as_str().unwrap().to_owned()
 }
 
 #[test]

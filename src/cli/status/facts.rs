@@ -69,6 +69,7 @@ pub(crate) struct DeploymentFacts {
     pub(crate) component: String,
     /// Of the label `app.kubernetes.io/version`.
     pub(crate) version: Option<String>,
+    pub(crate) created: Option<Timestamp>,
     pub(crate) replicas: i32,
     pub(crate) ready: i32,
     pub(crate) updated: i32,
@@ -223,6 +224,7 @@ pub(crate) mod tests {
             name: format!("mullion-{component}"),
             component: component.to_owned(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            created: ago(3600).parse().ok(),
             replicas: 2,
             ready: 2,
             updated: 2,

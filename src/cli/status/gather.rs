@@ -233,6 +233,7 @@ fn deployment_facts(deployment: &Deployment) -> DeploymentFacts {
         name: deployment.name_any(),
         component: label(COMPONENT).unwrap_or_default(),
         version: label(VERSION),
+        created: deployment.metadata.creation_timestamp.as_ref().map(|time| time.0),
         replicas,
         ready: status.ready_replicas.unwrap_or_default(),
         updated: if is_new { status.updated_replicas.unwrap_or_default() } else { 0 },

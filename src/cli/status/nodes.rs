@@ -141,7 +141,13 @@ fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
         let time = time.map(|time| format!(", {} ago", age(now, time))).unwrap_or_default();
         format!("{kind} {namespace}{name}: {reason}{time}: {}", shorten(note, MAX_NOTE))
     };
-    let items: Vec<String> = events.iter().filter(|event| REASONS.contains(&event.reason.as_str())).map(line).collect();
+    // Events outlive an installation by an hour, and the next one may have other policies.
+    let deployments = facts.deployments.as_ref().map(Vec::as_slice).unwrap_or_default();
+    let installed = deployments.iter().filter_map(|deployment| deployment.created).min();
+    let is_ours =
+        |event: &&EventFacts| event.time.is_none_or(|time| installed.is_none_or(|installed| installed <= time));
+    let reported = events.iter().filter(|event| REASONS.contains(&event.reason.as_str())).filter(is_ours);
+    let items: Vec<String> = reported.map(line).collect();
     if items.is_empty() {
         return StatusCheck::good(SECTION, name, "no Event about nodes, DaemonSets or denied writes in the last hour");
     }
@@ -248,6 +254,9 @@ mod tests {
         expect(&of(vec![event("TaintWaits", "")]), "events", Good, &["no Event"]);
         let facts = of(vec![event("WriteDenied", ""), event("NodesLeftOut", "shop")]);
         expect(&facts, "events", Bad, &["2 Events", "Node n: WriteDenied, 10m ago: xxx", "Node shop/n: NodesLeftOut"]);
+        let mut earlier = event("WriteDenied", "");
+        earlier.time = ago(3601).parse().ok();
+        expect(&of(vec![earlier]), "events", Good, &["no Event"]);
         let check = checks(&facts, now()).into_iter().find(|check| check.name == "events").unwrap();
         assert!(check.items.iter().all(|item| item.chars().count() < 300 && !item.contains('\u{1b}')), "{check:?}");
     }
