@@ -4,9 +4,15 @@ use std::fs;
 
 /// Its resident set now, and the most it ever was, in MiB.
 pub fn of(process: u32) -> [f64; 2] {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    ["VmRSS", "VmHWM"].map(|key| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
-    })
+    if_running(process).unwrap()
+}
+
+/// The same; `None` once it has ended.
+pub fn if_running(process: u32) -> Option<[f64; 2]> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let mebibytes = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().ok().map(|size| size / 1024.0)
+    };
+    Some([mebibytes("VmRSS")?, mebibytes("VmHWM")?])
 }

@@ -19,6 +19,7 @@
 
 mod dump;
 #[path = "../support/resident.rs"]
+#[expect(dead_code, reason = "shared with the benchmarks of processes that do not end")]
 mod resident;
 
 use std::io::Read as _;
@@ -46,9 +47,7 @@ fn main() {
         let watch = scope.spawn(|| {
             let mut peak = 0.0_f64;
             while !ended.load(Ordering::Relaxed) {
-                if let Ok(most) = std::panic::catch_unwind(|| resident::of(id)[1]) {
-                    peak = peak.max(most);
-                }
+                peak = resident::if_running(id).map_or(peak, |[_, most]| peak.max(most));
                 thread::sleep(Duration::from_millis(20));
             }
             peak
