@@ -56,7 +56,7 @@ impl Pool {
 
 fn end_2019() -> Value {
     json!({
-        "date": "2026-11-01", "what": "AKS deletes the node images of Windows Server 2019", "concerns": "3 nodes of pool win19.",
+        "date": "2026-03-01", "what": "AKS ends support of Windows Server 2019", "concerns": "3 nodes of pool win19.",
         "source": "https://learn.microsoft.com/azure/aks/upgrade-windows-os", "asOf": "2026-11-18",
     })
 }
@@ -231,9 +231,9 @@ const FINDINGS: [FindingRow; 16] = [
     ("SUR301", "no-os-selector", "warning", "web-legacy", "Deployment", "reports", "spec.template.spec.nodeSelector", "", "The pod template selects no operating system. Its pod is on a Linux node by luck.", "Set `kubernetes.io/os: linux` in `spec.template.spec.nodeSelector`.", "", 1, &[]),
     ("SUR304", "floating-tag", "warning", "legacy", "Deployment", "intranet", "spec.template.spec.containers[0].image", "", "The tag 4.8 follows the newest Windows releases. A later image may not run on these nodes.", "Use a tag with the release: `4.8-windowsservercore-ltsc2022`.", "", 2, &[]),
     ("SUR304", "floating-tag", "warning", "legacy", "Deployment", "sync-agent", "spec.template.spec.containers[0].image", "", "The tag latest does not name a Windows release.", "Use a tag with the release.", "", 2, &[]),
-    ("SUR305", "release-ends", "warning", "billing", "Deployment", "invoice-api", "spec.template.spec.containers[0].image", "", "The image is for ltsc2019 (10.0.17763), and only pool win19 runs it. AKS deleted its node images on 2026-11-01.", "Build the image for ltsc2022.", "", 6, &[]),
-    ("SUR305", "release-ends", "warning", "billing", "CronJob", "month-end", "spec.jobTemplate.spec.template.spec.containers[0].image", "", "The image is for ltsc2019 (10.0.17763), and only pool win19 runs it. AKS deleted its node images on 2026-11-01.", "Build the image for ltsc2022.", "", 1, &[]),
-    ("SUR305", "release-ends", "warning", "billing", "Deployment", "pdf-renderer", "spec.template.spec.containers[0].image", "", "The image is for ltsc2019 (10.0.17763), and only pool win19 runs it. AKS deleted its node images on 2026-11-01.", "Build the image for ltsc2022.", "", 3, &[]),
+    ("SUR305", "release-ends", "warning", "billing", "Deployment", "invoice-api", "spec.template.spec.containers[0].image", "", "The image is for ltsc2019 (10.0.17763), and only pool win19 runs it. AKS ended its support on 2026-03-01.", "Build the image for ltsc2022.", "", 6, &[]),
+    ("SUR305", "release-ends", "warning", "billing", "CronJob", "month-end", "spec.jobTemplate.spec.template.spec.containers[0].image", "", "The image is for ltsc2019 (10.0.17763), and only pool win19 runs it. AKS ended its support on 2026-03-01.", "Build the image for ltsc2022.", "", 1, &[]),
+    ("SUR305", "release-ends", "warning", "billing", "Deployment", "pdf-renderer", "spec.template.spec.containers[0].image", "", "The image is for ltsc2019 (10.0.17763), and only pool win19 runs it. AKS ended its support on 2026-03-01.", "Build the image for ltsc2022.", "", 3, &[]),
     ("SUR401", "daemonset-misses-pool", "warning", "monitoring", "DaemonSet", "windows-exporter", "spec.template.spec.affinity", "", "The DaemonSet has no pod on the 2 nodes of pool win25. Its images are for ltsc2019 and ltsc2022.", "Use windows-exporter 0.31.4 or newer, which has an image for ltsc2025.", "", 0, &[]),
     ("SUR306", "host-process", "notice", "web-legacy", "Pod", "debug-shell", "spec.securityContext.windowsOptions.hostProcess", "", "The pod has access to its node: it is a HostProcess pod.", "Delete it if nobody uses it.", "", 1, &["akswin22000001"]),
 ];
@@ -266,7 +266,7 @@ pub fn mixed() -> SurveyReport {
         },
         "summary": [
             "15 pods of 6 workloads do not work now, because 8 of them are on nodes that cannot run their images.",
-            "AKS deleted the node images of Windows Server 2019 on 2026-11-01, and 3 nodes and 3 workloads still need them.",
+            "AKS ended support of Windows Server 2019 on 2026-03-01, and 3 nodes and 3 workloads still need it.",
             "3 workloads run on the right operating system only by luck.",
             "DaemonSet monitoring/windows-exporter has no pod in pool win25.",
             "2 Windows workloads have images of unknown builds.",
