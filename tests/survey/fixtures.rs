@@ -61,6 +61,13 @@ fn end_2019() -> Value {
     })
 }
 
+fn end_dotnet() -> Value {
+    json!({
+        "date": "2026-11-10", "what": "Microsoft ends support of .NET 8 and .NET 9", "concerns": "2 Windows workloads.",
+        "source": "endoflife-date/endoflife.date products/dotnet.md", "asOf": "2026-08-13",
+    })
+}
+
 fn end_2022() -> Value {
     json!({
         "date": "2027-03-15", "what": "AKS ends support of Windows Server 2022 nodes", "concerns": "6 nodes of pool win22.",
@@ -294,7 +301,7 @@ pub fn mixed() -> SurveyReport {
             {"namespace": "shop", "workloads": 7, "placed": 6, "rules": [
                 {"code": "MUL604", "rule": "memory-limit", "action": "Warn", "workloads": 5}]},
         ],
-        "deadlines": [end_2019(), {
+        "deadlines": [end_2019(), end_dotnet(), {
             "date": "2026-11-23", "what": "Mainstream support of containerd 1.7 ends", "concerns": "11 Windows nodes.",
             "source": "containerd/containerd RELEASES.md", "asOf": "2026-11-15",
         }, end_2022()],
