@@ -85,7 +85,7 @@ impl<'t> ManifestFile<'t> {
         if broken > NAMED {
             let message =
                 format!("{}; correct the first ones and try again", counted(broken - NAMED, "more broken document"));
-            visit(Err(InputFailure { file: self.source.name.clone(), place: None, message }))?;
+            visit(Err(InputFailure::of_file(self.source.name.as_str(), message)))?;
         }
         Ok(broken)
     }

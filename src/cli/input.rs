@@ -177,7 +177,7 @@ impl InputTexts {
     pub(crate) fn report_with_empty(&self, io: &mut Io<'_>) -> io::Result<Vec<InputFailure>> {
         self.report(io)?;
         let message = "the input is empty; if another command writes it, look why that command wrote nothing";
-        let files = self.empty_files.iter().map(|file| failure(file, message));
+        let files = self.empty_files.iter().map(|file| InputFailure::of_file(file, message));
         let files: Vec<InputFailure> = files.collect();
         files.iter().try_for_each(|file| io.eprintln(file))?;
         Ok(self.without_manifests().chain(files).collect())
@@ -185,7 +185,7 @@ impl InputTexts {
 
     fn without_manifests(&self) -> impl Iterator<Item = InputFailure> {
         let message = "no *.yaml, *.yml or *.json in it; name the file if it has another extension";
-        self.empty_directories.iter().map(move |directory| failure(directory, message))
+        self.empty_directories.iter().map(move |directory| InputFailure::of_file(directory, message))
     }
 
     /// Adds an object of a cluster. The error: all together are too large.
@@ -208,10 +208,10 @@ impl InputTexts {
                     "not read: all inputs together have more than {}; name fewer files at a time",
                     mebibytes(self.limits.all)
                 );
-                Err(InputFailure { file: name.clone(), place: None, message })
+                Err(InputFailure::of_file(name.as_str(), message))
             }
             Ok(bytes) => text(&name, bytes),
-            Err(error) => Err(InputFailure { file: name.clone(), place: None, message: error.to_string() }),
+            Err(error) => Err(InputFailure::of_file(name.as_str(), error.to_string())),
         };
         match text {
             Ok(text) => {
@@ -247,11 +247,6 @@ impl InputTexts {
             self.add_file(&path);
         }
     }
-}
-
-/// A failure of a whole input.
-fn failure(file: &str, message: &str) -> InputFailure {
-    InputFailure { file: file.to_owned(), place: None, message: message.to_owned() }
 }
 
 /// Reads a file of at most [`MAX_BYTES`]; the error contains what to do.
@@ -334,7 +329,7 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
     String::from_utf8(bytes).map_err(|error| {
         let problem: Option<Problem> =
             document::documents_from_bytes(name, error.as_bytes()).into_iter().find_map(Result::err);
-        let whole = InputFailure { file: name.to_owned(), place: None, message: error.to_string() };
+        let whole = InputFailure::of_file(name, error.to_string());
         problem.map_or(whole, InputFailure::from)
     })
 }

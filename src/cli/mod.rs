@@ -2,6 +2,7 @@
 //!
 //! Commands are functions from their arguments and an `Io` to an `Outcome`, so that tests call them in-process.
 
+mod async_runtime;
 pub mod check;
 mod cluster_arguments;
 mod command_line;

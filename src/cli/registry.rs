@@ -12,6 +12,7 @@ use mullion_engine::model::image::{ImageRef, KnownImages};
 use mullion_policy::RegistryPolicy;
 use tokio::time::Instant;
 
+use crate::cli::async_runtime::block_on;
 use crate::cli::input::read_file;
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
@@ -37,9 +38,7 @@ pub(crate) fn look_up(
     let settings = RegistrySettings { addresses: AddressRule::Any, ..RegistrySettings::from(policy) };
     let registries = RegistryClient::new(settings).context("images cannot be looked up")?;
     let limit = policy.timeout + GRACE;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the async runtime")?;
-    runtime.block_on(look_up_all(&registries, &credentials, references, limit, io))
+    block_on(look_up_all(&registries, &credentials, references, limit, io))
 }
 
 async fn look_up_all(

@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::cli::async_runtime::block_on;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
@@ -62,8 +63,7 @@ pub struct WithdrawArgs {
 /// Withdraws Mullion from the cluster, or undoes that.
 pub(crate) fn run(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     install_crypto();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the async runtime")?.block_on(start(args, io))
+    block_on(start(args, io))
 }
 
 /// Why the command ended early.

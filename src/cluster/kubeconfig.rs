@@ -86,25 +86,19 @@ impl Kubeconfigs {
             .flat_map(std::env::split_paths)
             .filter(|path| path != Path::new(""))
             .collect();
-        let (from, default) = if listed.is_empty() {
-            (listed, environment.home.as_ref().map(|home| home.join(".kube").join("config")))
-        } else {
-            (listed, None)
-        };
+        let is_listed = !listed.is_empty();
+        let default = environment.home.iter().map(|home| home.join(".kube").join("config"));
+        let remedy = if is_listed { "correct KUBECONFIG" } else { "pass another file to --kubeconfig" };
+        let paths: Vec<PathBuf> = if is_listed { listed } else { default.collect() };
         let mut found = Self { files: Vec::new(), missing: Vec::new() };
-        for path in from {
+        for path in paths {
             if path.exists() {
-                let hint = || format!("{}: not usable as a kubeconfig; correct KUBECONFIG", path.display());
+                let hint = || format!("{}: not usable as a kubeconfig; {remedy}", path.display());
                 let read = read(&path).with_context(hint)?;
                 found.files.push((path, read));
-            } else {
+            } else if is_listed {
                 found.missing.push(path);
             }
-        }
-        if let Some(path) = default.filter(|path| path.exists()) {
-            let hint = || format!("{}: not usable as a kubeconfig; pass another file to --kubeconfig", path.display());
-            let read = read(&path).with_context(hint)?;
-            found.files.push((path, read));
         }
         Ok(found)
     }

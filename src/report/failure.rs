@@ -18,6 +18,13 @@ pub struct InputFailure {
     pub message: String,
 }
 
+impl InputFailure {
+    /// A failure that is about a whole file.
+    pub(crate) fn of_file(file: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { file: file.into(), place: None, message: message.into() }
+    }
+}
+
 impl fmt::Display for InputFailure {
     /// `web.yaml:3:1: the key `kind` occurs twice in this map; …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

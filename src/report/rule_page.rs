@@ -5,7 +5,7 @@
 
 use mullion_engine::model::json_pointer::field_path;
 use mullion_engine::model::settings::{Action, Settings};
-use mullion_engine::model::text::list_with;
+use mullion_engine::model::text::{list_with, upper_first};
 use mullion_engine::rules::Rule;
 use mullion_engine::rules::linux_only::{FIELDS, FieldValues, HostProcess, LinuxOnlyField, ValueGrade};
 
@@ -55,11 +55,7 @@ fn sentences(rule: &Rule) -> String {
 /// Capitalizes `text` unless its first word is the name of a field, such as `hostPID`.
 fn capital(text: &str) -> String {
     let field = text.split(' ').next().is_some_and(|word| word.contains(|c: char| c.is_uppercase()));
-    let mut rest = text.chars();
-    match rest.next() {
-        Some(first) if !field => first.to_uppercase().chain(rest).collect(),
-        _ => text.to_owned(),
-    }
+    if field { text.to_owned() } else { upper_first(text) }
 }
 
 fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {

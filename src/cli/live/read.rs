@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::node::NodeFacts;
 use mullion_snapshot::{dump::DumpReader, objects};
 use serde_json::{Value, json};
 
+use crate::cli::async_runtime::block_on;
 use crate::cli::input::{InputTexts, Inputs, ReadLimits};
 use crate::cli::io_handles::Io;
 use crate::cli::live::arguments::LiveArguments;
@@ -90,8 +91,7 @@ pub(crate) fn read(
         let files = Inputs { paths: plan.files, namespace: None };
         files.read_within(request.limits, request.command, io.stdin)?
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the async runtime")?.block_on(async {
+    block_on(async {
         let connection = live.cluster.connect().await?;
         let namespace = namespace.unwrap_or_else(|| connection.default_namespace.clone());
         let mut cluster = ClusterInput {
@@ -212,7 +212,7 @@ impl ClusterInput<'_> {
                     absence => format!("{}: {unread}; {RIGHTS}", why(absence)),
                 };
                 let file = text_name(kind, self.namespace, name);
-                self.texts.unreadable.push(InputFailure { file, place: None, message });
+                self.texts.unreadable.push(InputFailure::of_file(file, message));
                 Ok(())
             }
         }
@@ -221,7 +221,7 @@ impl ClusterInput<'_> {
     /// Reads all objects of a kind. Those of one owner are added once.
     async fn workloads(&mut self, kind: &'static Kind, query: ListQuery<'_>, io: &mut Io<'_>) -> anyhow::Result<()> {
         // Leaves the reader usable while the visitor changes the rest.
-        let reader = ClusterReader::new(self.connection);
+        let reader = self.reader;
         let mut visit = |object: Value| {
             let head = ObjectHead::of(&object, Some(kind.name));
             let Some(workload) = head.workload_kind() else { return Ok(()) };
@@ -246,7 +246,7 @@ impl ClusterInput<'_> {
                     ""
                 };
                 let message = format!("{}: {unread}; {RIGHTS}{narrower}", why(unread.absence));
-                self.texts.unreadable.push(InputFailure { file: kind.plural.to_owned(), place: None, message });
+                self.texts.unreadable.push(InputFailure::of_file(kind.plural, message));
             }
         }
         Ok(())

@@ -118,3 +118,29 @@ impl StatusCheck {
         self.section != Section::Workloads && self.result.needs_a_person()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// The check of that name, which has that result, a next step unless it is good, and these parts in message and items.
+    #[track_caller]
+    pub(crate) fn expect_check(
+        checks: Vec<StatusCheck>,
+        name: &str,
+        result: CheckResult,
+        parts: &[&str],
+    ) -> StatusCheck {
+        let check = checks.into_iter().find(|check| check.name == name).unwrap();
+        assert_eq!(check.result, result, "{check:?}");
+        let text = format!("{}\n{}", check.message, check.items.join("\n"));
+        for part in parts {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(check.next.is_empty(), result == CheckResult::Good, "{check:?}");
+        check
+    }
+}

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 use futures::FutureExt as _;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
+use crate::cli::async_runtime::block_on;
 use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
@@ -50,8 +50,7 @@ pub struct StatusArgs {
 
 /// Prints the status of Mullion in the cluster.
 pub(crate) fn run(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the async runtime")?.block_on(start(args, io))
+    block_on(start(args, io))
 }
 
 async fn start(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {

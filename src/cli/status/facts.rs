@@ -139,6 +139,16 @@ impl StatusFacts {
         }
         Ok(report)
     }
+
+    /// A part of the controller's report, or why it is not known. `missing`: the reason if only this part is absent.
+    pub(crate) fn reported<T>(
+        &self,
+        now: Timestamp,
+        part: impl FnOnce(&ControllerReport) -> Option<&T>,
+        missing: &str,
+    ) -> Read<&T> {
+        part(self.report(now)?).ok_or_else(|| missing.to_owned())
+    }
 }
 
 /// The time between two as `kubectl get` prints ages: `5s`, `3m`, `2h`, `4d`. Zero if the first is not later.

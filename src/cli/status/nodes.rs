@@ -44,9 +44,7 @@ fn managed(facts: &StatusFacts, now: Timestamp) -> Result<Option<(&[NodeFacts], 
     if facts.withdrawn().is_some() {
         return Ok(None);
     }
-    let report = facts.report(now);
-    let report =
-        report.and_then(|report| report.nodes.as_ref().ok_or("the controller has not read them yet".to_owned()));
+    let report = facts.reported(now, |report| report.nodes.as_ref(), "the controller has not read them yet");
     let report = report.map_err(|why| {
         let of = counted(nodes.len(), "Windows node");
         let next = "check the controller above; kubectl get nodes -L mullion.dev/windows-release";
@@ -165,17 +163,12 @@ mod tests {
     use super::*;
     use crate::cli::status::check::CheckResult;
     use crate::cli::status::check::CheckResult::{Bad, Good, Notice, Unknown};
+    use crate::cli::status::check::tests::expect_check;
     use crate::cli::status::facts::tests::{ago, good, node, now, with_report, with_state};
 
     #[track_caller]
     fn expect(facts: &StatusFacts, name: &str, result: CheckResult, parts: &[&str]) {
-        let check = checks(facts, now()).into_iter().find(|check| check.name == name).unwrap();
-        assert_eq!(check.result, result, "{check:?}");
-        let text = format!("{}\n{}", check.message, check.items.join("\n"));
-        for part in parts {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert_eq!(check.next.is_empty(), result == Good, "{check:?}");
+        expect_check(checks(facts, now()), name, result, parts);
     }
 
     const OURS: &[&str] = &["os=windows:NoSchedule"];

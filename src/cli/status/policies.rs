@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use mullion_engine::model::text::counted;
+use mullion_policy::warnings::EXEMPTION_NOTICE;
 
 use crate::cli::status::check::{Section, StatusCheck};
 use crate::cli::status::facts::{StatusFacts, age};
@@ -9,14 +10,8 @@ use crate::cluster::state::{ExemptionReport, PolicySummary};
 
 const SECTION: Section = Section::Policies;
 
-/// How long before its end an exemption is worth a notice, in seconds: as long as the loader warns of it.
-const BEFORE_END: i64 = 30 * 86_400;
-
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
-    let summary = facts.report(now);
-    let summary =
-        summary.and_then(|report| report.policies.as_ref().ok_or("the controller has not reported them".to_owned()));
-    let summary = match summary {
+    let summary = match facts.reported(now, |report| report.policies.as_ref(), "the controller has not reported them") {
         Ok(summary) => summary,
         Err(why) => {
             let next = "check the controller above";
@@ -83,7 +78,7 @@ fn exemptions(summary: &PolicySummary, now: Timestamp) -> StatusCheck {
     let ended = exemptions.iter().filter(|one| end(one).is_some_and(|end| end <= now)).count();
     let soon = exemptions
         .iter()
-        .filter(|one| end(one).is_none_or(|end| end > now && end.as_second() - now.as_second() <= BEFORE_END));
+        .filter(|one| end(one).is_none_or(|end| end > now && end.as_second() - now.as_second() <= EXEMPTION_NOTICE));
     let (soon, all) = (soon.count(), exemptions.len() + more_exemptions);
     let have = if all == 1 { "has" } else { "have" };
     let message = format!("{} {have} an end: {ended} ended, {soon} in the next 30 days", counted(all, "policy"));
@@ -102,17 +97,12 @@ mod tests {
     use super::*;
     use crate::cli::status::check::CheckResult;
     use crate::cli::status::check::CheckResult::{Bad, Good, Notice, Unknown};
+    use crate::cli::status::check::tests::expect_check;
     use crate::cli::status::facts::tests::{ago, condition, good, now, with_report, with_state};
 
     #[track_caller]
     fn expect(facts: &StatusFacts, name: &str, result: CheckResult, parts: &[&str]) {
-        let check = checks(facts, now()).into_iter().find(|check| check.name == name).unwrap();
-        assert_eq!(check.result, result, "{check:?}");
-        let text = format!("{}\n{}", check.message, check.items.join("\n"));
-        for part in parts {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert_eq!(check.next.is_empty(), result == Good, "{check:?}");
+        expect_check(checks(facts, now()), name, result, parts);
     }
 
     fn with(change: impl FnOnce(&mut PolicySummary)) -> StatusFacts {

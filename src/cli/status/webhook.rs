@@ -103,9 +103,8 @@ fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
 fn certificates(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     let section = Section::Certificates;
     let next = format!("kubectl logs deployment/mullion-controller -n {}", facts.namespace);
-    let report = facts.report(now);
     let certificates =
-        report.and_then(|report| report.certificates.as_ref().ok_or("the controller has not read them yet".to_owned()));
+        facts.reported(now, |report| report.certificates.as_ref(), "the controller has not read them yet");
     let CertificateReport { managed, ca, serving, last_error } = match certificates {
         Ok(certificates) => certificates,
         Err(why) => {
@@ -166,15 +165,14 @@ mod tests {
     use super::*;
     use crate::cli::status::check::CheckResult;
     use crate::cli::status::check::CheckResult::{Bad, Good, Notice, Unknown};
+    use crate::cli::status::check::tests::expect_check;
     use crate::cli::status::facts::tests::{ago, condition, good, now, with_report, with_state};
     use crate::cluster::state::{ProbeReport, StateCondition};
 
     #[track_caller]
     fn expect(facts: &StatusFacts, name: &str, result: CheckResult, part: &str) {
-        let check = checks(facts, now()).into_iter().find(|check| check.name == name).unwrap();
-        assert_eq!(check.result, result, "{check:?}");
+        let check = expect_check(checks(facts, now()), name, result, &[]);
         assert!(check.message.contains(part), "{check:?}");
-        assert_eq!(check.next.is_empty(), result == Good, "{check:?}");
     }
 
     #[test]

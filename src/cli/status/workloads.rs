@@ -50,13 +50,11 @@ fn missed(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     let name = "missed-pods";
     let next =
         "kubectl get events -n NAMESPACE --field-selector reason=PodsMissed shows what to do; also PodsMisplaced";
-    let counts = facts.report(now);
-    let counts = counts
-        .and_then(|report| report.missed_pods.as_ref().ok_or("the controller has not counted them yet".to_owned()));
-    let counts = match counts {
-        Ok(counts) => counts,
-        Err(why) => return StatusCheck::unknown(SECTION, name, "which pods Mullion missed is", &why, next),
-    };
+    let counts =
+        match facts.reported(now, |report| report.missed_pods.as_ref(), "the controller has not counted them yet") {
+            Ok(counts) => counts,
+            Err(why) => return StatusCheck::unknown(SECTION, name, "which pods Mullion missed is", &why, next),
+        };
     if counts.total == 0 {
         return StatusCheck::good(SECTION, name, "no pod was created without Mullion and is stuck or misplaced");
     }
@@ -109,19 +107,18 @@ mod tests {
     use super::*;
     use crate::cli::status::check::CheckResult;
     use crate::cli::status::check::CheckResult::{Bad, Good, Unknown};
+    use crate::cli::status::check::tests::expect_check;
     use crate::cli::status::facts::EventFacts;
     use crate::cli::status::facts::tests::{good, now, with_report, with_state};
     use crate::cluster::state::NamespaceCounts;
 
     #[track_caller]
     fn expect(facts: &StatusFacts, name: &str, result: CheckResult, parts: &[&str]) {
-        let check = checks(facts, now()).into_iter().find(|check| check.name == name).unwrap();
-        assert_eq!(check.result, result, "{check:?}");
+        let check = expect_check(checks(facts, now()), name, result, &[]);
         let text = format!("{}\n{}\n{}", check.message, check.items.join("\n"), check.next);
         for part in parts {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert_eq!(check.next.is_empty(), result == Good, "{check:?}");
         assert!(!check.is_waited_for());
     }
 

@@ -1,6 +1,7 @@
 //! Dumps: files, directories and standard input, packed or not, read object by object.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 use crate::cli::input::{check_stdin_once, files_below, is_stdin, open_file};
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
-use crate::cli::survey::saved::SavedInventory;
+use crate::cli::survey::saved::{SavedInventory, keep};
 use crate::report::{InputFailure, STDIN};
 
 /// The most bytes of one dump, unpacked: five times those of 20,000 nodes and 200,000 pods.
@@ -39,12 +40,9 @@ pub(crate) fn read(
             let (found, failed) = files_below(path, is_dump);
             if found.is_empty() && failed.is_empty() {
                 let message = "no *.json, *.yaml, *.yml or *.gz in it; name the file if it has another extension";
-                failures.push(failure(
-                    &path.display().to_string(),
-                    &DumpProblem { place: None, message: message.to_owned() },
-                ));
+                failures.push(InputFailure::of_file(path.display().to_string(), message));
             }
-            failures.extend(failed.into_iter().map(|(path, error)| of_error(&path.display().to_string(), &error)));
+            failures.extend(failed.iter().map(|(path, error)| of_error(path.display(), error)));
             files.extend(found.into_iter().map(Some));
         } else {
             files.push(Some(path.clone()));
@@ -69,14 +67,10 @@ pub(crate) fn read(
         };
         failures.extend(problems.iter().map(|problem| failure(&name, problem)));
         let input = reader.end();
-        failures.extend(input.problems.into_iter().map(|message| InputFailure {
-            file: name.clone(),
-            place: None,
-            message,
-        }));
+        failures.extend(input.problems.into_iter().map(|message| InputFailure::of_file(name.as_str(), message)));
         if problems.is_empty() && reader.len() == before && failures.last().is_none_or(|last| last.file != name) {
             let message = "there is no object in it; if another command writes it, look why that command wrote nothing";
-            failures.push(InputFailure { file: name, place: None, message: message.to_owned() });
+            failures.push(InputFailure::of_file(name, message));
         }
     }
     progress.end(io)?;
@@ -88,8 +82,8 @@ fn failure(name: &str, problem: &DumpProblem) -> InputFailure {
     InputFailure { file: name.to_owned(), place: problem.place, message: problem.message.clone() }
 }
 
-fn of_error(name: &str, error: &io::Error) -> InputFailure {
-    InputFailure { file: name.to_owned(), place: None, message: error.to_string() }
+fn of_error(name: impl Display, error: &io::Error) -> InputFailure {
+    InputFailure::of_file(name.to_string(), error.to_string())
 }
 
 fn is_dump(path: &Path) -> bool {
@@ -103,7 +97,7 @@ fn read_one(input: impl Read, reader: &mut InventoryReader, saved: &mut Option<S
     match input.fill_buf() {
         Ok([0x1f, 0x8b, ..]) => read_plain(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)), reader, saved),
         Ok(_) => read_plain(input, reader, saved),
-        Err(error) => vec![whole(&error.to_string())],
+        Err(error) => vec![DumpProblem::new(error.to_string())],
     }
 }
 
@@ -112,38 +106,30 @@ fn read_plain(
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
 ) -> Vec<DumpProblem> {
-    let mut visit = |object: Value, kind: Option<&str>| {
-        reader.add(object, kind, &mut |kept| {
-            if let Some(saved) = saved {
-                saved.add(kept);
-            }
-        });
-    };
+    let mut visit = |object: Value, kind: Option<&str>| keep(object, kind, reader, saved);
     let start = match first_bytes(&mut input) {
         Ok(start) => start,
-        Err(error) => return vec![whole(&format!("{error}; write the file again"))],
+        Err(error) => return vec![DumpProblem::new(format!("{error}; write the file again"))],
     };
     match start {
         Start::Empty => Vec::new(),
         Start::Json => read_json(input, MAX_DUMP, &mut visit).err().into_iter().collect(),
-        Start::Wrong(message) => vec![whole(message)],
+        Start::Wrong(message) => vec![DumpProblem::new(message)],
         Start::Yaml => {
             let mut bytes = Vec::new();
             if let Err(error) = input.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes) {
-                return vec![whole(&format!("{error}; write the file again"))];
+                return vec![DumpProblem::new(format!("{error}; write the file again"))];
             }
             match String::from_utf8(bytes) {
                 Ok(text) => read_yaml(&text, &mut visit),
                 // The limit may cut a character.
                 Err(error) if error.as_bytes().len() > MAX_BYTES => read_yaml(&" ".repeat(MAX_BYTES + 1), &mut visit),
-                Err(_) => vec![whole("it is neither JSON nor YAML in UTF-8; write it with kubectl get -o json")],
+                Err(_) => {
+                    vec![DumpProblem::new("it is neither JSON nor YAML in UTF-8; write it with kubectl get -o json")]
+                }
             }
         }
     }
-}
-
-fn whole(message: &str) -> DumpProblem {
-    DumpProblem { place: None, message: message.to_owned() }
 }
 
 /// What an input begins with.

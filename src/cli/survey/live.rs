@@ -1,15 +1,15 @@
 //! A live cluster, read object by object into an inventory.
 
-use anyhow::Context as _;
 use jiff::Timestamp;
 use mullion_survey::InventoryReader;
 use mullion_survey::inventory::KINDS;
 use mullion_survey::report::Unread;
 
+use crate::cli::async_runtime::block_on;
 use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
-use crate::cli::survey::saved::SavedInventory;
+use crate::cli::survey::saved::{SavedInventory, keep};
 use crate::cluster::reading::{
     Absence, ClusterReader, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS,
 };
@@ -23,8 +23,7 @@ pub(crate) fn read(
     saved: &mut Option<SavedInventory>,
     io: &mut Io<'_>,
 ) -> anyhow::Result<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the async runtime")?.block_on(async {
+    block_on(async {
         let connection = cluster.connect().await?;
         let context = connection.context.clone();
         io.eprintln(format_args!("context {context}"))?;
@@ -40,18 +39,14 @@ pub(crate) fn read(
                     kind,
                     ListQuery::default(),
                     &mut |object| {
-                        reader.add(object, None, &mut |kept| {
-                            if let Some(saved) = saved {
-                                saved.add(kept);
-                            }
-                        });
+                        keep(object, None, reader, saved);
                         Ok(())
                     },
                     &mut |done, all| Ok(progress.so_far(io, before + done, all.map(|all| before + all))?),
                 )
                 .await?;
             match listed {
-                Ok(_) => reader.listed(kind.name),
+                Ok(_) => reader.listed(kind.plural),
                 Err(unread) => {
                     io.eprintln(format_args!("{}: {unread}", unread.kind))?;
                     reader.unread(unread_kind(kind.plural, unread.absence));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use mullion_survey::InventoryReader;
 use serde_json::Value;
 
 /// A file that is being written. It gets its name when it is complete.
@@ -57,6 +58,20 @@ impl SavedInventory {
         }
         fs::rename(&self.partial, &self.path).with_context(context)
     }
+}
+
+/// Adds an object to an inventory and, if one is written, to the saved one. `kind`: that of the list around it.
+pub(crate) fn keep(
+    object: Value,
+    kind: Option<&str>,
+    reader: &mut InventoryReader,
+    saved: &mut Option<SavedInventory>,
+) {
+    reader.add(object, kind, &mut |kept| {
+        if let Some(saved) = saved {
+            saved.add(kept);
+        }
+    });
 }
 
 impl Drop for SavedInventory {

@@ -63,6 +63,7 @@ impl fmt::Display for Unread {
 }
 
 /// Reads a cluster.
+#[derive(Clone, Copy)]
 pub(crate) struct ClusterReader<'a> {
     client: &'a Client,
     context: &'a str,

@@ -54,15 +54,6 @@ pub(super) const SEVERITIES: [(Severity, &str, &str); 3] = [
     (Severity::Notice, "Notices", "It is worth knowing."),
 ];
 
-/// `Problem`, `Warning` or `Notice`.
-pub(super) fn severity_word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Problem => "Problem",
-        Severity::Warning => "Warning",
-        Severity::Notice => "Notice",
-    }
-}
-
 /// `Deployment shop/web`, or `Node win-1`.
 pub(super) fn object_text(object: &ObjectRef) -> String {
     format!("{} {}", object.kind, full_name(object))

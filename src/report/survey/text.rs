@@ -6,7 +6,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use mullion_engine::model::text::{counted, list, shorten, thousands};
 use mullion_survey::Comparison;
-use mullion_survey::report::{Finding, Severity, SurveyReport};
+use mullion_survey::report::{Finding, NamespaceChanges, NodePool, Severity, SurveyReport};
 
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
@@ -157,21 +157,8 @@ impl Page<'_> {
         });
         table::write(self.out, Some(header), rows)?;
         self.more(report.pools.len(), "pool")?;
-        for pool in report.pools.iter().filter(|_| self.details).collect::<Vec<_>>() {
-            self.paragraph("  ", &format!("{}:", pool.name))?;
-            let facts = [
-                ("    versions  ", pool_versions(pool)),
-                ("    kubelet   ", list(&pool.kubelets)),
-                ("    runtime   ", list(&pool.runtimes)),
-                ("    taints    ", list(pool_taints(pool))),
-                ("    cordoned  ", if pool.cordoned == 0 { String::new() } else { counted(pool.cordoned, "node") }),
-            ];
-            for (label, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
-                self.paragraph(label, text)?;
-            }
-            for end in &pool.ends {
-                self.paragraph("    ends      ", &format!("{}: {}", end.date, end.what))?;
-            }
+        if self.details {
+            report.pools.iter().try_for_each(|pool| self.pool(pool))?;
         }
         if report.image_builds.is_empty() {
             return Ok(());
@@ -186,6 +173,24 @@ impl Page<'_> {
             ]
         });
         table::write(self.out, Some(["  BUILD", "WORKLOADS", "PODS", "IMAGES"]), rows)
+    }
+
+    fn pool(&mut self, pool: &NodePool) -> io::Result<()> {
+        self.paragraph("  ", &format!("{}:", pool.name))?;
+        let facts = [
+            ("    versions  ", pool_versions(pool)),
+            ("    kubelet   ", list(&pool.kubelets)),
+            ("    runtime   ", list(&pool.runtimes)),
+            ("    taints    ", list(pool_taints(pool))),
+            ("    cordoned  ", if pool.cordoned == 0 { String::new() } else { counted(pool.cordoned, "node") }),
+        ];
+        for (label, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
+            self.paragraph(label, text)?;
+        }
+        for end in &pool.ends {
+            self.paragraph("    ends      ", &format!("{}: {}", end.date, end.what))?;
+        }
+        Ok(())
     }
 
     fn findings(&mut self, report: &SurveyReport) -> io::Result<()> {
@@ -261,7 +266,7 @@ impl Page<'_> {
             return Ok(());
         }
         self.heading("What Mullion would change and deny")?;
-        let denied = |changes: &mullion_survey::report::NamespaceChanges| -> usize {
+        let denied = |changes: &NamespaceChanges| -> usize {
             changes.rules.iter().filter(|rule| rule.action == "Deny").map(|rule| rule.workloads).sum()
         };
         let rows = report.changes.iter().take(self.shown(report.changes.len())).map(|changes| {
@@ -274,12 +279,17 @@ impl Page<'_> {
         });
         table::write(self.out, Some(["  NAMESPACE", "WORKLOADS", "PLACED", "DENIALS"]), rows)?;
         self.more(report.changes.len(), "namespace")?;
-        for changes in report.changes.iter().filter(|_| self.details).collect::<Vec<_>>() {
-            for rule in &changes.rules {
-                let workloads = counted(rule.workloads, "workload");
-                let text = format!("{}: {} {} ({}): {workloads}", changes.namespace, rule.code, rule.rule, rule.action);
-                self.paragraph("  ", &text)?;
-            }
+        if self.details {
+            report.changes.iter().try_for_each(|changes| self.rules(changes))?;
+        }
+        Ok(())
+    }
+
+    fn rules(&mut self, changes: &NamespaceChanges) -> io::Result<()> {
+        for rule in &changes.rules {
+            let workloads = counted(rule.workloads, "workload");
+            let text = format!("{}: {} {} ({}): {workloads}", changes.namespace, rule.code, rule.rule, rule.action);
+            self.paragraph("  ", &text)?;
         }
         Ok(())
     }

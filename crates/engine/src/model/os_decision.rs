@@ -101,11 +101,7 @@ impl OsDecision {
 
     /// The operating system, if one was decided.
     pub fn decided(&self) -> Option<Os> {
-        match self.os {
-            DetectedOs::Windows => Some(Os::Windows),
-            DetectedOs::Linux => Some(Os::Linux),
-            DetectedOs::Undecided | DetectedOs::Conflict => None,
-        }
+        self.os.decided()
     }
 
     /// Whether its images decided or could decide: neither the workload itself nor a scope sets an operating system.
@@ -123,6 +119,15 @@ impl OsDecision {
 }
 
 impl DetectedOs {
+    /// The operating system, if one was decided.
+    pub fn decided(self) -> Option<Os> {
+        match self {
+            Self::Windows => Some(Os::Windows),
+            Self::Linux => Some(Os::Linux),
+            Self::Undecided | Self::Conflict => None,
+        }
+    }
+
     /// `windows`, `linux`, `undecided` or `conflict`.
     pub fn name(self) -> &'static str {
         match self {

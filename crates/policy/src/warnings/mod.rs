@@ -16,5 +16,5 @@ mod system_pods;
 mod warning;
 
 pub use all_warnings::warnings;
-pub use notes::notes;
+pub use notes::{EXEMPTION_NOTICE, notes};
 pub use warning::PolicyWarning;

@@ -6,8 +6,8 @@ use crate::policy_set::PolicySet;
 use crate::warnings::shadowed_entries;
 use crate::warnings::warning::PolicyWarning;
 
-/// How long before the end of a policy it is mentioned.
-const BEFORE_END: i64 = 30 * DAY;
+/// How long before the end of a policy it is mentioned, in seconds.
+pub const EXEMPTION_NOTICE: i64 = 30 * DAY;
 
 /// All notes about a set at `now`, in seconds since 1970, in order of file and line.
 pub fn notes(set: &PolicySet, now: i64) -> Vec<PolicyWarning> {
@@ -20,7 +20,7 @@ pub fn notes(set: &PolicySet, now: i64) -> Vec<PolicyWarning> {
 
 /// The policies that end soon, or have ended.
 fn ends(set: &PolicySet, now: i64) -> impl Iterator<Item = PolicyWarning> {
-    set.exemptions().filter(move |(_, until)| until.end <= now + BEFORE_END).map(move |(policy, until)| {
+    set.exemptions().filter(move |(_, until)| until.end <= now + EXEMPTION_NOTICE).map(move |(policy, until)| {
         let PodPolicy { name, .. } = policy;
         let until_text = &until.text;
         let (message, hint) = if until.end <= now {

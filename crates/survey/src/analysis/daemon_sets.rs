@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{Node, Taint};
 use mullion_engine::model::scheduling::SchedulingConstraints;
-use mullion_engine::model::text::{counted, list_with};
+use mullion_engine::model::text::{counted, list_with, lower_first};
 use mullion_engine::model::{DetectedOs, WorkloadKind};
 
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::{Fleet, FleetNode, POOL_LABELS};
 use crate::analysis::node_classes::{blocking, fits};
 use crate::analysis::workload_view::WorkloadView;
+use crate::inventory::Inventory;
 use crate::report::{DaemonSetPools, MissingPool};
 
 /// Why a node has no pod.
@@ -26,10 +27,10 @@ enum Absence {
 pub(crate) fn find(
     view: &WorkloadView<'_>,
     fleet: &Fleet<'_>,
-    constraints: &SchedulingConstraints,
-    pods_known: bool,
+    inventory: &Inventory,
     found: &mut Findings,
 ) -> Option<DaemonSetPools> {
+    let pods_known = inventory.counts.contains_key("pods");
     if view.kind != WorkloadKind::DaemonSet || !pods_known {
         return None;
     }
@@ -42,6 +43,7 @@ pub(crate) fn find(
     if !(view.is_windows() || for_every_node) {
         return None;
     }
+    let constraints = &view.placed_constraints(inventory);
     let mut missing = Vec::new();
     for pool in fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows)) {
         let absent: Vec<&FleetNode<'_>> =
@@ -71,7 +73,7 @@ pub(crate) fn find(
             "{count} of Windows pool {} {} no pod of this DaemonSet: {}",
             pool.name,
             if absent.len() == 1 { "has" } else { "have" },
-            lower(&because)
+            lower_first(&because)
         );
         // A selector of one pool by its name is meant.
         let is_meant = matches!(&absence, Absence::Selector(labels) if labels.iter().any(|label| {
@@ -142,9 +144,4 @@ fn unmatched_expressions(constraints: &SchedulingConstraints, node: &Node) -> Ve
         }
     }
     unmatched
-}
-
-fn lower(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }

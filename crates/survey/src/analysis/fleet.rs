@@ -63,9 +63,16 @@ pub(crate) struct FleetPool {
     pub(crate) os: Option<Os>,
     pub(crate) build: Option<Build>,
     pub(crate) nodes: Vec<usize>,
-    pub(crate) windows_pods: usize,
-    pub(crate) other_pods: usize,
-    pub(crate) misplaced_pods: usize,
+}
+
+/// Numbers of pods on the nodes of one pool.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PoolPods {
+    /// Those of Windows workloads.
+    pub(crate) windows: usize,
+    pub(crate) others: usize,
+    /// Those of both that the nodes cannot run.
+    pub(crate) misplaced: usize,
 }
 
 impl<'a> Fleet<'a> {
@@ -115,12 +122,12 @@ impl<'a> Fleet<'a> {
         self.pools.iter().any(|pool| pool.os == Some(os))
     }
 
-    /// The pools as the report has them, without their dates.
-    pub(crate) fn report(&self) -> Vec<NodePool> {
-        self.pools.iter().map(|pool| self.report_pool(pool)).collect()
+    /// The pools as the report has them, without their dates. `pods`: for each pool.
+    pub(crate) fn report(&self, pods: &[PoolPods]) -> Vec<NodePool> {
+        self.pools.iter().zip(pods).map(|(pool, pods)| self.report_pool(pool, *pods)).collect()
     }
 
-    fn report_pool(&self, pool: &FleetPool) -> NodePool {
+    fn report_pool(&self, pool: &FleetPool, pods: PoolPods) -> NodePool {
         let mut revisions: BTreeMap<u32, usize> = BTreeMap::new();
         let (mut kubelets, mut runtimes, mut taints) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (mut ready, mut cordoned) = (0, 0);
@@ -154,9 +161,9 @@ impl<'a> Fleet<'a> {
             nodes: pool.nodes.len(),
             ready,
             cordoned,
-            windows_pods: pool.windows_pods,
-            other_pods: pool.other_pods,
-            misplaced_pods: pool.misplaced_pods,
+            windows_pods: pods.windows,
+            other_pods: pods.others,
+            misplaced_pods: pods.misplaced,
             ends: Vec::new(),
         }
     }

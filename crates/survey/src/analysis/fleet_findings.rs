@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use mullion_engine::model::Os;
-use mullion_engine::model::text::{counted, list_with};
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::text::{counted, list_with, lower_first};
 use mullion_engine::model::windows::{Build, release_name};
 
 use crate::analysis::findings::{Findings, FoundPlace};
@@ -160,7 +161,7 @@ fn find_end(
     let text = format!("{}: {}. Source of {}: {}.", row.date, row.what, row.as_of, row.source);
     if concerned.is_empty() {
         let object = ObjectRef { namespace: String::new(), kind: "Cluster".to_owned(), name: "images".to_owned() };
-        found.add(&object, place(format!("{text} It concerns {}", lower(&deadline.concerns))));
+        found.add(&object, place(format!("{text} It concerns {}", lower_first(&deadline.concerns))));
         return;
     }
     for pool in concerned.iter().filter_map(|at| fleet.pools.get(*at)) {
@@ -222,9 +223,7 @@ fn find_revisions(fleet: &Fleet<'_>, found: &mut Findings) {
 fn find_open_pools(fleet: &Fleet<'_>, found: &mut Findings) {
     for pool in &fleet.pools {
         for FleetNode { node, .. } in fleet.nodes_of(pool) {
-            let keeps_off = |taint: &&mullion_engine::model::cluster::Taint| {
-                taint.effect != "PreferNoSchedule" && !taint.describes_state()
-            };
+            let keeps_off = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !taint.describes_state();
             if pool.os == Some(Os::Windows)
                 && !node.taints.iter().any(|taint| keeps_off(&taint))
                 && fleet.has(Os::Linux)
@@ -257,9 +256,4 @@ fn find_open_pools(fleet: &Fleet<'_>, found: &mut Findings) {
             }
         }
     }
-}
-
-fn lower(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }

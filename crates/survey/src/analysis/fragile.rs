@@ -7,14 +7,14 @@ use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::published_images::PublishedImages;
 use mullion_engine::model::scheduling::SchedulingConstraints;
-use mullion_engine::model::text::list_with;
+use mullion_engine::model::text::{list_with, upper_first};
 use mullion_engine::model::windows::Build;
 use serde_json::Value;
 
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::Fleet;
 use crate::analysis::node_classes::NodeClasses;
-use crate::analysis::workload_view::WorkloadView;
+use crate::analysis::workload_view::{FloatingTag, WorkloadView};
 
 /// Labels whose value is one Windows release.
 const BUILD_LABELS: [&str; 3] =
@@ -45,11 +45,7 @@ pub(crate) fn find(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeCla
 
 /// Workloads that can be scheduled on nodes of the other operating system.
 fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings) {
-    let own = match view.os.name() {
-        "windows" => Os::Windows,
-        "linux" => Os::Linux,
-        _ => return,
-    };
+    let Some(own) = view.os.decided() else { return };
     // An image for both systems is at home on both.
     if !fleet.has(own) || view.containers.iter().all(|container| container.os == ImageOs::Multi) {
         return;
@@ -148,7 +144,7 @@ fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings) {
 }
 
 fn find_tags(view: &WorkloadView<'_>, found: &mut Findings) {
-    for [path, image, message, help] in &view.floating {
+    for FloatingTag { path, image, message, help } in &view.floating {
         let moved = message.strip_prefix("its tag names no release: ").unwrap_or(message);
         found.add(
             &view.object,
@@ -215,9 +211,7 @@ fn find_memory(view: &WorkloadView<'_>, found: &mut Findings) {
 }
 
 fn sentence(clause: &str) -> String {
-    let mut letters = clause.chars();
-    let text: String = letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect());
-    format!("{}.", text.trim_end_matches('.'))
+    format!("{}.", upper_first(clause).trim_end_matches('.'))
 }
 
 #[cfg(test)]

@@ -42,11 +42,7 @@ impl RunningImages {
 
     /// The builds of an image, and where they are known from.
     pub(crate) fn builds(&self, image: &str, facts: &ImageFacts) -> (Vec<Build>, Knowledge) {
-        let from = match facts.source.name() {
-            "policy" => Knowledge::Policy,
-            "registry" => Knowledge::Registry,
-            _ => Knowledge::Name,
-        };
+        let from = stated_by(facts);
         let hosts = self.hosts.get(image);
         let named = &facts.builds;
         // A name can be wrong; a container that runs cannot.
@@ -65,10 +61,19 @@ impl RunningImages {
     }
 }
 
+/// Who states what an image is for, if no container runs it.
+pub(crate) fn stated_by(facts: &ImageFacts) -> Knowledge {
+    match facts.source.name() {
+        "policy" => Knowledge::Policy,
+        "registry" => Knowledge::Registry,
+        _ => Knowledge::Name,
+    }
+}
+
 /// Whether the build of the host limits the images of a pod: not those of HostProcess containers, and not those in a
 /// virtual machine.
 pub(crate) fn is_process_isolated(shape: &PodShape, inventory: &Inventory) -> bool {
-    let class = shape.runtime_class.as_deref().and_then(|name| inventory.snapshot.runtime_class(name));
+    let class = inventory.runtime_class(shape.runtime_class.as_deref());
     // A class that was not read may be one with a virtual machine.
     let unknown = shape.runtime_class.is_some() && class.is_none();
     !shape.host_process && !unknown && !class.is_some_and(RuntimeClass::is_hypervisor)

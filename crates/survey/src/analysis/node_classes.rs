@@ -3,14 +3,15 @@
 //! The scheduler no longer names the taint since Kubernetes 1.34, so taints, selectors and affinity are computed here. The
 //! nodes of a pool are alike: a pod is compared with one of each kind instead of with 20,000.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{Node, RuntimeClass, Taint};
 use mullion_engine::model::scheduling::SchedulingConstraints;
 
 use crate::analysis::fleet::Fleet;
-use crate::inventory::PodShape;
+use crate::inventory::selected_labels;
 
 /// The label that differs on every node. A pod that requires it is compared with all nodes.
 const HOST_NAME: &str = "kubernetes.io/hostname";
@@ -26,7 +27,7 @@ pub(crate) struct NodeClasses<'a> {
     single: Vec<NodeClass<'a>>,
     /// Indexes into `single`, by the label with the host name.
     by_host: HashMap<&'a str, usize>,
-    left: std::cell::Cell<usize>,
+    left: Cell<usize>,
 }
 
 /// Nodes that are alike.
@@ -53,20 +54,12 @@ pub(crate) enum Obstacle {
 }
 
 impl<'a> NodeClasses<'a> {
-    pub(crate) fn new<'s>(
-        fleet: &Fleet<'a>,
-        shapes: impl Iterator<Item = &'s PodShape>,
-        more: &BTreeSet<String>,
-    ) -> Self {
-        let mut keys = more.clone();
-        for shape in shapes {
-            for key in keys_of(&shape.constraints) {
-                if !keys.contains(key) {
-                    keys.insert(key.to_owned());
-                }
-            }
-        }
-        keys.remove(HOST_NAME);
+    /// `selected`: the labels that the pods and templates of the cluster select.
+    pub(crate) fn new<'s>(fleet: &Fleet<'a>, selected: impl Iterator<Item = &'s str>) -> Self {
+        // A label that no node has tells no nodes apart, and authors may select any number of these.
+        let present: HashSet<&str> =
+            fleet.nodes.iter().flat_map(|one| one.node.labels.iter().map(|(key, _)| key)).collect();
+        let keys: BTreeSet<&str> = selected.filter(|key| *key != HOST_NAME && present.contains(key)).collect();
         let mut classes: HashMap<_, NodeClass<'a>> = HashMap::new();
         let mut single = Vec::new();
         for one in &fleet.nodes {
@@ -89,7 +82,7 @@ impl<'a> NodeClasses<'a> {
             let at = self.by_host.get(host.as_str());
             return Some(at.and_then(|at| self.single.get(*at..=*at)).unwrap_or_default());
         }
-        if !keys_of(constraints).any(|key| key == HOST_NAME) {
+        if !selected_labels(constraints).any(|key| key == HOST_NAME) {
             return Some(&self.classes);
         }
         let left = self.left.get().checked_sub(self.single.len())?;
@@ -162,15 +155,6 @@ pub(crate) fn with_class(constraints: &SchedulingConstraints, class: Option<&Run
     all
 }
 
-/// The labels that constraints are about.
-pub(crate) fn keys_of(constraints: &SchedulingConstraints) -> impl Iterator<Item = &str> {
-    let selector = constraints.node_selector.iter().flatten().map(|(key, _)| key.as_str());
-    let required = constraints.affinity.iter().filter_map(|all| all.node_affinity.as_ref()?.required.as_ref());
-    let terms = required.flat_map(|terms| terms.node_selector_terms.iter().flatten());
-    let expressions = terms.flat_map(|term| term.match_expressions.iter().flatten());
-    selector.chain(expressions.map(|expression| expression.key.as_str()))
-}
-
 /// The most values of a label that are listed.
 const MAX_VALUES: usize = 5;
 
@@ -184,7 +168,7 @@ fn unmatched(constraints: &SchedulingConstraints, classes: &[NodeClass<'_>]) -> 
         }
     }
     if missing.is_empty() {
-        let keys: BTreeSet<&str> = keys_of(constraints).collect();
+        let keys: BTreeSet<&str> = selected_labels(constraints).collect();
         return Obstacle::Labels(keys.into_iter().map(str::to_owned).collect());
     }
     Obstacle::Selector(missing)

@@ -2,7 +2,7 @@
 
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::image::ImageOs;
-use mullion_engine::model::text::{counted, list, list_with};
+use mullion_engine::model::text::{counted, list, list_with, lower_first, upper_first};
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};
 
@@ -200,9 +200,10 @@ fn misplacement<'p>(
     if intended == Some(os.other()) {
         let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
         let other = os.other().title();
-        let why = match class {
-            _ if by_message.is_some() => format!("it is a {other} image"),
-            _ => format!("it counts as {other} because of {}", view.because),
+        let why = if by_message.is_some() {
+            format!("it is a {other} image")
+        } else {
+            format!("it counts as {other} because of {}", view.because)
         };
         let code = if os == Os::Windows { "SUR101" } else { "SUR102" };
         let message = match image {
@@ -307,17 +308,19 @@ fn add_translated(
             ("SUR219", format!("{container} sets runAsNonRoot and runs as ContainerAdministrator."))
         }
         Some(C::InvalidImageName) => ("SUR207", format!("{named} is not a valid reference.")),
-        Some(C::PullDenied) => ("SUR202", format!("The registry denies the pull of {}.", lower(&named))),
-        Some(C::PullLimited) => ("SUR205", format!("The registry limits pulls of {}.", lower(&named))),
+        Some(C::PullDenied) => ("SUR202", format!("The registry denies the pull of {}.", lower_first(&named))),
+        Some(C::PullLimited) => ("SUR205", format!("The registry limits pulls of {}.", lower_first(&named))),
         Some(C::LinuxImage) => ("SUR101", format!("{named} is a Linux image, and its pods are on {here}.")),
         Some(C::WindowsImage) => ("SUR102", format!("{named} is a Windows image, and its pods are on {here}.")),
-        Some(C::DiskFull) => ("SUR209", format!("The disk is too full to unpack {}.", lower(&named))),
-        Some(C::LayersTooNew) => ("SUR210", format!("The layers of {} are newer than {here}.", lower(&named))),
+        Some(C::DiskFull) => ("SUR209", format!("The disk is too full to unpack {}.", lower_first(&named))),
+        Some(C::LayersTooNew) => ("SUR210", format!("The layers of {} are newer than {here}.", lower_first(&named))),
         Some(C::UnpackFailed) => ("SUR208", format!("{named} was pulled, and cannot be unpacked on {here}.")),
         Some(C::ImageNotFound) => {
-            ("SUR203", format!("The registry has no {}.", lower(&named).trim_start_matches("the ")))
+            ("SUR203", format!("The registry has no {}.", lower_first(&named).trim_start_matches("the ")))
         }
-        Some(C::RegistryUnreachable) => ("SUR204", format!("The node cannot reach the registry of {}.", lower(&named))),
+        Some(C::RegistryUnreachable) => {
+            ("SUR204", format!("The node cannot reach the registry of {}.", lower_first(&named)))
+        }
         Some(C::PullFailed | C::Empty) => ("SUR206", format!("{named} cannot be pulled; the text does not show why.")),
         Some(C::PauseImage) => (
             "SUR211",
@@ -347,7 +350,7 @@ fn add_translated(
             ("SUR217", format!("{container} cannot be created on {here}; the text is in the language of the node."))
         }
         Some(C::ProgramNotFound) => {
-            ("SUR218", format!("The program of {} is not in {}.", lower(&container), lower(&named)))
+            ("SUR218", format!("The program of {} is not in {}.", lower_first(&container), lower_first(&named)))
         }
         Some(C::ConfigMissing) => {
             ("SUR220", format!("{container} waits for a Secret or a ConfigMap that does not exist."))
@@ -374,7 +377,7 @@ fn add_translated(
             path: text.path,
             pod: Some(&pod.name),
             node: pod.node.as_deref(),
-            message: upper(&message),
+            message: upper_first(&message),
             action,
             raw: Some(text.message),
         },
@@ -409,22 +412,12 @@ fn exit_text(code: Option<i64>) -> String {
     }
 }
 
-fn lower(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
-}
-
-fn upper(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// A pod for which the scheduler finds no node.
 fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext<'_>, found: &mut Findings) {
     let status = pod.problems.iter().find(|text| text.path.contains("conditions"));
     let raw = status.map(|text| &*text.message);
     let path = status.map_or_else(|| "status.conditions".to_owned(), |text| text.path.to_string());
-    let class = pod.shape.runtime_class.as_deref().and_then(|name| context.inventory.snapshot.runtime_class(name));
+    let class = context.inventory.runtime_class(pod.shape.runtime_class.as_deref());
     let constraints = with_class(&pod.shape.constraints, class);
     let mut add = |code, cause: String, message: String, action: Option<String>| {
         found.add(
@@ -506,7 +499,7 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
         Obstacle::Unavailable(nodes) => {
             let are = if nodes == 1 { "is" } else { "are" };
             let message =
-                format!("{} that would fit the pod {are} cordoned or not ready.", upper(&counted(nodes, "node")));
+                format!("{} that would fit the pod {are} cordoned or not ready.", upper_first(&counted(nodes, "node")));
             add("SUR106", String::new(), message, None);
         }
         Obstacle::Room(nodes) => {

@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
-use mullion_engine::model::cluster::RuntimeClass;
 use mullion_engine::model::image::ImageOs;
-use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};
 use mullion_policy::PolicySet;
 
 use crate::analysis::findings::Findings;
-use crate::analysis::fleet::Fleet;
+use crate::analysis::fleet::{Fleet, PoolPods};
 use crate::analysis::fleet_findings::{self, WindowsImages};
 use crate::analysis::images::RunningImages;
-use crate::analysis::node_classes::{NodeClasses, keys_of, with_class};
+use crate::analysis::node_classes::NodeClasses;
 use crate::analysis::owners::group;
 use crate::analysis::stuck::{self, StuckContext};
 use crate::analysis::summary::{coverage, summary};
@@ -50,47 +48,36 @@ const MAX_OBJECTS: usize = 50;
 /// The report about an inventory.
 pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport {
     let SurveyContext { policies, lifecycle, today, .. } = context;
-    let mut fleet = Fleet::new(inventory);
-    let running = RunningImages::new(inventory, &fleet);
-    let class_keys = selected_keys(inventory);
-    let shapes = inventory.pods.iter().map(|pod| &*pod.shape);
-    let owned = group(inventory);
-    let classes = NodeClasses::new(&fleet, shapes, &class_keys);
+    let fleet = &Fleet::new(inventory);
+    let running = &RunningImages::new(inventory, fleet);
+    let of_classes =
+        inventory.snapshot.runtime_classes.iter().flatten().flat_map(|(_, class)| class.node_selector.keys());
+    let classes = &NodeClasses::new(fleet, inventory.selected.iter().chain(of_classes).map(String::as_str));
     let mut totals = Totals::default();
-    let mut pool_pods: Vec<[usize; 3]> = vec![[0; 3]; fleet.pools.len()];
-    {
-        let fleet = &fleet;
-        let rules = || FleetRules { inventory, releases: &policies.nodes.releases };
-        let stuck_context = StuckContext { inventory, fleet, classes: &classes, rules: rules() };
-        let view_context = ViewContext { inventory, fleet, running: &running, policies };
-        let pods_known = inventory.counts.contains_key("pods");
-        for one in &owned {
-            let view = WorkloadView::new(one, view_context);
-            for pool in stuck::find(&view, one, &stuck_context, &mut totals.findings) {
-                if let Some([.., misplaced]) = pool_pods.get_mut(pool) {
-                    *misplaced += 1;
-                }
+    let mut pool_pods = vec![PoolPods::default(); fleet.pools.len()];
+    let rules = FleetRules { inventory, releases: &policies.nodes.releases };
+    let stuck_context = StuckContext { inventory, fleet, classes, rules };
+    let view_context = ViewContext { inventory, fleet, running, policies };
+    for one in &group(inventory) {
+        let view = WorkloadView::new(one, view_context);
+        for pool in stuck::find(&view, one, &stuck_context, &mut totals.findings) {
+            if let Some(pods) = pool_pods.get_mut(pool) {
+                pods.misplaced += 1;
             }
-            fragile::find(&view, fleet, &classes, &mut totals.findings);
-            let class = Pod::of(view.kind, &view.value).and_then(|pod| pod.text("/spec/runtimeClassName"));
-            let class: Option<&RuntimeClass> = class.and_then(|name| inventory.snapshot.runtime_class(name));
-            let constraints = with_class(&view.authored, class);
-            totals.daemon_sets.extend(daemon_sets::find(&view, fleet, &constraints, pods_known, &mut totals.findings));
-            for pod in view.pods.iter().filter(|pod| !pod.ended) {
-                let pool = pod.node.as_deref().and_then(|name| fleet.node(name)).map(|node| node.pool);
-                if let Some([windows, others, _]) = pool.and_then(|pool| pool_pods.get_mut(pool)) {
-                    *(if view.is_windows() { windows } else { others }) += 1;
-                }
-            }
-            totals.add(view, fleet, &running);
         }
+        fragile::find(&view, fleet, classes, &mut totals.findings);
+        totals.daemon_sets.extend(daemon_sets::find(&view, fleet, inventory, &mut totals.findings));
+        for pod in view.pods.iter().filter(|pod| !pod.ended) {
+            let pool = pod.node.as_deref().and_then(|name| fleet.node(name)).map(|node| node.pool);
+            if let Some(pods) = pool.and_then(|pool| pool_pods.get_mut(pool)) {
+                *(if view.is_windows() { &mut pods.windows } else { &mut pods.others }) += 1;
+            }
+        }
+        totals.add(view, fleet, running);
     }
-    for (pool, [windows, others, misplaced]) in fleet.pools.iter_mut().zip(pool_pods) {
-        (pool.windows_pods, pool.other_pods, pool.misplaced_pods) = (windows, others, misplaced);
-    }
-    let mut pools = fleet.report();
-    let deadlines = fleet_findings::find(&fleet, &totals.images, lifecycle, today, &mut pools, &mut totals.findings);
-    let mut unknown = totals.unknown(&fleet);
+    let mut pools = fleet.report(&pool_pods);
+    let deadlines = fleet_findings::find(fleet, &totals.images, lifecycle, today, &mut pools, &mut totals.findings);
+    let mut unknown = totals.unknown(fleet);
     unknown.retain(|unknown| unknown.all > 0);
     let Totals { findings, mut workloads, daemon_sets, builds, changes, .. } = totals;
     for workload in &mut workloads {
@@ -120,24 +107,6 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
         deadlines,
         unknown,
     }
-}
-
-/// Labels that templates and RuntimeClasses select, besides those of pods.
-fn selected_keys(inventory: &Inventory) -> BTreeSet<String> {
-    let classes = inventory.snapshot.runtime_classes.iter().flatten();
-    let mut keys: BTreeSet<String> = classes.flat_map(|(_, class)| class.node_selector.keys().cloned()).collect();
-    for record in inventory.workloads.iter().filter(|record| !record.text.is_empty()) {
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(&record.text) else { continue };
-        let spec = Pod::of(record.kind, &value).and_then(|pod| pod.get("/spec")).cloned().unwrap_or_default();
-        let constraints: mullion_engine::model::scheduling::SchedulingConstraints =
-            serde_json::from_value(spec).unwrap_or_default();
-        for key in keys_of(&constraints) {
-            if !keys.contains(key) {
-                keys.insert(key.to_owned());
-            }
-        }
-    }
-    keys
 }
 
 /// Numbers of workloads by code, name and action of a rule.

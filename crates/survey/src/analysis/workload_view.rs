@@ -13,15 +13,14 @@ use mullion_engine::model::windows::{Build, ExtraRelease, runs};
 use mullion_engine::model::{Basis, Cause, DetectedOs, Os, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_engine::patch::{decision_reason, restore_authored};
 use mullion_policy::PolicySet;
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::analysis::fleet::Fleet;
-use crate::analysis::images::{RunningImages, is_process_isolated};
+use crate::analysis::images::{RunningImages, is_process_isolated, stated_by};
 use crate::analysis::node_classes::with_class;
 use crate::analysis::owners::OwnedPods;
-use crate::inventory::{Inventory, PodRecord, PodShape};
-use crate::report::{Container, Knowledge, ObjectRef};
+use crate::inventory::{Inventory, PodRecord, PodShape, constraints_of};
+use crate::report::{Container, ObjectRef};
 
 /// The most containers of a workload that are reported.
 const MAX_CONTAINERS: usize = 100;
@@ -54,12 +53,13 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) constraints: SchedulingConstraints,
     /// The constraints of its author.
     pub(crate) authored: SchedulingConstraints,
+    /// The RuntimeClass of its author.
+    runtime_class: Option<String>,
     pub(crate) host_process: bool,
     pub(crate) process_isolated: bool,
     /// Findings of rules: code, name and action.
     pub(crate) rules: BTreeSet<(&'static str, &'static str, &'static str)>,
-    /// Findings of the rule about floating tags: path, image, message and help.
-    pub(crate) floating: Vec<[String; 4]>,
+    pub(crate) floating: Vec<FloatingTag>,
     /// Whether Mullion reviews it, and would place its pods.
     pub(crate) judged: bool,
     pub(crate) placed: bool,
@@ -71,6 +71,14 @@ pub(crate) struct ViewContainer {
     pub(crate) report: Container,
     pub(crate) os: ImageOs,
     pub(crate) builds: Vec<Build>,
+}
+
+/// A finding of the rule about floating tags.
+pub(crate) struct FloatingTag {
+    pub(crate) path: String,
+    pub(crate) image: String,
+    pub(crate) message: String,
+    pub(crate) help: String,
 }
 
 /// The rule whose findings are findings of a survey too.
@@ -100,6 +108,7 @@ impl<'a> WorkloadView<'a> {
             containers: Vec::new(),
             constraints: SchedulingConstraints::default(),
             authored: SchedulingConstraints::default(),
+            runtime_class: None,
             host_process: false,
             process_isolated: true,
             rules: BTreeSet::new(),
@@ -132,12 +141,12 @@ impl<'a> WorkloadView<'a> {
         for finding in &reviewed.findings {
             if finding.rule == FLOATING {
                 let image = member(value, &finding.pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-                self.floating.push([
-                    finding.path.clone(),
+                self.floating.push(FloatingTag {
+                    path: finding.path.clone(),
                     image,
-                    finding.message.to_string(),
-                    finding.help.to_string(),
-                ]);
+                    message: finding.message.to_string(),
+                    help: finding.help.to_string(),
+                });
             }
             let action = match effective_action(&reviewed, finding) {
                 _ if denies_its_pods(&reviewed, finding) => "Deny",
@@ -166,25 +175,28 @@ impl<'a> WorkloadView<'a> {
 
     fn read_spec(&mut self, value: &Value, inventory: &Inventory) {
         let pod = Pod::of(self.kind, value);
-        let spec = pod.and_then(|pod| pod.get("/spec")).cloned().unwrap_or_default();
-        self.authored = SchedulingConstraints::deserialize(spec).unwrap_or_default();
+        self.authored = pod.map(constraints_of).unwrap_or_default();
         self.authored.node_name = None;
-        let class = pod.and_then(|pod| pod.text("/spec/runtimeClassName"));
-        let class = class.and_then(|name| inventory.snapshot.runtime_class(name));
+        self.runtime_class = pod.and_then(|pod| pod.text("/spec/runtimeClassName")).map(str::to_owned);
         self.host_process = pod.is_some_and(|pod| pod.host_process());
         if let Some(first) = self.pods.first() {
             self.constraints = first.shape.constraints.clone();
             self.host_process |= first.shape.host_process;
             self.process_isolated = is_process_isolated(&first.shape, inventory);
         } else {
-            self.constraints = with_class(&self.authored, class);
+            self.constraints = self.placed_constraints(inventory);
             let shape = PodShape {
-                runtime_class: pod.and_then(|pod| pod.text("/spec/runtimeClassName")).map(str::to_owned),
+                runtime_class: self.runtime_class.clone(),
                 host_process: self.host_process,
                 ..PodShape::default()
             };
             self.process_isolated = is_process_isolated(&shape, inventory);
         }
+    }
+
+    /// The constraints of its author with those of the RuntimeClass.
+    pub(crate) fn placed_constraints(&self, inventory: &Inventory) -> SchedulingConstraints {
+        with_class(&self.authored, inventory.runtime_class(self.runtime_class.as_deref()))
     }
 
     fn read_containers(&mut self, patterns: &ImagePatterns, running: &RunningImages, inventory: &Inventory) {
@@ -206,7 +218,7 @@ impl<'a> WorkloadView<'a> {
         for (name, image) in all.into_iter().take(MAX_CONTAINERS) {
             let facts = image_facts(&image, patterns, inventory.snapshot.images.get(&image));
             let (builds, known_from) = match facts.os {
-                ImageOs::Linux => (Vec::new(), known_os(&facts)),
+                ImageOs::Linux => (Vec::new(), stated_by(&facts)),
                 _ => running.builds(&image, &facts),
             };
             let report =
@@ -293,14 +305,6 @@ impl FleetRules<'_> {
     pub(crate) fn runs(&self, host: Build, builds: &[Build]) -> bool {
         let generation = self.inventory.snapshot.nodes.as_ref().map(|nodes| nodes.generation(host)).unwrap_or_default();
         builds.iter().any(|build| runs(host, *build, generation, self.releases))
-    }
-}
-
-fn known_os(facts: &mullion_engine::detect::ImageFacts) -> Knowledge {
-    match facts.source.name() {
-        "policy" => Knowledge::Policy,
-        "registry" => Knowledge::Registry,
-        _ => Knowledge::Name,
     }
 }
 

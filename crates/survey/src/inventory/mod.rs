@@ -3,6 +3,7 @@
 //! [`stream`] reads JSON object by object, [`strip()`] removes what no report may contain or needs, and [`reader`] keeps the rest in
 //! a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so the same code reads it.
 
+mod constraints;
 mod kinds;
 mod reader;
 mod records;
@@ -11,6 +12,7 @@ mod stream;
 mod strip;
 mod yaml;
 
+pub(crate) use constraints::{constraints_of, selected_labels};
 pub use kinds::{KINDS, SurveyKind, plural_of};
 pub use reader::{InventoryReader, ReadInput};
 pub use records::Inventory;

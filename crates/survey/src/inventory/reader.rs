@@ -14,7 +14,8 @@ use mullion_snapshot::dump::DumpReader;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::inventory::kinds::plural_of;
+use crate::inventory::constraints::{constraints_of, selected_labels};
+use crate::inventory::kinds::{KINDS, plural_of};
 use crate::inventory::records::{
     ContainerShape, EventRecord, Inventory, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord,
 };
@@ -98,10 +99,10 @@ impl InventoryReader {
         self.add_nested(object, kind, MAX_LISTS, save);
     }
 
-    /// Records that all objects of a kind were listed, even if there are none.
-    pub fn listed(&mut self, kind: &str) {
-        if let Some(plural) = plural_of(kind) {
-            self.inventory.counts.entry(plural).or_default();
+    /// Records that all objects of a kind were listed, even if there are none. `plural`: as `kubectl get` takes it.
+    pub fn listed(&mut self, plural: &str) {
+        if let Some(kind) = KINDS.iter().find(|kind| kind.plural == plural) {
+            self.inventory.counts.entry(kind.plural).or_default();
         }
     }
 
@@ -194,9 +195,7 @@ impl InventoryReader {
             self.kubernetes(version);
         }
         for plural in object.get("kinds").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-            if let Some(kind) = crate::inventory::KINDS.iter().find(|kind| kind.plural == plural) {
-                self.listed(kind.kind);
-            }
+            self.listed(plural);
         }
         let others = object.get("others").and_then(Value::as_u64).unwrap_or_default();
         self.inventory.others = self.inventory.others.saturating_add(usize::try_from(others).unwrap_or_default());
@@ -320,7 +319,20 @@ impl InventoryReader {
         let judged = owner.is_none() || (kind != WorkloadKind::Job && replicas != Some(0));
         let key = ObjectKey { namespace: self.text(namespace), kind: self.text(kind.name()), name: name.into() };
         let text = if judged { object.to_string().into() } else { Box::default() };
+        if let Some(pod) = Pod::of(kind, object).filter(|_| judged) {
+            self.select(&constraints_of(pod));
+        }
         self.inventory.workloads.push(WorkloadRecord { key, kind, owner, text });
+    }
+
+    /// Notes the labels that constraints are about.
+    fn select(&mut self, constraints: &SchedulingConstraints) {
+        let selected = &mut self.inventory.selected;
+        for label in selected_labels(constraints) {
+            if !selected.contains(label) {
+                selected.insert(label.to_owned());
+            }
+        }
     }
 
     fn read_pod(&mut self, namespace: &str, name: &str, object: &Value) {
@@ -361,7 +373,7 @@ impl InventoryReader {
         let spec = |name: &str| object.pointer("/spec").and_then(|spec| spec.get(name)).cloned().unwrap_or_default();
         let mut affinity = json!({"nodeAffinity": object.pointer("/spec/affinity/nodeAffinity")});
         let target = take_target(&mut affinity);
-        let pod = Pod::of(WorkloadKind::Pod, object);
+        let host_process = Pod::of(WorkloadKind::Pod, object).is_some_and(|pod| pod.host_process());
         let containers: Vec<[&str; 2]> = CONTAINER_LISTS
             .iter()
             .flat_map(|list| object.pointer("/spec").and_then(|spec| spec.get(*list)?.as_array()).into_iter().flatten())
@@ -375,7 +387,7 @@ impl InventoryReader {
                 "nodeSelector": spec("nodeSelector"), "affinity": affinity, "tolerations": spec("tolerations"),
             },
             "class": spec("runtimeClassName"),
-            "hostProcess": pod.is_some_and(|pod| pod.host_process()),
+            "hostProcess": host_process,
         });
         let key = parts.to_string();
         if let Some(known) = self.shapes.get(key.as_str()) {
@@ -391,8 +403,9 @@ impl InventoryReader {
             // A field of another type is one that the API server cannot have taken.
             constraints: SchedulingConstraints::deserialize(constraints).unwrap_or_default(),
             runtime_class: parts.get("class").and_then(Value::as_str).map(str::to_owned),
-            host_process: pod.is_some_and(|pod| pod.host_process()),
+            host_process,
         });
+        self.select(&shape.constraints);
         self.shapes.insert(key.into(), Arc::clone(&shape));
         (shape, target)
     }

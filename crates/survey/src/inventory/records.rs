@@ -1,10 +1,10 @@
 //! The compact records of an inventory. Texts that many objects have are shared.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mullion_engine::model::WorkloadKind;
-use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::cluster::{ClusterSnapshot, RuntimeClass};
 use mullion_engine::model::scheduling::SchedulingConstraints;
 
 use crate::report::Unread;
@@ -18,6 +18,8 @@ pub struct Inventory {
     pub(crate) nodes: HashMap<Box<str>, NodeRecord>,
     pub(crate) pods: Vec<PodRecord>,
     pub(crate) workloads: Vec<WorkloadRecord>,
+    /// The labels that templates select, by selector or affinity.
+    pub(crate) selected: BTreeSet<String>,
     /// One pod of each owner, and every pod without one, as text: index into `pods`.
     pub(crate) samples: HashMap<usize, Box<str>>,
     /// Events about pods and about objects that create pods.
@@ -40,6 +42,11 @@ impl Inventory {
     /// When the objects were read: the newest time in any input, as RFC 3339.
     pub fn taken_at(&self) -> Option<&str> {
         self.times.iter().map(|(_, time)| &**time).max()
+    }
+
+    /// The RuntimeClass of that name, if it was read.
+    pub(crate) fn runtime_class(&self, name: Option<&str>) -> Option<&RuntimeClass> {
+        self.snapshot.runtime_class(name?)
     }
 
     /// The number of objects that were read.

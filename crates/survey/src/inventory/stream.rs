@@ -30,7 +30,8 @@ pub struct DumpProblem {
 }
 
 impl DumpProblem {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    /// A problem of the whole input.
+    pub fn new(message: impl Into<String>) -> Self {
         Self { place: None, message: message.into() }
     }
 }

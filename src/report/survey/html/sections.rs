@@ -1,13 +1,13 @@
 //! The sections of the page, in the order of the questions of its readers: the answer, the fleet, what is wrong, what comes.
 
-use mullion_engine::model::text::{counted, list, prefix, shorten, thousands};
+use mullion_engine::model::text::{counted, list, prefix, shorten, thousands, upper_first};
 use mullion_survey::Comparison;
 use mullion_survey::report::{Deadline, Finding, Knowledge, NodePool, Severity, SurveyReport, Workload};
 
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
     SEVERITIES, build_text, by_code, distance, full_name, images, origin, pool_system, pool_taints, pool_versions,
-    read_text, severity_word, unknown_objects,
+    read_text, unknown_objects,
 };
 use crate::report::survey::html::escape::{anchor, code, escape, prose, source};
 use crate::report::survey::html::picture::{Placement, picture};
@@ -392,16 +392,7 @@ fn tag(severity: Severity) -> String {
         Severity::Warning => "tag warn",
         Severity::Notice => "tag",
     };
-    format!("<span class=\"{class}\">{}</span>", severity_word(severity))
-}
-
-/// A number that sorts the most severe first.
-fn rank(severity: Severity) -> u8 {
-    match severity {
-        Severity::Problem => 0,
-        Severity::Warning => 1,
-        Severity::Notice => 2,
-    }
+    format!("<span class=\"{class}\">{}</span>", upper_first(severity.name()))
 }
 
 /// The codes that the appendix explains, in its order, each with its name.
@@ -447,7 +438,7 @@ fn findings(report: &SurveyReport, codes: &Codes<'_>) -> Section {
             thousands(group.findings.len())
         );
         [
-            Cell::html(tag(group.severity)).sorted_by(&rank(group.severity)),
+            Cell::html(tag(group.severity)).sorted_by(&(group.severity as u8)),
             Cell::html(codes.link(group.code)),
             Cell::text(cut(group.name)),
             Cell::html(find),
@@ -477,7 +468,7 @@ fn finding_row(finding: &Finding, codes: &Codes<'_>) -> [Cell; 7] {
     }
     let nodes = finding.nodes.iter().take(16).map(|node| escape(&shorten(node, 80))).collect::<Vec<_>>().join("<br>");
     [
-        Cell::html(tag(finding.severity)).sorted_by(&rank(finding.severity)),
+        Cell::html(tag(finding.severity)).sorted_by(&(finding.severity as u8)),
         Cell::html(codes.link(&finding.code)),
         object_cell(&finding.object.kind, &full_name(&finding.object)),
         Cell::html(what),
