@@ -5,7 +5,7 @@ use crate::detect::input::DetectionInput;
 use crate::model::cluster::namespace_restrictions;
 use crate::model::names::OS_LABEL;
 use crate::model::scheduling::{NodeConstraints, node_constraints};
-use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os};
+use crate::model::{Basis, DecisionAnnotation, Evidence, EvidenceOs, EvidenceSource, Os};
 
 /// All node constraints of the workload, including its namespace's selector.
 pub(crate) fn node_constraints<'a>(input: &DetectionInput<'a>) -> NodeConstraints<'a> {
@@ -20,8 +20,12 @@ pub(crate) fn find_pool_os(input: &DetectionInput<'_>) -> Option<Evidence> {
     let pod = &input.pod;
     let mut constraints = node_constraints(input);
     if placed_by_mullion(input) {
-        // It was given because these constraints did not decide. A template that changes may have others.
-        input.earlier_placement?;
+        // The author's constraints decided only if the selector was given for the author's intent. A template that
+        // changes may have others.
+        let by_intent = DecisionAnnotation::of(input.object()).is_some_and(|earlier| earlier.basis == Basis::Intent);
+        if input.earlier_placement.is_none() && !by_intent {
+            return None;
+        }
         constraints = constraints.without(OS_LABEL);
     }
     if constraints.is_empty() {
