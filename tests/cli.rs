@@ -20,12 +20,18 @@ use tempfile::TempDir;
 mod bad_input;
 #[path = "cli/cluster.rs"]
 mod cluster;
+#[path = "cli/facts.rs"]
+mod facts;
 #[path = "cli/manual.rs"]
 mod manual;
 #[path = "cli/outputs.rs"]
 mod outputs;
 #[path = "cli/packing.rs"]
 mod packing;
+#[path = "cli/plan_registry.rs"]
+mod plan_registry;
+#[path = "cli/plan_write.rs"]
+mod plan_write;
 #[path = "cli/policy_diff.rs"]
 mod policy_diff;
 #[path = "cli/policy_files.rs"]
@@ -147,6 +153,9 @@ fn exit_codes() {
         (&["rules", "--family", "9"], 2),
         (&["rules", "--family", "20"], 2),
         (&["rules", "--family", "2", "MUL201"], 2),
+        (&["facts"], 0),
+        (&["facts", "denied.yaml"], 2),
+        (&["facts", "nosuch.yaml"], 2),
         (&["compat"], 0),
         (&["compat", "--image-build", "ltsc2022", "--host-build", "20348.2655"], 0),
         (&["compat", "--image-build", "ltsc2019", "--host-build", "ltsc2022"], 1),

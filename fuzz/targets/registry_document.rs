@@ -23,7 +23,10 @@ pub fn run(bytes: &[u8], meter: &dyn Meter) {
             assert!(entries.len() <= 1_000);
             for entry in &entries {
                 match entry {
-                    IndexEntry::Platform(platform) => check_platform(platform),
+                    IndexEntry::Platform(platform, manifest) => {
+                        check_platform(platform);
+                        manifest.iter().for_each(check_descriptor);
+                    }
                     IndexEntry::WithoutPlatform(descriptor) => check_descriptor(descriptor),
                 }
             }

@@ -3,7 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::cli::policy::PolicyArgs;
-use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, status, survey, version, withdraw};
+use crate::cli::{
+    check, compat, completions, explain, facts, image, man, mutate, plan, rules, status, survey, version, withdraw,
+};
 use crate::controller::ControllerArgs;
 use crate::webhook::WebhookArgs;
 
@@ -27,6 +29,10 @@ pub enum Command {
     Explain(explain::ExplainArgs),
     /// Report what a cluster holds, and what is misplaced, stuck or fragile in it
     Survey(survey::SurveyArgs),
+    /// Plan the move of a cluster to another Windows release
+    Plan(plan::PlanArgs),
+    /// Print the tables of facts that survey and plan read, or check a file of them
+    Facts(facts::FactsArgs),
     /// Print the operating system and Windows builds of an image
     Image(image::ImageArgs),
     /// Print which Windows hosts run which Windows images

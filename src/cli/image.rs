@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use mullion_engine::detect::image_names::ImageRow;
 use mullion_engine::detect::{ImageFacts, image_facts};
-use mullion_engine::model::image::{ImageRef, KnownImages};
+use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::settings::ImagePatterns;
 use mullion_manifest::MAX_BYTES;
 use mullion_policy::PolicySet;
@@ -18,6 +18,7 @@ use crate::cli::input::{check_stdin_once, is_stdin, read_to};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
+use crate::cli::registry::LookedUp;
 use crate::cli::{policy_files, registry};
 use crate::report::{STDIN, table, write_line};
 
@@ -57,14 +58,14 @@ pub(crate) fn run(args: &ImageArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
             }
         }
     }
-    let (known, failed) = look_up_open(args, &policies, &patterns, &good, io)?;
-    if failed > 0 {
+    let known = look_up_open(args, &policies, &patterns, &good, io)?;
+    if !known.failed.is_empty() {
         outcome = Outcome::Unreadable;
     }
     let rows: Vec<ImageRow<'_>> = good
         .iter()
         .map(|reference| {
-            let ImageFacts { os, builds, source, .. } = image_facts(reference, &patterns, known.get(reference));
+            let ImageFacts { os, builds, source, .. } = image_facts(reference, &patterns, known.images.get(reference));
             ImageRow { reference, os, builds, source }
         })
         .collect();
@@ -76,19 +77,19 @@ pub(crate) fn run(args: &ImageArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
     Ok(outcome)
 }
 
-/// Looks up the images that no pattern matches, if `--registry` is set; the number of failed look-ups comes second.
+/// Looks up the images that no pattern matches, if `--registry` is set.
 fn look_up_open(
     args: &ImageArgs,
     policies: &PolicySet,
     patterns: &ImagePatterns,
     references: &[String],
     io: &mut Io<'_>,
-) -> anyhow::Result<(KnownImages, usize)> {
+) -> anyhow::Result<LookedUp> {
     let open = references.iter().filter(|reference| args.registry && image_facts(reference, patterns, None).open);
     let mut open: Vec<String> = open.cloned().collect();
     open.sort_unstable();
     open.dedup();
-    registry::look_up(open, &policies.registries, io)
+    registry::look_up(open, None, &policies.registries, io)
 }
 
 /// The patterns of every policy, highest priority first, because it is unknown which workload runs the image.

@@ -263,9 +263,22 @@ fn read_file_to(limit: usize, path: &Path) -> io::Result<Vec<u8>> {
     read_to(limit, &mut file)
 }
 
+/// Files, sorted, and what cannot be read.
+pub(crate) type FoundFiles = (Vec<PathBuf>, Vec<(PathBuf, io::Error)>);
+
 /// The wanted files below a directory, sorted, and what cannot be read.
-pub(crate) fn files_below(directory: &Path, wanted: fn(&Path) -> bool) -> (Vec<PathBuf>, Vec<(PathBuf, io::Error)>) {
-    let mut walk = Walk { wanted, files: Vec::new(), failed: Vec::new(), seen: BTreeSet::new() };
+pub(crate) fn files_below(directory: &Path, wanted: fn(&Path) -> bool) -> FoundFiles {
+    walk(directory, wanted, None)
+}
+
+/// The manifests below a directory, sorted, and what cannot be read. Links that leave the directory are not followed.
+pub(crate) fn manifests_within(directory: &Path) -> io::Result<FoundFiles> {
+    let root = fs::canonicalize(directory).map_err(|error| with_hint(&error))?;
+    Ok(walk(directory, is_manifest, Some(root)))
+}
+
+fn walk(directory: &Path, wanted: fn(&Path) -> bool, root: Option<PathBuf>) -> FoundFiles {
+    let mut walk = Walk { wanted, root, files: Vec::new(), failed: Vec::new(), seen: BTreeSet::new() };
     walk.directory(directory);
     (walk.files, walk.failed.into_iter().map(|(path, error)| (path, with_hint(&error))).collect())
 }
@@ -315,7 +328,7 @@ fn is_pipe(_: &fs::Metadata) -> bool {
 }
 
 /// The bytes of `name` as text.
-fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
+pub(crate) fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
     let packed =
         bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     let nul = bytes.iter().take(SNIFFED).position(|byte| *byte == 0);
@@ -338,6 +351,8 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
 /// parent would never end, and one to a sibling would judge the same text twice.
 struct Walk {
     wanted: fn(&Path) -> bool,
+    /// The directory that links must not leave.
+    root: Option<PathBuf>,
     files: Vec<PathBuf>,
     failed: Vec<(PathBuf, io::Error)>,
     seen: BTreeSet<PathBuf>,
@@ -352,7 +367,9 @@ impl Walk {
     }
 
     fn entries(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        if !self.seen.insert(fs::canonicalize(directory)?) {
+        let real = fs::canonicalize(directory)?;
+        self.check_within(&real)?;
+        if !self.seen.insert(real) {
             return Ok(Vec::new());
         }
         let mut entries = Vec::new();
@@ -367,10 +384,23 @@ impl Walk {
         Ok(entries)
     }
 
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        let real = fs::canonicalize(path)?;
+        self.check_within(&real)?;
+        Ok(real)
+    }
+
+    fn check_within(&self, real: &Path) -> io::Result<()> {
+        match &self.root {
+            Some(root) if !real.starts_with(root) => Err(io::Error::other("it is a link that leaves the directory")),
+            _ => Ok(()),
+        }
+    }
+
     fn entry(&mut self, path: &Path) {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => self.directory(path),
-            Ok(found) if found.is_file() && (self.wanted)(path) => match fs::canonicalize(path) {
+            Ok(found) if found.is_file() && (self.wanted)(path) => match self.real_path(path) {
                 Ok(real) => {
                     if self.seen.insert(real) {
                         self.files.push(path.to_owned());

@@ -1,6 +1,6 @@
 //! The streams that a command reads from and writes to.
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal as _, Read, Write};
 use std::{fmt, io};
 
 use anstream::{AutoStream, ColorChoice};
@@ -35,6 +35,13 @@ impl Io<'_> {
         self.stdout.flush()?;
         writeln!(self.stderr, "mullion: {}", text::printable(&message.to_string()))
     }
+}
+
+/// The width of the terminal in characters, if standard output is one.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| terminal_size::terminal_size_of(&stdout)).flatten();
+    size.map(|(width, _)| usize::from(width.0))
 }
 
 /// Whether a stream shows colours: a terminal does, unless `NO_COLOR` or `TERM=dumb` is set.

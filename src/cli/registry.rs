@@ -1,5 +1,6 @@
 //! Look-ups in registries from the command line, with the logins of the docker configuration.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use futures::{StreamExt as _, stream};
 use mullion_engine::model::image::{ImageRef, KnownImages};
+use mullion_engine::model::windows::Build;
 use mullion_policy::RegistryPolicy;
 use tokio::time::Instant;
 
@@ -16,7 +18,7 @@ use crate::cli::async_runtime::block_on;
 use crate::cli::input::read_file;
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
-use crate::registry::{AddressRule, Credentials, LookupError, RegistryClient, RegistrySettings};
+use crate::registry::{AddressRule, Credentials, ImageAnswer, LookupError, RegistryClient, RegistrySettings};
 
 /// The number of concurrent look-ups.
 const AT_ONCE: usize = 8;
@@ -24,18 +26,30 @@ const AT_ONCE: usize = 8;
 /// The time that a look-up may take beyond its own limit, which ends it with a better message.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Looks up the platforms of images. Each failed look-up is reported on stderr; their number comes second.
+/// What registries reported.
+#[derive(Debug, Default)]
+pub(crate) struct LookedUp {
+    pub(crate) images: KnownImages,
+    /// The compressed bytes that a node pulls, if they were asked for.
+    pub(crate) sizes: BTreeMap<String, u64>,
+    /// The look-ups without a result, by image. They are reported.
+    pub(crate) failed: Vec<(String, LookupError)>,
+}
+
+/// Looks up the platforms of images, and the bytes that nodes of the build `pull_host` pull. Each failed look-up is reported
+/// on stderr.
 pub(crate) fn look_up(
     references: Vec<String>,
+    pull_host: Option<Build>,
     policy: &RegistryPolicy,
     io: &mut Io<'_>,
-) -> anyhow::Result<(KnownImages, usize)> {
+) -> anyhow::Result<LookedUp> {
     if references.is_empty() {
-        return Ok((KnownImages::new(), 0));
+        return Ok(LookedUp::default());
     }
     let credentials = credentials()?;
     // Whoever runs the command could connect to any address anyway.
-    let settings = RegistrySettings { addresses: AddressRule::Any, ..RegistrySettings::from(policy) };
+    let settings = RegistrySettings { addresses: AddressRule::Any, pull_host, ..RegistrySettings::from(policy) };
     let registries = RegistryClient::new(settings).context("images cannot be looked up")?;
     let limit = policy.timeout + GRACE;
     block_on(look_up_all(&registries, &credentials, references, limit, io))
@@ -47,13 +61,13 @@ async fn look_up_all(
     references: Vec<String>,
     limit: Duration,
     io: &mut Io<'_>,
-) -> anyhow::Result<(KnownImages, usize)> {
-    let (mut known, mut failed) = (KnownImages::new(), Vec::new());
+) -> anyhow::Result<LookedUp> {
+    let mut found = LookedUp::default();
     let mut progress = Progress::new("images looked up");
     let all = references.len();
     let look_ups = stream::iter(references).map(|reference: String| async move {
         let result = match ImageRef::parse(&reference) {
-            Ok(image) => registries.resolve(&image, credentials, Instant::now() + limit).await,
+            Ok(image) => registries.resolve_answer(&image, credentials, Instant::now() + limit).await,
             Err(_) => Err(LookupError::Absent),
         };
         (reference, result)
@@ -62,16 +76,21 @@ async fn look_up_all(
     while let Some((done, (reference, result))) = results.next().await {
         progress.at(io, done + 1, all)?;
         match result {
-            Ok(platforms) => drop(known.insert(reference, platforms)),
-            Err(error) => failed.push((reference, error)),
+            Ok(ImageAnswer { platforms, pull_bytes, digest: _ }) => {
+                if let Some(bytes) = pull_bytes {
+                    found.sizes.insert(reference.clone(), bytes);
+                }
+                found.images.insert(reference, platforms);
+            }
+            Err(error) => found.failed.push((reference, error)),
         }
     }
     progress.end(io)?;
-    failed.sort_by(|(one, _), (other, _)| one.cmp(other));
-    for (reference, error) in &failed {
+    found.failed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (reference, error) in &found.failed {
         io.eprintln(format_args!("{reference}: {error}"))?;
     }
-    Ok((known, failed.len()))
+    Ok(found)
 }
 
 /// The logins of `docker login`, or none if there is no such file. Logins in credential helpers are not used, because a

@@ -12,8 +12,8 @@ use crate::cli::io_handles::Io;
 use crate::cli::kubectl::Caller;
 use crate::cli::outcome::Outcome;
 use crate::cli::{
-    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, status, survey,
-    version, withdraw,
+    check, compat, completions, explain, facts, image, io_handles, kubectl, man, mutate, plan, policy, rules, status,
+    survey, version, withdraw,
 };
 use crate::{controller, webhook};
 
@@ -69,6 +69,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Mutate(args) => mutate::run(&args, io),
         Command::Explain(args) => explain::run(&args, io),
         Command::Survey(args) => survey::run(&args, io),
+        Command::Plan(args) => plan::run(&args, io),
+        Command::Facts(args) => facts::run(&args, io),
         Command::Image(args) => image::run(&args, io),
         Command::Compat(args) => compat::run(&args, io),
         Command::Rules(args) => rules::run(&args, io),

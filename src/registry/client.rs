@@ -14,6 +14,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use mullion_engine::model::windows::Build;
 use tokio::time::timeout;
 
 use crate::registry::addresses::ForbiddenAddress;
@@ -38,6 +39,8 @@ pub(crate) struct HttpClient {
     plain_http: Vec<String>,
     /// For a connection, for the head of a response, and for each piece of a body.
     patience: Duration,
+    /// See [`RegistrySettings::pull_host`].
+    pub(crate) pull_host: Option<Build>,
 }
 
 /// A response, and whether it came from the origin of the request, not from the target of a redirect.
@@ -61,7 +64,7 @@ impl HttpClient {
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .pool_timer(TokioTimer::new())
             .build(https);
-        Ok(Self { inner, connector, plain_http: settings.plain_http.clone(), patience })
+        Ok(Self { inner, connector, plain_http: settings.plain_http.clone(), patience, pull_host: settings.pull_host })
     }
 
     /// The scheme for a registry.

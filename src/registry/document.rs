@@ -1,5 +1,6 @@
 //! Manifests, indexes and configs, parsed from untrusted bytes.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -42,8 +43,8 @@ pub enum RegistryDocument {
 /// A manifest in an index.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IndexEntry {
-    /// With its platform.
-    Platform(Platform),
+    /// With its platform, and with its manifest if the digest is of a known form.
+    Platform(Platform, Option<Descriptor>),
     /// Without platform, which is in the entry's own config.
     WithoutPlatform(Descriptor),
 }
@@ -64,6 +65,12 @@ struct RawDocument {
     config: Option<RawDescriptor>,
     #[serde(rename = "schemaVersion")]
     schema_version: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RawLayers {
+    #[serde(default, deserialize_with = "bounded")]
+    layers: Option<Vec<RawDescriptor>>,
 }
 
 #[derive(Deserialize)]
@@ -122,6 +129,20 @@ pub fn read_manifest(bytes: &[u8]) -> Result<RegistryDocument, LookupError> {
     }
 }
 
+/// The compressed bytes of the layers of a manifest, each layer once, as a runtime pulls them.
+pub(crate) fn read_layer_bytes(bytes: &[u8]) -> Result<u64, LookupError> {
+    let raw: RawLayers = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "manifest", &error))?;
+    let mut seen = HashSet::new();
+    let mut sum = 0_u64;
+    for layer in raw.layers.unwrap_or_default() {
+        let Descriptor { digest, size } = descriptor(layer)?;
+        if seen.insert(digest) {
+            sum = sum.saturating_add(size);
+        }
+    }
+    Ok(sum)
+}
+
 /// Reads an image config.
 pub fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
     let raw: RawPlatform = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "config", &error))?;
@@ -135,7 +156,7 @@ fn entry(raw: RawEntry) -> Option<Result<IndexEntry, LookupError>> {
     }
     match raw.platform {
         Some(raw) if raw.os == UNKNOWN && raw.architecture == UNKNOWN => None,
-        Some(raw) => Some(platform(raw).map(IndexEntry::Platform)),
+        Some(of) => Some(platform(of).map(|of| IndexEntry::Platform(of, descriptor(raw.descriptor).ok()))),
         None => Some(descriptor(raw.descriptor).map(IndexEntry::WithoutPlatform)),
     }
 }
@@ -180,7 +201,7 @@ fn malformed(bytes: &[u8], what: &str, error: &serde_json::Error) -> LookupError
     LookupError::malformed(format!("it is not a {what}: line {}, column {}", error.line(), error.column()))
 }
 
-const TOO_MANY: &str = "the index has too many entries";
+const TOO_MANY: &str = "it has too many entries";
 
 fn null_as_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
@@ -269,7 +290,24 @@ mod tests {
         };
         let linux = Platform { os: "linux".to_owned(), architecture: "arm64".to_owned(), ..Platform::default() };
         let without = IndexEntry::WithoutPlatform(Descriptor { digest: digest('e'), size: 0 });
-        assert_eq!(entries, [IndexEntry::Platform(windows), IndexEntry::Platform(linux), without]);
+        let of = |digit: char| Some(Descriptor { digest: digest(digit), size: 0 });
+        let expected = [IndexEntry::Platform(windows, of('a')), IndexEntry::Platform(linux, of('d')), without];
+        assert_eq!(entries, expected);
+    }
+
+    #[test]
+    fn layers_are_added_up_once_each() {
+        let bytes = |layers: Value| read_layer_bytes(json!({ "layers": layers }).to_string().as_bytes());
+        let layer = |digit: char, size: u64| json!({"digest": digest(digit), "size": size});
+        assert_eq!(bytes(json!([layer('a', 7), layer('b', 5)])), Ok(12));
+        assert_eq!(bytes(json!([layer('a', 7), layer('a', 7)])), Ok(7), "one blob is pulled once");
+        assert_eq!(bytes(json!([layer('a', u64::MAX), layer('b', 1)])), Ok(u64::MAX));
+        assert_eq!((bytes(json!([])), bytes(Value::Null)), (Ok(0), Ok(0)));
+        for wrong in [json!([{"size": 7}]), json!([{"digest": digest('a'), "size": -7}]), json!({}), json!([7])] {
+            assert!(matches!(bytes(wrong.clone()), Err(LookupError::Malformed(_))), "{wrong}");
+        }
+        let error = bytes(json!(vec![layer('a', 1); MAX_ENTRIES + 1])).unwrap_err().to_string();
+        assert!(error.contains("too many entries"), "{error}");
     }
 
     #[test]
@@ -335,6 +373,7 @@ mod tests {
         fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in r#"[{}\[\]":,a-z0-9.]{0,80}"#) {
             for bytes in [&bytes[..], text.as_bytes()] {
                 drop(read_manifest(bytes));
+                drop(read_layer_bytes(bytes));
                 drop(read_config(bytes));
             }
         }

@@ -1,4 +1,5 @@
-//! One look-up: requests for the manifest, for configs if the manifest has no platform, and for tokens.
+//! One look-up: requests for the manifest, for configs if the manifest has no platform, for the manifest of one entry of an
+//! index if its size is wanted, and for tokens.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::registry::auth;
 use crate::registry::client::{HttpClient, OriginResponse, check, whole_uri};
 use crate::registry::credentials::Login;
 use crate::registry::document::{
-    ACCEPTED_MANIFESTS, Descriptor, IndexEntry, MAX_CONFIG, MAX_MANIFEST, RegistryDocument, read_config, read_manifest,
+    ACCEPTED_MANIFESTS, Descriptor, IndexEntry, MAX_CONFIG, MAX_MANIFEST, RegistryDocument, read_config,
+    read_layer_bytes, read_manifest,
 };
 use crate::registry::outcome::LookupError;
 use crate::registry::source::{AnswerFuture, ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
@@ -68,14 +70,24 @@ impl<'a> Session<'a> {
             Revision::Digest(expected) => verified(&bytes, expected)?.into(),
             Revision::Tag(_) => sum(&bytes, "sha256", &SHA256),
         };
-        let platforms = match read_manifest(&bytes)? {
-            RegistryDocument::Other => Platforms::default(),
+        let (platforms, pull_bytes) = match read_manifest(&bytes)? {
+            RegistryDocument::Other => (Platforms::default(), None),
             RegistryDocument::Manifest(config) => {
-                Platforms { entries: vec![self.config(&config).await?], index: false }
+                let pull_bytes = self.client.pull_host.map(|_| read_layer_bytes(&bytes)).transpose()?;
+                (Platforms { entries: vec![self.config(&config).await?], index: false }, pull_bytes)
             }
-            RegistryDocument::Index(entries) => Platforms { entries: self.entries(entries).await?, index: true },
+            RegistryDocument::Index(entries) => {
+                let (entries, manifests) = self.entries(entries).await?;
+                let platforms = Platforms { entries, index: true };
+                let chosen = self.client.pull_host.and_then(|host| platforms.entry_for(host));
+                let pull_bytes = match chosen.and_then(|at| manifests.into_iter().nth(at)?) {
+                    Some(manifest) => self.child_bytes(&manifest).await?,
+                    None => None,
+                };
+                (platforms, pull_bytes)
+            }
         };
-        Ok(ImageAnswer { digest: digest.into(), platforms: Arc::new(platforms) })
+        Ok(ImageAnswer { digest: digest.into(), platforms: Arc::new(platforms), pull_bytes })
     }
 
     /// Whether a tag still points to `digest`. HEAD: Docker Hub does not count it as a pull.
@@ -93,20 +105,43 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn entries(&mut self, entries: Vec<IndexEntry>) -> Result<Vec<Platform>, LookupFailure> {
+    /// The platforms of the entries, and their manifests.
+    async fn entries(
+        &mut self,
+        entries: Vec<IndexEntry>,
+    ) -> Result<(Vec<Platform>, Vec<Option<Descriptor>>), LookupFailure> {
         let mut platforms = Vec::with_capacity(entries.len());
+        let mut manifests = Vec::with_capacity(entries.len());
         let mut configs = 0;
         for entry in entries {
-            platforms.push(match entry {
-                IndexEntry::Platform(platform) => platform,
+            let (platform, manifest) = match entry {
+                IndexEntry::Platform(platform, manifest) => (platform, manifest),
                 IndexEntry::WithoutPlatform(child) if configs < MAX_WITHOUT_PLATFORM => {
                     configs += 1;
-                    self.child(&child).await?
+                    (self.child(&child).await?, Some(child))
                 }
-                IndexEntry::WithoutPlatform(_) => Platform::default(),
-            });
+                IndexEntry::WithoutPlatform(child) => (Platform::default(), Some(child)),
+            };
+            platforms.push(platform);
+            manifests.push(manifest);
         }
-        Ok(platforms)
+        Ok((platforms, manifests))
+    }
+
+    /// The bytes of the layers of an entry; `None` for a nested index or an artifact.
+    async fn child_bytes(&mut self, child: &Descriptor) -> Result<Option<u64>, LookupFailure> {
+        let bytes = match self.manifest(&child.digest).await {
+            // Absent is the image itself, of which other entries may be there.
+            Err(LookupFailure { error: LookupError::Absent, .. }) => {
+                return Err(LookupError::malformed("its index has an entry whose manifest does not exist").into());
+            }
+            answer => answer?,
+        };
+        verified(&bytes, &child.digest)?;
+        match read_manifest(&bytes)? {
+            RegistryDocument::Manifest(_) => Ok(Some(read_layer_bytes(&bytes)?)),
+            RegistryDocument::Index(_) | RegistryDocument::Other => Ok(None),
+        }
     }
 
     /// The platform of an entry; empty for a nested index or an artifact.

@@ -24,7 +24,7 @@ const MAX_PAUSED_HOSTS: u64 = 1_000;
 /// Entries of an index that count as one more answer in the cache.
 const ENTRIES_PER_WEIGHT: usize = 8;
 
-type Answer = Result<Arc<Platforms>, LookupError>;
+type Answer = Result<ImageAnswer, LookupError>;
 
 /// Registries with a cache. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -117,9 +117,9 @@ impl RegistryClient {
 
     /// The fresh answer in the cache. Does not wait.
     pub fn known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
-        let platforms = self.0.fresh(&Key::new(image, credentials))?.answer.clone().ok()?;
+        let found = self.0.fresh(&Key::new(image, credentials))?.answer.clone().ok()?;
         self.0.outcomes.count(RegistryOutcome::Hit);
-        Some(platforms)
+        Some(found.platforms)
     }
 
     /// The last answer in the cache, also after its lifetime, for the time until the next look-up succeeds. `None` if the
@@ -127,7 +127,7 @@ impl RegistryClient {
     pub fn last_known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
         let cached = self.0.cache.get(&Key::new(image, credentials))?;
         match &cached.answer {
-            Ok(platforms) => Some(platforms.clone()),
+            Ok(found) => Some(found.platforms.clone()),
             Err(LookupError::Throttled { .. } | LookupError::Unreachable { .. }) => {
                 cached.last.as_ref().map(|found| found.platforms.clone())
             }
@@ -143,6 +143,16 @@ impl RegistryClient {
         credentials: &Credentials,
         deadline: Instant,
     ) -> Result<Arc<Platforms>, LookupError> {
+        self.resolve_answer(image, credentials, deadline).await.map(|found| found.platforms)
+    }
+
+    /// As [`resolve`](Self::resolve), with all that the registry reported.
+    pub async fn resolve_answer(
+        &self,
+        image: &ImageRef<'_>,
+        credentials: &Credentials,
+        deadline: Instant,
+    ) -> Result<ImageAnswer, LookupError> {
         let key = Key::new(image, credentials);
         let mut look_up = match self.join(key, image, credentials, Urgency::Awaited) {
             Joined::Known(cached) => {
@@ -240,7 +250,7 @@ impl Inner {
         let answer = match self.ask(target, logins, last.as_ref()).await {
             Ok(found) => {
                 self.keep(key, target, found.clone());
-                Ok(found.platforms)
+                Ok(found)
             }
             Err(error) => {
                 let fresh_until = Instant::now() + self.settings.error_lifetime;
@@ -298,7 +308,7 @@ impl Inner {
     fn keep(&self, key: &Key, target: &Target, found: ImageAnswer) {
         let cached = |lifetime: Duration, found: ImageAnswer| {
             let fresh_until = Instant::now() + lifetime;
-            Arc::new(Cached { answer: Ok(found.platforms.clone()), fresh_until, last: Some(found) })
+            Arc::new(Cached { answer: Ok(found.clone()), fresh_until, last: Some(found) })
         };
         if let Revision::Tag(tag) = &target.revision {
             if let Some(name) = key.reference.strip_suffix(&**tag).and_then(|rest| rest.strip_suffix(':')) {
@@ -326,7 +336,7 @@ impl Key {
 
 impl Cached {
     fn weight(&self) -> u32 {
-        let entries = self.answer.as_ref().map_or(0, |platforms| platforms.entries.len());
+        let entries = self.answer.as_ref().map_or(0, |found| found.platforms.entries.len());
         u32::try_from(1 + entries / ENTRIES_PER_WEIGHT).unwrap_or(u32::MAX)
     }
 }
@@ -438,6 +448,7 @@ mod tests {
                         Ok(ImageAnswer {
                             digest: digest.into(),
                             platforms: Arc::new(Platforms { entries, index: false }),
+                            pull_bytes: None,
                         })
                     }
                 }
@@ -472,7 +483,9 @@ mod tests {
         registries.outcomes()[outcome as usize].1
     }
 
-    async fn ask(registries: &RegistryClient, text: &str) -> Answer {
+    type Found = Result<Arc<Platforms>, LookupError>;
+
+    async fn ask(registries: &RegistryClient, text: &str) -> Found {
         registries.resolve(&image(text), &Credentials::anonymous(), soon()).await
     }
 
@@ -482,7 +495,7 @@ mod tests {
         }
     }
 
-    fn os_text(answer: &Answer) -> &str {
+    fn os_text(answer: &Found) -> &str {
         &answer.as_ref().unwrap().entries[0].os
     }
 
@@ -706,7 +719,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_large_index_weighs_more() {
         let cached = |count| Cached {
-            answer: Ok(Arc::new(Platforms { entries: vec![Platform::default(); count], index: true })),
+            answer: Ok(ImageAnswer {
+                digest: "".into(),
+                platforms: Arc::new(Platforms { entries: vec![Platform::default(); count], index: true }),
+                pull_bytes: None,
+            }),
             fresh_until: Instant::now(),
             last: None,
         };

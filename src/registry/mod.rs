@@ -6,7 +6,7 @@
 //! Registries::resolve┴→ look-up (one per image and credentials) → Source → manifest, config → cache
 //! ```
 //!
-//! One look-up is GET manifest, and for a single manifest GET config; a response 401 adds a request to a token service.
+//! One look-up is GET manifest, and for a single manifest GET config, or for the size of an entry of an index GET manifest; a response 401 adds a request to a token service.
 //! Responses of registries are not trusted: bodies, index entries and texts are bounded, digests are checked, and an
 //! `Authorization` header never goes to another origin than the one it was made for. The authors of
 //! pods choose the names of images, so `spec.registries` of the RegistryPolicy limits which registries are queried, and at which
@@ -37,3 +37,4 @@ pub use document::{Descriptor, IndexEntry, RegistryDocument, read_config, read_m
 pub use lookup::RegistryClient;
 pub use outcome::{LookupError, RegistryOutcome};
 pub use settings::RegistrySettings;
+pub use source::ImageAnswer;

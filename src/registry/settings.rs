@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mullion_engine::model::settings::Glob;
+use mullion_engine::model::windows::Build;
 use mullion_policy::RegistryPolicy;
 
 use crate::registry::addresses::AddressRule;
@@ -33,6 +34,8 @@ pub struct RegistrySettings {
     pub concurrency: usize,
     /// Look-ups that may wait or run; further ones are dropped. The background and waiting callers have one queue each.
     pub queue: usize,
+    /// The build of the nodes for which look-ups also read how many bytes they pull. `None`: they do not.
+    pub pull_host: Option<Build>,
 }
 
 impl Default for RegistrySettings {
@@ -55,6 +58,7 @@ impl From<&RegistryPolicy> for RegistrySettings {
             timeout: policy.timeout,
             concurrency: 8,
             queue: 1_000,
+            pull_host: None,
         }
     }
 }

@@ -52,11 +52,15 @@ impl Target {
 }
 
 /// The answer of a registry.
-#[derive(Debug, Clone)]
-pub(crate) struct ImageAnswer {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageAnswer {
     /// The digest of the manifest or index.
-    pub(crate) digest: Arc<str>,
-    pub(crate) platforms: Arc<Platforms>,
+    pub digest: Arc<str>,
+    /// What can be pulled under the reference.
+    pub platforms: Arc<Platforms>,
+    /// The compressed bytes of the layers that a node of
+    /// [`RegistrySettings::pull_host`](crate::registry::RegistrySettings::pull_host) pulls.
+    pub pull_bytes: Option<u64>,
 }
 
 /// A failed look-up.

@@ -35,6 +35,11 @@ impl FieldPath {
         Self { keys, text: text.to_owned() }
     }
 
+    /// Its keys and indices, from the object on.
+    pub(crate) fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
     /// The object itself.
     pub fn is_root(&self) -> bool {
         self.keys.is_empty()

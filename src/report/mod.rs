@@ -1,21 +1,27 @@
 //! Findings as text, JSON Lines, SARIF and annotations of GitHub Actions; problems of policy files; the result of a
-//! workload under a set of policies, for comparison; and the report of a survey.
+//! workload under a set of policies, for comparison; and the reports of a survey and of a plan.
 //!
 //! Only [`admission`] and [`workload_result`] call the engine. Nothing here reads files or decides an exit code.
 
 mod admission;
+mod csv;
 mod failure;
 mod field_difference;
 mod field_match;
 mod field_path;
 pub(crate) mod github;
+mod html;
+mod inventory_text;
 mod json;
+mod markdown;
+pub mod plan;
 mod problem;
 mod rule_page;
 pub(crate) mod sarif;
 pub mod survey;
 pub(crate) mod table;
 pub(crate) mod text;
+mod text_page;
 mod totals;
 mod wording;
 mod workload_result;
@@ -26,6 +32,7 @@ pub(crate) use failure::{InputFailure, STDIN};
 pub use field_difference::{differences, unexpected};
 pub(crate) use field_match::likeness;
 pub use field_match::mismatches;
+pub(crate) use field_path::FieldPath;
 pub(crate) use json::{CheckRecord, FindingPlace, FindingRecord, ObjectName, UnreadRecord, WorkloadRecord, write_line};
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;

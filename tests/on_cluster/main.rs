@@ -34,6 +34,7 @@ mod missed;
 mod namespaces;
 mod nodes;
 mod ownership;
+mod plan;
 mod plugin;
 mod policies;
 mod proxy;
@@ -86,6 +87,9 @@ fn main() -> ExitCode {
         trials![
             registration::the_server_calls_for_exactly_the_expected_requests,
             survey::every_planted_fault_is_found,
+            plan::an_aks_fleet_moves,
+            plan::an_eks_fleet_moves,
+            plan::an_rke2_fleet_moves,
             survival::every_network_failure,
             survival::the_api_server_restarts,
             reachability::the_webhook_is_reported_as_reachable_or_not,

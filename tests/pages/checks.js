@@ -1,4 +1,4 @@
-// Looks at a page of a survey. Each function returns a list of what is wrong.
+// Looks at a page of a survey or of a plan. Each function returns a list of what is wrong.
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const name = (element) => `${element.tagName.toLowerCase()}${element.id ? `#${element.id}` : ""}.${element.getAttribute("class") ?? ""}`;
@@ -137,6 +137,37 @@ function filters() {
   return found;
 }
 
+function planFilters() {
+  const found = [];
+  const expect = (what, is, should) => { if (is !== should) found.push(`${what}: ${is}, not ${should}`); };
+  const status = tools("worklist-table").querySelector("[role=status]").textContent;
+  expect("all containers", status, "14 of 14 containers");
+  expect("one word", filter("worklist-table", "BILLING"), 3);
+  expect("all again", filter("worklist-table", ""), 14);
+  const selects = all("select", tools("worklist-table"));
+  const names = selects.map((select) => select.options[0].text);
+  expect("choices", names.join(), "Namespace: all,Owner: all,Step: all,Verdict: all,Order: as written");
+  const verdict = selects[3];
+  expect("verdicts", [...verdict.options].map((option) => option.value).join(), ",Another tag,Rebuild,Runs as is,Unknown");
+  verdict.value = "Rebuild";
+  verdict.dispatchEvent(new Event("input"));
+  expect("to rebuild", visible("worklist-table").length, 2);
+  const step = all("select", tools("edits-table"))[0];
+  step.value = "3";
+  step.dispatchEvent(new Event("input"));
+  expect("edits of a step", visible("edits-table").length, 2);
+  return found;
+}
+
+// Under the rules of paper, for a plan: every command is there, and no control.
+function planPaper() {
+  const found = [];
+  if (all("pre").length < 20) found.push(`${all("pre").length} commands`);
+  for (const pre of all("pre")) if (!pre.checkVisibility() || pre.getBoundingClientRect().height < 5) found.push(`not on paper: ${pre.textContent}`);
+  for (const control of all(".tools, nav, .skip")) if (control.checkVisibility() && control.getClientRects().length > 0) found.push(`${name(control)} is on paper`);
+  return found.slice(0, 10);
+}
+
 // Under the rules of paper.
 function paper() {
   const found = [];
@@ -165,6 +196,6 @@ function harmless() {
   }
   if (document.scripts.length !== 1) found.add(`${document.scripts.length} scripts`);
   if (all("style").length !== 1) found.add("styles");
-  if (!document.title.startsWith("Survey of ")) found.add(`title ${document.title}`);
+  if (!/^(Survey of|Plan to move) /.test(document.title)) found.add(`title ${document.title}`);
   return [...found];
 }

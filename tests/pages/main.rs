@@ -1,19 +1,26 @@
-//! The HTML report in Chromium: it renders without errors and requests, fits each width, sorts, filters, prints, and takes no
-//! name for markup. Screenshots are in `target/pages`. Run by `make pages`, which finds or installs Chromium.
+//! The HTML reports of a survey and of a plan in Chromium: they render without errors and requests, fit each width, sort, filter,
+//! print, and take no name for markup. Screenshots are in `target/pages`. Run by `make pages`, which finds or installs Chromium.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 mod browser;
+#[path = "../reports/hostile.rs"]
+#[allow(dead_code, reason = "the suite of formats uses all of it")]
+mod hostile;
+#[path = "../plan/fixtures.rs"]
+mod plan_fixtures;
 #[path = "../survey/fixtures.rs"]
-mod fixtures;
+mod survey_fixtures;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
-use mullion_survey::{SurveyReport, compare};
+use mullion::report::plan::{PlanFormat, PlanOptions};
+use mullion::report::survey::{SurveyFormat, SurveyOptions};
+use mullion::report::{plan, survey};
+use mullion_survey::{PlanReport, SurveyReport, compare};
 use serde_json::{Value, json};
 
 use browser::{Tab, tab};
@@ -36,11 +43,22 @@ fn folder() -> PathBuf {
 /// Writes the page of a report; its address.
 fn page(name: &str, report: &SurveyReport, earlier: Option<&SurveyReport>) -> String {
     let comparison = earlier.map(|earlier| compare(earlier, report));
-    let explanations = fixtures::explanations();
+    let explanations = survey_fixtures::explanations();
     let options =
         SurveyOptions { comparison: comparison.as_ref(), explanations: &explanations, ..SurveyOptions::default() };
     let mut html = Vec::new();
-    write(report, SurveyFormat::Html, &options, &mut html).unwrap();
+    survey::write(report, SurveyFormat::Html, &options, &mut html).unwrap();
+    save(name, &html)
+}
+
+/// Writes the page of a plan; its address.
+fn plan_page(name: &str, report: &PlanReport) -> String {
+    let mut html = Vec::new();
+    plan::write(report, PlanFormat::Html, &PlanOptions::default(), &mut html).unwrap();
+    save(name, &html)
+}
+
+fn save(name: &str, html: &[u8]) -> String {
     let path = folder().join(format!("{name}.html"));
     fs::write(&path, html).unwrap();
     format!("file://{}", path.display())
@@ -48,11 +66,16 @@ fn page(name: &str, report: &SurveyReport, earlier: Option<&SurveyReport>) -> St
 
 fn fixture(name: &str) -> String {
     match name {
-        "mixed" => page(name, &fixtures::mixed(), None),
-        "compared" => page(name, &fixtures::mixed(), Some(&fixtures::earlier())),
-        "empty" => page(name, &fixtures::empty(), None),
-        "hostile" => page(name, &fixtures::hostile(), Some(&fixtures::mixed())),
-        "huge" => page(name, &fixtures::huge(), Some(&fixtures::mixed())),
+        "mixed" => page(name, &survey_fixtures::mixed(), None),
+        "compared" => page(name, &survey_fixtures::mixed(), Some(&survey_fixtures::earlier())),
+        "empty" => page(name, &survey_fixtures::empty(), None),
+        "hostile" => page(name, &survey_fixtures::hostile(), Some(&survey_fixtures::mixed())),
+        "huge" => page(name, &survey_fixtures::huge(), Some(&survey_fixtures::mixed())),
+        "plan" => plan_page(name, &plan_fixtures::fleet()),
+        "plan-arrived" => plan_page(name, &plan_fixtures::arrived()),
+        "plan-empty" => plan_page(name, &plan_fixtures::empty()),
+        "plan-hostile" => plan_page(name, &plan_fixtures::hostile()),
+        "plan-huge" => plan_page(name, &plan_fixtures::huge()),
         other => panic!("no fixture {other}"),
     }
 }
@@ -90,7 +113,7 @@ impl Tab {
 #[test]
 fn pages_fit_each_width_in_light_and_dark() {
     let tab = tab();
-    for name in ["mixed", "compared", "empty", "hostile"] {
+    for name in ["mixed", "compared", "empty", "hostile", "plan", "plan-arrived", "plan-empty", "plan-hostile"] {
         let address = fixture(name);
         for width in WIDTHS {
             for scheme in SCHEMES {
@@ -132,6 +155,21 @@ fn tables_filter() {
 }
 
 #[test]
+fn tables_of_a_plan_sort_and_filter() {
+    let tab = tab();
+    let address = fixture("plan");
+    tab.show(1440, "light");
+    tab.open(&address);
+    let urgent_first = "['Not met', 'Met by a step', 'Notice', 'Met']";
+    tab.assert(&format!("column('constraints-table', 0, {urgent_first}, 'none')"));
+    tab.assert("column('constraints-table', 0, null, 'ascending', true)");
+    tab.assert(&format!("column('constraints-table', 0, {urgent_first}, 'ascending')"));
+    tab.assert("sorts()");
+    tab.assert("planFilters()");
+    tab.assert_quiet(&address);
+}
+
+#[test]
 fn paper_has_everything_and_no_controls() {
     let tab = tab();
     let address = fixture("compared");
@@ -159,8 +197,8 @@ fn tables_are_there_without_the_script() {
     tab.show(820, "light");
     tab.call("Emulation.setScriptExecutionDisabled", &json!({"value": true}));
     tab.open(&address);
-    assert_eq!(tab.count("#workloads-table tbody tr"), fixtures::mixed().workloads.len());
-    assert_eq!(tab.count("#findings-table tbody tr"), fixtures::mixed().findings.len());
+    assert_eq!(tab.count("#workloads-table tbody tr"), survey_fixtures::mixed().workloads.len());
+    assert_eq!(tab.count("#findings-table tbody tr"), survey_fixtures::mixed().findings.len());
     for control in ["input", "select", "button"] {
         assert_eq!(tab.count(control), 0, "{control} would do nothing");
     }
@@ -183,12 +221,14 @@ fn another_script_does_not_run() {
 #[test]
 fn names_are_never_markup() {
     let tab = tab();
-    let address = fixture("hostile");
-    tab.show(1440, "light");
-    tab.open(&address);
-    tab.assert("harmless()");
-    tab.assert("sorts()");
-    tab.assert_quiet(&address);
+    for name in ["hostile", "plan-hostile"] {
+        let address = fixture(name);
+        tab.show(1440, "light");
+        tab.open(&address);
+        tab.assert("harmless()");
+        tab.assert("sorts()");
+        tab.assert_quiet(&address);
+    }
 }
 
 #[test]
@@ -200,5 +240,29 @@ fn the_largest_page_sorts_and_filters() {
     tab.assert("overflow()");
     tab.assert("column('workloads-table', 0, null, 'ascending', true)");
     assert_eq!(tab.evaluate(&check("filter('workloads-table', 'workload-00042')")), 1);
+    tab.assert_quiet(&address);
+}
+
+#[test]
+fn the_largest_plan_sorts_and_filters() {
+    let tab = tab();
+    let address = fixture("plan-huge");
+    tab.show(1440, "light");
+    tab.open(&address);
+    tab.assert("overflow()");
+    tab.assert("column('worklist-table', 1, null, 'ascending', true)");
+    // It has two containers.
+    assert_eq!(tab.evaluate(&check("filter('worklist-table', 'workload-00048')")), 2);
+    tab.assert_quiet(&address);
+}
+
+#[test]
+fn paper_has_every_command() {
+    let tab = tab();
+    let address = fixture("plan");
+    tab.show(1440, "light");
+    tab.open(&address);
+    tab.call("Emulation.setEmulatedMedia", &json!({"media": "print"}));
+    tab.assert("planPaper()");
     tab.assert_quiet(&address);
 }

@@ -19,7 +19,7 @@ use crate::support::{
 
 const INDEX: &str = r#"{"schemaVersion": 2, "manifests": [{"platform": {"os": "windows", "architecture": "amd64"}}]}"#;
 
-fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::builder().status(status);
     for &(name, value) in headers {
         response = response.header(name, value);
@@ -27,7 +27,7 @@ fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Res
     response.body(body.into()).unwrap()
 }
 
-fn sum(text: &str) -> String {
+pub fn sum(text: &str) -> String {
     let bytes = digest(&SHA256, text.as_bytes());
     bytes.as_ref().iter().fold("sha256:".to_owned(), |digits, byte| format!("{digits}{byte:02x}"))
 }

@@ -16,4 +16,5 @@ mod proxies;
 mod real;
 mod scripted;
 mod server;
+mod sizes;
 mod support;

@@ -5,6 +5,8 @@ use mullion::report::survey::Explanation;
 use mullion_survey::SurveyReport;
 use serde_json::{Value, json};
 
+use crate::hostile::{HOSTILE, replace};
+
 fn report(value: Value) -> SurveyReport {
     serde_json::from_value(value).unwrap()
 }
@@ -362,48 +364,18 @@ pub fn empty() -> SurveyReport {
     }))
 }
 
-/// Texts that some format could take for something else.
-pub const HOSTILE: [&str; 12] = [
-    "<img src=x onerror=alert(1)>",
-    "</script><script>document.title='owned'</script>",
-    "<!--",
-    "\"><svg onload=alert(1)>",
-    "' onmouseover='alert(1)",
-    "`${alert(1)}`",
-    "=HYPERLINK(\"https://evil.example\")",
-    "[x](javascript:alert(1)) | a | b |",
-    "\u{1b}[2J\u{1b}]0;owned\u{7}",
-    "a\u{2028}b\u{2029}c\u{202e}d",
-    "javascript:alert(1)",
-    "]]></style><base href=//evil.example>",
-];
+/// Members whose texts do not come from a cluster.
+const KEPT: [&str; 8] = ["schema", "source", "date", "asOf", "today", "datesAsOf", "severity", "knownFrom"];
 
 /// Every text of the mixed report that comes from a cluster is hostile.
 pub fn hostile() -> SurveyReport {
     let mut value = serde_json::to_value(mixed()).unwrap();
     let mut next = 0;
-    replace(&mut value, "", &mut |_| {
+    replace(&mut value, "", &KEPT, &mut |_| {
         next += 1;
         HOSTILE[next % HOSTILE.len()].to_owned()
     });
     report(value)
-}
-
-/// Replaces every text that may come from a cluster.
-pub fn replace(value: &mut Value, key: &str, with: &mut impl FnMut(&str) -> String) {
-    const KEPT: [&str; 7] = ["schema", "source", "date", "asOf", "today", "datesAsOf", "severity"];
-    match value {
-        Value::String(text) if !KEPT.contains(&key) && key != "knownFrom" => *text = with(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, key, with)),
-        Value::Object(members) => {
-            let deadline = members.contains_key("asOf");
-            for (key, value) in members {
-                // The source of a date is text, that of a report is one of two words.
-                replace(value, if deadline && key == "source" { "text" } else { key }, with);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// The largest report: 20,000 workloads with 200,000 pods, long names and as many findings.

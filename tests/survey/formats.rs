@@ -3,6 +3,7 @@
 use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
 use mullion_survey::{compare, read_report};
 
+use crate::hostile::outside_code;
 use crate::{FORMATS, fixtures, golden, written};
 
 #[test]
@@ -114,32 +115,11 @@ fn hostile_names_are_text() {
     }
     // Outside of code nothing begins an element or a link.
     for line in markdown.lines() {
-        let outside = without_code(line);
+        let outside = outside_code(line);
         assert!(!outside.contains('<') && !outside.contains("](j"), "{line}");
     }
     let csv = written(&report, None, SurveyFormat::Csv);
     assert!(!csv.contains(",=") && !csv.contains("\n=") && !csv.contains("\"="), "a formula");
-}
-
-/// A line of Markdown without code: a run of backticks begins it, and the next run of the same length ends it.
-fn without_code(line: &str) -> String {
-    let mut outside = String::new();
-    let mut rest = line;
-    while let Some(begin) = rest.find('`') {
-        let (before, code) = rest.split_at(begin);
-        outside.push_str(before);
-        let escaped = before.ends_with('\\');
-        let fence = code.len() - code.trim_start_matches('`').len();
-        let (fence, code) = code.split_at(if escaped { 1 } else { fence });
-        let mut runs = code
-            .match_indices(fence)
-            .filter(|(at, run)| !code[..*at].ends_with('`') && !code[at + run.len()..].starts_with('`'));
-        rest = match runs.next() {
-            Some((end, run)) if !escaped => &code[end + run.len()..],
-            _ => code,
-        };
-    }
-    outside + rest
 }
 
 #[test]

@@ -8,6 +8,10 @@ mod formats;
 #[path = "../rules/golden.rs"]
 #[allow(dead_code, reason = "the rules use all of it")]
 mod golden;
+#[path = "../reports/hostile.rs"]
+mod hostile;
+#[path = "../reports/json_schema.rs"]
+mod json_schema;
 mod redaction;
 mod schema;
 

@@ -11,6 +11,10 @@
 //!       - {os: windows, architecture: amd64, os.version: 10.0.20348.2655}
 //!   registry.example.com/job:1:
 //!     manifest: {os: windows, architecture: amd64, os.version: 10.0.17763.5830}   # from its config
+//! sizes:                         # optional, for a plan: compressed bytes that a node of that build pulls
+//!   registry.example.com/web:1: {10.0.20348: 1342177280}
+//! absent: [registry.example.com/web:2]        # optional: the registry has no such image
+//! unanswered: {registry.example.com/web:3: the registry cannot be reached}     # optional
 //! ```
 //!
 //! Names are those of the OCI image specification: `os`, `architecture`, `variant`, `os.version`, `os.features`.
@@ -21,7 +25,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::{image_platforms, objects};
+use crate::{ImagePlatforms, objects};
 
 /// A snapshot, and a count of the file's other objects.
 #[derive(Debug, Clone, Default)]
@@ -153,7 +157,7 @@ impl<'a> DumpReader<'a> {
                 snapshot.runtime_classes.get_or_insert_default().extend([objects::runtime_class_from_value(object)?]);
             }
             "Namespace" => snapshot.namespaces.extend([objects::namespace_from_value(object)?]),
-            "ImagePlatforms" => snapshot.images.extend(image_platforms::from_value(object)?),
+            "ImagePlatforms" => snapshot.images.extend(ImagePlatforms::from_value(object)?.images),
             _ => return Ok(false),
         }
         Ok(true)

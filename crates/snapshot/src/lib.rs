@@ -1,7 +1,7 @@
 //! Cluster snapshots from what `kubectl get -o json` prints, and platforms of images from `ImagePlatforms` files.
 //!
-//! [`dump`] reads files, [`objects`] turns single Kubernetes objects into facts, [`image_platforms`] reads what
-//! registries report. Nothing here decides: the engine defines what a missing fact means. The policy crate and the
+//! [`dump`] reads files, [`objects`] turns single Kubernetes objects into facts, [`ImagePlatforms`] is what registries
+//! report. Nothing here decides: the engine defines what a missing fact means. The policy crate and the
 //! program import this crate.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -11,4 +11,5 @@ mod image_platforms;
 pub mod objects;
 
 pub use dump::from_text;
+pub use image_platforms::ImagePlatforms;
 pub use objects::{LabelMap, MANAGED_BY, NodeSpec, NodeStatus, facts_from_json, is_ours, or_default};

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! [`inventory`] reads and keeps objects, [`survey()`] finds what is wrong, [`report`] is the report: every format, and every
-//! comparison of two reports, starts from it. [`catalogue`] explains the findings, and [`lifecycle`] has the dates. [`redact`]
+//! comparison of two reports, starts from it. [`catalogue`] explains the findings, and [`facts`] has the tables. [`mod@plan`] reports how a fleet moves
+//! to another Windows release. [`redact`]
 //! replaces the names in a report, [`mod@compare`] finds what differs between two of them, and [`read`] reads one that was
 //! written as JSON. Nothing here reads files or clusters, and the time is an argument.
 
@@ -14,17 +15,19 @@
 mod analysis;
 pub mod catalogue;
 pub mod compare;
+pub mod facts;
 pub mod inventory;
-pub mod lifecycle;
 mod messages;
+pub mod plan;
 pub mod read;
 pub mod redact;
 pub mod report;
 
 pub use analysis::{SurveyContext, survey};
 pub use compare::{Comparison, compare};
+pub use facts::Facts;
 pub use inventory::{Inventory, InventoryReader};
-pub use lifecycle::Lifecycle;
+pub use plan::{PlanContext, PlanReport, plan, wanted_images};
 pub use read::{ReportError, read_report};
 pub use redact::Redaction;
 pub use report::SurveyReport;

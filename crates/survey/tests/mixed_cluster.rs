@@ -10,7 +10,7 @@ use jiff::civil::date;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::{DumpProblem, MAX_VALUES, read_json, read_yaml};
 use mullion_survey::report::{Source, SurveyReport};
-use mullion_survey::{Inventory, InventoryReader, Lifecycle, SurveyContext, survey};
+use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext, survey};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn report_of(inventory: &Inventory) -> SurveyReport {
             today: date(2026, 11, 22),
             mullion: "0.0.0",
             policies: &PolicySet::built_in(),
-            lifecycle: &Lifecycle::built_in(),
+            facts: &Facts::built_in(),
         },
     )
 }

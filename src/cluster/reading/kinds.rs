@@ -70,12 +70,10 @@ pub(crate) const WORKLOADS: [Kind; 8] = [
 ];
 
 /// What a survey reads besides nodes, namespaces, RuntimeClasses and workloads.
-pub(crate) const SURVEY: [Kind; 6] = [
+pub(crate) const SURVEY: [Kind; 4] = [
     EVENTS,
     kind(["PodDisruptionBudget", "poddisruptionbudgets", "pdb"], "policy", "v1"),
     kind(["HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa"], "autoscaling", "v2"),
-    MUTATING_CONFIGURATIONS,
-    VALIDATING_CONFIGURATIONS,
     cluster_kind(["CSINode", "csinodes", ""], "storage.k8s.io", "v1"),
 ];
 

@@ -195,7 +195,9 @@ async fn one_object() {
 
 /// The kinds of all commands, by group, with the only name that is read.
 fn all_kinds() -> BTreeSet<(&'static str, &'static str, &'static str)> {
-    let kinds = [&NODES, &NAMESPACES, &RUNTIME_CLASSES].into_iter().chain(&WORKLOADS).chain(&SURVEY);
+    let configurations = [&MUTATING_CONFIGURATIONS, &VALIDATING_CONFIGURATIONS];
+    let kinds =
+        [&NODES, &NAMESPACES, &RUNTIME_CLASSES].into_iter().chain(configurations).chain(&WORKLOADS).chain(&SURVEY);
     let named = [(&CONFIG_MAPS, "mullion-state"), (&LEASES, "mullion-controller")];
     kinds.map(|kind| (kind, "")).chain(named).map(|(kind, name)| (kind.group, kind.plural, name)).collect()
 }

@@ -6,7 +6,7 @@ use mullion_engine::model::text::{counted, list};
 use mullion_survey::Comparison;
 use mullion_survey::compare::{ChangedFinding, PoolState, WorkloadState};
 
-use crate::report::survey::groups::object_text;
+use crate::report::inventory_text::object_text;
 
 /// The time of the earlier report, or its day.
 pub(super) fn earlier_time(comparison: &Comparison) -> String {

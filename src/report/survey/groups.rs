@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use jiff::civil::Date;
-use mullion_engine::model::text::{counted, list, thousands};
-use mullion_engine::model::windows::{Build, Generation, release_name, runs};
-use mullion_survey::report::{
-    Deadline, Finding, Header, NodePool, ObjectRef, Severity, Source, SurveyReport, Unknown, Workload,
-};
+use mullion_engine::model::text::counted;
+use mullion_engine::model::windows::{Build, Generation, runs};
+use mullion_survey::report::{Finding, NodePool, Severity, Workload};
 
 /// Findings with one code.
 pub(super) struct CodeGroup<'r> {
@@ -54,22 +51,6 @@ pub(super) const SEVERITIES: [(Severity, &str, &str); 3] = [
     (Severity::Notice, "Notices", "It is worth knowing."),
 ];
 
-/// `Deployment shop/web`, or `Node win-1`.
-pub(super) fn object_text(object: &ObjectRef) -> String {
-    format!("{} {}", object.kind, full_name(object))
-}
-
-/// `shop/web`, or `win-1`.
-pub(super) fn full_name(object: &ObjectRef) -> String {
-    let ObjectRef { namespace, name, .. } = object;
-    if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
-}
-
-/// `ltsc2022 (10.0.20348)`.
-pub(super) fn build_text(build: &str) -> String {
-    Build::from_label(build).map_or_else(|| build.to_owned(), |known| format!("{} ({build})", release_name(known, &[])))
-}
-
 /// The operating system of a pool's nodes with its version: `Windows ltsc2022`, `Linux`.
 pub(super) fn pool_system(pool: &NodePool) -> String {
     match (pool.os.as_str(), &pool.release) {
@@ -107,36 +88,6 @@ pub(super) fn pool_taints(pool: &NodePool) -> Vec<String> {
     pool.taints.iter().map(taint).collect()
 }
 
-/// `read from the live cluster at 2026-11-23T08:00:00Z, Kubernetes v1.33.4`.
-pub(super) fn origin(header: &Header) -> String {
-    let (from, time) = match header.source {
-        Source::Cluster => ("read from the live cluster", "at"),
-        Source::Dump => ("read from files, newest time in them", ""),
-    };
-    let time = match &header.taken_at {
-        Some(taken_at) => format!("{from} {time} {taken_at}").replace("  ", " "),
-        None if header.source == Source::Dump => "read from files without a time".to_owned(),
-        None => from.to_owned(),
-    };
-    header.kubernetes.as_ref().map_or_else(|| time.clone(), |version| format!("{time}, Kubernetes {version}"))
-}
-
-/// `12 nodes, 1,204 pods`.
-pub(super) fn read_text(report: &SurveyReport) -> String {
-    let kinds = report.coverage.read.iter().map(|kind| format!("{} {}", thousands(kind.objects), kind.kind));
-    kinds.collect::<Vec<_>>().join(", ")
-}
-
-/// `in 12 days`, `passed 3 days ago`.
-pub(super) fn distance(deadline: &Deadline, today: Date) -> String {
-    let days = today.until(deadline.date).map(|span| span.get_days()).unwrap_or_default();
-    match days {
-        0 => "today".to_owned(),
-        1.. => format!("in {}", counted(usize::try_from(days).unwrap_or_default(), "day")),
-        _ => format!("passed {} ago", counted(usize::try_from(days.unsigned_abs()).unwrap_or_default(), "day")),
-    }
-}
-
 /// The images of a workload, each once.
 pub(super) fn images(workload: &Workload) -> BTreeSet<&str> {
     workload.containers.iter().map(|container| container.image.as_str()).collect()
@@ -162,12 +113,4 @@ pub(super) fn pool_runs(pool: &NodePool, build: &str) -> bool {
         (Some(host), Some(image)) => runs(host, image, Generation::default(), &[]),
         _ => false,
     }
-}
-
-/// The first objects of something unknown, and how many more there are.
-pub(super) fn unknown_objects(unknown: &Unknown, most: usize) -> String {
-    let shown = most.min(unknown.objects.len());
-    let text = list(unknown.objects.iter().take(shown).map(object_text));
-    let more = unknown.all.max(unknown.objects.len()) - shown;
-    if more > 0 { format!("{text} and {} more", thousands(more)) } else { text }
 }

@@ -94,8 +94,10 @@ impl Page {
     }
 }
 
-/// API groups that no test has a server for, and whose documentation was read instead.
-const FOREIGN: [&str; 4] = ["karpenter.sh/", "karpenter.k8s.aws/", "apiserver.config.k8s.io/", "v1\nkind: Config\n"];
+/// API groups that no test has a server for, and whose documentation was read instead; and lists, which are dumps with
+/// fewer fields than an API server writes.
+const FOREIGN: [&str; 5] =
+    ["karpenter.sh/", "karpenter.k8s.aws/", "apiserver.config.k8s.io/", "v1\nkind: Config\n", "v1\nkind: List\n"];
 
 /// Whether it is for `helm install -f`.
 pub fn is_values(file: &File) -> bool {

@@ -13,7 +13,7 @@ pub enum Place {
 }
 
 /// Commands that are not run, by how they begin.
-const NOWHERE: [(&str, &str); 14] = [
+const NOWHERE: [(&str, &str); 15] = [
     ("make demo", ".ci/run runs it"),
     ("make check", "what runs these tests"),
     ("make test", "what runs these tests"),
@@ -24,6 +24,7 @@ const NOWHERE: [(&str, &str); 14] = [
     ("kubectl mullion ", "tests/on_cluster/plugin.rs has what kubectl makes of it"),
     ("kubectl delete configmap/mullion-state ", "after uninstalling: what runs makes them again, a while later"),
     ("mullion survey --context ", "needs a context of the reader's"),
+    ("mullion plan --context ", "needs a context of the reader's"),
     ("curl ", "needs the port that is forwarded"),
     ("kubectl logs ", "needs a kubelet"),
     ("kubectl debug node/", "needs a kubelet"),

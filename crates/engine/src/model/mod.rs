@@ -14,7 +14,7 @@ mod os_decision;
 mod placed_words;
 pub mod pod_view;
 pub mod published_images;
-pub(crate) mod quantity;
+pub mod quantity;
 mod review_request;
 pub mod scheduling;
 pub mod settings;

@@ -1,7 +1,10 @@
 //! Names that Kubernetes and Mullion agree on: keys of labels and annotations, and fields of pods.
 
 /// Lists of a pod spec that hold containers, in the order the API server visits them.
-pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", EPHEMERAL_CONTAINERS];
+
+/// The list of containers that only pods have: templates have none.
+pub const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";
 
 /// The label on pods of controllers with the codes of their findings; the controller turns it into an Event.
 pub const FINDINGS_LABEL: &str = "mullion.dev/findings";

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A quantity in billionths of its unit (bytes, CPUs): the finest step of Kubernetes, to which it rounds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Quantity(i128);
+pub struct Quantity(i128);
 
 /// The parts of a quantity's text. The API server requires no digit: `Mi` is 0.
 struct ParsedQuantity<'a> {
@@ -75,7 +75,7 @@ impl Quantity {
 
     /// The quantity in a field: a string, or a number as YAML allows. `None` if the API server would reject it, or if
     /// it is larger or finer than 128 bits can hold.
-    pub(crate) fn of(value: &Value) -> Option<Self> {
+    pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),
@@ -84,7 +84,7 @@ impl Quantity {
     }
 
     /// The quantity in `text`; `None` as for [`of`](Self::of).
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let ParsedQuantity { negative, whole, fraction, scale } = ParsedQuantity::read(text)?;
         let fraction = fraction.trim_end_matches('0');
         let mut digits: u128 = 0;
@@ -104,6 +104,21 @@ impl Quantity {
         };
         let nano = i128::try_from(nano).ok()?;
         Some(Self(if negative { -nano } else { nano }))
+    }
+
+    /// In thousandths of its unit, rounded up; 0 for a negative quantity, the largest number for one that does not fit.
+    pub fn thousandths(self) -> u64 {
+        self.rounded_up(1_000_000)
+    }
+
+    /// In its unit, rounded up; as [`thousandths`](Self::thousandths) for one that does not fit.
+    pub fn units(self) -> u64 {
+        self.rounded_up(1_000_000_000)
+    }
+
+    fn rounded_up(self, step: u128) -> u64 {
+        let nano = u128::try_from(self.0).unwrap_or_default();
+        u64::try_from(nano.div_ceil(step)).unwrap_or(u64::MAX)
     }
 
     /// Whether it is zero: as a limit, none.
@@ -229,6 +244,21 @@ mod tests {
         assert_eq!(Quantity::of(&json!(0.1)), Some(Quantity::milli(100)));
         assert_eq!(Quantity::of(&json!("128Mi")), Some(Quantity::mebibytes(128)));
         assert_eq!(Quantity::of(&json!(1e20)), Quantity::parse("100E"));
+    }
+
+    #[test]
+    fn whole_numbers_are_rounded_up() {
+        for (text, thousandths, units) in [
+            ("250m", 250, 1),
+            ("1.0001", 1001, 2),
+            ("2Gi", 2_147_483_648_000, 2_147_483_648),
+            ("-1", 0, 0),
+            ("0", 0, 0),
+            ("100E", u64::MAX, u64::MAX),
+        ] {
+            let quantity = Quantity::parse(text).unwrap();
+            assert_eq!((quantity.thousandths(), quantity.units()), (thousandths, units), "{text}");
+        }
     }
 
     proptest! {

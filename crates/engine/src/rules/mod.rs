@@ -20,3 +20,4 @@ mod storage;
 pub use catalogue::{catalogue, find};
 pub use finding::{Finding, RejectedBy};
 pub use rule::Rule;
+pub use sidecar_injectors::{Injector, Systems, injector_of};

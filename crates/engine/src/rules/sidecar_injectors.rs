@@ -15,20 +15,20 @@ use crate::model::image::ImageRef;
 
 /// A webhook or operator that adds containers to pods of others.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Injector {
+pub struct Injector {
     /// Its name for people; one product may have several rows, each with its own opt-out.
     pub name: &'static str,
     /// The operating systems of its containers.
     pub systems: Systems,
     /// Each suffices; the best first, never empty.
-    pub opt_outs: &'static [OptOut],
+    pub(crate) opt_outs: &'static [OptOut],
     /// One suffices.
     signs: &'static [Sign],
 }
 
 /// Operating systems that an injector's images exist for, under any tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Systems {
+pub enum Systems {
     /// Linux only: the container starts on no Windows node.
     Linux,
     /// Windows too: the container by itself is not a problem.
@@ -86,7 +86,7 @@ const fn both(name: &'static str, opt_outs: &'static [OptOut], signs: &'static [
 }
 
 /// The injector that adds such a container; `image` as written; a text that is not a reference identifies none.
-pub(crate) fn injector_of(container_name: &str, image: &str) -> Option<&'static Injector> {
+pub fn injector_of(container_name: &str, image: &str) -> Option<&'static Injector> {
     let path = ImageRef::parse(image).ok().map(|image| image.repository());
     INJECTORS.iter().find(|injector| injector.signs.iter().any(|sign| sign.is_on(container_name, path)))
 }

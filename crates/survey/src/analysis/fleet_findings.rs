@@ -1,5 +1,6 @@
 //! Dates that concern the cluster, and what of the fleet is old or open.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
@@ -10,7 +11,8 @@ use mullion_engine::model::windows::{Build, release_name};
 
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::{Fleet, FleetNode, FleetPool};
-use crate::lifecycle::{Concerns, Lifecycle, LifecycleDate, minor_version};
+use crate::facts::dates::{Concerns, LifecycleDate};
+use crate::facts::{Facts, MinorVersion};
 use crate::report::{Deadline, NodePool, ObjectRef};
 
 /// An end within so many days is a warning.
@@ -30,7 +32,7 @@ pub(crate) struct WindowsImages {
 pub(crate) fn find(
     fleet: &Fleet<'_>,
     images: &WindowsImages,
-    lifecycle: &Lifecycle,
+    facts: &Facts,
     today: Date,
     pools: &mut [NodePool],
     found: &mut Findings,
@@ -38,7 +40,7 @@ pub(crate) fn find(
     find_revisions(fleet, found);
     find_open_pools(fleet, found);
     let mut deadlines = Vec::new();
-    for row in &lifecycle.dates {
+    for row in &facts.dates {
         let Some((deadline, concerned)) = deadline(row, fleet, images) else { continue };
         for at in &concerned {
             if let Some(pool) = pools.get_mut(*at) {
@@ -50,20 +52,21 @@ pub(crate) fn find(
         }
         deadlines.push(deadline);
     }
-    let order = |a: &Deadline, b: &Deadline| {
-        // The next date first; then those that passed, the latest first.
-        let passed = |date: Date| date < today;
-        match (passed(a.date), passed(b.date)) {
-            (false, false) => (a.date, &a.what).cmp(&(b.date, &b.what)),
-            (true, true) => (b.date, &a.what).cmp(&(a.date, &b.what)),
-            (a, b) => a.cmp(&b),
-        }
-    };
-    deadlines.sort_by(order);
+    deadlines.sort_by(|a, b| next_first(a, b, today));
     for pool in pools {
-        pool.ends.sort_by(order);
+        pool.ends.sort_by(|a, b| next_first(a, b, today));
     }
     deadlines
+}
+
+/// The next date first; then those that passed, the latest first.
+pub(crate) fn next_first(a: &Deadline, b: &Deadline, today: Date) -> Ordering {
+    let passed = |date: Date| date < today;
+    match (passed(a.date), passed(b.date)) {
+        (false, false) => (a.date, &a.what).cmp(&(b.date, &b.what)),
+        (true, true) => (b.date, &a.what).cmp(&(a.date, &b.what)),
+        (a, b) => a.cmp(&b),
+    }
 }
 
 /// The date with what it concerns; `None` if it concerns nothing here.
@@ -112,7 +115,7 @@ fn deadline(row: &LifecycleDate, fleet: &Fleet<'_>, images: &WindowsImages) -> O
 }
 
 /// Whether the image begins with that; a row without a tag is about the whole repository.
-fn is_image(image: &str, start: &str) -> bool {
+pub(crate) fn is_image(image: &str, start: &str) -> bool {
     image
         .strip_prefix(start)
         .is_some_and(|rest| start.ends_with('.') || rest.is_empty() || rest.starts_with([':', '@', '-', '.']))
@@ -120,12 +123,12 @@ fn is_image(image: &str, start: &str) -> bool {
 
 fn concerns_node(concerns: &Concerns, node: &FleetNode<'_>) -> bool {
     let Concerns { node_build, containerd, kubelet, .. } = concerns;
-    let minor_of = |text: &str, wanted: &str| minor_version(text) == Some(wanted);
+    let is_of = |text: &str, wanted: MinorVersion| MinorVersion::of(text) == Some(wanted);
     node_build.is_none_or(|build| node.node.build == Some(build) && node.node.os == Some(Os::Windows))
-        && containerd.as_deref().is_none_or(|wanted| {
-            node.node.container_runtime.strip_prefix("containerd://").is_some_and(|text| minor_of(text, wanted))
+        && containerd.is_none_or(|wanted| {
+            node.node.container_runtime.strip_prefix("containerd://").is_some_and(|text| is_of(text, wanted))
         })
-        && kubelet.as_deref().is_none_or(|wanted| node.record.is_some_and(|record| minor_of(&record.kubelet, wanted)))
+        && kubelet.is_none_or(|wanted| node.record.is_some_and(|record| is_of(&record.kubelet, wanted)))
 }
 
 fn find_end(

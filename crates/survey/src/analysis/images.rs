@@ -19,25 +19,28 @@ use crate::report::Knowledge;
 #[derive(Debug, Default)]
 pub(crate) struct RunningImages {
     hosts: HashMap<Arc<str>, BTreeSet<Build>>,
+    /// The hosts of all containers, also of those whose build need not be that of the image.
+    pulled: HashMap<Arc<str>, BTreeSet<Build>>,
 }
 
 impl RunningImages {
     pub(crate) fn new(inventory: &Inventory, fleet: &Fleet<'_>) -> Self {
-        let mut hosts: HashMap<Arc<str>, BTreeSet<Build>> = HashMap::new();
+        let mut found = Self::default();
         for pod in &inventory.pods {
             let node = pod.node.as_deref().and_then(|name| fleet.node(name));
             let Some(build) = node.and_then(|node| node.node.build.filter(|_| node.node.os == Some(Os::Windows)))
             else {
                 continue;
             };
-            if !is_process_isolated(&pod.shape, inventory) {
-                continue;
-            }
+            let isolated = is_process_isolated(&pod.shape, inventory);
             for container in pod.running.iter().filter_map(|at| pod.shape.containers.get(usize::from(*at))) {
-                hosts.entry(Arc::clone(&container.image)).or_default().insert(build);
+                found.pulled.entry(Arc::clone(&container.image)).or_default().insert(build);
+                if isolated {
+                    found.hosts.entry(Arc::clone(&container.image)).or_default().insert(build);
+                }
             }
         }
-        Self { hosts }
+        found
     }
 
     /// The builds of an image, and where they are known from.
@@ -58,6 +61,11 @@ impl RunningImages {
     /// The hosts on which containers with the image run.
     pub(crate) fn hosts(&self, image: &str) -> impl Iterator<Item = Build> {
         self.hosts.get(image).into_iter().flatten().copied()
+    }
+
+    /// The hosts that pulled the image and started it, also as HostProcess container or in a virtual machine.
+    pub(crate) fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> {
+        self.pulled.get(image).into_iter().flatten().copied()
     }
 }
 
@@ -112,7 +120,7 @@ mod tests {
             let facts = image_facts(image, &ImagePatterns::default(), None);
             let expected: Vec<Build> = expected.iter().map(|build| Build::new(*build)).collect();
             assert_eq!(
-                RunningImages { hosts: running }.builds(image, &facts),
+                RunningImages { hosts: running, ..RunningImages::default() }.builds(image, &facts),
                 (expected, from),
                 "{image} on {hosts:?}"
             );

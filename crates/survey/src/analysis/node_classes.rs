@@ -11,10 +11,10 @@ use mullion_engine::model::cluster::{Node, RuntimeClass, Taint};
 use mullion_engine::model::scheduling::SchedulingConstraints;
 
 use crate::analysis::fleet::Fleet;
-use crate::inventory::selected_labels;
+use crate::inventory::{Inventory, selected_labels};
 
 /// The label that differs on every node. A pod that requires it is compared with all nodes.
-const HOST_NAME: &str = "kubernetes.io/hostname";
+pub(crate) const HOST_NAME: &str = "kubernetes.io/hostname";
 
 /// Comparisons with single nodes, at most, in one survey.
 const MAX_SINGLE: usize = 20_000_000;
@@ -54,8 +54,11 @@ pub(crate) enum Obstacle {
 }
 
 impl<'a> NodeClasses<'a> {
-    /// `selected`: the labels that the pods and templates of the cluster select.
-    pub(crate) fn new<'s>(fleet: &Fleet<'a>, selected: impl Iterator<Item = &'s str>) -> Self {
+    /// The classes, by the labels that pods, templates and RuntimeClasses of the cluster select.
+    pub(crate) fn new(fleet: &Fleet<'a>, inventory: &Inventory) -> Self {
+        let of_classes =
+            inventory.snapshot.runtime_classes.iter().flatten().flat_map(|(_, class)| class.node_selector.keys());
+        let selected = inventory.selected.iter().chain(of_classes).map(String::as_str);
         // A label that no node has tells no nodes apart, and authors may select any number of these.
         let present: HashSet<&str> =
             fleet.nodes.iter().flat_map(|one| one.node.labels.iter().map(|(key, _)| key)).collect();
@@ -98,6 +101,11 @@ impl<'a> NodeClasses<'a> {
                 && fits(constraints, class.node)
                 && blocking(constraints, class.node).all(Taint::describes_state)
         })
+    }
+
+    /// Whether a node of one of these pools satisfies selector and affinity; `None` if that takes too long to find out.
+    pub(crate) fn fit(&self, constraints: &SchedulingConstraints, pools: impl Fn(usize) -> bool) -> Option<bool> {
+        Some(self.of(constraints)?.iter().any(|class| pools(class.pool) && fits(constraints, class.node)))
     }
 
     /// What keeps a pod off every node; `None` if that takes too long. `target`: the one node for a pod of a DaemonSet.

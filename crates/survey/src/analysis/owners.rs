@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mullion_engine::model::WorkloadKind;
+use serde_json::Value;
 
 use crate::inventory::{Inventory, ObjectKey, OwnerKey, WorkloadRecord};
 
@@ -17,6 +18,13 @@ pub(crate) struct OwnedPods<'a> {
     pub(crate) object: Option<(WorkloadKind, &'a str)>,
     /// The direct owners of the pods, whose Events say why there are no pods.
     pub(crate) direct: Vec<ObjectKey>,
+}
+
+impl OwnedPods<'_> {
+    /// The object with the template, or one of the pods, as it is in the cluster; null if none was read.
+    pub(crate) fn object_value(&self) -> Value {
+        self.object.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
 }
 
 /// How many owners are followed.

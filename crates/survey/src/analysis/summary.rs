@@ -11,14 +11,14 @@ use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Severity, 
 /// Times of two inputs that differ by more than this are those of two dumps, in seconds.
 const SAME_DUMP: i64 = 3600;
 
-/// What was read, and what was not.
-pub(crate) fn coverage(inventory: &Inventory) -> Coverage {
+/// What was read, and what was not. A survey does not miss the kinds that only a plan uses.
+pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     let mut read: Vec<KindCount> = Vec::new();
     let mut unread = inventory.unread.clone();
     for kind in KINDS {
         match inventory.counts.get(kind.plural) {
             Some(objects) => read.push(KindCount { kind: kind.plural.to_owned(), objects: *objects }),
-            None if kind.missing.is_empty() || unread.iter().any(|one| one.kind == kind.plural) => {}
+            None if kind.only_for_plans && !is_plan || unread.iter().any(|one| one.kind == kind.plural) => {}
             None => unread.push(Unread {
                 kind: kind.plural.to_owned(),
                 namespace: None,

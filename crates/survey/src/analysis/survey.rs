@@ -18,8 +18,8 @@ use crate::analysis::stuck::{self, StuckContext};
 use crate::analysis::summary::{coverage, summary};
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
 use crate::analysis::{daemon_sets, fragile};
+use crate::facts::Facts;
 use crate::inventory::Inventory;
-use crate::lifecycle::Lifecycle;
 use crate::report::{
     DaemonSetPools, Header, ImageBuild, NamespaceChanges, ObjectRef, RuleCount, SCHEMA, Source, SurveyReport, Unknown,
     Workload,
@@ -38,8 +38,8 @@ pub struct SurveyContext<'a> {
     pub mullion: &'a str,
     /// The policies that Mullion would have.
     pub policies: &'a PolicySet,
-    /// The dates.
-    pub lifecycle: &'a Lifecycle,
+    /// The tables; a survey reads the dates.
+    pub facts: &'a Facts,
 }
 
 /// The most objects that an unknown fact lists.
@@ -47,12 +47,10 @@ const MAX_OBJECTS: usize = 50;
 
 /// The report about an inventory.
 pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport {
-    let SurveyContext { policies, lifecycle, today, .. } = context;
+    let SurveyContext { policies, facts, today, .. } = context;
     let fleet = &Fleet::new(inventory);
     let running = &RunningImages::new(inventory, fleet);
-    let of_classes =
-        inventory.snapshot.runtime_classes.iter().flatten().flat_map(|(_, class)| class.node_selector.keys());
-    let classes = &NodeClasses::new(fleet, inventory.selected.iter().chain(of_classes).map(String::as_str));
+    let classes = &NodeClasses::new(fleet, inventory);
     let mut totals = Totals::default();
     let mut pool_pods = vec![PoolPods::default(); fleet.pools.len()];
     let rules = FleetRules { inventory, releases: &policies.nodes.releases };
@@ -76,7 +74,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
         totals.add(view, fleet, running);
     }
     let mut pools = fleet.report(&pool_pods);
-    let deadlines = fleet_findings::find(fleet, &totals.images, lifecycle, today, &mut pools, &mut totals.findings);
+    let deadlines = fleet_findings::find(fleet, &totals.images, facts, today, &mut pools, &mut totals.findings);
     let mut unknown = totals.unknown(fleet);
     unknown.retain(|unknown| unknown.all > 0);
     let Totals { findings, mut workloads, daemon_sets, builds, changes, .. } = totals;
@@ -93,10 +91,10 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
             mullion: context.mullion.to_owned(),
             kubernetes: inventory.kubernetes.clone(),
             today,
-            dates_as_of: lifecycle.checked,
+            dates_as_of: facts.checked,
             redacted: false,
         },
-        coverage: coverage(inventory),
+        coverage: coverage(inventory, false),
         summary: summary(&pools, &workloads, &findings, &deadlines, today, fleet.known),
         pools,
         image_builds: image_builds(builds),
@@ -158,7 +156,7 @@ impl Totals {
             pods: view.pods.iter().filter(|pod| !pod.ended).count(),
             ready: view.pods.iter().filter(|pod| pod.ready && !pod.ended).count(),
             pools: pools.into_iter().collect(),
-            managed_by: view.managed_by,
+            managed_by: view.managed_by.map(|manager| manager.name),
             findings: Vec::new(),
             object: view.object,
         });

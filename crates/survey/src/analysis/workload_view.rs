@@ -1,11 +1,13 @@
 //! A workload as the analysis sees it: its object without what Mullion added, the decision about it, and its images.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use mullion_engine::admission::{RequestCategory, Review, denies_its_pods, effective_action, review, review_pods};
 use mullion_engine::detect::image_facts;
-use mullion_engine::model::image::ImageOs;
+use mullion_engine::model::image::{ImageOs, Platforms};
 use mullion_engine::model::json_pointer::member;
+use mullion_engine::model::names::EPHEMERAL_CONTAINERS;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::settings::{Action, ImagePatterns};
@@ -17,10 +19,11 @@ use serde_json::Value;
 
 use crate::analysis::fleet::Fleet;
 use crate::analysis::images::{RunningImages, is_process_isolated, stated_by};
+use crate::analysis::managers::{ObjectManager, manager};
 use crate::analysis::node_classes::with_class;
 use crate::analysis::owners::OwnedPods;
 use crate::inventory::{Inventory, PodRecord, PodShape, constraints_of};
-use crate::report::{Container, ObjectRef};
+use crate::report::{Container, Knowledge, ObjectRef};
 
 /// The most containers of a workload that are reported.
 const MAX_CONTAINERS: usize = 100;
@@ -54,7 +57,7 @@ pub(crate) struct WorkloadView<'a> {
     /// The constraints of its author.
     pub(crate) authored: SchedulingConstraints,
     /// The RuntimeClass of its author.
-    runtime_class: Option<String>,
+    pub(crate) runtime_class: Option<String>,
     pub(crate) host_process: bool,
     pub(crate) process_isolated: bool,
     /// Findings of rules: code, name and action.
@@ -63,7 +66,9 @@ pub(crate) struct WorkloadView<'a> {
     /// Whether Mullion reviews it, and would place its pods.
     pub(crate) judged: bool,
     pub(crate) placed: bool,
-    pub(crate) managed_by: Option<String>,
+    pub(crate) managed_by: Option<ObjectManager>,
+    /// What policies state about images.
+    patterns: ImagePatterns,
 }
 
 /// A container with what is known of its image.
@@ -71,6 +76,27 @@ pub(crate) struct ViewContainer {
     pub(crate) report: Container,
     pub(crate) os: ImageOs,
     pub(crate) builds: Vec<Build>,
+    pub(crate) place: ContainerPlace,
+}
+
+/// Where a container is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContainerPlace {
+    /// In the object: list and position.
+    Object(&'static str, usize),
+    /// Only in its pods: a webhook added it.
+    Pods,
+    /// An ephemeral container of a pod.
+    Ephemeral,
+}
+
+/// What is known of an image.
+pub(crate) struct ViewImage {
+    pub(crate) os: ImageOs,
+    pub(crate) builds: Vec<Build>,
+    pub(crate) known_from: Knowledge,
+    /// What its registry reports.
+    pub(crate) platforms: Option<Arc<Platforms>>,
 }
 
 /// A finding of the rule about floating tags.
@@ -116,11 +142,12 @@ impl<'a> WorkloadView<'a> {
             judged: false,
             placed: false,
             managed_by,
+            patterns: ImagePatterns::default(),
         };
-        let patterns = view.judge(&value, policies, inventory);
+        view.patterns = view.judge(&value, policies, inventory);
         view.read_spec(&value, inventory);
         view.value = value;
-        view.read_containers(&patterns, running, inventory);
+        view.read_containers(running, inventory);
         view.compare_with_pods(fleet);
         view
     }
@@ -199,32 +226,44 @@ impl<'a> WorkloadView<'a> {
         with_class(&self.authored, inventory.runtime_class(self.runtime_class.as_deref()))
     }
 
-    fn read_containers(&mut self, patterns: &ImagePatterns, running: &RunningImages, inventory: &Inventory) {
-        let mut all: Vec<(String, String)> = Vec::new();
+    fn read_containers(&mut self, running: &RunningImages, inventory: &Inventory) {
+        let mut all: Vec<(String, String, ContainerPlace)> = Vec::new();
         let mut known = BTreeSet::new();
         if let Some(pod) = Pod::of(self.kind, &self.value) {
             for container in pod.containers() {
-                let name = container.get("/name").and_then(Value::as_str).unwrap_or_default();
-                all.push((name.to_owned(), container.image().unwrap_or_default().to_owned()));
+                let image = container.image().unwrap_or_default().to_owned();
+                let place = match container.list {
+                    EPHEMERAL_CONTAINERS => ContainerPlace::Ephemeral,
+                    list => ContainerPlace::Object(list, container.index),
+                };
+                all.push((container.name().to_owned(), image, place));
             }
         }
-        known.extend(all.iter().map(|(name, _)| name.clone()));
-        // Those that a webhook added to its pods.
-        for container in self.pods.iter().take(1).flat_map(|pod| &pod.shape.containers) {
+        known.extend(all.iter().map(|(name, ..)| name.clone()));
+        // Those that a webhook added to its pods. A pod that ended may be of an older template.
+        let sample = self.pods.iter().find(|pod| !pod.ended).or(self.pods.first());
+        for container in sample.into_iter().flat_map(|pod| &pod.shape.containers) {
             if known.insert(container.name.to_string()) {
-                all.push((container.name.to_string(), container.image.to_string()));
+                let place = if container.ephemeral { ContainerPlace::Ephemeral } else { ContainerPlace::Pods };
+                all.push((container.name.to_string(), container.image.to_string(), place));
             }
         }
-        for (name, image) in all.into_iter().take(MAX_CONTAINERS) {
-            let facts = image_facts(&image, patterns, inventory.snapshot.images.get(&image));
-            let (builds, known_from) = match facts.os {
-                ImageOs::Linux => (Vec::new(), stated_by(&facts)),
-                _ => running.builds(&image, &facts),
-            };
+        for (name, image, place) in all.into_iter().take(MAX_CONTAINERS) {
+            let ViewImage { os, builds, known_from, .. } = self.image(&image, running, inventory);
             let report =
                 Container { name, image, builds: builds.iter().map(ToString::to_string).collect(), known_from };
-            self.containers.push(ViewContainer { report, os: facts.os, builds });
+            self.containers.push(ViewContainer { report, os, builds, place });
         }
+    }
+
+    /// What is known of an image of its pods.
+    pub(crate) fn image(&self, image: &str, running: &RunningImages, inventory: &Inventory) -> ViewImage {
+        let facts = image_facts(image, &self.patterns, inventory.snapshot.images.get(image));
+        let (builds, known_from) = match facts.os {
+            ImageOs::Linux => (Vec::new(), stated_by(&facts)),
+            _ => running.builds(image, &facts),
+        };
+        ViewImage { os: facts.os, builds, known_from, platforms: facts.platforms }
     }
 
     /// Running containers prove the operating system, if nothing else states it; and they prove a name wrong.
@@ -306,22 +345,4 @@ impl FleetRules<'_> {
         let generation = self.inventory.snapshot.nodes.as_ref().map(|nodes| nodes.generation(host)).unwrap_or_default();
         builds.iter().any(|build| runs(host, *build, generation, self.releases))
     }
-}
-
-/// What manages an object, from the labels and annotations of Helm, Argo CD and Flux.
-fn manager(object: &Value) -> Option<String> {
-    let metadata = |map: &str, key: &str| {
-        object.pointer("/metadata").and_then(|all| all.get(map)?.get(key)?.as_str()).filter(|text| !text.is_empty())
-    };
-    if let Some(name) = metadata("labels", "kustomize.toolkit.fluxcd.io/name") {
-        return Some(format!("Flux Kustomization {name}"));
-    }
-    // `application:group/Kind:namespace/name`.
-    if let Some(id) = metadata("annotations", "argocd.argoproj.io/tracking-id") {
-        return Some(format!("Argo CD application {}", id.split(':').next().unwrap_or(id)));
-    }
-    if let Some(name) = metadata("labels", "helm.toolkit.fluxcd.io/name") {
-        return Some(format!("Flux HelmRelease {name}"));
-    }
-    metadata("annotations", "meta.helm.sh/release-name").map(|name| format!("Helm release {name}"))
 }

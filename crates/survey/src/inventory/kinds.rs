@@ -7,16 +7,22 @@ pub struct SurveyKind {
     pub kind: &'static str,
     /// As `kubectl get` takes it.
     pub plural: &'static str,
-    /// What the report lacks without these objects, without a full stop; empty if it lacks nothing.
+    /// What the report lacks without these objects, without a full stop.
     pub missing: &'static str,
+    /// Whether only a plan uses these objects.
+    pub only_for_plans: bool,
 }
 
 const fn kind(kind: &'static str, plural: &'static str, missing: &'static str) -> SurveyKind {
-    SurveyKind { kind, plural, missing }
+    SurveyKind { kind, plural, missing, only_for_plans: false }
+}
+
+const fn plan_kind(kind: &'static str, plural: &'static str, missing: &'static str) -> SurveyKind {
+    SurveyKind { kind, plural, missing, only_for_plans: true }
 }
 
 /// Every kind, in the order of the coverage.
-pub const KINDS: [SurveyKind; 17] = [
+pub const KINDS: [SurveyKind; 15] = [
     kind("Node", "nodes", "pools, builds, taints, dates, and why pods are stuck"),
     kind("Pod", "pods", "what runs where, what is stuck and what is misplaced"),
     kind("Namespace", "namespaces", "what labels and annotations of namespaces decide"),
@@ -33,11 +39,9 @@ pub const KINDS: [SurveyKind; 17] = [
         "runtimeclasses",
         "what a RuntimeClass adds to its pods, and which pods run in virtual machines",
     ),
-    kind("PodDisruptionBudget", "poddisruptionbudgets", ""),
-    kind("HorizontalPodAutoscaler", "horizontalpodautoscalers", ""),
-    kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ""),
-    kind("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ""),
-    kind("CSINode", "csinodes", ""),
+    plan_kind("PodDisruptionBudget", "poddisruptionbudgets", "the budgets for which a drain waits"),
+    plan_kind("HorizontalPodAutoscaler", "horizontalpodautoscalers", "how many pods a workload has at most"),
+    plan_kind("CSINode", "csinodes", "the CSI drivers of the nodes"),
 ];
 
 /// The plural of a kind that a survey reads.

@@ -4,6 +4,7 @@
 //! a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so the same code reads it.
 
 mod constraints;
+mod disruption;
 mod kinds;
 mod reader;
 mod records;
@@ -16,7 +17,10 @@ pub(crate) use constraints::{constraints_of, selected_labels};
 pub use kinds::{KINDS, SurveyKind, plural_of};
 pub use reader::{InventoryReader, ReadInput};
 pub use records::Inventory;
-pub(crate) use records::{NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord};
+pub(crate) use records::{
+    BudgetRecord, BudgetStatus, NodeRecord, NodeSize, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord,
+};
 pub use stream::{DumpProblem, MAX_OBJECT, MAX_VALUES, read_json};
 pub use strip::{KEPT_MESSAGE, strip};
+pub(crate) use strip::{PROGRAM_COMMANDS, program_names};
 pub use yaml::read_yaml;

@@ -5,16 +5,18 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use mullion_engine::model::WorkloadKind;
-use mullion_engine::model::names::CONTAINER_LISTS;
+use mullion_engine::model::names::{CONTAINER_LISTS, EPHEMERAL_CONTAINERS};
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::windows::Build;
 use mullion_engine::node::facts::is_virtual;
+use mullion_snapshot::ImagePlatforms;
 use mullion_snapshot::dump::DumpReader;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::inventory::constraints::{constraints_of, selected_labels};
+use crate::inventory::disruption::{read_budget, read_node_size};
 use crate::inventory::kinds::{KINDS, plural_of};
 use crate::inventory::records::{
     ContainerShape, EventRecord, Inventory, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord,
@@ -46,6 +48,7 @@ pub struct ReadInput {
 pub struct InventoryReader {
     inventory: Inventory,
     objects: DumpReader<'static>,
+    images: ImagePlatforms,
     texts: HashSet<Arc<str>>,
     shapes: HashMap<Box<str>, Arc<PodShape>>,
     owners: HashSet<Arc<OwnerKey>>,
@@ -62,6 +65,7 @@ impl Default for InventoryReader {
         Self {
             inventory: Inventory::default(),
             objects: DumpReader::new("the dump"),
+            images: ImagePlatforms::default(),
             texts: HashSet::new(),
             shapes: HashMap::new(),
             owners: HashSet::new(),
@@ -149,6 +153,7 @@ impl InventoryReader {
     /// The inventory of all objects.
     pub fn finish(mut self) -> Inventory {
         self.inventory.snapshot = self.objects.finish().snapshot;
+        self.inventory.add_images(self.images);
         self.inventory.workloads.shrink_to_fit();
         self.inventory.pods.shrink_to_fit();
         self.inventory
@@ -239,13 +244,22 @@ impl InventoryReader {
                 self.note_time(time);
             }
         }
-        let namespaced = WorkloadKind::from_name(kind).is_some();
+        let namespaced = WorkloadKind::from_name(kind).is_some()
+            || matches!(kind, "PodDisruptionBudget" | "HorizontalPodAutoscaler");
         let namespace = if namespaced && namespace.is_empty() { "default".to_owned() } else { namespace };
         match kind {
             "Node" => self.read_node(&name, object)?,
-            "Namespace" | "RuntimeClass" | "ImagePlatforms" => self.read_snapshot(object, kind)?,
+            "Namespace" | "RuntimeClass" => self.read_snapshot(object, kind)?,
+            "ImagePlatforms" => {
+                let reported = ImagePlatforms::from_value(object);
+                let reported = reported.map_err(|error| format!("ImagePlatforms cannot be read: {error}"))?;
+                self.images.extend(reported);
+            }
             "Pod" => self.read_pod(&namespace, &name, object),
             "Event" => self.read_event(object),
+            "PodDisruptionBudget" => self.read_budget(&namespace, &name, object)?,
+            "HorizontalPodAutoscaler" => self.read_autoscaler(&namespace, object),
+            "CSINode" => self.read_drivers(&name, object),
             _ => {
                 if let Some(workload) = WorkloadKind::from_name(kind) {
                     self.read_workload(workload, &namespace, &name, object);
@@ -282,9 +296,36 @@ impl InventoryReader {
             revision: Build::from_kernel_version(info("kernelVersion")).and_then(|(_, revision)| revision),
             kubelet: self.text(info("kubeletVersion")),
             ready,
+            allocatable: read_node_size(object),
         };
         self.inventory.nodes.insert(name.into(), record);
         Ok(())
+    }
+
+    fn read_budget(&mut self, namespace: &str, name: &str, object: &Value) -> Result<(), String> {
+        let name = self.text(name);
+        let budget = read_budget(Arc::clone(&name), object).map_err(|error| {
+            format!("PodDisruptionBudget {namespace}/{name}: spec.selector is not a label selector: {error}")
+        })?;
+        let namespace = self.text(namespace);
+        self.inventory.budgets.entry(namespace).or_default().push(budget);
+        Ok(())
+    }
+
+    fn read_autoscaler(&mut self, namespace: &str, object: &Value) {
+        let target = |name: &str| object.pointer("/spec/scaleTargetRef").and_then(|target| target.get(name)?.as_str());
+        let (Some(kind), Some(name)) = (target("kind"), target("name")) else { return };
+        let most = object.pointer("/spec/maxReplicas").and_then(Value::as_u64).unwrap_or_default();
+        let key = ObjectKey { namespace: self.text(namespace), kind: self.text(kind), name: self.text(name) };
+        let known = self.inventory.scaled_to.entry(key).or_default();
+        *known = most.max(*known);
+    }
+
+    fn read_drivers(&mut self, node: &str, object: &Value) {
+        let drivers = object.pointer("/spec/drivers").and_then(Value::as_array).into_iter().flatten();
+        let names = drivers.filter_map(|driver| driver.get("name")?.as_str());
+        let names = names.map(|name| share(&mut self.texts, name)).collect();
+        self.inventory.drivers.insert(node.into(), names);
     }
 
     fn owner(&mut self, object: &Value) -> Option<Arc<OwnerKey>> {
@@ -374,13 +415,14 @@ impl InventoryReader {
         let mut affinity = json!({"nodeAffinity": object.pointer("/spec/affinity/nodeAffinity")});
         let target = take_target(&mut affinity);
         let host_process = Pod::of(WorkloadKind::Pod, object).is_some_and(|pod| pod.host_process());
-        let containers: Vec<[&str; 2]> = CONTAINER_LISTS
-            .iter()
-            .flat_map(|list| object.pointer("/spec").and_then(|spec| spec.get(*list)?.as_array()).into_iter().flatten())
-            .map(|container| {
-                ["name", "image"].map(|key| container.get(key).and_then(Value::as_str).unwrap_or_default())
+        let in_list = |list: &'static str| {
+            let all = object.pointer("/spec").and_then(|spec| spec.get(list)?.as_array()).into_iter().flatten();
+            all.map(move |container| {
+                let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default();
+                (text("name"), text("image"), list == EPHEMERAL_CONTAINERS)
             })
-            .collect();
+        };
+        let containers: Vec<(&str, &str, bool)> = CONTAINER_LISTS.into_iter().flat_map(in_list).collect();
         let parts = json!({
             "containers": containers,
             "constraints": {
@@ -394,9 +436,10 @@ impl InventoryReader {
             return (Arc::clone(known), target);
         }
         let constraints = parts.get("constraints").cloned().unwrap_or_default();
-        let containers = containers.into_iter().map(|[name, image]| ContainerShape {
+        let containers = containers.into_iter().map(|(name, image, ephemeral)| ContainerShape {
             name: share(&mut self.texts, name),
             image: share(&mut self.texts, image),
+            ephemeral,
         });
         let shape = Arc::new(PodShape {
             containers: containers.collect(),

@@ -1,11 +1,15 @@
 //! The compact records of an inventory. Texts that many objects have are shared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem;
 use std::sync::Arc;
 
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::{ClusterSnapshot, RuntimeClass};
 use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::windows::Build;
+use mullion_policy::matching::LabelSelector;
+use mullion_snapshot::ImagePlatforms;
 
 use crate::report::Unread;
 
@@ -24,6 +28,12 @@ pub struct Inventory {
     pub(crate) samples: HashMap<usize, Box<str>>,
     /// Events about pods and about objects that create pods.
     pub(crate) events: HashMap<ObjectKey, Vec<EventRecord>>,
+    /// PodDisruptionBudgets, by namespace.
+    pub(crate) budgets: HashMap<Arc<str>, Vec<BudgetRecord>>,
+    /// The most pods to which a HorizontalPodAutoscaler scales an object.
+    pub(crate) scaled_to: HashMap<ObjectKey, u64>,
+    /// Names of CSI drivers, by node.
+    pub(crate) drivers: HashMap<Box<str>, BTreeSet<Arc<str>>>,
     /// Numbers of objects by kind, of those in [`KINDS`](crate::inventory::KINDS).
     pub(crate) counts: BTreeMap<&'static str, usize>,
     /// The number of objects of other kinds, and of things that are no objects.
@@ -36,12 +46,46 @@ pub struct Inventory {
     pub(crate) times: Vec<(String, Box<str>)>,
     /// The version of the API server.
     pub(crate) kubernetes: Option<String>,
+    /// Images that their registries do not have.
+    pub(crate) absent_images: BTreeSet<String>,
+    /// By image: the compressed bytes that a node of that build pulls.
+    pub(crate) image_sizes: BTreeMap<String, BTreeMap<Build, u64>>,
+    /// By image: why a registry reported nothing about it.
+    pub(crate) unanswered_images: BTreeMap<String, String>,
 }
 
 impl Inventory {
     /// When the objects were read: the newest time in any input, as RFC 3339.
     pub fn taken_at(&self) -> Option<&str> {
         self.times.iter().map(|(_, time)| &**time).max()
+    }
+
+    /// Adds what registries reported.
+    pub fn add_images(&mut self, reported: ImagePlatforms) {
+        let mut all = ImagePlatforms {
+            taken_at: None,
+            images: mem::take(&mut self.snapshot.images),
+            sizes: mem::take(&mut self.image_sizes),
+            absent: mem::take(&mut self.absent_images),
+            unanswered: mem::take(&mut self.unanswered_images),
+        };
+        all.extend(reported);
+        let ImagePlatforms { taken_at: _, images, sizes, absent, unanswered } = all;
+        self.snapshot.images = images;
+        self.image_sizes = sizes;
+        self.absent_images = absent;
+        self.unanswered_images = unanswered;
+    }
+
+    /// Whether a registry need not be asked about an image: its platforms are known, and the bytes that a node of `host` pulls.
+    pub(crate) fn is_image_known(&self, image: &str, host: Build) -> bool {
+        let platforms = self.snapshot.images.get(image);
+        platforms.is_some_and(|platforms| self.pull_bytes(image, host).is_some() || platforms.entry_for(host).is_none())
+    }
+
+    /// The compressed bytes that a node of that build pulls, if a registry reported them.
+    pub(crate) fn pull_bytes(&self, image: &str, host: Build) -> Option<u64> {
+        self.image_sizes.get(image)?.get(&host).copied()
     }
 
     /// The RuntimeClass of that name, if it was read.
@@ -75,6 +119,40 @@ pub(crate) struct NodeRecord {
     pub(crate) revision: Option<u32>,
     pub(crate) kubelet: Arc<str>,
     pub(crate) ready: bool,
+    /// `status.allocatable`, if it has all three members.
+    pub(crate) allocatable: Option<NodeSize>,
+}
+
+/// What a node has for pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct NodeSize {
+    /// In thousandths of a processor.
+    pub(crate) cpu_millis: u64,
+    /// In bytes.
+    pub(crate) memory_bytes: u64,
+    pub(crate) pods: u64,
+}
+
+/// A PodDisruptionBudget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BudgetRecord {
+    pub(crate) name: Arc<str>,
+    /// `None`: it selects no pod. One without requirements selects every pod of the namespace.
+    pub(crate) selector: Option<LabelSelector>,
+    /// `2` or `50%`.
+    pub(crate) min_available: Option<Box<str>>,
+    pub(crate) max_unavailable: Option<Box<str>>,
+    /// `None` if the controller has not written the status.
+    pub(crate) status: Option<BudgetStatus>,
+}
+
+/// The status of a PodDisruptionBudget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BudgetStatus {
+    pub(crate) disruptions_allowed: u64,
+    pub(crate) current_healthy: u64,
+    pub(crate) desired_healthy: u64,
+    pub(crate) expected_pods: u64,
 }
 
 /// The controller of an object.
@@ -139,6 +217,8 @@ pub(crate) struct PodShape {
 pub(crate) struct ContainerShape {
     pub(crate) name: Arc<str>,
     pub(crate) image: Arc<str>,
+    /// Whether it is an ephemeral container, which no template has.
+    pub(crate) ephemeral: bool,
 }
 
 /// An object with a pod template, or one that owns such an object.
@@ -158,4 +238,49 @@ pub(crate) struct EventRecord {
     pub(crate) message: Box<str>,
     /// When it was last seen, as RFC 3339.
     pub(crate) time: Box<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::inventory::{InventoryReader, read_yaml};
+
+    #[test]
+    fn reports_of_registries_in_a_dump_are_kept_and_saved() {
+        let text = "\
+apiVersion: mullion.dev/v1alpha1
+kind: ImagePlatforms
+takenAt: 2026-11-23T10:00:00Z
+images:
+  a:1: {index: [{os: windows, os.version: 10.0.26100.1}]}
+  b:1: {index: [{os: windows, os.version: 10.0.17763.1}]}
+sizes:
+  a:1: {10.0.26100: 7}
+absent: ['c:1']
+unanswered:
+  d:1: late
+";
+        let read = |text: &str| {
+            let mut reader = InventoryReader::default();
+            let mut saved = String::new();
+            reader.begin("dump");
+            let problems = read_yaml(text, &mut |object, kind| {
+                reader.add(object, kind, &mut |kept| saved = kept.to_string());
+            });
+            assert!(problems.is_empty() && reader.end().problems.is_empty(), "{text}");
+            (reader.finish(), saved)
+        };
+        let (_, saved) = read(text);
+        let (inventory, _) = read(&saved);
+        let host = Build::new(26100);
+        assert_eq!(inventory.pull_bytes("a:1", host), Some(7));
+        assert!(inventory.absent_images.contains("c:1") && inventory.unanswered_images.contains_key("d:1"));
+        assert_eq!(inventory.taken_at(), None, "the time of the dump is another one");
+        // Of b:1 such a node takes no entry, so there is no size to ask for.
+        let known = ["a:1", "b:1", "c:1", "d:1"].map(|image| inventory.is_image_known(image, host));
+        assert_eq!(known, [true, true, false, false]);
+        assert!(!inventory.is_image_known("a:1", Build::new(27000)), "its size for that build is not known");
+    }
 }

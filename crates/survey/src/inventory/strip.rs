@@ -28,6 +28,21 @@ const ANNOTATIONS: [&str; 8] = [
 /// the container itself.
 const RUNTIME_REASONS: [&str; 2] = ["StartError", "ContainerCannotRun"];
 
+/// Programs whose names are kept of a command line, in lower case without `.exe`, and the ending of a script that one of
+/// them runs: what a Windows release changed or removed. Nothing else of the words around them is kept.
+const PROGRAMS: [&str; 6] = ["powershell", "pwsh", "wmic", "cscript", "wscript", ".vbs"];
+
+/// Fields of a container with command lines, below the container.
+pub(crate) const PROGRAM_COMMANDS: [&str; 7] = [
+    "/command",
+    "/args",
+    "/livenessProbe/exec/command",
+    "/readinessProbe/exec/command",
+    "/startupProbe/exec/command",
+    "/lifecycle/postStart/exec/command",
+    "/lifecycle/preStop/exec/command",
+];
+
 /// Fields of a container with a command in `exec`.
 const PROBES: [&str; 5] =
     ["/livenessProbe", "/readinessProbe", "/startupProbe", "/lifecycle/postStart", "/lifecycle/preStop"];
@@ -66,10 +81,17 @@ pub fn strip(kind: &str, object: &mut Value) -> Option<Value> {
             kept.insert("spec".to_owned(), only(object.get("spec"), &["taints", "unschedulable"]));
             kept.insert("status".to_owned(), node_status(object));
         }
-        ("Namespace" | "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", None) => {}
+        ("Namespace", None) => {}
         ("RuntimeClass", None) => move_all(object, &["handler", "scheduling", "overhead"], &mut kept),
-        ("ImagePlatforms", None) => move_all(object, &["images"], &mut kept),
-        ("PodDisruptionBudget", None) => move_all(object, &["spec"], &mut kept),
+        ("ImagePlatforms", None) => {
+            move_all(object, &["takenAt", "images", "sizes", "absent", "unanswered"], &mut kept);
+        }
+        ("PodDisruptionBudget", None) => {
+            let spec = only(object.get("spec"), &["selector", "minAvailable", "maxUnavailable"]);
+            let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+            kept.insert("spec".to_owned(), spec);
+            kept.insert("status".to_owned(), only(object.get("status"), &numbers));
+        }
         ("HorizontalPodAutoscaler", None) => {
             let spec = only(object.get("spec"), &["scaleTargetRef", "minReplicas", "maxReplicas"]);
             kept.insert("spec".to_owned(), spec);
@@ -165,11 +187,11 @@ fn strip_container(container: &mut Value) {
 }
 
 /// Keeps of a command line the name of a Windows shell, if that is its program, or the beginning of a Windows path: the
-/// words that are evidence for Windows.
+/// words that are evidence for Windows. Behind it stand the names of [`PROGRAMS`] that occur in it.
 fn strip_command(words: &mut Value, has_program: bool) {
     let texts = || words.as_array().into_iter().flatten().filter_map(Value::as_str);
     let shell = texts().next().filter(|program| has_program && is_windows_shell(program));
-    let kept = match shell {
+    let first = match shell {
         Some(program) => program.rsplit(['/', '\\']).next().map(str::to_owned),
         None => texts().find(|text| is_windows_path(text)).map(|path| {
             let end = if path.starts_with(r"\\.\pipe\") {
@@ -182,7 +204,30 @@ fn strip_command(words: &mut Value, has_program: bool) {
             prefix(path, end).to_owned()
         }),
     };
-    *words = Value::Array(kept.into_iter().map(Value::String).collect());
+    let mut programs = program_names(words);
+    let shell = first.as_deref().map(str::to_ascii_lowercase).unwrap_or_default();
+    programs.retain(|program| *program != shell.strip_suffix(".exe").unwrap_or(&shell));
+    // A program that is only an argument must not become the first word, which is evidence for Windows.
+    let first = first.or_else(|| (has_program && !programs.is_empty()).then(String::new));
+    let kept = first.into_iter().chain(programs.into_iter().map(str::to_owned));
+    *words = Value::Array(kept.map(Value::String).collect());
+}
+
+/// The [`PROGRAMS`] that a command line names, in whatever word: `wmic` of `cmd /c "wmic os get caption"`.
+pub(crate) fn program_names(words: &Value) -> Vec<&'static str> {
+    let texts = words.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let is_separator = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '.' | '_' | '-');
+    let names: Vec<&str> = texts.flat_map(|text| text.split(is_separator)).filter(|name| !name.is_empty()).collect();
+    let is = |name: &str, program: &str| {
+        if program.starts_with('.') {
+            let start = name.len().checked_sub(program.len());
+            return start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(program));
+        }
+        let rest = name.get(..program.len()).filter(|start| start.eq_ignore_ascii_case(program));
+        let rest = rest.and_then(|start| name.get(start.len()..));
+        rest.is_some_and(|rest| rest.is_empty() || rest.eq_ignore_ascii_case(".exe"))
+    };
+    PROGRAMS.into_iter().filter(|program| names.iter().any(|name| is(name, program))).collect()
 }
 
 fn node_status(object: &Value) -> Value {
@@ -191,7 +236,12 @@ fn node_status(object: &Value) -> Value {
     let ready = conditions.filter(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"));
     let ready: Vec<Value> =
         ready.take(1).map(|condition| only(Some(condition), &["type", "status", "lastHeartbeatTime"])).collect();
-    json!({ "nodeInfo": only(object.pointer("/status/nodeInfo"), &info), "conditions": ready })
+    let allocatable = only(object.pointer("/status/allocatable"), &["cpu", "memory", "pods"]);
+    json!({
+        "nodeInfo": only(object.pointer("/status/nodeInfo"), &info),
+        "allocatable": allocatable,
+        "conditions": ready,
+    })
 }
 
 fn pod_status(object: &Value) -> Value {
@@ -286,4 +336,43 @@ pub(crate) fn message(text: &str) -> String {
         None => text,
     };
     prefix(&one_line(text), KEPT_MESSAGE).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_command_lines_only_evidence_and_known_programs_are_kept() {
+        // Words, what is kept of them as a command, and as arguments.
+        let cases: [(&[&str], &[&str], &[&str]); 12] = [
+            (&[], &[], &[]),
+            (&["app.exe", "--password", "s3cret"], &[], &[]),
+            (&["powershell.exe", "-Command", "s3cret"], &["powershell.exe"], &["powershell"]),
+            (&[r"C:\Windows\System32\cmd.exe", "/c", "wmic os get s3cret"], &["cmd.exe", "wmic"], &[r"C:\", "wmic"]),
+            (
+                &["cmd", "/S", "/C", r"cscript //nologo C:\s3cret\job.VBS"],
+                &["cmd", "cscript", ".vbs"],
+                &["cscript", ".vbs"],
+            ),
+            (&["CScript.EXE", "job.vbs"], &["", "cscript", ".vbs"], &["cscript", ".vbs"]),
+            (&["sh", "-c", "pwsh -File s3cret.ps1"], &["", "pwsh"], &["pwsh"]),
+            (&["-Command", "Invoke-WmiMethod; 'wmic.exe s3cret'"], &["", "wmic"], &["wmic"]),
+            (&[r"C:\app\s3cret.exe", "token=wscript"], &[r"C:\", "wscript"], &[r"C:\", "wscript"]),
+            (&["npipe://s3cret"], &["npipe:"], &["npipe:"]),
+            // Parts of other words.
+            (&["mywmic", "wmic2", "powershell-yaml", "pwsh.s3cret", "wmic-s3cret"], &[], &[]),
+            (&["é.vb", "ſwmic", "s3cret.vbs"], &["", ".vbs"], &[".vbs"]),
+        ];
+        for (words, command, args) in cases {
+            for (has_program, expected) in [(true, command), (false, args)] {
+                let mut stripped = json!(words);
+                strip_command(&mut stripped, has_program);
+                assert_eq!(stripped, json!(expected), "{words:?} {has_program}");
+                // A saved inventory is stripped again.
+                strip_command(&mut stripped, has_program);
+                assert_eq!(stripped, json!(expected), "again: {words:?} {has_program}");
+            }
+        }
+    }
 }

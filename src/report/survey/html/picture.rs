@@ -7,9 +7,10 @@ use mullion_engine::model::text::{counted, shorten, thousands};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_survey::report::{NodePool, SurveyReport, Workload};
 
+use crate::report::html::escape::escape;
+use crate::report::html::svg::{centred, label};
+use crate::report::html::table::push;
 use crate::report::survey::groups::{common_builds, pool_runs, pool_system};
-use crate::report::survey::html::escape::escape;
-use crate::report::survey::html::table::push;
 
 /// The most rows and columns: more cannot be read.
 const POOLS: usize = 40;
@@ -215,17 +216,6 @@ fn node_text(pool: &NodePool) -> String {
 
 fn pods(pool: &NodePool) -> usize {
     pool.windows_pods.saturating_add(pool.other_pods)
-}
-
-fn label(svg: &mut String, x: usize, y: usize, class: &str, text: &str) {
-    push(svg, format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>\n", escape(text)));
-}
-
-fn centred(svg: &mut String, x: usize, y: usize, class: &str, text: &str) {
-    push(
-        svg,
-        format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{}</text>\n", escape(text)),
-    );
 }
 
 /// A square whose area stands for the number of workloads.

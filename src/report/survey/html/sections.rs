@@ -1,47 +1,23 @@
 //! The sections of the page, in the order of the questions of its readers: the answer, the fleet, what is wrong, what comes.
 
-use mullion_engine::model::text::{counted, list, prefix, shorten, thousands, upper_first};
+use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
 use mullion_survey::Comparison;
-use mullion_survey::report::{Deadline, Finding, Knowledge, NodePool, Severity, SurveyReport, Workload};
+use mullion_survey::report::{Deadline, Finding, NodePool, Severity, SurveyReport, Workload};
 
+use crate::report::html::cells::{cut, object_cell};
+use crate::report::html::common_sections::{coverage, unknown, unknown_table, unread_table};
+use crate::report::html::escape::{anchor, code, escape, prose, source};
+use crate::report::html::page::Section;
+use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
+use crate::report::inventory_text::{build_text, distance, full_name, known_from_text, origin};
 use crate::report::survey::differences::{differences, earlier_time};
-use crate::report::survey::groups::{
-    SEVERITIES, build_text, by_code, distance, full_name, images, origin, pool_system, pool_taints, pool_versions,
-    read_text, unknown_objects,
-};
-use crate::report::survey::html::escape::{anchor, code, escape, prose, source};
+use crate::report::survey::groups::{SEVERITIES, by_code, images, pool_system, pool_taints, pool_versions};
 use crate::report::survey::html::picture::{Placement, picture};
-use crate::report::survey::html::table::{Cell, Table, choice, number, push, text, wide};
 use crate::report::survey::options::{Explanation, SurveyOptions};
-
-/// A section with a heading.
-pub(super) struct Section {
-    pub(super) id: &'static str,
-    pub(super) title: String,
-    /// What the table of contents shows after the title.
-    pub(super) count: Option<usize>,
-    pub(super) body: String,
-}
-
-fn section(id: &'static str, title: &str, count: Option<usize>, body: String) -> Section {
-    Section { id, title: escape(title), count, body }
-}
 
 const REST: &str = "<code>mullion survey -o json</code> writes all of them.";
 
-/// The longest text of one cell or paragraph, in bytes. The report's own texts are shorter.
-const TEXT: usize = 2048;
-
 // The limits of bytes of all tables together are 9.0 MB; of all other texts 0.7 MB.
-const UNREAD: Table<4> = Table {
-    name: "unread",
-    rows: None,
-    columns: [text("Kind"), text("Namespace"), text("Reason"), wide("What the report lacks")],
-    head: 0,
-    most_rows: 200,
-    most_bytes: 100_000,
-    rest: REST,
-};
 /// The most dates of a pool beside its other facts.
 const POOL_ENDS: usize = 2;
 
@@ -136,15 +112,6 @@ const DATES: Table<5> = Table {
     most_bytes: 200_000,
     rest: REST,
 };
-const UNKNOWN: Table<3> = Table {
-    name: "unknown",
-    rows: None,
-    columns: [wide("What is not known"), wide("How to find out"), text("Objects")],
-    head: 0,
-    most_rows: 100,
-    most_bytes: 300_000,
-    rest: REST,
-};
 const WORKLOADS: Table<9> = Table {
     name: "workloads",
     rows: Some("workloads"),
@@ -168,7 +135,7 @@ const WORKLOADS: Table<9> = Table {
 /// Rules of style for the tables on a narrow page.
 pub(super) fn labels() -> String {
     [
-        UNREAD.labels(),
+        unread_table(REST).labels(),
         POOLS.labels(),
         BUILDS.labels(),
         CODES.labels(),
@@ -176,14 +143,14 @@ pub(super) fn labels() -> String {
         DAEMON_SETS.labels(),
         CHANGES.labels(),
         DATES.labels(),
-        UNKNOWN.labels(),
+        unknown_table(REST).labels(),
         WORKLOADS.labels(),
     ]
     .concat()
 }
 
 /// What stands above the first section.
-pub(super) fn head(report: &SurveyReport, cluster: &str) -> String {
+pub(super) fn head(report: &SurveyReport) -> String {
     let header = &report.header;
     let mut facts = vec![
         ("Objects", origin(header)),
@@ -192,7 +159,7 @@ pub(super) fn head(report: &SurveyReport, cluster: &str) -> String {
     if header.redacted {
         facts.push(("Names", "replaced; one name always has the same replacement".to_owned()));
     }
-    let mut out = format!("<h1>Survey of {}</h1>\n<dl class=\"facts\">\n", escape(cluster));
+    let mut out = String::from("<dl class=\"facts\">\n");
     for (label, text) in facts {
         push(&mut out, format_args!("<dt>{label}</dt><dd>{}</dd>\n", escape(cut(&text))));
     }
@@ -203,48 +170,24 @@ pub(super) fn head(report: &SurveyReport, cluster: &str) -> String {
 /// All sections that have something to report.
 pub(super) fn all(report: &SurveyReport, options: &SurveyOptions<'_>) -> Vec<Section> {
     let codes = Codes::of(report);
-    let mut sections = vec![coverage(report), summary(report)];
+    let mut sections = vec![coverage(&report.coverage, REST), summary(report)];
     sections.extend(options.comparison.map(compared));
     sections.push(fleet(report));
     sections.extend(builds(report));
     sections.push(findings(report, &codes));
     sections.extend(
-        [daemon_sets(report), changes(report), dates(report), unknown(report), workloads(report, &codes)]
-            .into_iter()
-            .flatten(),
+        [
+            daemon_sets(report),
+            changes(report),
+            dates(report),
+            unknown(&report.unknown, REST),
+            workloads(report, &codes),
+        ]
+        .into_iter()
+        .flatten(),
     );
     sections.extend(appendix(&codes, options.explanations));
     sections
-}
-
-fn coverage(report: &SurveyReport) -> Section {
-    let read = read_text(report);
-    let unread = &report.coverage.unread;
-    let mut body = if read.is_empty() {
-        "<p>The survey read no objects.</p>\n".to_owned()
-    } else {
-        format!("<p>The survey read {}.</p>\n", escape(cut(&read)))
-    };
-    if unread.is_empty() {
-        body.push_str("<p>It read everything that the report needs.</p>\n");
-    } else {
-        let lists = if unread.len() == 1 { "One list was" } else { "Some lists were" };
-        push(
-            &mut body,
-            format_args!(
-                "<div class=\"callout\"><p>{lists} not read. The report lacks what depends on them.</p></div>\n"
-            ),
-        );
-        body.push_str(&UNREAD.render(unread.iter().map(|unread| {
-            [
-                Cell::html(code(&unread.kind)),
-                unread.namespace.as_deref().map_or_else(|| Cell::text("all"), |namespace| Cell::html(code(namespace))),
-                Cell::text(cut(&unread.reason)),
-                Cell::html(prose(cut(&unread.missing))),
-            ]
-        })));
-    }
-    section("coverage", "Coverage", None, body)
 }
 
 fn summary(report: &SurveyReport) -> Section {
@@ -280,7 +223,7 @@ fn summary(report: &SurveyReport) -> Section {
         );
     }
     body.push_str("</ul>\n");
-    section("summary", "Summary", None, body)
+    Section::new("summary", "Summary", None, body)
 }
 
 fn compared(comparison: &Comparison) -> Section {
@@ -313,12 +256,12 @@ fn compared(comparison: &Comparison) -> Section {
             push(&mut body, format_args!("<p>and {} more. {REST}</p>\n", thousands(lines.len() - shown.len())));
         }
     }
-    section("compared", "Since the earlier survey", None, body)
+    Section::new("compared", "Since the earlier survey", None, body)
 }
 
 fn fleet(report: &SurveyReport) -> Section {
     if report.pools.is_empty() {
-        return section("fleet", "Fleet", Some(0), "<p>The survey read no nodes.</p>\n".to_owned());
+        return Section::new("fleet", "Fleet", Some(0), "<p>The survey read no nodes.</p>\n".to_owned());
     }
     let placement = Placement::of(report);
     let mut body = format!(
@@ -330,7 +273,7 @@ fn fleet(report: &SurveyReport) -> Section {
     body.push_str(
         &POOLS.render(report.pools.iter().enumerate().map(|(at, pool)| pool_row(pool, &placement.sentence(at)))),
     );
-    section("fleet", "Fleet", Some(report.pools.len()), body)
+    Section::new("fleet", "Fleet", Some(report.pools.len()), body)
 }
 
 fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
@@ -383,7 +326,7 @@ fn builds(report: &SurveyReport) -> Option<Section> {
     });
     let body =
         format!("<p>A build counts only if it runs every container of the workload.</p>\n{}", BUILDS.render(rows));
-    Some(section("builds", "Windows workloads by image build", None, body))
+    Some(Section::new("builds", "Windows workloads by image build", None, body))
 }
 
 fn tag(severity: Severity) -> String {
@@ -424,7 +367,7 @@ fn findings(report: &SurveyReport, codes: &Codes<'_>) -> Section {
     let groups = by_code(&report.findings);
     if groups.is_empty() {
         let body = "<p>Nothing is misplaced, stuck or fragile, as far as the survey could read.</p>\n".to_owned();
-        return section("findings", "Findings", Some(0), body);
+        return Section::new("findings", "Findings", Some(0), body);
     }
     let mut body = String::from("<ul class=\"small soft\">\n");
     for (severity, _, meaning) in SEVERITIES {
@@ -449,7 +392,7 @@ fn findings(report: &SurveyReport, codes: &Codes<'_>) -> Section {
     body.push_str(
         &FINDINGS.render(groups.iter().flat_map(|group| &group.findings).map(|finding| finding_row(finding, codes))),
     );
-    section("findings", "Findings", Some(report.findings.len()), body)
+    Section::new("findings", "Findings", Some(report.findings.len()), body)
 }
 
 fn finding_row(finding: &Finding, codes: &Codes<'_>) -> [Cell; 7] {
@@ -476,17 +419,6 @@ fn finding_row(finding: &Finding, codes: &Codes<'_>) -> [Cell; 7] {
         Cell::number(finding.pods),
         Cell::html(nodes),
     ]
-}
-
-/// A name with its kind below, sorted by the name.
-fn object_cell(kind: &str, name: &str) -> Cell {
-    // A narrow column breaks the name after its namespace.
-    let name_html = escape(cut(name)).replacen('/', "/<wbr>", 1);
-    let html = format!(
-        "<span class=\"name\">{name_html}</span><br><span class=\"soft\">{}</span>",
-        escape(&shorten(kind, 60))
-    );
-    Cell::html(html).sorted_by(&cut(name))
 }
 
 fn daemon_sets(report: &SurveyReport) -> Option<Section> {
@@ -517,7 +449,7 @@ fn daemon_sets(report: &SurveyReport) -> Option<Section> {
             DAEMON_SETS.render(rows)
         )
     };
-    Some(section("daemonsets", "DaemonSets", Some(count), body))
+    Some(Section::new("daemonsets", "DaemonSets", Some(count), body))
 }
 
 fn changes(report: &SurveyReport) -> Option<Section> {
@@ -545,7 +477,7 @@ fn changes(report: &SurveyReport) -> Option<Section> {
          workloads that get a node selector, tolerations or a build.</p>\n{}",
         CHANGES.render(rows)
     );
-    Some(section("changes", "What Mullion would change", None, body))
+    Some(Section::new("changes", "What Mullion would change", None, body))
 }
 
 fn dates(report: &SurveyReport) -> Option<Section> {
@@ -564,21 +496,7 @@ fn dates(report: &SurveyReport) -> Option<Section> {
         ]
     };
     let body = DATES.render(report.deadlines.iter().map(row));
-    Some(section("dates", "Dates", Some(report.deadlines.len()), body))
-}
-
-fn unknown(report: &SurveyReport) -> Option<Section> {
-    if report.unknown.is_empty() {
-        return None;
-    }
-    let rows = report.unknown.iter().map(|unknown| {
-        [
-            Cell::text(cut(&unknown.what)),
-            Cell::html(prose(cut(&unknown.resolve))),
-            Cell::text(cut(&unknown_objects(unknown, unknown.objects.len()))),
-        ]
-    });
-    Some(section("unknown", "Not known", Some(report.unknown.len()), UNKNOWN.render(rows)))
+    Some(Section::new("dates", "Dates", Some(report.deadlines.len()), body))
 }
 
 fn workloads(report: &SurveyReport, codes: &Codes<'_>) -> Option<Section> {
@@ -588,7 +506,7 @@ fn workloads(report: &SurveyReport, codes: &Codes<'_>) -> Option<Section> {
     let mut sorted: Vec<&Workload> = report.workloads.iter().collect();
     sorted.sort_by_key(|workload| (workload.findings.is_empty(), workload.os != "windows"));
     let body = WORKLOADS.render(sorted.into_iter().map(|workload| workload_row(workload, codes)));
-    Some(section("workloads", "Workloads", Some(report.workloads.len()), body))
+    Some(Section::new("workloads", "Workloads", Some(report.workloads.len()), body))
 }
 
 fn workload_row(workload: &Workload, codes: &Codes<'_>) -> [Cell; 9] {
@@ -598,7 +516,7 @@ fn workload_row(workload: &Workload, codes: &Codes<'_>) -> [Cell; 9] {
             format!(
                 " <span class=\"soft\">{} ({})</span>",
                 escape(cut(&list(container.builds.iter().map(|build| build.trim_start_matches("10.0."))))),
-                knowledge(container.known_from)
+                known_from_text(container.known_from)
             )
         });
         format!("{}{}", code(cut(image)), known.unwrap_or_default())
@@ -616,16 +534,6 @@ fn workload_row(workload: &Workload, codes: &Codes<'_>) -> [Cell; 9] {
         Cell::text(cut(workload.managed_by.as_deref().unwrap_or_default())),
         Cell::html(findings.collect::<Vec<_>>().join(" ")),
     ]
-}
-
-fn knowledge(knowledge: Knowledge) -> &'static str {
-    match knowledge {
-        Knowledge::Policy => "from a policy",
-        Knowledge::Registry => "from its registry",
-        Knowledge::Running => "from where it runs",
-        Knowledge::Name => "from its name",
-        Knowledge::Unknown => "unknown",
-    }
 }
 
 /// Each code of the report, explained once.
@@ -661,10 +569,5 @@ fn appendix(codes: &Codes<'_>, explanations: &[Explanation]) -> Option<Section> 
             push(&mut body, format_args!("<p class=\"small soft\">Sources: {}</p>\n", sources.join(", ")));
         }
     }
-    (!codes.0.is_empty()).then(|| section("codes", "Finding codes", Some(codes.0.len()), body))
-}
-
-/// At most so much of a text. A report that was not written by a survey may have longer ones.
-fn cut(text: &str) -> &str {
-    prefix(text, TEXT)
+    (!codes.0.is_empty()).then(|| Section::new("codes", "Finding codes", Some(codes.0.len()), body))
 }

@@ -11,5 +11,5 @@ mod tag;
 
 pub use name::{ImageRow, from_text};
 pub(crate) use name::{ImageSource, from_name};
-pub use retag::{Confidence, ProductChange, ProposedImage, Retag, frozen_since, retag};
-pub(crate) use retag::{pin, shared_tag};
+pub(crate) use retag::pin;
+pub use retag::{Confidence, ProductChange, ProposedImage, Retag, frozen_since, retag, shared_tag};

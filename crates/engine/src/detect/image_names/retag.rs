@@ -118,10 +118,7 @@ pub fn frozen_since<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>) -> Op
 
 /// The row of a tag that names no release, and whose releases change over time. `None` for a digest, which never
 /// changes, and for tags that the tables do not contain.
-pub(crate) fn shared_tag<'t>(
-    tables: &'t PublishedImages,
-    image: &ImageRef<'_>,
-) -> Option<(&'t PublishedTags, &'t SharedTag)> {
+pub fn shared_tag<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>) -> Option<(&'t PublishedTags, &'t SharedTag)> {
     if image.digest().is_some() {
         return None;
     }
@@ -168,7 +165,9 @@ fn published<'t>(
     let new_row = tables.find(&ImageRef::parse(&written).ok()?).map(|new| new.row);
     let frozen_since = new_row.and_then(|row| row.frozen_since.as_ref());
     let support_end = new_row.and_then(|row| row.support_end.as_ref());
-    Some(ProposedImage { image: written, confidence, product, frozen_since, support_end, notes: &row.notes })
+    // Notes of a row with a successor are about the successor.
+    let notes: &[String] = if row.successor.is_some() && successor.is_none() { &[] } else { &row.notes };
+    Some(ProposedImage { image: written, confidence, product, frozen_since, support_end, notes })
 }
 
 /// The version that a tag begins with: `4.8` of `4.8-windowsservercore-ltsc2019`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::operating_system::Os;
-use crate::model::windows::Build;
+use crate::model::windows::{Build, Generation, runs};
 
 /// Operating systems that an image is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,8 +86,11 @@ impl Platform {
         build.map_or(OsVersion::Malformed, |(build, _)| OsVersion::Build(build))
     }
 
-    fn runs_on_amd64(&self) -> bool {
-        self.architecture.is_empty() || AMD64.iter().any(|name| self.architecture.eq_ignore_ascii_case(name))
+    /// Whether it is for the architecture of Windows nodes.
+    fn is_for_windows_nodes(&self) -> bool {
+        let amd64 =
+            self.architecture.is_empty() || AMD64.iter().any(|name| self.architecture.eq_ignore_ascii_case(name));
+        amd64 && self.is_os("windows")
     }
 }
 
@@ -105,7 +108,29 @@ impl Platforms {
 
     /// The entries that Windows nodes choose from.
     pub fn windows(&self) -> impl Iterator<Item = &Platform> {
-        self.entries.iter().filter(|entry| entry.is_os("windows") && entry.runs_on_amd64())
+        self.entries.iter().filter(|entry| entry.is_for_windows_nodes())
+    }
+
+    /// The entry that a Windows node of that build takes: of those that it accepts the one with the largest `os.version`,
+    /// compared as text (containerd/platforms: `platform_windows_compat.go`, `windowsMatchComparer.Less`); of equal ones the
+    /// first. `None`: it accepts none, and the pull fails.
+    pub fn entry_for(&self, host: Build) -> Option<usize> {
+        if !self.index {
+            return (!self.entries.is_empty()).then_some(0);
+        }
+        let mut chosen: Option<(usize, &str)> = None;
+        for (at, entry) in self.entries.iter().enumerate() {
+            let accepted = match entry.version() {
+                OsVersion::Build(build) => runs(host, build, Generation::default(), &[]),
+                OsVersion::Missing => true,
+                OsVersion::Malformed => false,
+            };
+            let version = entry.os_version.as_deref().unwrap_or_default();
+            if accepted && entry.is_for_windows_nodes() && chosen.is_none_or(|(_, best)| version > best) {
+                chosen = Some((at, version));
+            }
+        }
+        chosen.map(|(at, _)| at)
     }
 
     /// Windows builds, each once, in the order of the index; none if unknown. One entry without `os.version` makes them
@@ -171,6 +196,34 @@ mod tests {
             let builds: Vec<Build> = builds.iter().copied().map(Build::new).collect();
             assert_eq!((platforms.os(), platforms.builds()), (*os, builds), "{entries:?}");
         }
+    }
+
+    #[test]
+    fn nodes_choose_one_entry() {
+        type Row<'a> = (&'a [&'a str], u32, Option<usize>);
+        let both = ["linux/amd64", "windows/amd64/10.0.20348.4294", "windows/amd64/10.0.26100.6899"];
+        let with_bare = ["windows/amd64", "windows/amd64/10.0.20348.2"];
+        let twice = ["windows/amd64/10.0.20348.2", "windows/amd64/10.0.20348.2"];
+        let table: &[Row<'_>] = &[
+            (&both, 26100, Some(2)),
+            (&both, 20348, Some(1)),
+            (&both, 17763, None),
+            (&both[..2], 26100, Some(1)),
+            (&["windows/amd64/10.0.17763.1"], 26100, None),
+            (&with_bare, 20348, Some(1)),
+            (&with_bare, 17763, Some(0)),
+            (&twice, 20348, Some(0)),
+            // As text, which is how containerd compares: 9 is more than 10.
+            (&["windows/amd64/10.0.20348.10", "windows/amd64/10.0.20348.9"], 20348, Some(1)),
+            (&["windows/arm64/10.0.26100.1", "windows/amd64/ltsc2025"], 26100, None),
+            (&[], 26100, None),
+        ];
+        for (entries, host, expected) in table {
+            assert_eq!(index(entries).entry_for(Build::new(*host)), *expected, "{entries:?} on {host}");
+        }
+        let single = Platforms { index: false, ..index(&["windows/amd64/10.0.17763.1"]) };
+        assert_eq!(single.entry_for(Build::new(26100)), Some(0), "a single manifest is pulled everywhere");
+        assert_eq!(Platforms::default().entry_for(Build::new(26100)), None);
     }
 
     #[test]

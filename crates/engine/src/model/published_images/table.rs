@@ -114,11 +114,19 @@ pub(crate) struct RowMatch<'t, 'a> {
 }
 
 impl PublishedImages {
+    /// The tables of this version of Mullion, as JSON.
+    pub const SHIPPED_TEXT: &str = include_str!("published_images.json");
+
     /// The tables of this version of Mullion. A test reads the file: it is never malformed.
     pub fn shipped() -> &'static Self {
         static SHIPPED: LazyLock<PublishedImages> =
-            LazyLock::new(|| serde_json::from_str(include_str!("published_images.json")).unwrap_or_default());
+            LazyLock::new(|| serde_json::from_str(PublishedImages::SHIPPED_TEXT).unwrap_or_default());
         &SHIPPED
+    }
+
+    /// The first row that matches the image.
+    pub fn row(&self, image: &ImageRef<'_>) -> Option<&PublishedTags> {
+        self.find(image).map(|found| found.row)
     }
 
     /// The first row that matches the image. A reference without tag and digest has the tag `latest`.

@@ -232,6 +232,7 @@ fn powershell_continues_in_the_sdk_of_net() {
     ]);
     let old = proposed("mcr.microsoft.com/powershell:lts-nanoserver-1809", 20348);
     assert_eq!(old.frozen_since.map(ToString::to_string).as_deref(), Some("2025-03-26"));
+    assert!(old.notes.is_empty(), "{:?}", old.notes);
     let new = proposed("mcr.microsoft.com/powershell:lts-nanoserver-1809", 26100);
     assert_eq!(new.frozen_since, None);
     assert!(new.notes.iter().any(|note| note.contains("absolute paths")), "{:?}", new.notes);

@@ -1,0 +1,186 @@
+//! What manages an object: its owner, or the tool that applies it, by owner references, labels and annotations.
+
+use mullion_engine::model::WorkloadKind;
+use serde_json::Value;
+
+/// What manages an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ObjectManager {
+    /// `Helm release shop`.
+    pub(crate) name: String,
+    /// Where to change the object: `the values or templates of the chart of Helm release shop`.
+    pub(crate) change: String,
+}
+
+/// A label or annotation that names what applies an object.
+struct Mark {
+    map: &'static str,
+    key: &'static str,
+    /// Before the name.
+    manager: &'static str,
+    /// Before and after the manager.
+    change: (&'static str, &'static str),
+    name: fn(&str) -> &str,
+}
+
+/// The more specific first: Flux and Argo CD render charts, and keep the labels of the chart.
+const MARKS: [Mark; 6] = [
+    Mark {
+        map: "labels",
+        key: "kustomize.toolkit.fluxcd.io/name",
+        manager: "Flux Kustomization",
+        change: ("the manifests that ", " applies"),
+        name: whole,
+    },
+    // `application:group/Kind:namespace/name`.
+    Mark {
+        map: "annotations",
+        key: "argocd.argoproj.io/tracking-id",
+        manager: "Argo CD application",
+        change: ("the manifests or values that ", " applies"),
+        name: before_colon,
+    },
+    Mark {
+        map: "labels",
+        key: "argocd.argoproj.io/instance",
+        manager: "Argo CD application",
+        change: ("the manifests or values that ", " applies"),
+        name: whole,
+    },
+    Mark {
+        map: "labels",
+        key: "helm.toolkit.fluxcd.io/name",
+        manager: "Flux HelmRelease",
+        change: ("the values of ", ", or the templates of its chart"),
+        name: whole,
+    },
+    Mark {
+        map: "annotations",
+        key: "meta.helm.sh/release-name",
+        manager: "Helm release",
+        change: ("the values or templates of the chart of ", ""),
+        name: whole,
+    },
+    Mark {
+        map: "labels",
+        key: "olm.owner",
+        manager: "ClusterServiceVersion",
+        change: ("the Subscription, or the custom resource, that ", " is installed for"),
+        name: whole,
+    },
+];
+
+/// The label of every object of an operator that the Operator Lifecycle Manager installs; the package follows.
+const OLM_PACKAGE: &str = "operators.coreos.com/";
+
+/// The recommended label for the tool that manages an object.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// Values of [`MANAGED_BY`] of people who use kubectl.
+const BY_HAND: [&str; 2] = ["kubectl", "manual"];
+
+fn whole(text: &str) -> &str {
+    text
+}
+
+fn before_colon(text: &str) -> &str {
+    text.split(':').next().unwrap_or(text)
+}
+
+/// What manages an object; `None` if nothing shows it.
+pub(crate) fn manager(object: &Value) -> Option<ObjectManager> {
+    owner(object).or_else(|| applier(object)).or_else(|| tool(object))
+}
+
+/// The owner that is no workload of Kubernetes: the custom resource of an operator, which writes the object again.
+fn owner(object: &Value) -> Option<ObjectManager> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
+    let is_controller = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
+    let owner = owners.iter().find(is_controller).or(owners.first())?;
+    let text = |key: &str| owner.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (kind, name) = (text("kind")?, text("name")?);
+    let is_workload = WorkloadKind::of_object(text("apiVersion").unwrap_or_default(), kind).is_some();
+    // The owner of a static pod is its node.
+    if is_workload || kind == "Node" {
+        return None;
+    }
+    Some(ObjectManager {
+        name: format!("owner {kind} {name}"),
+        change: format!("{kind} {name}, from which its operator makes the object"),
+    })
+}
+
+fn applier(object: &Value) -> Option<ObjectManager> {
+    let metadata = object.get("metadata")?;
+    MARKS.iter().find_map(|mark| {
+        let text = metadata.get(mark.map)?.get(mark.key)?.as_str().filter(|text| !text.is_empty())?;
+        let name = format!("{} {}", mark.manager, (mark.name)(text));
+        let change = format!("{}{name}{}", mark.change.0, mark.change.1);
+        Some(ObjectManager { name, change })
+    })
+}
+
+fn tool(object: &Value) -> Option<ObjectManager> {
+    let labels = object.pointer("/metadata/labels")?.as_object()?;
+    let package = labels.keys().find_map(|key| key.strip_prefix(OLM_PACKAGE)).filter(|name| !name.is_empty());
+    if let Some(package) = package {
+        let name = format!("operator package {package}");
+        return Some(ObjectManager { change: format!("the Subscription, or the custom resource, of {name}"), name });
+    }
+    let name = labels.get(MANAGED_BY)?.as_str().filter(|name| !name.is_empty() && !BY_HAND.contains(name))?;
+    Some(match name {
+        // `helm template` sets no annotation.
+        "Helm" => ObjectManager { name: "Helm".to_owned(), change: "the values or templates of its chart".to_owned() },
+        _ => ObjectManager { change: format!("what {name} applies"), name: name.to_owned() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn owners_come_before_tools_and_tools_before_charts() {
+        let csv = json!([{"apiVersion": "example.com/v1", "kind": "Database", "name": "orders", "controller": true}]);
+        let table = [
+            (json!({}), None),
+            (json!({"annotations": {"meta.helm.sh/release-name": "shop"}}), Some("Helm release shop")),
+            (
+                json!({"annotations": {"meta.helm.sh/release-name": "shop", "argocd.argoproj.io/tracking-id": "web:apps/Deployment:shop/web"}}),
+                Some("Argo CD application web"),
+            ),
+            (json!({"labels": {"argocd.argoproj.io/instance": "web"}}), Some("Argo CD application web")),
+            (
+                json!({"labels": {"helm.toolkit.fluxcd.io/name": "hr"}, "annotations": {"meta.helm.sh/release-name": "shop"}}),
+                Some("Flux HelmRelease hr"),
+            ),
+            (json!({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}), Some("Flux Kustomization apps")),
+            (json!({"labels": {"olm.owner": "etcd.v1"}}), Some("ClusterServiceVersion etcd.v1")),
+            (json!({"labels": {"operators.coreos.com/etcd.ns": ""}}), Some("operator package etcd.ns")),
+            (json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}}), Some("Helm")),
+            (json!({"labels": {"app.kubernetes.io/managed-by": "cert-operator"}}), Some("cert-operator")),
+            (json!({"labels": {"app.kubernetes.io/managed-by": "kubectl"}}), None),
+            (
+                json!({"ownerReferences": csv, "labels": {"app.kubernetes.io/managed-by": "Helm"}}),
+                Some("owner Database orders"),
+            ),
+            (
+                json!({"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "controller": true}]}),
+                None,
+            ),
+            (json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "a", "controller": true}]}), None),
+            // A custom resource with the name of a kind of Kubernetes.
+            (
+                json!({"ownerReferences": [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a"}]}),
+                Some("owner Job a"),
+            ),
+            (json!({"ownerReferences": "none", "labels": ["a"], "annotations": 7}), None),
+        ];
+        for (metadata, expected) in table {
+            let found = manager(&json!({"metadata": metadata}));
+            assert_eq!(found.map(|found| found.name).as_deref(), expected, "{metadata}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What behaves differently after a move, and for which workloads.
+
+use jiff::civil::Date;
+use mullion_engine::model::windows::Build;
+use serde::Deserialize;
+
+use crate::facts::MinorVersion;
+use crate::facts::row::{FactsRow, check_provider, check_sentence, check_source};
+
+/// One row: all conditions that it names must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BehaviorRow {
+    /// A stable name: `tls-1.0-disabled`.
+    pub name: String,
+    /// The Windows build that brings it: a move from an older build to this one or a newer one meets it.
+    #[serde(default)]
+    pub build: Option<Build>,
+    /// The minor version of Kubernetes that brings it: `1.35`.
+    #[serde(default)]
+    pub kubernetes: Option<MinorVersion>,
+    /// The minor version of containerd that brings it: `1.7`.
+    #[serde(default)]
+    pub containerd: Option<MinorVersion>,
+    /// Whether it comes with the step from Docker to containerd.
+    #[serde(default)]
+    pub from_docker: bool,
+    /// Only for old nodes with an older revision of Windows, the fourth number of the version.
+    #[serde(default)]
+    pub revision_below: Option<u32>,
+    /// The provider whose nodes bring it.
+    #[serde(default)]
+    pub provider: Option<String>,
+    /// What must move for it: the image, the host, or the platform.
+    pub moves: Moves,
+    /// What a workload must use; several: one suffices; none: every workload that moves.
+    #[serde(default)]
+    pub uses: Vec<Use>,
+    /// What changes: one sentence with a full stop.
+    pub what: String,
+    /// What to check or do: one sentence with a full stop.
+    pub check: String,
+    /// Whether a source states it for containers; otherwise it is derived from a source about servers.
+    #[serde(default)]
+    pub documented: bool,
+    /// Where it is published.
+    pub source: String,
+    /// The day of the source.
+    pub as_of: Date,
+}
+
+impl FactsRow for BehaviorRow {
+    fn check(&self) -> Result<(), String> {
+        if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
+        {
+            return Err("name is not made of letters, digits, - and .; write one as tls-1.0-disabled".to_owned());
+        }
+        check_provider(self.provider.as_deref())?;
+        check_sentence("what", &self.what)?;
+        check_sentence("check", &self.check)?;
+        check_source(&self.source)
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+}
+
+/// What must move for a change of behavior.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Moves {
+    /// The image is built on the newer base.
+    Image,
+    /// The pod runs on a newer host.
+    Host,
+    /// The provider's defaults of the new pool.
+    Platform,
+}
+
+/// What a workload uses. [`mod@crate::plan`] finds it in the pod template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Use {
+    /// An image based on Nano Server.
+    NanoServer,
+    /// An image based on Server Core or Server, or one whose base is not known.
+    ServerCore,
+    /// The image `windows`, with the full API.
+    FullWindows,
+    /// An image of .NET Framework.
+    DotnetFramework,
+    /// An image `powershell`, or PowerShell in a command line.
+    PowerShell,
+    /// `wmic` in a command line.
+    Wmic,
+    /// `cscript`, `wscript` or a file `.vbs` in a command line.
+    VbScript,
+    /// A volume of an SMB driver.
+    SmbVolume,
+    /// A group managed service account.
+    Gmsa,
+    /// A device for graphics.
+    Gpu,
+    /// HostProcess containers.
+    HostProcess,
+    /// HostProcess containers with volumes.
+    HostProcessVolume,
+    /// A volume mounted at the root of a drive: `D:`.
+    DriveRootMount,
+    /// A persistent volume claim.
+    PersistentVolume,
+    /// A template of a StatefulSet.
+    StatefulSet,
+    /// Pod-level `resources`.
+    PodResources,
+    /// `runAsUser` or another field that Linux alone has.
+    RunAsUser,
+    /// A network policy selects it.
+    NetworkPolicy,
+}
+
+impl Use {
+    /// As a predicate of "they": `mount an SMB volume`.
+    pub(crate) const fn predicate(self) -> &'static str {
+        match self {
+            Self::NanoServer => "have images based on Nano Server",
+            Self::ServerCore => "have images based on Server Core or Server, or on a base that is not known",
+            Self::FullWindows => "have images based on the image `windows`",
+            Self::DotnetFramework => "have images of .NET Framework",
+            Self::PowerShell => "run PowerShell",
+            Self::Wmic => "run `wmic`",
+            Self::VbScript => "run VBScript",
+            Self::SmbVolume => "mount an SMB volume",
+            Self::Gmsa => "use a group managed service account",
+            Self::Gpu => "use a device for graphics",
+            Self::HostProcess => "have HostProcess containers",
+            Self::HostProcessVolume => "have HostProcess containers with volumes",
+            Self::DriveRootMount => "mount a volume at the root of a drive",
+            Self::PersistentVolume => "use a persistent volume claim",
+            Self::StatefulSet => "are StatefulSets",
+            Self::PodResources => "set pod-level `resources`",
+            Self::RunAsUser => "set `runAsUser` or another field that Linux alone has",
+            Self::NetworkPolicy => "are selected by a network policy",
+        }
+    }
+}
+
+impl Moves {
+    /// `with the image`.
+    pub(crate) const fn phrase(self) -> &'static str {
+        match self {
+            Self::Image => "with the image",
+            Self::Host => "with the host",
+            Self::Platform => "with the platform",
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The tables of facts about releases, images and providers: each row has its source and the day of that source.
+
+pub mod behavior_changes;
+mod built_in;
+pub mod commands;
+pub mod constraints;
+pub mod dates;
+mod minor_version;
+mod print;
+mod read;
+mod row;
+mod tables;
+
+pub use minor_version::MinorVersion;
+pub use print::built_in_text;
+pub use read::{FactsError, MAX_ROWS, SCHEMA};
+pub use row::PROVIDERS;
+pub use tables::{Facts, FactsTable, TableOrigin};

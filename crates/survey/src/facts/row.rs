@@ -1,0 +1,66 @@
+//! What the rows of all tables have in common: where a row is from, and checks that its type alone cannot make.
+
+use mullion_engine::model::published_images::PublishedTags;
+use mullion_engine::model::text::{list, nearest_word, shown};
+use serde::de::DeserializeOwned;
+
+/// The providers that a row can name, as in the reports. A row of another one would never count.
+pub const PROVIDERS: [&str; 6] = ["AKS", "EKS", "GKE", "OpenShift", "RKE2", "Rancher"];
+
+/// A row of a table.
+pub(crate) trait FactsRow: DeserializeOwned {
+    /// What is wrong with it: what was found and what was expected.
+    fn check(&self) -> Result<(), String>;
+
+    /// A name that no other row of the table has.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// The order of rows counts for images: the first that matches does. `PublishedTags` checks its own members.
+impl FactsRow for PublishedTags {
+    fn check(&self) -> Result<(), String> {
+        if self.repositories.is_empty() {
+            return Err("repositories is empty, so the row is about no image; name one".to_owned());
+        }
+        check_source(&self.source)
+    }
+}
+
+pub(super) fn check_source(source: &str) -> Result<(), String> {
+    // YAML takes the rest of a line after ` #` for a comment.
+    if source.ends_with(',') || source.ends_with(" and") {
+        return Err(format!(
+            "source ends with `{}`; put quotes around a text that contains ` #`",
+            source.rsplit(' ').next().unwrap_or_default()
+        ));
+    }
+    if source.is_empty() {
+        return Err("source is empty; name a page, or a repository with its file".to_owned());
+    }
+    Ok(())
+}
+
+/// A clause: the report adds the full stop.
+pub(super) fn check_clause(member: &str, text: &str) -> Result<(), String> {
+    match text {
+        "" => Err(format!("{member} is empty; write a clause without a full stop")),
+        text if text.ends_with('.') => Err(format!("{member} ends with a full stop; write a clause without one")),
+        _ => Ok(()),
+    }
+}
+
+/// A sentence.
+pub(super) fn check_sentence(member: &str, text: &str) -> Result<(), String> {
+    if text.ends_with('.') {
+        return Ok(());
+    }
+    Err(format!("{member} does not end with a full stop; write a whole sentence"))
+}
+
+pub(super) fn check_provider(provider: Option<&str>) -> Result<(), String> {
+    let Some(provider) = provider.filter(|provider| !PROVIDERS.contains(provider)) else { return Ok(()) };
+    let hint = nearest_word(provider, PROVIDERS).map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+    Err(format!("unknown provider `{}`; the providers are {}{hint}", shown(provider), list(PROVIDERS)))
+}

@@ -1,0 +1,147 @@
+//! The tables that a survey and a plan read: those that are part of Mullion, with those of a file in their place.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::civil::Date;
+use mullion_engine::model::published_images::PublishedImages;
+
+use crate::facts::behavior_changes::BehaviorRow;
+use crate::facts::built_in;
+use crate::facts::commands::CommandRow;
+use crate::facts::constraints::ConstraintRow;
+use crate::facts::dates::LifecycleDate;
+use crate::facts::read::{FactsError, FactsFile, read};
+
+/// Dates, image facts, constraints, behavior changes and commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The day on which the dates were last compared with their sources.
+    pub checked: Date,
+    /// When support ends.
+    pub dates: Vec<LifecycleDate>,
+    /// What Kubernetes versions and providers permit.
+    pub constraints: Vec<ConstraintRow>,
+    /// What behaves differently after a move.
+    pub changes: Vec<BehaviorRow>,
+    /// Commands of providers.
+    pub commands: Vec<CommandRow>,
+    /// For which Windows releases images are published.
+    pub images: Cow<'static, PublishedImages>,
+    /// Where each table is from.
+    pub origins: BTreeMap<FactsTable, TableOrigin>,
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FactsTable {
+    /// [`Facts::dates`].
+    Dates,
+    /// [`Facts::images`].
+    Images,
+    /// [`Facts::constraints`].
+    Constraints,
+    /// [`Facts::changes`].
+    Changes,
+    /// [`Facts::commands`].
+    Commands,
+}
+
+impl FactsTable {
+    /// All tables, in the order of reports.
+    pub const ALL: [Self; 5] = [Self::Dates, Self::Images, Self::Constraints, Self::Changes, Self::Commands];
+
+    /// Its key in a file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dates => "dates",
+            Self::Images => "images",
+            Self::Constraints => "constraints",
+            Self::Changes => "changes",
+            Self::Commands => "commands",
+        }
+    }
+}
+
+/// Where a table is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableOrigin {
+    /// Whether a file has it in place of the built-in one.
+    pub replaced: bool,
+    /// The day on which its rows were last compared with their sources.
+    pub checked: Date,
+}
+
+impl Facts {
+    /// The tables that are part of Mullion. A test reads them: they are never malformed.
+    pub fn built_in() -> Self {
+        let images = PublishedImages::shipped();
+        let checked = images.as_of.as_ref().and_then(|date| date.to_string().parse().ok()).unwrap_or(Date::MIN);
+        let mut facts = Self {
+            checked: Date::MIN,
+            dates: Vec::new(),
+            constraints: Vec::new(),
+            changes: Vec::new(),
+            commands: Vec::new(),
+            images: Cow::Borrowed(images),
+            origins: BTreeMap::from([(FactsTable::Images, TableOrigin { replaced: false, checked })]),
+        };
+        for (name, text) in built_in::PARTS {
+            // An error leaves the table empty.
+            if let Ok(part) = read(name, text) {
+                facts.replace(part, false);
+            }
+        }
+        facts
+    }
+
+    /// The built-in tables, with each table of the text in place of the built-in one. `name`: of the file.
+    pub fn parse(name: &str, text: &str) -> Result<Self, FactsError> {
+        let mut facts = Self::built_in();
+        facts.replace(read(name, text)?, true);
+        Ok(facts)
+    }
+
+    /// The number of rows of a table.
+    pub fn rows(&self, table: FactsTable) -> usize {
+        match table {
+            FactsTable::Dates => self.dates.len(),
+            FactsTable::Images => self.images.images.len(),
+            FactsTable::Constraints => self.constraints.len(),
+            FactsTable::Changes => self.changes.len(),
+            FactsTable::Commands => self.commands.len(),
+        }
+    }
+
+    fn replace(&mut self, from: FactsFile, replaced: bool) {
+        let FactsFile { checked, dates, images, constraints, changes, commands } = from;
+        let origins = &mut self.origins;
+        let mut note = |table| origins.insert(table, TableOrigin { replaced, checked });
+        if let Some(rows) = dates {
+            self.checked = checked;
+            self.dates = rows;
+            note(FactsTable::Dates);
+        }
+        if let Some(images) = images {
+            let as_of = mullion_engine::model::published_images::Date::try_from(checked.to_string()).ok();
+            self.images = Cow::Owned(PublishedImages { as_of, images });
+            note(FactsTable::Images);
+        }
+        if let Some(rows) = constraints {
+            self.constraints = rows;
+            note(FactsTable::Constraints);
+        }
+        if let Some(rows) = changes {
+            self.changes = rows;
+            note(FactsTable::Changes);
+        }
+        if let Some(rows) = commands {
+            self.commands = rows;
+            note(FactsTable::Commands);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! The date until which each workload must have moved: the first on which a pool of it, an image or a product loses support.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::Date;
+use mullion_engine::model::Os;
+use mullion_engine::model::image::ImageRef;
+use mullion_engine::model::text::{counted, list_with};
+use mullion_engine::model::windows::Build;
+
+use crate::analysis::{Fleet, is_image, next_first};
+use crate::facts::dates::{Concerns, LifecycleDate};
+use crate::plan::context::PlanContext;
+use crate::plan::report::{CalendarEntry, PlannedContainer};
+use crate::plan::workload_move::WorkloadMove;
+use crate::report::{Deadline, ObjectRef};
+
+/// The most workloads that a date names.
+const MAX_OBJECTS: usize = 50;
+
+/// What is added to a date that is earlier than the day of the report.
+const PASSED: &str = "; the date has passed";
+
+/// The first date of a workload: of its pools, of the newest release of each image, and of products in them. Passed dates
+/// count too. Container runtimes and Kubernetes versions do not: nodes get newer ones without another Windows release.
+pub(crate) fn deadline(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Option<Deadline> {
+    let rows =
+        context.facts.dates.iter().filter(|row| {
+            (row.ends || row.deletes) && row.concerns.containerd.is_none() && row.concerns.kubelet.is_none()
+        });
+    let found = rows.filter_map(|row| Some(of_row(row, concerned(row, one, fleet, context)?)));
+    let products = one.report.containers.iter().filter_map(|container| product_end(container, context));
+    // The first of equal dates wins: the rows of dates name more than those of images.
+    let mut first = found.chain(products).min_by_key(|deadline| deadline.date)?;
+    let passed = if first.date < context.today { PASSED } else { "" };
+    first.concerns = format!("{}{passed}.", first.concerns);
+    Some(first)
+}
+
+fn of_row(row: &LifecycleDate, concerns: String) -> Deadline {
+    let LifecycleDate { date, what, source, as_of, .. } = row;
+    Deadline { date: *date, what: what.clone(), concerns, source: source.clone(), as_of: *as_of }
+}
+
+/// What of a workload a row is about, without a full stop: `Pool win19`.
+fn concerned(row: &LifecycleDate, one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Option<String> {
+    let Concerns { node_build, image_build, provider, image, .. } = &row.concerns;
+    let pools = one.pools.iter().filter_map(|pool| fleet.pools.get(*pool));
+    let has_provider =
+        |own: Option<&str>| provider.as_deref().is_none_or(|wanted| context.provider.or(own) == Some(wanted));
+    if let Some(build) = node_build {
+        let is_concerned =
+            |build: Build, os: Option<Os>, own: Option<Build>| os == Some(Os::Windows) && own == Some(build);
+        let pools = pools.filter(|pool| has_provider(pool.provider) && is_concerned(*build, pool.os, pool.build));
+        let names: Vec<&str> = pools.map(|pool| pool.name.as_str()).collect();
+        let label = if names.len() == 1 { "Pool" } else { "Pools" };
+        return (!names.is_empty()).then(|| format!("{label} {}", list_with(names, "and")));
+    }
+    if !has_provider(pools.clone().find_map(|pool| pool.provider)) {
+        return None;
+    }
+    let is_concerned = |container: &&PlannedContainer| {
+        let newest = container.builds.iter().filter_map(|build| build.parse::<Build>().ok()).max();
+        image_build.is_none_or(|build| newest == Some(build))
+            && image.as_deref().is_none_or(|start| is_image(&container.image, start))
+            && (image_build.is_some() || image.is_some())
+    };
+    one.report.containers.iter().find(is_concerned).map(|container| format!("Image of container {}", container.name))
+}
+
+/// The end of the product in an image, by the table of published images, which knows copies in other registries too.
+fn product_end(container: &PlannedContainer, context: PlanContext<'_>) -> Option<Deadline> {
+    let row = context.facts.images.row(&ImageRef::parse(&container.image).ok()?)?;
+    let end = row.support_end.as_ref()?;
+    let product = row.product.as_deref().unwrap_or("the product");
+    Some(Deadline {
+        date: end.date.to_string().parse().ok()?,
+        what: format!("Support of the version of {product} in the image ends; use {}", end.instead),
+        concerns: format!("Image of container {}", container.name),
+        source: row.source.clone(),
+        as_of: row.as_of.to_string().parse().ok()?,
+    })
+}
+
+/// The dates of all workloads, the next first, then those that passed.
+pub(crate) fn calendar(moves: &[WorkloadMove], today: Date) -> Vec<CalendarEntry> {
+    let mut groups: BTreeMap<(Date, &str), (&Deadline, Vec<&ObjectRef>)> = BTreeMap::new();
+    for one in moves {
+        let Some(deadline) = &one.report.deadline else { continue };
+        let key = (deadline.date, deadline.what.as_str());
+        groups.entry(key).or_insert_with(|| (deadline, Vec::new())).1.push(&one.report.object);
+    }
+    let entry = |(deadline, objects): (&Deadline, Vec<&ObjectRef>)| {
+        let passed = if deadline.date < today { PASSED } else { "" };
+        let concerns = format!("{}{passed}.", counted(objects.len(), "Windows workload"));
+        CalendarEntry {
+            deadline: Deadline { concerns, ..deadline.clone() },
+            all: objects.len(),
+            workloads: objects.into_iter().take(MAX_OBJECTS).cloned().collect(),
+        }
+    };
+    let mut entries: Vec<CalendarEntry> = groups.into_values().map(entry).collect();
+    entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, today));
+    entries
+}
+
+#[cfg(test)]
+mod tests;

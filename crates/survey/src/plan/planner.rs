@@ -1,0 +1,121 @@
+//! The plan: looks at each Windows workload once, and puts the report together.
+
+use std::collections::BTreeSet;
+
+use crate::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, coverage, group};
+use crate::facts::FactsTable;
+use crate::inventory::Inventory;
+use crate::plan::context::PlanContext;
+use crate::plan::report::{PlanReport, SCHEMA, TableVersion};
+use crate::plan::scope::MoveScope;
+use crate::plan::steps::StepInput;
+use crate::plan::summary::SummaryInput;
+use crate::plan::workload_move::WorkloadMove;
+use crate::plan::{calendar, changes, constraints, demand, edits, steps, summary, unknown, uses, verdicts};
+use crate::report::Header;
+
+/// The plan for an inventory.
+pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
+    let fleet = &Fleet::new(inventory);
+    let scope = &MoveScope::new(fleet, inventory, context);
+    let mut moves = workload_moves(inventory, fleet, scope, context);
+    let checked = constraints::check(fleet, inventory, scope, context);
+    let steps = steps::steps(&mut moves, StepInput { checked: &checked, fleet, inventory, scope, context });
+    let object_changes = edits::object_changes(&moves, &steps, scope);
+    let calendar = calendar::calendar(&moves, context.today);
+    let changes = changes::changes(&moves, &checked, fleet, scope, context);
+    let unknown = unknown::unknown(&moves, inventory);
+    let pools = scope.report_pools(fleet, |pool| moves.iter().filter(|one| one.pools.contains(&pool)).count());
+    let mut workloads: Vec<_> = moves.into_iter().map(|one| one.report).collect();
+    workloads.sort_by(|a, b| (a.step.is_none(), a.step, &a.object).cmp(&(b.step.is_none(), b.step, &b.object)));
+    let summary = summary::summary(&SummaryInput {
+        fleet,
+        scope,
+        context,
+        workloads: &workloads,
+        constraints: &checked.constraints,
+        steps: &steps,
+        calendar: &calendar,
+    });
+    PlanReport {
+        schema: SCHEMA.to_owned(),
+        header: Header {
+            cluster: context.cluster.to_owned(),
+            source: context.source,
+            taken_at: inventory.taken_at().map(str::to_owned),
+            mullion: context.mullion.to_owned(),
+            kubernetes: inventory.kubernetes.clone(),
+            today: context.today,
+            dates_as_of: context.facts.checked,
+            redacted: false,
+        },
+        coverage: coverage(inventory, true),
+        summary,
+        target: scope.report_target(context, fleet),
+        pools,
+        constraints: checked.constraints,
+        steps,
+        workloads,
+        objects: object_changes,
+        changes,
+        calendar,
+        unknown,
+        tables: tables(context),
+    }
+}
+
+/// The images about which registries should be asked: those of the workloads that move, and those that the plan proposes,
+/// without those that are known.
+pub fn wanted_images(inventory: &Inventory, context: PlanContext<'_>) -> BTreeSet<String> {
+    let fleet = &Fleet::new(inventory);
+    let scope = &MoveScope::new(fleet, inventory, context);
+    let moves = workload_moves(inventory, fleet, scope, context);
+    let containers = moves.iter().filter(|one| one.moves).flat_map(|one| &one.report.containers);
+    let images = containers.flat_map(|container| {
+        let proposed = container.proposal.iter().map(|proposal| proposal.image.clone());
+        proposed.chain([container.image.clone()])
+    });
+    images.filter(|image| !inventory.is_image_known(image, context.target)).collect()
+}
+
+fn workload_moves(
+    inventory: &Inventory,
+    fleet: &Fleet<'_>,
+    scope: &MoveScope,
+    context: PlanContext<'_>,
+) -> Vec<WorkloadMove> {
+    let running = &RunningImages::new(inventory, fleet);
+    let classes = &NodeClasses::new(fleet, inventory);
+    let view_context = ViewContext { inventory, fleet, running, policies: context.policies };
+    let mut moves = Vec::new();
+    for owned in &group(inventory) {
+        let view = WorkloadView::new(owned, view_context);
+        if !view.is_windows() {
+            continue;
+        }
+        let live = owned.object_value();
+        let mut one = WorkloadMove::new(&view, fleet, classes, scope);
+        one.uses = uses::uses(&view, &live);
+        let judged = verdicts::containers(&view, running, inventory, scope, context);
+        one.report.verdict = verdicts::worst(&judged.containers);
+        one.report.risks = uses::risks(&one.uses, &view, &live, &judged.containers, fleet, scope);
+        one.report.containers = judged.containers;
+        one.gaps = judged.gaps;
+        one.demand = demand::demand(&live, owned, &view, inventory);
+        one.report.deadline = calendar::deadline(&one, fleet, context);
+        edits::edit(&mut one, &view, &live, inventory, scope);
+        moves.push(one);
+    }
+    moves
+}
+
+fn tables(context: PlanContext<'_>) -> Vec<TableVersion> {
+    let facts = context.facts;
+    let version = |table: FactsTable| {
+        let origin = facts.origins.get(&table)?;
+        let from = context.facts_file.filter(|_| origin.replaced).unwrap_or("built-in");
+        let (table, rows) = (table.name().to_owned(), facts.rows(table));
+        Some(TableVersion { table, from: from.to_owned(), checked: origin.checked, rows })
+    };
+    FactsTable::ALL.into_iter().filter_map(version).collect()
+}

@@ -1,0 +1,20 @@
+//! The steps of the move, in order: `steps()` puts them together.
+//!
+//! ```text
+//! control plane → new pool, closed → gate → waves of workloads → old pools removed → new pool open → control plane
+//! ```
+
+mod capacity;
+mod commands;
+mod control_plane;
+mod disruptions;
+mod gate;
+mod pools;
+mod step_input;
+mod step_list;
+#[cfg(test)]
+mod tests;
+mod waves;
+
+pub(crate) use step_input::StepInput;
+pub(crate) use step_list::steps;

@@ -1,0 +1,296 @@
+//! Pools: the new one is created closed, the old ones are removed, and the new one is opened.
+
+use std::collections::{BTreeSet, HashMap};
+
+use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::settings::marks_windows;
+use mullion_engine::model::text::{counted, thousands};
+
+use crate::analysis::FleetPool;
+use crate::facts::commands::ProviderStep;
+use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
+use crate::plan::scope::NewPool;
+use crate::plan::steps::capacity::NodeRooms;
+use crate::plan::steps::commands::{
+    NodeSelection, NodeSelections, command, pool_values, provider_commands, provider_name, provider_rows, word,
+};
+use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
+use crate::plan::workload_move::WorkloadMove;
+
+/// The label of nodes that Karpenter creates (kubernetes-sigs/karpenter pkg/apis/v1/labels.go).
+const KARPENTER_POOL: &str = "karpenter.sh/nodepool";
+
+/// Creates the new pools, or closes those that exist.
+pub(crate) fn new_pools(
+    moves: &[WorkloadMove],
+    rooms: &NodeRooms,
+    selections: &NodeSelections<'_>,
+    input: StepInput<'_>,
+) -> Step {
+    let scope = input.scope;
+    let names = |exist: bool| {
+        let with = scope.new_pools.iter().filter(|new| new.existing.is_some() == exist);
+        listed(&with.map(|new| &new.name).collect::<Vec<_>>())
+    };
+    let (created, existing) = (names(false), names(true));
+    let title = match (created.is_empty(), existing.is_empty()) {
+        (false, true) => format!("Create pool {created} with a taint that keeps it closed"),
+        (true, _) => format!("Close pool {existing} with a taint"),
+        (false, false) => format!("Create pool {created} and close pool {existing} with a taint"),
+    };
+    let mut step = Step::new(StepKind::NewPool, title);
+    step.why.push(format!(
+        "Under the default `place.build.mode: Compatible`, Mullion lets every pod whose images these nodes can run into the pool as soon as its first node is ready. The taint {} keeps pods off until their step: only the changed workloads tolerate it.",
+        scope.taint
+    ));
+    if !existing.is_empty() {
+        step.why.push(format!(
+            "Pods that are in pool {existing} now stay there. Until the pool is open, a new pod of their workloads needs the toleration too."
+        ));
+    }
+    if let Some(pattern) = matching_pattern(&scope.taint, input) {
+        step.why.push(format!(
+            "The NodePolicy counts this taint as one that marks Windows nodes ({pattern}), so Mullion adds a toleration for it to every Windows pod. Change the NodePolicy before this step."
+        ));
+    }
+    let tolerant: Vec<String> = moves
+        .iter()
+        .filter(|one| one.moves && one.tolerates_everything && !one.is_daemon_set())
+        .map(|one| name_of(&one.report.object))
+        .collect();
+    if !tolerant.is_empty() {
+        step.why.push(format!(
+            "The taint does not keep pods of {} off, because {}: if their images or fields permit it, they may be placed on the new nodes at once. Change them before the pool is created, as the list of edits describes.",
+            listed(&tolerant),
+            if tolerant.len() == 1 { "it tolerates every such taint" } else { "they tolerate every such taint" },
+        ));
+    }
+    step.why.push(
+        "If an autoscaler creates the nodes of the pool, let it keep at least one node: the next step checks it. An autoscaler must know the labels and the taint of a pool without nodes."
+            .to_owned(),
+    );
+    let karpenter = scope.new_pools.iter().flat_map(|new| &new.replaces).filter_map(|at| input.fleet.pools.get(*at));
+    let karpenter: Vec<&str> = karpenter
+        .filter(|pool| input.fleet.nodes_of(pool).any(|node| node.node.labels.get(KARPENTER_POOL) == Some(&pool.name)))
+        .map(|pool| pool.name.as_str())
+        .collect();
+    if !karpenter.is_empty() {
+        step.why.push(format!(
+            "Karpenter creates the nodes of {}: create a NodePool with the taint in spec.template.spec.taints.",
+            listed(&karpenter)
+        ));
+    }
+    for (at, new) in scope.new_pools.iter().enumerate() {
+        let values = &pool_values(new, input, rooms.nodes_of(at, moves));
+        if new.existing.is_some() {
+            let nodes = selections.of_new(new);
+            step.commands.extend(set_taint(new, &nodes, values, input));
+            step.back.extend(remove_taint(&nodes, values, input));
+        } else {
+            let commands = provider_commands(ProviderStep::AddPool, values, input);
+            if commands.is_empty() {
+                step.why.push(format!(
+                    "The table of commands has none of {} for a pool of this release: find out whether it offers such nodes.",
+                    scope.provider.as_deref().unwrap_or("this provider")
+                ));
+            }
+            step.commands.extend(commands);
+            let nodes = selections.of_new(new);
+            step.back.extend(delete_pool(word(&new.name), &nodes, input));
+        }
+    }
+    step.commands.truncate(MAX_COMMANDS);
+    step.back.truncate(MAX_COMMANDS);
+    step
+}
+
+/// What of the NodePolicy matches the taint.
+fn matching_pattern(taint: &Taint, input: StepInput<'_>) -> Option<String> {
+    let policy = &input.context.policies.nodes;
+    if !marks_windows(taint, policy) {
+        return None;
+    }
+    let pattern = policy.windows_taints.iter().find(|pattern| pattern.matches(taint));
+    Some(pattern.map_or_else(|| "taint".to_owned(), |pattern| format!("windowsTaints: {}", pattern.0)))
+}
+
+fn set_taint(
+    new: &NewPool,
+    nodes: &NodeSelection,
+    values: &HashMap<&'static str, String>,
+    input: StepInput<'_>,
+) -> Vec<PlanCommand> {
+    let mut commands = provider_commands(ProviderStep::ClosePool, values, input);
+    if !provider_rows(ProviderStep::ClosePool, input).iter().any(|row| row.existing_nodes) {
+        let taint = word(&input.scope.taint.to_string());
+        let run = format!("kubectl taint nodes {} {taint} --overwrite", nodes.argument);
+        let note = if commands.is_empty() {
+            format!("Add the taint to the configuration that registers nodes of pool {} too. {}", new.name, nodes.note)
+        } else {
+            nodes.note.clone()
+        };
+        commands.push(command(run, note.trim_end()));
+    }
+    commands
+}
+
+fn remove_taint(
+    nodes: &NodeSelection,
+    values: &HashMap<&'static str, String>,
+    input: StepInput<'_>,
+) -> Vec<PlanCommand> {
+    let mut commands = provider_commands(ProviderStep::OpenPool, values, input);
+    if !provider_rows(ProviderStep::OpenPool, input).iter().any(|row| row.existing_nodes) {
+        let run = format!("kubectl taint nodes {} {}-", nodes.argument, word(&input.scope.taint.key));
+        let note = if commands.is_empty() {
+            format!("Remove the taint from the configuration that registers nodes too. {}", nodes.note)
+        } else {
+            nodes.note.clone()
+        };
+        commands.push(command(run, note.trim_end()));
+    }
+    commands
+}
+
+/// Deletes a pool. `old`: its name, as a word.
+fn delete_pool(old: String, nodes: &NodeSelection, input: StepInput<'_>) -> Vec<PlanCommand> {
+    let values = HashMap::from([("{old}", old), ("{oldNodes}", nodes.argument.clone())]);
+    let mut commands = provider_commands(ProviderStep::RemovePool, &values, input);
+    let selects = |command: &&mut PlanCommand| !nodes.note.is_empty() && command.run.contains(&nodes.argument);
+    for command in commands.iter_mut().filter(selects) {
+        command.note = String::from([command.note.as_str(), &nodes.note].join(" ").trim());
+    }
+    commands
+}
+
+/// Drains and deletes the old pools.
+pub(crate) fn remove_pools(
+    moves: &[WorkloadMove],
+    waves: &[Step],
+    selections: &NodeSelections<'_>,
+    input: StepInput<'_>,
+) -> Step {
+    let leaving = || {
+        let pools = input.fleet.pools.iter().enumerate();
+        pools.filter(|(at, _)| input.scope.part(*at) == Some(PoolPart::Leaves)).map(|(_, pool)| pool)
+    };
+    let names: Vec<&str> = leaving().map(|pool| pool.name.as_str()).collect();
+    let mut step = Step::new(
+        StepKind::RemovePools,
+        format!("Drain and delete {} {}", if names.len() == 1 { "pool" } else { "pools" }, listed(&names)),
+    );
+    step.why.push(
+        "After the waves, only pods of DaemonSets are on these nodes. Cordon the nodes first, so that no new pod is placed there; a Windows pod that is created between this step and the next one waits until the new pool is open."
+            .to_owned(),
+    );
+    step.why.extend(estimate(moves, waves, input));
+    let bare = moves.iter().filter(|one| one.moves && one.report.object.kind == "Pod").count();
+    if bare > 0 {
+        step.why.push(format!(
+            "{} no controller: `kubectl drain` does not evict such pods. Create them again in the new pool, and delete them here.",
+            if bare == 1 { "1 pod has".to_owned() } else { format!("{} pods have", thousands(bare)) },
+        ));
+    }
+    let cordon = |verb: &str, pool: &FleetPool, options: &str, note: &str| {
+        let nodes = selections.of(pool);
+        let note = [note, &nodes.note].join(" ");
+        command(format!("kubectl {verb} {}{options}", nodes.argument), note.trim())
+    };
+    step.commands.extend(leaving().map(|pool| cordon("cordon", pool, "", "")));
+    step.commands.push(command(
+        "mullion survey --details".to_owned(),
+        "These pools must have no Windows pods but those of DaemonSets.",
+    ));
+    let drain = " --ignore-daemonsets --delete-emptydir-data";
+    let note = "Data in emptyDir volumes is lost.";
+    step.commands.extend(leaving().map(|pool| cordon("drain", pool, drain, note)));
+    let mut unique = BTreeSet::new();
+    for pool in leaving() {
+        let old = provider_name(input.fleet, pool, "OLD_POOL");
+        let commands = delete_pool(old, &selections.of(pool), input);
+        step.commands.extend(commands.into_iter().filter(|one| unique.insert(one.run.clone())));
+    }
+    if step.commands.len() > MAX_COMMANDS {
+        step.commands.truncate(MAX_COMMANDS);
+        step.why.push("Run the same commands for the other old pools.".to_owned());
+    }
+    let back = "Only before the pool is deleted.";
+    step.back.extend(leaving().take(MAX_COMMANDS).map(|pool| cordon("uncordon", pool, "", back)));
+    step
+}
+
+/// How long a drain takes that is begun before the waves.
+fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec<String> {
+    let movable = || moves.iter().filter(|one| one.moves && !one.is_daemon_set());
+    let pods: usize = movable().map(|one| one.report.pods).sum();
+    let mut sentences = Vec::new();
+    if pods > 0 {
+        let budgets: BTreeSet<_> = waves.iter().flat_map(|wave| &wave.disruptions).map(|one| &one.budget).collect();
+        let blocking: BTreeSet<_> = waves
+            .iter()
+            .flat_map(|wave| &wave.disruptions)
+            .filter(|one| one.allowed == Some(0))
+            .map(|one| format!("{}/{}", one.budget.namespace, one.budget.name))
+            .collect();
+        let limited = match budgets.len() {
+            0 => String::new(),
+            1 => ", and 1 PodDisruptionBudget limits it".to_owned(),
+            many => format!(", and {} PodDisruptionBudgets limit it", thousands(many)),
+        };
+        sentences.push(format!(
+            "A drain before the waves evicts {} of {}{limited}.",
+            counted(pods, "pod"),
+            counted(movable().filter(|one| one.report.pods > 0).count(), "workload"),
+        ));
+        if !blocking.is_empty() {
+            let blocking: Vec<String> = blocking.into_iter().collect();
+            sentences.push(format!(
+                "A drain waits for ever for pods of {}, because {} no eviction now.",
+                listed(&blocking),
+                if blocking.len() == 1 { "this budget permits" } else { "these budgets permit" },
+            ));
+        }
+        let bytes: Option<u64> =
+            waves.iter().map(|wave| wave.pull_bytes).try_fold(0_u64, |all, bytes| Some(all.saturating_add(bytes?)));
+        if let Some(bytes) = bytes.filter(|bytes| *bytes > 0) {
+            sentences.push(format!(
+                "A new node that runs all these workloads pulls up to {} MiB: an eviction that waits for a ready pod waits for that too.",
+                thousands(usize::try_from(bytes.div_ceil(1 << 20)).unwrap_or(usize::MAX))
+            ));
+        }
+    }
+    if !input.inventory.counts.contains_key("poddisruptionbudgets") {
+        sentences.push(
+            "PodDisruptionBudgets were not read: `kubectl get poddisruptionbudgets --all-namespaces` prints what they permit."
+                .to_owned(),
+        );
+    }
+    sentences
+}
+
+/// Removes the taint of the new pools.
+pub(crate) fn open_pools(
+    moves: &[WorkloadMove],
+    selections: &NodeSelections<'_>,
+    rooms: &NodeRooms,
+    input: StepInput<'_>,
+) -> Step {
+    let names: Vec<&str> = input.scope.new_pools.iter().map(|new| new.name.as_str()).collect();
+    let mut step = Step::new(StepKind::OpenPool, format!("Open pool {}", listed(&names)));
+    step.why.push(format!(
+        "Every workload has moved, so the taint {} is not needed: without it, new Windows workloads can be placed here. A toleration that remains in a workload does no harm.",
+        input.scope.taint
+    ));
+    let mut unique = BTreeSet::new();
+    for (at, new) in input.scope.new_pools.iter().enumerate() {
+        let nodes = selections.of_new(new);
+        let values = pool_values(new, input, rooms.nodes_of(at, moves));
+        let commands = remove_taint(&nodes, &values, input);
+        step.commands.extend(commands.into_iter().filter(|one| unique.insert(one.run.clone())));
+        let back = set_taint(new, &nodes, &values, input);
+        step.back.extend(back.into_iter().filter(|one| unique.insert(one.run.clone())));
+    }
+    step.commands.truncate(MAX_COMMANDS);
+    step.back.truncate(MAX_COMMANDS);
+    step
+}

@@ -1,0 +1,218 @@
+//! Waves: the workloads that move together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use mullion_engine::model::text::{counted, thousands};
+
+use crate::plan::report::{Step, StepKind};
+use crate::plan::steps::capacity::NodeRooms;
+use crate::plan::steps::commands::{command, word};
+use crate::plan::steps::disruptions::disruptions;
+use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
+use crate::plan::workload_move::WorkloadMove;
+
+/// The waves in order, with heading and reason.
+const WAVES: [(StepKind, &str, &str); 5] = [
+    (
+        StepKind::RunAsIs,
+        "Move the stateless workloads that run as they are",
+        "The new nodes run their present images, so only the fields that place their pods change.",
+    ),
+    (
+        StepKind::AnotherTag,
+        "Move the stateless workloads that need another tag",
+        "The tag and the fields that place the pods change together: the old nodes may not run the new image.",
+    ),
+    (
+        StepKind::Rebuild,
+        "Rebuild images, and move their stateless workloads",
+        "Build each image on the base in the list of workloads, push it, and change the tag together with the fields that place the pods.",
+    ),
+    (
+        StepKind::Unknown,
+        "Move the stateless workloads whose images are unknown",
+        "Find out the Windows builds of their images first, as the list of unknowns describes, and plan again.",
+    ),
+    (
+        StepKind::Stateful,
+        "Move the workloads with state, a group managed service account, a graphics device or HostProcess containers",
+        "They depend on more than their image: volumes, permissions of the nodes, devices or paths of the host. They move last, when other workloads run on the new nodes.",
+    ),
+];
+
+/// The waves that have workloads.
+pub(crate) fn waves(moves: &[WorkloadMove], rooms: &NodeRooms, input: StepInput<'_>) -> Vec<Step> {
+    let wave = |(kind, title, why): (StepKind, &str, &str)| {
+        let own: Vec<&WorkloadMove> = moves.iter().filter(|one| one.moves && one.step_kind() == kind).collect();
+        (!own.is_empty()).then(|| one_wave(Step::new(kind, title), why, &own, rooms, input))
+    };
+    WAVES.into_iter().filter_map(wave).collect()
+}
+
+fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms, input: StepInput<'_>) -> Step {
+    step.workloads = own.len();
+    step.why.push(why.to_owned());
+    step.why.push(
+        "Change each workload as the list of workloads describes. Wait until its new pods are ready, and check the service, before the next step."
+            .to_owned(),
+    );
+    step.capacity = rooms.capacity(own.iter().copied());
+    let large: Vec<String> =
+        own.iter().filter(|one| rooms.is_too_large(one)).map(|one| name_of(&one.report.object)).collect();
+    if !large.is_empty() {
+        step.why.push(format!(
+            "A node of the old size has no room for a pod of {}: the new nodes must be larger.",
+            listed(&large)
+        ));
+    }
+    if let Some(capacity) = step.capacity.as_ref().filter(|capacity| capacity.without_requests > 0) {
+        let count = capacity.without_requests;
+        step.why.push(format!(
+            "{} {} a container that requests nothing, so the capacity does not contain what it uses.",
+            format_args!("{} {}", thousands(count), if count == 1 { "pod" } else { "pods" }),
+            if count == 1 { "has" } else { "have" },
+        ));
+    }
+    step.disruptions = own.iter().flat_map(|one| disruptions(one, input)).collect();
+    if !step.disruptions.is_empty() {
+        step.why.push(
+            "PodDisruptionBudgets do not limit the rolling update of this step. They limit the drain of the old nodes."
+                .to_owned(),
+        );
+    }
+    step.pull_bytes = pull_bytes(own);
+    add_rollouts(&mut step, own);
+    add_undo(&mut step, own);
+    step
+}
+
+/// Bytes to pull for these workloads: each image once. Layers that images share count for each of them.
+fn pull_bytes(own: &[&WorkloadMove]) -> Option<u64> {
+    let mut images = HashSet::new();
+    let mut all = 0_u64;
+    for container in own.iter().flat_map(|one| &one.report.containers) {
+        let image = container.proposal.as_ref().map_or(&container.image, |proposal| &proposal.image);
+        let bytes = container.pull_bytes?;
+        if images.insert(image) {
+            all = all.saturating_add(bytes);
+        }
+    }
+    (!images.is_empty()).then_some(all)
+}
+
+/// Adds a command for each workload that shows whether its new pods are ready.
+pub(crate) fn add_rollouts(step: &mut Step, own: &[&WorkloadMove]) {
+    let room = MAX_COMMANDS.saturating_sub(step.commands.len());
+    for one in own.iter().take(room) {
+        let object = &one.report.object;
+        let (namespace, name) = (word(&object.namespace), word(&object.name));
+        step.commands.push(if let Some(kind) = rollout_kind(&object.kind) {
+            command(format!("kubectl rollout status {kind}/{name} --namespace={namespace}"), "")
+        } else {
+            let kind = word(&object.kind.to_lowercase());
+            let note = match object.kind.as_str() {
+                "CronJob" => "The next Job has the change.",
+                "Job" | "Pod" => "It is created again, because its pods cannot be changed.",
+                "ReplicaSet" | "ReplicationController" => {
+                    "Delete its pods after the change, so that it creates new ones."
+                }
+                _ => "",
+            };
+            command(format!("kubectl get {kind}/{name} --namespace={namespace}"), note)
+        });
+    }
+    if own.len() > room {
+        step.why.push(format!(
+            "The commands are for the first {} workloads of this step; {} more are in the list of workloads.",
+            thousands(room),
+            thousands(own.len() - room)
+        ));
+    }
+}
+
+/// Adds the commands that restore the previous revision of workloads that nothing manages.
+pub(crate) fn add_undo(step: &mut Step, own: &[&WorkloadMove]) {
+    let mut others = BTreeMap::from([(true, 0_usize), (false, 0)]);
+    for one in own {
+        let object = &one.report.object;
+        match rollout_kind(&object.kind) {
+            Some(kind) if one.report.manager.is_none() => {
+                if step.back.len() < MAX_COMMANDS {
+                    let (namespace, name) = (word(&object.namespace), word(&object.name));
+                    step.back.push(command(format!("kubectl rollout undo {kind}/{name} --namespace={namespace}"), ""));
+                }
+            }
+            _ => *others.entry(one.report.manager.is_some()).or_default() += 1,
+        }
+    }
+    for (is_managed, count) in others.into_iter().rev().filter(|(_, count)| *count > 0) {
+        let workloads = counted(count, "workload");
+        step.why.push(if is_managed {
+            format!("To go back, revert the change in the source of the {workloads} that a tool manages.")
+        } else {
+            format!("To go back, restore the previous manifest of the {workloads} without a rollout history.")
+        });
+    }
+}
+
+/// The kinds that have a rollout, as `kubectl` takes them.
+fn rollout_kind(kind: &str) -> Option<&'static str> {
+    match kind {
+        "Deployment" => Some("deployment"),
+        "StatefulSet" => Some("statefulset"),
+        "DaemonSet" => Some("daemonset"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::report::{Manager, Verdict};
+    use crate::plan::test_fleet::{TestPlan, container, node, workload};
+
+    fn two_moves() -> Vec<WorkloadMove> {
+        let mut objects = vec![node("a", 20348, json!({}))];
+        for name in ["one", "two"] {
+            objects.extend(workload("Deployment", name, 1, "a"));
+        }
+        TestPlan::new(objects).steps().1
+    }
+
+    #[test]
+    fn bytes_to_pull() {
+        let sized = |image: &str, bytes: Option<u64>| {
+            let mut sized = container(image, Verdict::RunsAsIs);
+            sized.pull_bytes = bytes;
+            sized
+        };
+        for (second, expected) in [
+            (sized("b", Some(5)), Some(8)),
+            (sized("a", Some(3)), Some(3)),
+            (sized("b", None), None),
+            (sized("b", Some(u64::MAX)), Some(u64::MAX)),
+        ] {
+            let mut moves = two_moves();
+            moves[0].report.containers = vec![sized("a", Some(3))];
+            moves[1].report.containers = vec![second];
+            assert_eq!(pull_bytes(&moves.iter().collect::<Vec<_>>()), expected);
+        }
+        assert_eq!(pull_bytes(&two_moves().iter().collect::<Vec<_>>()), None);
+    }
+
+    #[test]
+    fn going_back() {
+        let mut moves = two_moves();
+        moves[1].report.manager =
+            Some(Manager { name: "Helm release two".to_owned(), change: "the values of the chart".to_owned() });
+        let mut step = Step::new(StepKind::RunAsIs, "");
+        add_undo(&mut step, &moves.iter().collect::<Vec<_>>());
+        let back: Vec<&str> = step.back.iter().map(|command| command.run.as_str()).collect();
+        assert_eq!(back, ["kubectl rollout undo deployment/one --namespace=shop"]);
+        assert_eq!(step.why, ["To go back, revert the change in the source of the 1 workload that a tool manages."]);
+    }
+}

@@ -1,0 +1,114 @@
+//! A Windows workload in a move, with what the steps need of it besides its report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::analysis::{Fleet, NodeClasses, WorkloadView};
+use crate::facts::behavior_changes::Use;
+use crate::plan::demand::Demand;
+use crate::plan::needs::ClusterNeed;
+use crate::plan::report::{PlannedWorkload, PoolPart, StepKind, Verdict};
+use crate::plan::scope::MoveScope;
+use crate::plan::verdicts::Gap;
+
+/// A Windows workload in a move.
+pub(crate) struct WorkloadMove {
+    /// Its part of the report; [`crate::plan::planner`] fills it in.
+    pub(crate) report: PlannedWorkload,
+    /// What it uses, with the field that shows it.
+    pub(crate) uses: BTreeMap<Use, String>,
+    /// What is not known of its images.
+    pub(crate) gaps: BTreeSet<Gap>,
+    /// What its pods request.
+    pub(crate) demand: Demand,
+    /// What it needs of the cluster besides its own change.
+    pub(crate) needs: Vec<ClusterNeed>,
+    /// Indexes of the pools in which its pods are.
+    pub(crate) pools: BTreeSet<usize>,
+    /// Whether it is in a pool that leaves, or has no pods and is not for other pools only.
+    pub(crate) moves: bool,
+    /// Whether its pods must be kept off the new pool before it exists: by its commands for that, or in the words of its report.
+    pub(crate) is_held: bool,
+    /// The labels of its pods.
+    pub(crate) labels: Value,
+    /// Whether its pods tolerate the taint of the new pool before they are changed.
+    pub(crate) tolerates_everything: bool,
+}
+
+impl WorkloadMove {
+    pub(crate) fn new(
+        view: &WorkloadView<'_>,
+        fleet: &Fleet<'_>,
+        classes: &NodeClasses<'_>,
+        scope: &MoveScope,
+    ) -> Self {
+        let live = view.pods.iter().filter(|pod| !pod.ended);
+        let nodes = live.clone().filter_map(|pod| fleet.node(pod.node.as_deref()?));
+        let pools: BTreeSet<usize> = nodes.map(|node| node.pool).collect();
+        let leaves = |pool: usize| scope.part(pool) == Some(PoolPart::Leaves);
+        let moves = if pools.is_empty() {
+            let fits = |pools: &dyn Fn(usize) -> bool| classes.fit(&view.constraints, pools);
+            let only_elsewhere = fits(&leaves) == Some(false) && fits(&|pool| !leaves(pool)) == Some(true);
+            // A finished Job, or a pod of one, does not run again.
+            let has_ended = matches!(view.object.kind.as_str(), "Job" | "Pod")
+                && !view.pods.is_empty()
+                && view.pods.iter().all(|pod| pod.ended);
+            scope.leaves() && !only_elsewhere && !has_ended
+        } else {
+            pools.iter().any(|pool| leaves(*pool))
+        };
+        let names = pools.iter().filter_map(|pool| fleet.pools.get(*pool)).map(|pool| pool.name.clone());
+        let labels = view.value.pointer(view.kind.pod_pointer()).and_then(|pod| pod.pointer("/metadata/labels"));
+        let report = PlannedWorkload {
+            object: view.object.clone(),
+            verdict: Verdict::Unknown,
+            containers: Vec::new(),
+            pods: live.count(),
+            pools: names.collect(),
+            step: None,
+            risks: Vec::new(),
+            manager: None,
+            edits: Vec::new(),
+            patch: None,
+            instead: String::new(),
+            hold: Vec::new(),
+            commands: Vec::new(),
+            back: Vec::new(),
+            deadline: None,
+        };
+        Self {
+            report,
+            uses: BTreeMap::new(),
+            gaps: BTreeSet::new(),
+            demand: Demand::default(),
+            needs: Vec::new(),
+            labels: labels.cloned().unwrap_or_default(),
+            pools,
+            moves,
+            is_held: false,
+            tolerates_everything: scope.is_tolerated_by(&view.constraints),
+        }
+    }
+
+    pub(crate) fn is_daemon_set(&self) -> bool {
+        self.report.object.kind == "DaemonSet"
+    }
+
+    /// The kind of its step.
+    pub(crate) fn step_kind(&self) -> StepKind {
+        let delicate = [Use::StatefulSet, Use::PersistentVolume, Use::Gmsa, Use::Gpu, Use::HostProcess];
+        if self.is_daemon_set() {
+            return StepKind::Gate;
+        }
+        if delicate.iter().any(|one| self.uses.contains_key(one)) {
+            return StepKind::Stateful;
+        }
+        match self.report.verdict {
+            Verdict::RunsAsIs => StepKind::RunAsIs,
+            Verdict::AnotherTag => StepKind::AnotherTag,
+            Verdict::Rebuild => StepKind::Rebuild,
+            Verdict::Unknown => StepKind::Unknown,
+        }
+    }
+}

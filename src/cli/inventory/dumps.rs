@@ -1,0 +1,176 @@
+//! Dumps: files, directories and standard input, packed or not, read object by object.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+use mullion_manifest::MAX_BYTES;
+use mullion_survey::InventoryReader;
+use mullion_survey::inventory::{DumpProblem, read_json, read_yaml};
+use serde_json::Value;
+
+use crate::cli::input::{check_stdin_once, files_below, is_stdin, open_file};
+use crate::cli::inventory::saved::{SavedInventory, keep};
+use crate::cli::io_handles::Io;
+use crate::cli::progress::Progress;
+use crate::report::{InputFailure, STDIN};
+
+/// The most bytes of one dump, unpacked: five times those of 20,000 nodes and 200,000 pods.
+const MAX_DUMP: u64 = 8 << 30;
+
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 16;
+
+/// Reads all inputs into `reader`, and returns how many problems there are. They are reported; the rest is read. `command`:
+/// for messages.
+pub(crate) fn read(
+    command: &str,
+    paths: &[PathBuf],
+    reader: &mut InventoryReader,
+    saved: &mut Option<SavedInventory>,
+    io: &mut Io<'_>,
+) -> anyhow::Result<usize> {
+    check_stdin_once(command, paths)?;
+    let mut failures = Vec::new();
+    let mut files: Vec<Option<PathBuf>> = Vec::new();
+    for path in paths {
+        if is_stdin(path) {
+            files.push(None);
+        } else if path.is_dir() {
+            let (found, failed) = files_below(path, is_dump);
+            if found.is_empty() && failed.is_empty() {
+                let message = "no *.json, *.yaml, *.yml or *.gz in it; name the file if it has another extension";
+                failures.push(InputFailure::of_file(path.display().to_string(), message));
+            }
+            failures.extend(failed.iter().map(|(path, error)| of_error(path.display(), error)));
+            files.extend(found.into_iter().map(Some));
+        } else {
+            files.push(Some(path.clone()));
+        }
+    }
+    let mut progress = Progress::new("files read");
+    let all = files.len();
+    for (at, file) in files.into_iter().enumerate() {
+        progress.at(io, at, all)?;
+        let name = file.as_ref().map_or_else(|| STDIN.to_owned(), |path| path.display().to_string());
+        reader.begin(&name);
+        let before = reader.len();
+        let problems = match &file {
+            None => read_one(&mut *io.stdin, reader, saved),
+            Some(path) => match open_file(path) {
+                Ok(file) => read_one(file, reader, saved),
+                Err(error) => {
+                    failures.push(of_error(&name, &error));
+                    Vec::new()
+                }
+            },
+        };
+        failures.extend(problems.iter().map(|problem| failure(&name, problem)));
+        let input = reader.end();
+        failures.extend(input.problems.into_iter().map(|message| InputFailure::of_file(name.as_str(), message)));
+        if problems.is_empty() && reader.len() == before && failures.last().is_none_or(|last| last.file != name) {
+            let message = "there is no object in it; if another command writes it, look why that command wrote nothing";
+            failures.push(InputFailure::of_file(name, message));
+        }
+    }
+    progress.end(io)?;
+    failures.iter().try_for_each(|failure| io.eprintln(failure))?;
+    Ok(failures.len())
+}
+
+fn failure(name: &str, problem: &DumpProblem) -> InputFailure {
+    InputFailure { file: name.to_owned(), place: problem.place, message: problem.message.clone() }
+}
+
+fn of_error(name: impl Display, error: &io::Error) -> InputFailure {
+    InputFailure::of_file(name.to_string(), error.to_string())
+}
+
+fn is_dump(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    ["json", "yaml", "yml", "gz"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// Reads one input, which may be packed.
+fn read_one(input: impl Read, reader: &mut InventoryReader, saved: &mut Option<SavedInventory>) -> Vec<DumpProblem> {
+    let mut input = BufReader::with_capacity(BUFFER, input);
+    match input.fill_buf() {
+        Ok([0x1f, 0x8b, ..]) => read_plain(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)), reader, saved),
+        Ok(_) => read_plain(input, reader, saved),
+        Err(error) => vec![DumpProblem::new(error.to_string())],
+    }
+}
+
+fn read_plain(
+    mut input: impl BufRead,
+    reader: &mut InventoryReader,
+    saved: &mut Option<SavedInventory>,
+) -> Vec<DumpProblem> {
+    let mut visit = |object: Value, kind: Option<&str>| keep(object, kind, reader, saved);
+    let start = match first_bytes(&mut input) {
+        Ok(start) => start,
+        Err(error) => return vec![DumpProblem::new(format!("{error}; write the file again"))],
+    };
+    match start {
+        Start::Empty => Vec::new(),
+        Start::Json => read_json(input, MAX_DUMP, &mut visit).err().into_iter().collect(),
+        Start::Wrong(message) => vec![DumpProblem::new(message)],
+        Start::Yaml => {
+            let mut bytes = Vec::new();
+            if let Err(error) = input.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes) {
+                return vec![DumpProblem::new(format!("{error}; write the file again"))];
+            }
+            match String::from_utf8(bytes) {
+                Ok(text) => read_yaml(&text, &mut visit),
+                // The limit may cut a character.
+                Err(error) if error.as_bytes().len() > MAX_BYTES => read_yaml(&" ".repeat(MAX_BYTES + 1), &mut visit),
+                Err(_) => {
+                    vec![DumpProblem::new("it is neither JSON nor YAML in UTF-8; write it with kubectl get -o json")]
+                }
+            }
+        }
+    }
+}
+
+/// What an input begins with.
+#[derive(Debug, PartialEq, Eq)]
+enum Start {
+    Empty,
+    Json,
+    Yaml,
+    Wrong(&'static str),
+}
+
+/// Skips a byte-order mark and blanks, and looks at what follows.
+fn first_bytes(input: &mut impl BufRead) -> io::Result<Start> {
+    let start = input.fill_buf()?;
+    match start {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            return Ok(Start::Wrong(
+                "it is UTF-16, as PowerShell writes with >; write it with: kubectl get … -o json | Out-File -Encoding utf8 FILE",
+            ));
+        }
+        [0xef, 0xbb, 0xbf, ..] => input.consume(3),
+        [0x1f, 0x8b, ..] => return Ok(Start::Wrong("it is packed with gzip twice; unpack it once")),
+        _ => {}
+    }
+    // Blanks of YAML are part of its structure, so only line breaks are skipped.
+    let mut skipped = 0;
+    loop {
+        let bytes = input.fill_buf()?;
+        let Some(first) = bytes.first() else { return Ok(Start::Empty) };
+        if matches!(first, b'\n' | b'\r') && skipped < BUFFER {
+            input.consume(1);
+            skipped += 1;
+            continue;
+        }
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        return Ok(match first {
+            Some(b'{' | b'[') => Start::Json,
+            Some(0) => Start::Wrong("it is a binary file; name a dump that kubectl get -o json wrote"),
+            _ => Start::Yaml,
+        });
+    }
+}

@@ -1,0 +1,10 @@
+//! What `survey` and `plan` read: a live cluster or dumps of one, policies and tables of facts.
+
+mod arguments;
+mod dumps;
+mod live;
+mod read;
+mod saved;
+
+pub use arguments::InventoryArgs;
+pub(crate) use read::read;

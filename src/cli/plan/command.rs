@@ -1,0 +1,187 @@
+//! Arguments of `mullion plan`, and the command.
+
+use std::path::PathBuf;
+
+use anyhow::{anyhow, ensure};
+use clap::{Args, ValueEnum};
+use mullion_engine::model::windows::{Build, known_host_builds, release_name};
+use mullion_survey::plan::report::{ConstraintState, PlanReport, Verdict};
+use mullion_survey::{PlanContext, plan};
+
+use crate::cli::inventory;
+use crate::cli::inventory::InventoryArgs;
+use crate::cli::io_handles::{Io, terminal_width};
+use crate::cli::outcome::Outcome;
+use crate::cli::plan::registry;
+use crate::cli::plan::registry_cache::RegistryCache;
+use crate::cli::plan::write_files::write_files;
+use crate::report::plan::{PlanFormat, PlanOptions, write};
+
+/// Arguments of `plan`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Without FILE, the cluster of the current context is read; a dump that `mullion survey` reads is enough as well.
+
+A look-up without a result is part of the report and does not change the exit code.
+
+Exit code: 0 for a report; 1 for verdicts at --fail-on; 2 for input or policies that cannot be read. The highest that applies.")]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub struct PlanArgs {
+    /// What to plan for.
+    #[command(flatten)]
+    pub input: InventoryArgs,
+    /// The release to which the fleet moves: ltsc2022, ltsc2025
+    #[arg(long, value_name = "RELEASE")]
+    pub to: String,
+    /// The release that moves. Default: all older ones
+    #[arg(long, value_name = "RELEASE")]
+    pub from: Option<String>,
+    /// The provider whose limits and commands count. Default: the one that the labels of the nodes show
+    #[arg(long, value_enum)]
+    pub provider: Option<ProviderName>,
+    /// The minor version of Kubernetes at the end of the move: 1.36. Default: the present versions
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes: Option<String>,
+    /// Require images of exactly the target's build, as some vendors recommend
+    #[arg(long)]
+    pub strict_match: bool,
+    /// Ask the registries about the images of the workloads that move and about the proposed tags, with the logins of ~/.docker/config.json
+    #[arg(long)]
+    pub registry: bool,
+    /// A file that keeps what the registries report: read first, and without --registry read alone
+    #[arg(long, value_name = "FILE")]
+    pub registry_cache: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
+    pub output: PlanFormat,
+    /// Print every workload, edit and source (with -o text or markdown)
+    #[arg(long)]
+    pub details: bool,
+    /// Write the edits into the manifests below a directory (*.yaml, *.yml, *.json), all else byte for byte
+    #[arg(long, value_name = "DIR")]
+    pub write: Option<PathBuf>,
+    /// Write tags that neither a registry nor the table of images confirms, too
+    #[arg(long, requires = "write")]
+    pub include_guesses: bool,
+    /// What causes exit code 1
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub fail_on: Option<FailOnVerdict>,
+}
+
+/// A provider of Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "names of products")]
+pub enum ProviderName {
+    Aks,
+    Eks,
+    Gke,
+    Rke2,
+    Openshift,
+    /// No provider: only what Kubernetes itself limits
+    None,
+}
+
+impl ProviderName {
+    /// As in the tables; empty: none.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Aks => "AKS",
+            Self::Eks => "EKS",
+            Self::Gke => "GKE",
+            Self::Rke2 => "RKE2",
+            Self::Openshift => "OpenShift",
+            Self::None => "",
+        }
+    }
+}
+
+/// What causes exit code 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOnVerdict {
+    /// What blocks the move: a constraint that is not met, a rebuild, an unknown image
+    Blocked,
+    /// Another tag, too
+    Change,
+}
+
+/// Plans the move and writes the report.
+pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let target = release("--to", &args.to)?;
+    let from = args.from.as_deref().map(|name| release("--from", name)).transpose()?;
+    ensure!(
+        from != Some(target),
+        "--from and --to name the same release; name the release that the fleet has now in --from"
+    );
+    let kubernetes = args.kubernetes.as_deref().map(minor_version).transpose()?;
+    let mut cache = args.registry_cache.as_deref().map(|path| RegistryCache::open(path, args.registry)).transpose()?;
+    let Some(mut read) = inventory::read("plan", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let context = PlanContext {
+        cluster: &read.cluster,
+        source: read.source,
+        today: read.today,
+        mullion: env!("CARGO_PKG_VERSION"),
+        policies: &read.policies,
+        facts: &read.facts,
+        facts_file: read.facts_file.as_deref(),
+        target,
+        from,
+        provider: args.provider.map(ProviderName::name),
+        kubernetes,
+        strict_match: args.strict_match,
+    };
+    if let Some(cache) = cache.as_ref().filter(|_| args.registry) {
+        read.inventory.add_images(cache.found());
+    }
+    if args.registry {
+        registry::ask(&mut read.inventory, context, cache.as_mut(), io)?;
+    }
+    if let Some(cache) = cache {
+        read.inventory.add_images(cache.into_reported());
+    }
+    let report = plan(&read.inventory, context);
+    let width = terminal_width().unwrap_or(PlanOptions::default().width);
+    let options = PlanOptions { details: args.details, colour: io.colour_stdout, width };
+    write(&report, args.output, &options, io.stdout)?;
+    let mut unwritten = 0;
+    if let Some(directory) = &args.write {
+        unwritten = write_files(&report, directory, args.include_guesses, io)?;
+    }
+    Ok(if read.unreadable + unwritten > 0 { Outcome::Unreadable } else { outcome(&report, args.fail_on) })
+}
+
+/// The build of a release, by its name.
+fn release(flag: &str, name: &str) -> anyhow::Result<Build> {
+    let named = || known_host_builds().map(|build| (build, release_name(build, &[])));
+    let named = || named().filter(|(_, name)| !name.starts_with("build-"));
+    let found = named().find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(build, _)| build);
+    let expected = || named().map(|(_, name)| name).collect::<Vec<_>>().join(", ");
+    found.ok_or_else(|| anyhow!("{flag}: no release `{name}`; write one of {}", expected()))
+}
+
+/// `1.36`, also of `v1.36.2`.
+fn minor_version(text: &str) -> anyhow::Result<&str> {
+    let version = text.strip_prefix('v').unwrap_or(text);
+    let mut parts = version.splitn(3, '.');
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.len() < 4 && part.parse::<u16>().is_ok());
+    ensure!(
+        is_number(parts.next()) && is_number(parts.next()),
+        "--kubernetes: `{text}` is not a version; write a minor version, as 1.36"
+    );
+    let end = version.match_indices('.').nth(1).map_or(version.len(), |(at, _)| at);
+    Ok(version.get(..end).unwrap_or(version))
+}
+
+fn outcome(report: &PlanReport, fail_on: Option<FailOnVerdict>) -> Outcome {
+    let Some(fail_on) = fail_on else { return Outcome::Clean };
+    let least = match fail_on {
+        FailOnVerdict::Blocked => Verdict::Unknown,
+        FailOnVerdict::Change => Verdict::AnotherTag,
+    };
+    let blocked = report.constraints.iter().any(|constraint| constraint.state == ConstraintState::NotMet);
+    let moving = report.workloads.iter().filter(|workload| workload.step.is_some());
+    if blocked || moving.map(|workload| workload.verdict).any(|verdict| verdict >= least) {
+        Outcome::Findings
+    } else {
+        Outcome::Clean
+    }
+}

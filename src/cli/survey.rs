@@ -1,0 +1,130 @@
+//! Arguments of `mullion survey`, and the command.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use mullion_survey::report::Severity;
+use mullion_survey::{Redaction, SurveyContext, SurveyReport, catalogue, compare, read_report, survey};
+
+use crate::cli::input::read_file;
+use crate::cli::inventory;
+use crate::cli::inventory::InventoryArgs;
+use crate::cli::io_handles::{Io, terminal_width};
+use crate::cli::outcome::Outcome;
+use crate::report::survey::{Explanation, SurveyFormat, SurveyOptions, write};
+
+/// Arguments of `survey`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Without FILE, the cluster of the current context is read. One dump is enough as well:
+
+  kubectl get nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
+replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers,csinodes -A -o json | mullion survey -
+
+Exit code: 0 for a report; 1 for findings at --fail-on; 2 for input or policies that cannot be read. The highest that applies.")]
+pub struct SurveyArgs {
+    /// What to survey.
+    #[command(flatten)]
+    pub input: InventoryArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = SurveyFormat::Text)]
+    pub output: SurveyFormat,
+    /// Print every finding and every workload (with -o text or markdown)
+    #[arg(long)]
+    pub details: bool,
+    /// Also report what is better, worse or elsewhere than in an earlier report (JSON)
+    #[arg(long, value_name = "EARLIER.json")]
+    pub against: Option<PathBuf>,
+    /// Replace the names of objects, images and clusters, each by the same word everywhere
+    #[arg(long, conflicts_with = "save")]
+    pub redact: bool,
+    /// Minimum severity that causes exit code 1
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub fail_on: Option<FailOnSeverity>,
+}
+
+/// The minimum severity that causes exit code 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOnSeverity {
+    /// What does not work now
+    Problem,
+    /// What works by luck, too
+    Warning,
+}
+
+/// Surveys the inputs and writes the report.
+pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let earlier = args.against.as_deref().map(read_earlier).transpose()?;
+    let Some(read) = inventory::read("survey", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let report = survey(
+        &read.inventory,
+        SurveyContext {
+            cluster: &read.cluster,
+            source: read.source,
+            today: read.today,
+            mullion: env!("CARGO_PKG_VERSION"),
+            policies: &read.policies,
+            facts: &read.facts,
+        },
+    );
+    print(&report, earlier.as_ref(), args, io)?;
+    Ok(if read.unreadable > 0 { Outcome::Unreadable } else { outcome(&report, args.fail_on) })
+}
+
+/// The report of `--against`.
+fn read_earlier(path: &Path) -> anyhow::Result<SurveyReport> {
+    let name = path.display();
+    let bytes = read_file(path).with_context(|| format!("{name}: the earlier report cannot be read"))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{name}: the earlier report is not UTF-8"))?;
+    read_report(&text).with_context(|| name.to_string())
+}
+
+/// Writes the report to stdout, redacted and compared if the arguments require it.
+fn print(
+    report: &SurveyReport,
+    earlier: Option<&SurveyReport>,
+    args: &SurveyArgs,
+    io: &mut Io<'_>,
+) -> anyhow::Result<()> {
+    let reports: Vec<&SurveyReport> = [report].into_iter().chain(earlier).collect();
+    let redaction = args.redact.then(|| Redaction::of(&reports)).transpose()?;
+    let shown = |report: &SurveyReport| match &redaction {
+        Some(redaction) => redaction.apply(report),
+        None => Ok(report.clone()),
+    };
+    let report = shown(report)?;
+    let comparison = earlier.map(shown).transpose()?.map(|earlier| compare(&earlier, &report));
+    let explanations = explanations();
+    let options = SurveyOptions {
+        details: args.details,
+        colour: io.colour_stdout,
+        width: terminal_width().unwrap_or(SurveyOptions::default().width),
+        comparison: comparison.as_ref(),
+        explanations: &explanations,
+    };
+    Ok(write(&report, args.output, &options, io.stdout)?)
+}
+
+/// The pages of all findings.
+fn explanations() -> Vec<Explanation> {
+    let page = |kind: &catalogue::FindingKind| Explanation {
+        code: kind.code.to_owned(),
+        name: kind.name.to_owned(),
+        what: kind.what.to_owned(),
+        why: kind.why.to_owned(),
+        fix: kind.fix.to_owned(),
+        sources: kind.sources.iter().map(|&source| source.to_owned()).collect(),
+    };
+    catalogue::FINDINGS.iter().map(page).collect()
+}
+
+fn outcome(report: &SurveyReport, fail_on: Option<FailOnSeverity>) -> Outcome {
+    let least = match fail_on {
+        None => return Outcome::Clean,
+        Some(FailOnSeverity::Problem) => Severity::Problem,
+        Some(FailOnSeverity::Warning) => Severity::Warning,
+    };
+    // The most important severity is the least of them.
+    if report.findings.iter().any(|finding| finding.severity <= least) { Outcome::Findings } else { Outcome::Clean }
+}

@@ -1,0 +1,46 @@
+//! Lines of comma-separated values (RFC 4180).
+
+use std::borrow::Cow;
+use std::io;
+use std::io::Write;
+
+/// Writes the cells as one line.
+pub(crate) fn line<const N: usize>(cells: &[Cow<'_, str>; N], out: &mut dyn Write) -> io::Result<()> {
+    let cells = cells.each_ref().map(|cell| quoted(cell));
+    write!(out, "{}\r\n", cells.join(","))
+}
+
+/// A cell. A spreadsheet takes a text that begins with one of some signs as a formula, so it gets an apostrophe before it.
+fn quoted(cell: &str) -> String {
+    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
+    if cell.contains([',', '"', '\r', '\n', ';', '\t']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_hold_any_text() {
+        let cases = [
+            ("web", "web"),
+            ("", ""),
+            ("a,b", "\"a,b\""),
+            ("a;b", "\"a;b\""),
+            ("say \"x\"", "\"say \"\"x\"\"\""),
+            ("two\r\nlines", "\"two\r\nlines\""),
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("=HYPERLINK(\"http://x\",\"y\")", "\"'=HYPERLINK(\"\"http://x\"\",\"\"y\"\")\""),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(1)", "'@SUM(1)"),
+            ("\t=1", "\"'\t=1\""),
+            ("\r=1", "\"'\r=1\""),
+            ("a=1", "a=1"),
+        ];
+        for (cell, expected) in cases {
+            assert_eq!(quoted(cell), expected, "{cell:?}");
+        }
+    }
+}

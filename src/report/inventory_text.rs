@@ -1,0 +1,82 @@
+//! Texts about an inventory that the reports of a survey and of a plan share.
+
+use jiff::civil::Date;
+use mullion_engine::model::text::{counted, list, thousands};
+use mullion_engine::model::windows::{Build, release_name};
+use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source};
+
+/// `Deployment shop/web`, or `Node win-1`.
+pub(crate) fn object_text(object: &ObjectRef) -> String {
+    format!("{} {}", object.kind, full_name(object))
+}
+
+/// `shop/web`, or `win-1`.
+pub(crate) fn full_name(object: &ObjectRef) -> String {
+    let ObjectRef { namespace, name, .. } = object;
+    if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
+}
+
+/// `ltsc2022 (10.0.20348)`.
+pub(crate) fn build_text(build: &str) -> String {
+    Build::from_label(build).map_or_else(|| build.to_owned(), |known| format!("{} ({build})", release_name(known, &[])))
+}
+
+/// `read from the live cluster at 2026-11-23T08:00:00Z, Kubernetes v1.33.4`.
+pub(crate) fn origin(header: &Header) -> String {
+    let (from, time) = match header.source {
+        Source::Cluster => ("read from the live cluster", "at"),
+        Source::Dump => ("read from files, newest time in them", ""),
+    };
+    let time = match &header.taken_at {
+        Some(taken_at) => format!("{from} {time} {taken_at}").replace("  ", " "),
+        None if header.source == Source::Dump => "read from files without a time".to_owned(),
+        None => from.to_owned(),
+    };
+    header.kubernetes.as_ref().map_or_else(|| time.clone(), |version| format!("{time}, Kubernetes {version}"))
+}
+
+/// `12 nodes, 1,204 pods`.
+pub(crate) fn read_text(coverage: &Coverage) -> String {
+    let kinds = coverage.read.iter().map(|kind| format!("{} {}", thousands(kind.objects), kind.kind));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// `in 12 days`, `passed 3 days ago`.
+pub(crate) fn distance(deadline: &Deadline, today: Date) -> String {
+    let days = today.until(deadline.date).map(|span| span.get_days()).unwrap_or_default();
+    match days {
+        0 => "today".to_owned(),
+        1.. => format!("in {}", counted(usize::try_from(days).unwrap_or_default(), "day")),
+        _ => format!("passed {} ago", counted(usize::try_from(days.unsigned_abs()).unwrap_or_default(), "day")),
+    }
+}
+
+/// The first `most` of the objects, and how many more of `all` there are.
+pub(crate) fn first_objects(objects: &[ObjectRef], all: usize, most: usize) -> String {
+    let shown = most.min(objects.len());
+    let text = list(objects.iter().take(shown).map(object_text));
+    let more = all.max(objects.len()) - shown;
+    if more > 0 { format!("{text} and {} more", thousands(more)) } else { text }
+}
+
+/// Where the builds of an image are known from, in one word.
+pub(crate) const fn known_from(knowledge: Knowledge) -> &'static str {
+    match knowledge {
+        Knowledge::Policy => "policy",
+        Knowledge::Registry => "registry",
+        Knowledge::Running => "running",
+        Knowledge::Name => "name",
+        Knowledge::Unknown => "unknown",
+    }
+}
+
+/// Where the builds of an image are known from, after their names.
+pub(crate) const fn known_from_text(knowledge: Knowledge) -> &'static str {
+    match knowledge {
+        Knowledge::Policy => "from a policy",
+        Knowledge::Registry => "from its registry",
+        Knowledge::Running => "from where it runs",
+        Knowledge::Name => "from its name",
+        Knowledge::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,8 @@
+//! The plan as one HTML file. It makes no request, and works without its script.
+
+mod commands;
+mod page;
+mod picture;
+mod sections;
+
+pub(super) use page::write;

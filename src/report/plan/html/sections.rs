@@ -1,0 +1,641 @@
+//! The sections of the page: the answer, what limits the move, the steps, what each workload needs, what comes later.
+
+use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
+use mullion_survey::plan::report::{
+    BehaviorChange, CalendarEntry, Constraint, ConstraintState, FieldEdit, PlanReport, PlannedContainer,
+    PlannedWorkload, Step, Verdict,
+};
+use serde_json::Value;
+
+use crate::report::html::cells::{cut, object_cell};
+use crate::report::html::common_sections::{coverage, unknown, unknown_table, unread_table};
+use crate::report::html::escape::{code, escape, prose, source};
+use crate::report::html::page::Section;
+use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
+use crate::report::inventory_text::{distance, first_objects, full_name, object_text, origin};
+use crate::report::plan::html::commands::{CommandLimit, lines};
+use crate::report::plan::html::picture::picture;
+use crate::report::plan::words::{
+    VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, concerned, confidence_text,
+    counted_exact, exact_size, gate, has_edits, manager_text, move_text, part_text, pools_text, size, state_text,
+    verdict_text, verdicts, verdicts_by_step,
+};
+
+const REST: &str = "<code>mullion plan -o json</code> writes all of them.";
+
+/// The most steps, and the bytes of all their commands.
+const STEPS: usize = 100;
+const STEP_COMMANDS: usize = 700_000;
+
+/// The bytes of the commands of one object.
+const OBJECT_COMMANDS: usize = 20_000;
+
+/// The most edits, notes and risks of one workload or container.
+const LINES: usize = 20;
+
+// The limits of bytes of all tables together are 8.2 MB; of all other texts 1.1 MB.
+const POOLS: Table<7> = Table {
+    name: "pools",
+    rows: Some("pools"),
+    columns: [
+        text("Pool"),
+        choice("Part"),
+        text("Release"),
+        number("Nodes"),
+        number("Windows workloads"),
+        text("Kubelet"),
+        text("Runtime"),
+    ],
+    head: 0,
+    most_rows: 500,
+    most_bytes: 300_000,
+    rest: REST,
+};
+const CONSTRAINTS: Table<4> = Table {
+    name: "constraints",
+    rows: None,
+    columns: [text("State"), wide("What holds"), wide("What to do"), text("Source, as of")],
+    head: 0,
+    most_rows: 200,
+    most_bytes: 300_000,
+    rest: "The most urgent are first. <code>mullion plan -o json</code> writes all of them.",
+};
+const GATE: Table<4> = Table {
+    name: "gate",
+    rows: None,
+    columns: [text("Workload"), text("Verdict"), number("Step"), text("Owner")],
+    head: 0,
+    most_rows: 500,
+    most_bytes: 300_000,
+    rest: REST,
+};
+const BUDGETS: Table<5> = Table {
+    name: "budgets",
+    rows: Some("budgets"),
+    columns: [text("Budget"), number("Step"), text("Workload"), number("Evictions now"), wide("What a drain does")],
+    head: 0,
+    most_rows: 500,
+    most_bytes: 300_000,
+    rest: REST,
+};
+const WORK_LIST: Table<8> = Table {
+    name: "worklist",
+    rows: Some("containers"),
+    columns: [
+        choice("Namespace"),
+        text("Workload"),
+        choice("Owner"),
+        choice("Step"),
+        wide("Container, image"),
+        choice("Verdict"),
+        wide("Use or build"),
+        wide("Why"),
+    ],
+    head: 1,
+    most_rows: 5_000,
+    most_bytes: 3_200_000,
+    rest: "<code>mullion plan -o csv</code> writes all of them.",
+};
+const CHANGES: Table<6> = Table {
+    name: "changes",
+    rows: Some("changes"),
+    columns: [
+        wide("What"),
+        choice("Sure"),
+        choice("When"),
+        wide("What to check"),
+        wide("Concerns"),
+        text("Source, as of"),
+    ],
+    head: 0,
+    most_rows: 200,
+    most_bytes: 500_000,
+    rest: REST,
+};
+const OBJECTS: Table<3> = Table {
+    name: "objects",
+    rows: None,
+    columns: [text("Object"), number("Before step"), wide("Why, and the command")],
+    head: 0,
+    most_rows: 200,
+    most_bytes: 300_000,
+    rest: REST,
+};
+const EDITS: Table<4> = Table {
+    name: "edits",
+    rows: Some("workloads"),
+    columns: [text("Workload"), choice("Step"), wide("Fields"), wide("How")],
+    head: 0,
+    most_rows: 2_000,
+    most_bytes: 2_200_000,
+    rest: REST,
+};
+const CALENDAR: Table<6> = Table {
+    name: "calendar",
+    rows: None,
+    columns: [text("Date"), text("When"), wide("What"), text("Concerns"), wide("Binds"), text("Source, as of")],
+    head: 0,
+    most_rows: 200,
+    most_bytes: 300_000,
+    rest: REST,
+};
+const TABLES: Table<4> = Table {
+    name: "tables",
+    rows: None,
+    columns: [text("Table"), text("From"), text("Checked"), number("Rows")],
+    head: 0,
+    most_rows: 100,
+    most_bytes: 50_000,
+    rest: REST,
+};
+
+/// Rules of style for the tables on a narrow page.
+pub(super) fn labels() -> String {
+    [
+        unread_table(REST).labels(),
+        POOLS.labels(),
+        CONSTRAINTS.labels(),
+        GATE.labels(),
+        BUDGETS.labels(),
+        WORK_LIST.labels(),
+        CHANGES.labels(),
+        OBJECTS.labels(),
+        EDITS.labels(),
+        unknown_table(REST).labels(),
+        CALENDAR.labels(),
+        TABLES.labels(),
+    ]
+    .concat()
+}
+
+/// What stands above the first section.
+pub(super) fn head(report: &PlanReport) -> String {
+    let header = &report.header;
+    let facts = [
+        ("Objects", origin(header)),
+        ("Move", move_text(&report.target)),
+        ("Target", pools_text(&report.target)),
+        ("Dates", format!("counted from {}, compared with their sources on {}", header.today, header.dates_as_of)),
+    ];
+    let mut out = String::from("<dl class=\"facts\">\n");
+    for (label, text) in facts {
+        push(&mut out, format_args!("<dt>{label}</dt><dd>{}</dd>\n", escape(cut(&text))));
+    }
+    out.push_str("</dl>\n");
+    out
+}
+
+/// All sections that have something to report.
+pub(super) fn all(report: &PlanReport) -> Vec<Section> {
+    let optional = [
+        constraints(report),
+        gate_section(report),
+        steps(report),
+        work_list(report),
+        changes(report),
+        edits(report),
+        unknown(&report.unknown, REST),
+        calendar(report),
+        tables(report),
+    ];
+    [coverage(&report.coverage, REST), answer(report), pools(report)]
+        .into_iter()
+        .chain(optional.into_iter().flatten())
+        .collect()
+}
+
+fn answer(report: &PlanReport) -> Section {
+    let mut body = String::new();
+    if report.summary.is_empty() {
+        body.push_str("<p>The plan found nothing that moves.</p>\n");
+    } else {
+        body.push_str("<ul class=\"summary\">\n");
+        for sentence in report.summary.iter().take(10) {
+            push(&mut body, format_args!("<li>{}</li>\n", prose(cut(sentence))));
+        }
+        body.push_str("</ul>\n");
+    }
+    body.push_str("<ul class=\"tiles\">\n");
+    for (verdict, count) in verdicts(&report.workloads).iter() {
+        let (label, class) = match verdict {
+            Verdict::RunsAsIs => ("Run as is", ""),
+            Verdict::AnotherTag => ("Another tag", "warn"),
+            Verdict::Rebuild => ("Rebuild", "bad"),
+            Verdict::Unknown => ("Unknown", "warn"),
+        };
+        push_tile(&mut body, label, count, class);
+    }
+    let not_met = report.constraints.iter().filter(|constraint| constraint.state == ConstraintState::NotMet).count();
+    push_tile(&mut body, if not_met == 1 { "Constraint not met" } else { "Constraints not met" }, not_met, "bad");
+    body.push_str("</ul>\n");
+    let picture = picture(report);
+    if !picture.is_empty() {
+        push(
+            &mut body,
+            format_args!(
+                "<figure><div class=\"picture\" tabindex=\"0\" role=\"region\" aria-label=\"Picture of the steps\">{picture}</div>\n\
+                 <figcaption class=\"soft small\">A bar is as long as the number of workloads of its step.</figcaption></figure>\n"
+            ),
+        );
+    }
+    Section::new("summary", "Answer", None, body)
+}
+
+fn push_tile(out: &mut String, label: &str, count: usize, class: &str) {
+    let class = if count == 0 { "" } else { class };
+    push(out, format_args!("<li class=\"{class}\"><b>{}</b> <span>{label}</span></li>\n", thousands(count)));
+}
+
+fn pools(report: &PlanReport) -> Section {
+    if report.pools.is_empty() {
+        return Section::new("pools", "Windows pools", Some(0), "<p>The plan read no Windows nodes.</p>\n".to_owned());
+    }
+    let lines =
+        |lines: &[String]| lines.iter().take(LINES).map(|line| escape(cut(line))).collect::<Vec<_>>().join("<br>");
+    let rows = report.pools.iter().map(|pool| {
+        [
+            Cell::text(cut(&pool.name)),
+            Cell::text(part_text(pool.part)),
+            Cell::html(format!(
+                "{}<br><span class=\"soft\">{}</span>",
+                escape(cut(&pool.release)),
+                escape(cut(&pool.build))
+            )),
+            Cell::number(pool.nodes),
+            Cell::number(pool.workloads),
+            Cell::html(lines(&pool.kubelets)),
+            Cell::html(lines(&pool.runtimes)),
+        ]
+    });
+    Section::new("pools", "Windows pools", Some(report.pools.len()), POOLS.render(rows))
+}
+
+fn state_tag(state: ConstraintState) -> String {
+    let class = match state {
+        ConstraintState::NotMet => "tag bad",
+        ConstraintState::MetByStep => "tag warn",
+        ConstraintState::Notice => "tag",
+        ConstraintState::Met => "tag good",
+    };
+    format!("<span class=\"{class}\">{}</span>", upper_first(state_text(state)))
+}
+
+fn verdict_tag(verdict: Verdict) -> String {
+    let class = match verdict {
+        Verdict::RunsAsIs => "tag good",
+        Verdict::AnotherTag => "tag warn",
+        Verdict::Rebuild => "tag bad",
+        Verdict::Unknown => "tag",
+    };
+    format!("<span class=\"{class}\">{}</span>", upper_first(verdict_text(verdict)))
+}
+
+/// Where a fact is published, and the day of the source.
+fn source_cell(address: &str, as_of: &impl std::fmt::Display) -> Cell {
+    Cell::html(format!("{}<br><span class=\"soft\">{as_of}</span>", source(cut(address))))
+}
+
+fn constraints(report: &PlanReport) -> Option<Section> {
+    if report.constraints.is_empty() {
+        return None;
+    }
+    let row = |(at, constraint): (usize, &Constraint)| {
+        [
+            Cell::html(state_tag(constraint.state)).sorted_by(&at),
+            Cell::html(prose(cut(&constraint.what))),
+            Cell::html(prose(cut(&constraint.action))),
+            source_cell(&constraint.source, &constraint.as_of),
+        ]
+    };
+    let sorted = by_state(&report.constraints);
+    let body = CONSTRAINTS.render(sorted.into_iter().enumerate().map(row));
+    Some(Section::new("constraints", "Constraints", Some(report.constraints.len()), body))
+}
+
+fn owner(workload: &PlannedWorkload) -> &str {
+    workload.manager.as_ref().map(|manager| manager.name.as_str()).unwrap_or_default()
+}
+
+fn gate_section(report: &PlanReport) -> Option<Section> {
+    let gate = gate(report);
+    if gate.is_empty() {
+        return None;
+    }
+    let rows = gate.iter().map(|workload| {
+        [
+            object_cell(&workload.object.kind, &full_name(&workload.object)),
+            Cell::html(verdict_tag(workload.verdict)),
+            workload.step.map(Cell::number).unwrap_or_default(),
+            Cell::text(cut(owner(workload))),
+        ]
+    });
+    let body = format!("<p>These workloads must run in the new pool before others move.</p>\n{}", GATE.render(rows));
+    Some(Section::new("gate", "Gate", Some(gate.len()), body))
+}
+
+fn steps(report: &PlanReport) -> Option<Section> {
+    if report.steps.is_empty() {
+        return None;
+    }
+    let counts = verdicts_by_step(&report.workloads);
+    let mut limit = CommandLimit::new(STEP_COMMANDS);
+    let mut body = String::new();
+    for (at, step) in report.steps.iter().enumerate().take(STEPS) {
+        let counts = counts.get(&Some(step.number)).copied().unwrap_or_default();
+        step_body(&mut body, at + 1, step, counts, &mut limit);
+    }
+    if let Some(more @ 1..) = report.steps.len().checked_sub(STEPS) {
+        push(
+            &mut body,
+            format_args!("<div class=\"callout\"><p>and {} more. {REST}</p></div>\n", counted_exact(more, "step")),
+        );
+    }
+    let budgets = report.steps.iter().flat_map(|step| step.disruptions.iter().map(move |budget| (step.number, budget)));
+    let mut budgets = budgets.peekable();
+    if budgets.peek().is_some() {
+        let rows = budgets.map(|(step, disruption)| {
+            let allowed = disruption.allowed.and_then(|allowed| usize::try_from(allowed).ok());
+            [
+                object_cell(&disruption.budget.kind, &full_name(&disruption.budget)),
+                Cell::number(step),
+                object_cell(&disruption.workload.kind, &full_name(&disruption.workload)),
+                allowed.map_or_else(|| Cell::text("unknown"), Cell::number),
+                Cell::html(prose(cut(&disruption.what))),
+            ]
+        });
+        push(&mut body, format_args!("<h3 id=\"budgets\">PodDisruptionBudgets</h3>\n{}", BUDGETS.render(rows)));
+    }
+    Some(Section::new("steps", "Steps", Some(report.steps.len()), body))
+}
+
+fn step_body(out: &mut String, at: usize, step: &Step, counts: VerdictCounts, limit: &mut CommandLimit) {
+    let title = escape(&shorten(&step.title, 200));
+    push(
+        out,
+        format_args!(
+            "<h3 id=\"step-{at}\"><a class=\"anchor\" href=\"#step-{at}\">Step {}: {title}</a></h3>\n",
+            step.number
+        ),
+    );
+    if !step.why.is_empty() {
+        out.push_str("<ul>\n");
+        for why in step.why.iter().take(LINES) {
+            push(out, format_args!("<li>{}</li>\n", prose(&shorten(why, 500))));
+        }
+        out.push_str("</ul>\n");
+    }
+    let mut facts = Vec::new();
+    if step.workloads > 0 {
+        facts.push(("Workloads", counts.of(step.workloads)));
+    }
+    if let Some(capacity) = &step.capacity {
+        facts.push(("Capacity", capacity_text(capacity, size)));
+    }
+    if let Some(bytes) = step.pull_bytes {
+        facts.push(("Images to pull", format!("{} on each new node", exact_size(bytes))));
+    }
+    if !step.disruptions.is_empty() {
+        facts.push((
+            "Budgets",
+            format!("{}, in the table below", counted(step.disruptions.len(), "PodDisruptionBudget")),
+        ));
+    }
+    if !facts.is_empty() {
+        out.push_str("<dl class=\"facts\">\n");
+        for (label, text) in facts {
+            push(out, format_args!("<dt>{label}</dt><dd>{}</dd>\n", escape(&text)));
+        }
+        out.push_str("</dl>\n");
+    }
+    out.push_str(&limit.render("Run", &step.commands));
+    out.push_str(&limit.render("To go back, run", &step.back));
+}
+
+fn work_list(report: &PlanReport) -> Option<Section> {
+    let all = &report.workloads;
+    if all.is_empty() {
+        return None;
+    }
+    // What somebody has to build, to change or to find out is first, so that a limit leaves out the others.
+    let (work, rest): (Vec<_>, Vec<_>) = all.iter().partition(|workload| workload.verdict != Verdict::RunsAsIs);
+    let groups = by_owner(work).into_values().chain(by_owner(rest).into_values());
+    let rows = groups
+        .flatten()
+        .flat_map(|workload| workload.containers.iter().map(move |container| container_row(workload, container)));
+    let body = format!(
+        "<p>{}: {}.</p>\n{}",
+        counted_exact(all.len(), "Windows workload"),
+        verdicts(all).text(),
+        WORK_LIST.render(rows)
+    );
+    Some(Section::new("worklist", "Work list", Some(all.len()), body))
+}
+
+fn step_cell(step: Option<usize>) -> Cell {
+    Cell::text(&step.map_or_else(|| "none".to_owned(), |step| step.to_string()))
+}
+
+fn container_row(workload: &PlannedWorkload, container: &PlannedContainer) -> [Cell; 8] {
+    let by = container.injected_by.as_ref().map(|by| format!(", injected by {}", escape(cut(by)))).unwrap_or_default();
+    let image = format!(
+        "<b>{}</b>{by}<br>{}<br><span class=\"soft\">{}</span>",
+        escape(cut(&container.name)),
+        code(cut(&container.image)),
+        escape(cut(&builds_text(container)))
+    );
+    let mut change = String::new();
+    if let Some(proposal) = &container.proposal {
+        let repository = if proposal.other_repository { ", of another repository" } else { "" };
+        push(
+            &mut change,
+            format_args!(
+                "<p>{}<br><span class=\"soft\">{}{repository}</span></p>",
+                code(cut(&proposal.image)),
+                upper_first(confidence_text(proposal.confidence))
+            ),
+        );
+        if !proposal.product.is_empty() {
+            push(&mut change, format_args!("<p>{}.</p>", prose(cut(&proposal.product))));
+        }
+    }
+    if let Some(line) = &container.from_line {
+        push(&mut change, format_args!("<p>{}</p>", code(cut(line))));
+    }
+    if let Some(bytes) = container.pull_bytes {
+        push(&mut change, format_args!("<p>{} to pull</p>", size(bytes)));
+    }
+    let mut why = format!("<p>{}</p>", prose(cut(&container.because)));
+    if !container.find_out.is_empty() {
+        push(&mut why, format_args!("<p><b>Find out:</b> {}</p>", prose(cut(&container.find_out))));
+    }
+    for note in container.notes.iter().take(LINES) {
+        push(&mut why, format_args!("<p>{}</p>", prose(cut(note))));
+    }
+    for risk in workload.risks.iter().take(LINES) {
+        push(&mut why, format_args!("<p><b>Risk:</b> {} {}</p>", prose(cut(&risk.what)), code(cut(&risk.path))));
+    }
+    let pools = if workload.pools.is_empty() { String::new() } else { format!(" in {}", list(&workload.pools)) };
+    let pods = format!("{}{pools}", counted_exact(workload.pods, "pod"));
+    let name = format!(
+        "<span class=\"name\">{}</span><br><span class=\"soft\">{}, {}</span>",
+        escape(cut(&workload.object.name)),
+        escape(&shorten(&workload.object.kind, 60)),
+        escape(cut(&pods))
+    );
+    [
+        Cell::text(cut(&workload.object.namespace)),
+        Cell::html(name).sorted_by(&cut(&workload.object.name)),
+        Cell::text(cut(owner(workload))),
+        step_cell(workload.step),
+        Cell::html(image),
+        Cell::html(verdict_tag(container.verdict)),
+        Cell::html(change),
+        Cell::html(why),
+    ]
+}
+
+fn changes(report: &PlanReport) -> Option<Section> {
+    if report.changes.is_empty() {
+        return None;
+    }
+    let row = |change: &BehaviorChange| {
+        let objects = first_objects(&change.workloads, change.all, change.workloads.len().min(LINES));
+        [
+            Cell::html(prose(cut(&change.what))),
+            Cell::text(&upper_first(certainty(change))),
+            Cell::text(cut(&change.moves)),
+            Cell::html(prose(cut(&change.check))),
+            Cell::html(format!(
+                "{}<br><span class=\"soft\">{}</span>",
+                upper_first(&prose(cut(&concerned(change)))),
+                escape(cut(&objects))
+            )),
+            source_cell(&change.source, &change.as_of),
+        ]
+    };
+    let body = format!(
+        "<p>A source states a documented change for containers. A likely change follows from a source about the host.</p>\n{}",
+        CHANGES.render(report.changes.iter().map(row))
+    );
+    Some(Section::new("changes", "What behaves differently", Some(report.changes.len()), body))
+}
+
+fn edits(report: &PlanReport) -> Option<Section> {
+    let edited: Vec<&PlannedWorkload> = report.workloads.iter().filter(|workload| has_edits(workload)).collect();
+    if edited.is_empty() && report.objects.is_empty() {
+        return None;
+    }
+    let mut body = String::new();
+    if !report.objects.is_empty() {
+        let rows = report.objects.iter().map(|object| {
+            let command = CommandLimit::new(OBJECT_COMMANDS).render("Run", std::slice::from_ref(&object.command));
+            [
+                object_cell(&object.object.kind, &full_name(&object.object)),
+                Cell::number(object.step),
+                Cell::html(format!("<p>{}</p>{command}", prose(cut(&object.why)))),
+            ]
+        });
+        push(&mut body, format_args!("<h3 id=\"objects\">Objects without pods</h3>\n{}", OBJECTS.render(rows)));
+    }
+    if !edited.is_empty() {
+        let rows = edited.iter().map(|workload| {
+            [
+                object_cell(&workload.object.kind, &full_name(&workload.object)),
+                step_cell(workload.step),
+                Cell::html(workload.edits.iter().take(LINES).map(edit_html).collect::<String>()),
+                Cell::html(how(workload)),
+            ]
+        });
+        push(&mut body, format_args!("<h3 id=\"edited\">Workloads</h3>\n{}", EDITS.render(rows)));
+    }
+    Some(Section::new("edits", "Edits", Some(edited.len() + report.objects.len()), body))
+}
+
+fn edit_html(edit: &FieldEdit) -> String {
+    let value =
+        |value: Option<&Value>, none: &str| value.map_or_else(|| escape(none), |value| code(cut(&value.to_string())));
+    let sure =
+        edit.confidence.map(|sure| format!(" <span class=\"soft\">{}</span>", upper_first(confidence_text(sure))));
+    format!(
+        "<p>{}<br>{} &rarr; {}{}<br><span class=\"soft\">{}</span></p>",
+        code(cut(&edit.path)),
+        value(edit.before.as_ref(), "not set"),
+        value(edit.after.as_ref(), "removed"),
+        sure.unwrap_or_default(),
+        prose(cut(&edit.why))
+    )
+}
+
+/// How the edits of a workload are made.
+fn how(workload: &PlannedWorkload) -> String {
+    let mut out = String::new();
+    if let Some(manager) = manager_text(workload) {
+        push(&mut out, format_args!("<p><b>Managed by</b> {}.</p>", prose(cut(&manager))));
+    }
+    if !workload.instead.is_empty() {
+        push(&mut out, format_args!("<p>{}</p>", prose(cut(&workload.instead))));
+    }
+    let mut limit = CommandLimit::new(OBJECT_COMMANDS);
+    if let Some(patch) = workload.patch.as_ref().filter(|_| workload.commands.is_empty()) {
+        let patch = patch.to_string();
+        if patch.len() <= OBJECT_COMMANDS {
+            push(&mut out, format_args!("<p><b>Patch:</b></p><pre>{}</pre>", lines(&patch)));
+        }
+    }
+    out.push_str(&limit.render("Before the new pool is created, run", &workload.hold));
+    out.push_str(&limit.render("Run", &workload.commands));
+    out.push_str(&limit.render("To go back, run", &workload.back));
+    out
+}
+
+fn calendar(report: &PlanReport) -> Option<Section> {
+    if report.calendar.is_empty() {
+        return None;
+    }
+    let today = report.header.today;
+    let row = |entry: &CalendarEntry| {
+        let CalendarEntry { deadline, workloads, all } = entry;
+        let class = if deadline.date < today { "bad-text" } else { "" };
+        let objects: Vec<String> =
+            workloads.iter().take(LINES).map(|object| escape(cut(&object_text(object)))).collect();
+        let more = all.max(&workloads.len()) - objects.len();
+        let more = if more > 0 { format!("<br>and {} more", thousands(more)) } else { String::new() };
+        [
+            Cell::html(format!("<span class=\"{class}\">{}</span>", deadline.date)),
+            Cell::text(&distance(deadline, today)).sorted_by(&deadline.date),
+            Cell::text(cut(&deadline.what)),
+            Cell::text(cut(&deadline.concerns)),
+            Cell::html(format!(
+                "{}<br><span class=\"soft\">{}{more}</span>",
+                counted_exact(*all, "workload"),
+                objects.join("<br>")
+            ))
+            .sorted_by(all),
+            source_cell(&deadline.source, &deadline.as_of),
+        ]
+    };
+    let body = format!(
+        "<p>A workload is at the first date that ends its support.</p>\n{}",
+        CALENDAR.render(report.calendar.iter().map(row))
+    );
+    Some(Section::new("calendar", "Calendar", Some(report.calendar.len()), body))
+}
+
+fn tables(report: &PlanReport) -> Option<Section> {
+    if report.tables.is_empty() {
+        return None;
+    }
+    let rows = report.tables.iter().map(|table| {
+        [
+            Cell::text(cut(&table.table)),
+            Cell::text(cut(&table.from)),
+            Cell::text(&table.checked.to_string()),
+            Cell::number(table.rows),
+        ]
+    });
+    let body = format!(
+        "<p>The dates, images, rules and commands of this plan are from these tables.</p>\n{}",
+        TABLES.render(rows)
+    );
+    Some(Section::new("tables", "Tables", Some(report.tables.len()), body))
+}

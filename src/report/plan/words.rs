@@ -1,0 +1,333 @@
+//! Words, groups and numbers of a plan that several formats share.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use mullion_engine::model::text::{counted, list, thousands};
+use mullion_survey::plan::report::{
+    BehaviorChange, Capacity, Constraint, ConstraintState, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload,
+    PoolPart, ProposalConfidence, StepKind, Target, Verdict,
+};
+use serde_json::Value;
+
+use crate::report::inventory_text::known_from_text;
+
+/// The verdicts in the order of the work that they make.
+pub(super) const VERDICTS: [Verdict; 4] = [Verdict::RunsAsIs, Verdict::AnotherTag, Verdict::Rebuild, Verdict::Unknown];
+
+/// A verdict in two words.
+pub(super) const fn verdict_text(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::RunsAsIs => "runs as is",
+        Verdict::AnotherTag => "another tag",
+        Verdict::Rebuild => "rebuild",
+        Verdict::Unknown => "unknown",
+    }
+}
+
+/// How sure it is that an image exists.
+pub(super) const fn confidence_text(confidence: ProposalConfidence) -> &'static str {
+    match confidence {
+        ProposalConfidence::Registry => "its registry has it",
+        ProposalConfidence::Table => "the table of published images has it",
+        ProposalConfidence::Guess => "a guess from the name",
+    }
+}
+
+/// How sure it is that an image exists, in one word.
+pub(super) const fn confidence_word(confidence: ProposalConfidence) -> &'static str {
+    match confidence {
+        ProposalConfidence::Registry => "registry",
+        ProposalConfidence::Table => "table",
+        ProposalConfidence::Guess => "guess",
+    }
+}
+
+/// Whether a constraint is met.
+pub(super) const fn state_text(state: ConstraintState) -> &'static str {
+    match state {
+        ConstraintState::Met => "met",
+        ConstraintState::MetByStep => "met by a step",
+        ConstraintState::NotMet => "not met",
+        ConstraintState::Notice => "notice",
+    }
+}
+
+/// The constraints with the most urgent first.
+pub(super) fn by_state(constraints: &[Constraint]) -> Vec<&Constraint> {
+    let urgency = |constraint: &&Constraint| match constraint.state {
+        ConstraintState::NotMet => 0,
+        ConstraintState::MetByStep => 1,
+        ConstraintState::Notice => 2,
+        ConstraintState::Met => 3,
+    };
+    let mut sorted: Vec<&Constraint> = constraints.iter().collect();
+    sorted.sort_by_key(urgency);
+    sorted
+}
+
+/// The part of a pool.
+pub(super) const fn part_text(part: PoolPart) -> &'static str {
+    match part {
+        PoolPart::Leaves => "leaves",
+        PoolPart::Target => "target",
+        PoolPart::Stays => "stays",
+    }
+}
+
+/// Whether a source states a change for containers.
+pub(super) const fn certainty(change: &BehaviorChange) -> &'static str {
+    if change.documented { "documented" } else { "likely" }
+}
+
+/// `from ltsc2019 and ltsc2022 to ltsc2025 (10.0.26100), for AKS, with Kubernetes 1.34 at the end`.
+pub(super) fn move_text(target: &Target) -> String {
+    let from = if target.from.is_empty() { String::new() } else { format!("from {} ", list(&target.from)) };
+    let provider = target.provider.as_ref().map(|provider| format!(", for {provider}")).unwrap_or_default();
+    let version = target.kubernetes.as_ref().map(|version| format!(", with Kubernetes {version} at the end"));
+    format!("{from}to {} ({}){provider}{}", target.release, target.build, version.unwrap_or_default())
+}
+
+/// `win25, closed by the taint mullion.dev/move=ltsc2025:NoSchedule`.
+pub(super) fn pools_text(target: &Target) -> String {
+    if target.pools.is_empty() {
+        return "none".to_owned();
+    }
+    format!("{}, closed by the taint {}", list(target.pools.iter().map(|pool| &pool.name)), target.taint)
+}
+
+/// Numbers of workloads, in the order of [`VERDICTS`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct VerdictCounts([usize; 4]);
+
+impl VerdictCounts {
+    fn add(&mut self, verdict: Verdict) {
+        for (count, known) in self.0.iter_mut().zip(VERDICTS) {
+            *count += usize::from(known == verdict);
+        }
+    }
+
+    /// The verdicts with their numbers.
+    pub(super) fn iter(self) -> impl Iterator<Item = (Verdict, usize)> {
+        VERDICTS.into_iter().zip(self.0)
+    }
+
+    /// The number of all workloads.
+    pub(super) fn all(self) -> usize {
+        self.0.iter().sum()
+    }
+
+    /// The verdicts of so many workloads; with that number if it is another one.
+    pub(super) fn of(self, workloads: usize) -> String {
+        match self.all() {
+            all if all == workloads => self.text(),
+            0 => thousands(workloads),
+            _ => format!("{}: {}", thousands(workloads), self.text()),
+        }
+    }
+
+    /// `3 run as they are, 1 needs another tag`.
+    pub(super) fn text(self) -> String {
+        let part = |(verdict, count): (Verdict, usize)| {
+            let (one, several) = match verdict {
+                Verdict::RunsAsIs => ("runs as it is", "run as they are"),
+                Verdict::AnotherTag => ("needs another tag", "need another tag"),
+                Verdict::Rebuild => ("needs a rebuild", "need a rebuild"),
+                Verdict::Unknown => ("is unknown", "are unknown"),
+            };
+            format!("{} {}", thousands(count), if count == 1 { one } else { several })
+        };
+        self.iter().filter(|(_, count)| *count > 0).map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The verdicts of the workloads of each step, and of those without one.
+pub(super) fn verdicts_by_step(workloads: &[PlannedWorkload]) -> HashMap<Option<usize>, VerdictCounts> {
+    let mut counts: HashMap<Option<usize>, VerdictCounts> = HashMap::new();
+    for workload in workloads {
+        counts.entry(workload.step).or_default().add(workload.verdict);
+    }
+    counts
+}
+
+/// The verdicts of all workloads.
+pub(super) fn verdicts(workloads: &[PlannedWorkload]) -> VerdictCounts {
+    let mut counts = VerdictCounts::default();
+    for workload in workloads {
+        counts.add(workload.verdict);
+    }
+    counts
+}
+
+/// The workloads of the steps that gate the new pool.
+pub(super) fn gate(report: &PlanReport) -> Vec<&PlannedWorkload> {
+    let gates = report.steps.iter().filter(|step| step.kind == StepKind::Gate);
+    let gates: BTreeSet<usize> = gates.map(|step| step.number).collect();
+    report.workloads.iter().filter(|workload| workload.step.is_some_and(|step| gates.contains(&step))).collect()
+}
+
+/// Workloads by namespace and by what manages them.
+pub(super) fn by_owner<'r>(
+    workloads: impl IntoIterator<Item = &'r PlannedWorkload>,
+) -> BTreeMap<(&'r str, &'r str), Vec<&'r PlannedWorkload>> {
+    let mut owners: BTreeMap<(&str, &str), Vec<&PlannedWorkload>> = BTreeMap::new();
+    for workload in workloads {
+        let manager = workload.manager.as_ref().map(|manager| manager.name.as_str()).unwrap_or_default();
+        owners.entry((&workload.object.namespace, manager)).or_default().push(workload);
+    }
+    owners
+}
+
+/// `billing, Helm release billing`.
+pub(super) fn owner_text((namespace, manager): (&str, &str)) -> String {
+    if manager.is_empty() { namespace.to_owned() } else { format!("{namespace}, {manager}") }
+}
+
+/// `step 3`, or `no step`.
+pub(super) fn step_text(step: Option<usize>) -> String {
+    step.map_or_else(|| "no step".to_owned(), |step| format!("step {step}"))
+}
+
+/// Whether a workload has something to edit.
+pub(super) fn has_edits(workload: &PlannedWorkload) -> bool {
+    !workload.edits.is_empty()
+        || !workload.hold.is_empty()
+        || !workload.instead.is_empty()
+        || !workload.commands.is_empty()
+}
+
+/// `10.0.17763 and 10.0.20348, from its name`.
+pub(super) fn builds_text(container: &PlannedContainer) -> String {
+    if container.builds.is_empty() {
+        return "build unknown".to_owned();
+    }
+    format!("{}, {}", list(&container.builds), known_from_text(container.known_from))
+}
+
+/// What manages a workload, with where to change it unless [`PlannedWorkload::instead`] tells that.
+pub(super) fn manager_text(workload: &PlannedWorkload) -> Option<String> {
+    let manager = workload.manager.as_ref()?;
+    let change = if workload.instead.is_empty() { format!("; change {}", manager.change) } else { String::new() };
+    Some(format!("{}{change}", manager.name))
+}
+
+/// The value of a field, or that there is none.
+pub(super) fn value_text(value: Option<&Value>) -> String {
+    value.map_or_else(|| "not set".to_owned(), ToString::to_string)
+}
+
+/// `the 3 workloads that mount an SMB volume`.
+pub(super) fn concerned(change: &BehaviorChange) -> String {
+    let that = change.because.strip_prefix("they ").unwrap_or(&change.because);
+    match change.all {
+        1 => format!("workloads that {that}"),
+        all => format!("the {} workloads that {that}", thousands(all)),
+    }
+}
+
+/// The commands as blocks: those that follow each other with the same note and source are one, a line after the other.
+pub(super) fn command_blocks(commands: &[PlanCommand]) -> Vec<PlanCommand> {
+    let is_alike = |a: &PlanCommand, b: &PlanCommand| (&a.note, &a.source, a.as_of) == (&b.note, &b.source, b.as_of);
+    let block = |alike: &[PlanCommand]| {
+        let lines: Vec<&str> = alike.iter().map(|command| command.run.as_str()).collect();
+        Some(PlanCommand { run: lines.join("\n"), ..alike.first()?.clone() })
+    };
+    commands.chunk_by(is_alike).filter_map(block).collect()
+}
+
+/// `source https://a.example, as of 2026-07-13`, for a command that Mullion's tests do not run.
+pub(super) fn command_source(command: &PlanCommand) -> Option<String> {
+    let source = command.source.as_ref()?;
+    let as_of = command.as_of.map(|as_of| format!(", as of {as_of}")).unwrap_or_default();
+    Some(format!("source {source}{as_of}"))
+}
+
+/// `1.5` of 1500 thousandths.
+fn cpus(millis: u64) -> String {
+    let (whole, rest) = (thousands(usize::try_from(millis / 1000).unwrap_or(usize::MAX)), millis % 1000);
+    if rest == 0 { whole } else { format!("{whole}.{}", format!("{rest:03}").trim_end_matches('0')) }
+}
+
+/// `4.1 GiB`.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = UNITS.into_iter().find(|(unit, _)| bytes >= *unit);
+    let Some((unit, name)) = unit else { return counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte") };
+    // Tenths, rounded; a u128 holds ten times any u64.
+    let tenths = (u128::from(bytes) * 10 + u128::from(unit) / 2) / u128::from(unit);
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
+}
+
+/// `4.1 GiB (4,402,341,478 bytes)`.
+pub(super) fn exact_size(bytes: u64) -> String {
+    format!("{} ({} bytes)", size(bytes), thousands(usize::try_from(bytes).unwrap_or(usize::MAX)))
+}
+
+/// What pods need of the new pool, in sentences. `size` writes a number of bytes.
+pub(super) fn capacity_text(capacity: &Capacity, size: fn(u64) -> String) -> String {
+    let Capacity { pods, cpu_millis, memory_bytes, without_requests, nodes } = capacity;
+    let verb = if *pods == 1 { "requests" } else { "request" };
+    let cpu = if *cpu_millis == 0 { "no CPU".to_owned() } else { format!("{} CPU", cpus(*cpu_millis)) };
+    let memory = if *memory_bytes == 0 { "no memory".to_owned() } else { format!("{} of memory", size(*memory_bytes)) };
+    let request = format!("{} {verb} {cpu} and {memory}.", counted_exact(*pods, "pod"));
+    let nodes = nodes.map_or_else(
+        || " The size of the old nodes was not read.".to_owned(),
+        |nodes| format!(" That takes {} of the size of those in the old pools.", counted_exact(nodes, "node")),
+    );
+    let missing = match without_requests {
+        0 => String::new(),
+        1 => " 1 of the pods has a container that requests nothing, which the sums do not contain.".to_owned(),
+        more => format!(
+            " {} of the pods have a container that requests nothing, which the sums do not contain.",
+            thousands(*more)
+        ),
+    };
+    format!("{request}{nodes}{missing}")
+}
+
+/// `1 node`, `2,000 nodes`.
+pub(super) fn counted_exact(count: usize, what: &str) -> String {
+    if count < 1000 { counted(count, what) } else { format!("{} {what}s", thousands(count)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_one_decimal() {
+        let cases = [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1.0 KiB"),
+            (402_653_184, "384.0 MiB"),
+            (4_402_341_478, "4.1 GiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn processors_are_exact() {
+        for (millis, expected) in [(0, "0"), (250, "0.25"), (1_500, "1.5"), (12_000, "12"), (1_204_001, "1,204.001")] {
+            assert_eq!(cpus(millis), expected);
+        }
+    }
+
+    #[test]
+    fn capacity_tells_what_is_missing() {
+        let some = Capacity { pods: 1, cpu_millis: 500, memory_bytes: 1 << 30, without_requests: 1, nodes: Some(1) };
+        assert_eq!(
+            capacity_text(&some, size),
+            "1 pod requests 0.5 CPU and 1.0 GiB of memory. That takes 1 node of the size of those in the old pools. \
+             1 of the pods has a container that requests nothing, which the sums do not contain."
+        );
+        let unread = Capacity { without_requests: 0, nodes: None, pods: 2, ..some };
+        assert_eq!(
+            capacity_text(&unread, exact_size),
+            "2 pods request 0.5 CPU and 1.0 GiB (1,073,741,824 bytes) of memory. The size of the old nodes was not read."
+        );
+    }
+}

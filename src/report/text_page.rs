@@ -1,0 +1,123 @@
+//! A report for a terminal: headings, wrapped text, and what the reports of a survey and of a plan both contain.
+
+use std::io;
+use std::io::Write;
+
+use anstyle::Style;
+use mullion_engine::model::text::counted;
+use mullion_survey::report::{Coverage, Unknown};
+
+use crate::report::inventory_text::{first_objects, read_text};
+use crate::report::text::printable;
+
+/// Objects of one thing that are shown without details.
+pub(crate) const SHOWN: usize = 3;
+
+/// Rows of a list that are shown without details.
+pub(crate) const ROWS: usize = 8;
+
+/// The longest cell of a table, in characters.
+pub(crate) const CELL: usize = 28;
+
+/// Where a report is written, and how.
+pub(crate) struct TextPage<'o> {
+    pub(crate) out: &'o mut dyn Write,
+    /// The longest line of prose, in characters.
+    pub(crate) width: usize,
+    pub(crate) colour: bool,
+    /// Whether everything is shown.
+    pub(crate) details: bool,
+}
+
+impl TextPage<'_> {
+    /// The text in that style, if the page has colours.
+    pub(crate) fn styled(&self, style: Style, text: &str) -> String {
+        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// A heading after an empty line.
+    pub(crate) fn heading(&mut self, heading: &str) -> io::Result<()> {
+        let heading = self.styled(Style::new().bold(), heading);
+        writeln!(self.out, "\n{heading}")
+    }
+
+    /// Text with lines of at most the page's width; the first with `first` before it, the others with as many spaces.
+    pub(crate) fn paragraph(&mut self, first: &str, text: &str) -> io::Result<()> {
+        self.styled_paragraph(Style::new(), first, text)
+    }
+
+    /// The same in a style, if the page has colours.
+    pub(crate) fn styled_paragraph(&mut self, style: Style, first: &str, text: &str) -> io::Result<()> {
+        let indent = first.chars().count();
+        let room = self.width.saturating_sub(indent).max(20);
+        let text = printable(text);
+        let (mut line, mut length, mut before) = (String::new(), 0, first.to_owned());
+        for word in text.split_whitespace() {
+            let word_length = word.chars().count();
+            if length > 0 && length + 1 + word_length > room {
+                let styled = self.styled(style, &line);
+                writeln!(self.out, "{before}{styled}")?;
+                before = " ".repeat(indent);
+                line.clear();
+                length = 0;
+            }
+            if length > 0 {
+                line.push(' ');
+                length += 1;
+            }
+            line.push_str(word);
+            length += word_length;
+        }
+        let styled = self.styled(style, &line);
+        writeln!(self.out, "{}", format!("{before}{styled}").trim_end())
+    }
+
+    /// How many of `all` rows are shown.
+    pub(crate) fn shown(&self, all: usize) -> usize {
+        if self.details { all } else { all.min(ROWS) }
+    }
+
+    /// How many of `all` rows are not shown.
+    pub(crate) fn more(&mut self, all: usize, what: &str) -> io::Result<()> {
+        match all - self.shown(all) {
+            0 => Ok(()),
+            more => writeln!(self.out, "  and {}", counted(more, &format!("more {what}"))),
+        }
+    }
+
+    /// What was read, and what was not.
+    pub(crate) fn coverage(&mut self, coverage: &Coverage) -> io::Result<()> {
+        self.heading("Coverage")?;
+        let read = read_text(coverage);
+        self.paragraph("  read      ", if read.is_empty() { "nothing" } else { &read })?;
+        let mut label = "  not read  ";
+        for unread in &coverage.unread {
+            let of =
+                unread.namespace.as_ref().map(|namespace| format!(" of namespace {namespace}")).unwrap_or_default();
+            self.paragraph(
+                label,
+                &format!("{}{of} ({}): the report lacks {}.", unread.kind, unread.reason, unread.missing),
+            )?;
+            label = "            ";
+        }
+        Ok(())
+    }
+
+    /// What is not known, and how to find out.
+    pub(crate) fn unknown(&mut self, all: &[Unknown]) -> io::Result<()> {
+        if all.is_empty() {
+            return Ok(());
+        }
+        self.heading("Not known")?;
+        for unknown in all.iter().take(self.shown(all.len())) {
+            self.paragraph("  - ", &unknown.what)?;
+            self.paragraph("    find out  ", &unknown.resolve)?;
+            if unknown.objects.is_empty() {
+                continue;
+            }
+            let most = if self.details { unknown.objects.len() } else { SHOWN };
+            self.paragraph("    objects   ", &first_objects(&unknown.objects, unknown.all, most))?;
+        }
+        self.more(all.len(), "unknown thing")
+    }
+}

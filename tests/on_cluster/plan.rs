@@ -1,0 +1,457 @@
+//! `mullion plan`, carried out on played fleets with the real scheduler: its own commands run as they are printed, and the
+//! test plays the provider, whose commands create and delete nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
+use mullion_manifest::documents;
+use mullion_survey::plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, StepKind, Verdict};
+use mullion_survey::report::ObjectRef;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::shared::*;
+
+/// Kinds of the objects that a test creates; controllers make the others.
+const CREATED: [&str; 10] = [
+    "Namespace",
+    "RuntimeClass",
+    "DaemonSet",
+    "Deployment",
+    "StatefulSet",
+    "CronJob",
+    "PodDisruptionBudget",
+    "HorizontalPodAutoscaler",
+    "ConfigMap",
+    "ServiceAccount",
+];
+
+/// The build and a kernel version of the nodes of the new pools.
+const TARGET: (&str, &str) = ("10.0.26100", "10.0.26100.32860");
+
+/// A device for graphics, which the plan tells the provider to offer.
+const DEVICE: &str = "microsoft.com/directx";
+
+/// An image that somebody has built for the release of the plan.
+const REBUILT: &str = "registry.example.com/rebuilt:ltsc2025";
+
+pub async fn an_aks_fleet_moves(plane: &ControlPlane) -> Result<()> {
+    carry_out(plane, "aks").await
+}
+
+pub async fn an_eks_fleet_moves(plane: &ControlPlane) -> Result<()> {
+    carry_out(plane, "eks").await
+}
+
+pub async fn an_rke2_fleet_moves(plane: &ControlPlane) -> Result<()> {
+    carry_out(plane, "rke2").await
+}
+
+/// A fleet on a control plane, with the plan for it.
+struct Move<'a> {
+    plane: &'a ControlPlane,
+    plan: PlanReport,
+    objects: Vec<Value>,
+    /// The nodes of the new pools.
+    new_nodes: BTreeSet<String>,
+}
+
+/// Creates the fleet, and does what its plan tells, in order. Before its step no workload is in the new pools, after the
+/// last one all are.
+async fn carry_out(plane: &ControlPlane, fleet: &str) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan_fleets").join(fleet);
+    let dump = std::fs::read_to_string(folder.join("dump.yaml")).with_context(|| folder.display().to_string())?;
+    let objects = objects_of(&dump)?;
+    create_fleet(plane, &objects).await?;
+    let plan = plan(plane)?;
+    ensure!(plan.target.build == TARGET.0 && !plan.steps.is_empty(), "no plan: {:?}", plan.summary);
+    let mut fleet = Move { plane, plan, objects, new_nodes: BTreeSet::new() };
+    fleet.wait_until_pods_run().await?;
+    let steps = fleet.plan.steps.clone();
+    for step in &steps {
+        for object in fleet.plan.objects.iter().filter(|object| object.step == step.number) {
+            fleet.run(&object.command).await?;
+        }
+        match step.kind {
+            StepKind::ControlPlane => {}
+            StepKind::NewPool => {
+                fleet.hold().await?;
+                fleet.run_all(&step.commands).await?;
+                fleet.create_new_pools().await?;
+                fleet.restart_everything().await?;
+            }
+            _ => {
+                fleet.move_workloads(step.number).await?;
+                fleet.run_all(&step.commands).await?;
+            }
+        }
+        let is_provided = step.commands.iter().any(|command| command.source.is_some());
+        match step.kind {
+            StepKind::RemovePools => fleet.delete_old_pools().await?,
+            StepKind::OpenPool if is_provided => fleet.open_new_pools().await?,
+            _ => {}
+        }
+        fleet.check(step.number, step.kind).await.with_context(|| format!("step {}: {}", step.number, step.title))?;
+    }
+    ensure!(steps.last().is_some_and(|step| step.kind == StepKind::OpenPool), "the last step does not open the pool");
+    ensure!(!fleet.nodes().await?.iter().any(is_closed), "a node is still closed");
+    Ok(())
+}
+
+/// What the manager of a workload does whose images must be built first.
+fn patch_of_edits(workload: &PlannedWorkload) -> Result<Value> {
+    let rebuilt = workload.containers.iter().filter(|container| container.verdict == Verdict::Rebuild);
+    let containers: Vec<Value> = rebuilt.map(|container| json!({"name": container.name, "image": REBUILT})).collect();
+    let mut spec = json!({"containers": containers, "nodeSelector": {}, "tolerations": []});
+    for edit in &workload.edits {
+        let field = edit.path.strip_prefix("spec.template.spec.").context(edit.path.clone())?;
+        let after = edit.after.clone().unwrap_or_default();
+        match field.strip_prefix("nodeSelector[").and_then(|field| field.strip_suffix(']')) {
+            Some(key) => spec["nodeSelector"][key] = after,
+            None if field.starts_with("tolerations[") => {
+                spec["tolerations"].as_array_mut().context("tolerations")?.push(after);
+            }
+            None if field.contains('[') => bail!("no manager is played that changes {field}"),
+            None => *field.split('.').fold(&mut spec, |at, name| &mut at[name]) = after,
+        }
+    }
+    Ok(json!({"spec": {"template": {"spec": spec}}}))
+}
+
+/// The objects of a dump.
+fn objects_of(dump: &str) -> Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    for document in documents("dump.yaml", dump) {
+        let object = document.map_err(|problem| anyhow::anyhow!("{problem}"))?.node.to_json();
+        match object.get("items").and_then(Value::as_array) {
+            Some(items) => objects.extend(items.iter().cloned()),
+            None => objects.push(object),
+        }
+    }
+    Ok(objects)
+}
+
+fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+async fn create_fleet(plane: &ControlPlane, objects: &[Value]) -> Result<()> {
+    let nodes: Vec<NodeSpec> = objects.iter().filter(|object| object["kind"] == "Node").map(node_of).collect();
+    plane.create_nodes(&nodes).await?;
+    let existing = ["default", "kube-system", "kube-public", "kube-node-lease"];
+    let mut created: Vec<Value> = Vec::new();
+    for kind in CREATED {
+        let of_kind = objects.iter().filter(|object| {
+            object["kind"] == kind && (kind != "Namespace" || !existing.contains(&text(object, "/metadata/name")))
+        });
+        for object in of_kind {
+            let mut object = object.clone();
+            if let Some(object) = object.as_object_mut() {
+                object.remove("status");
+            }
+            let metadata = object["metadata"].as_object_mut().context("an object without metadata")?;
+            metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&key.as_str()));
+            created.extend(volumes_of(&object));
+            created.push(object);
+        }
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": created}).to_string();
+    plane.kubectl_with_input(&["create", "-f", "-"], &list).await?;
+    Ok(())
+}
+
+/// A node of the dump.
+fn node_of(object: &Value) -> NodeSpec {
+    let name = text(object, "/metadata/name");
+    let info = |key: &str| text(object, &format!("/status/nodeInfo/{key}"));
+    let spec = match text(object, "/metadata/labels/kubernetes.io~1os") {
+        "windows" => NodeSpec::windows(name, info("kernelVersion")),
+        _ => NodeSpec::linux(name),
+    };
+    let spec = spec.kubelet_version(info("kubeletVersion")).runtime(info("containerRuntimeVersion"));
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    let spec = labels.fold(spec, |spec, (key, value)| spec.label(key, value.as_str().unwrap_or_default()));
+    let taints = object["spec"]["taints"].as_array().into_iter().flatten();
+    with_resources(taints.fold(spec, |spec, taint| spec.taint(&taint_text(taint))), object)
+}
+
+/// The allocatable resources of a node of the dump.
+fn with_resources(spec: NodeSpec, object: &Value) -> NodeSpec {
+    let resources = object["status"]["allocatable"].as_object().into_iter().flatten();
+    resources.fold(spec, |spec, (resource, amount)| spec.allocatable(resource, amount.as_str().unwrap_or_default()))
+}
+
+fn taint_text(taint: &Value) -> String {
+    let (key, value, effect) = (text(taint, "/key"), text(taint, "/value"), text(taint, "/effect"));
+    if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") }
+}
+
+/// Volumes for the claims of a StatefulSet: no provisioner runs here.
+fn volumes_of(object: &Value) -> Vec<Value> {
+    let replicas = object["spec"]["replicas"].as_u64().unwrap_or(1);
+    let claims = object["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
+    let name = text(object, "/metadata/name");
+    claims
+        .flat_map(|claim| (0..replicas).map(move |at| (claim, at)))
+        .map(|(claim, at)| {
+            json!({
+                "apiVersion": "v1", "kind": "PersistentVolume",
+                "metadata": {"name": format!("{}-{name}-{at}", text(claim, "/metadata/name"))},
+                "spec": {
+                    "capacity": {"storage": "1Ti"}, "accessModes": claim["spec"]["accessModes"],
+                    "storageClassName": claim["spec"]["storageClassName"].as_str().unwrap_or_default(),
+                    "hostPath": {"path": "/played"},
+                },
+            })
+        })
+        .collect()
+}
+
+/// The plan for the live fleet.
+fn plan(plane: &ControlPlane) -> Result<PlanReport> {
+    let ran = Command::new(env!("CARGO_BIN_EXE_mullion"))
+        .args(["plan", "--to", "ltsc2025", "-o", "json", "--today", "2026-11-23", "--kubeconfig"])
+        .arg(plane.kubeconfig())
+        .output()?;
+    let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+    ensure!(ran.status.code() == Some(0), "plan: {:?}: {errors}", ran.status.code());
+    serde_json::from_slice(&ran.stdout).with_context(|| format!("plan: not JSON; stderr: {errors}"))
+}
+
+impl Move<'_> {
+    /// Runs a command of the plan in a shell, with `kubectl` and `mullion` as an admin has them. Commands of providers are
+    /// played elsewhere.
+    async fn run(&self, command: &PlanCommand) -> Result<()> {
+        if command.source.is_some() {
+            return Ok(());
+        }
+        let mullion = Path::new(env!("CARGO_BIN_EXE_mullion")).parent().context("no folder")?;
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{}:{path}", self.plane.tools().folder().display(), mullion.display());
+        let run = command.run.replace("NEW-IMAGE", REBUILT);
+        let ran = tokio::process::Command::new("sh")
+            .args(["-ec", &run])
+            .env("PATH", path)
+            .env("KUBECONFIG", self.plane.kubeconfig())
+            .env("KUBECACHEDIR", self.plane.dir().join("kubectl-cache"))
+            .kill_on_drop(true)
+            .output();
+        let ran = timeout(DEADLINE, ran).await.with_context(|| format!("{run}: still running"))??;
+        ensure!(ran.status.success(), "{run}\n{}", String::from_utf8_lossy(&ran.stderr));
+        Ok(())
+    }
+
+    async fn run_all(&self, commands: &[PlanCommand]) -> Result<()> {
+        for command in commands {
+            self.run(command).await?;
+        }
+        Ok(())
+    }
+
+    fn moving(&self) -> impl Iterator<Item = &PlannedWorkload> {
+        self.plan.workloads.iter().filter(|workload| workload.step.is_some())
+    }
+
+    /// What is to be done before the new pool is there.
+    async fn hold(&self) -> Result<()> {
+        for workload in self.moving() {
+            self.run_all(&workload.hold).await?;
+        }
+        Ok(())
+    }
+
+    /// Nodes as the provider would create them: like those of the pools that they replace, with what the plan tells.
+    async fn create_new_pools(&mut self) -> Result<()> {
+        let nodes = self.nodes().await?;
+        let mut specs = Vec::new();
+        for pool in self.plan.target.pools.iter().filter(|pool| !pool.exists) {
+            let replaced = self.plan.pools.iter().filter(|old| old.part == PoolPart::Leaves);
+            let model = self.most_alike(&pool.labels).context("no node is alike")?;
+            let count: usize = replaced.filter(|old| pool.replaces.contains(&old.name)).map(|old| old.nodes).sum();
+            for at in 0..count {
+                let spec = NodeSpec::windows(&format!("{}-{at}", pool.name), TARGET.1).runtime("containerd://2.1.6");
+                let mut spec = with_resources(spec, model);
+                for (key, value) in &pool.labels {
+                    spec = spec.label(key, value);
+                }
+                specs.push(pool.taints.iter().fold(spec, |spec, taint| spec.taint(taint)));
+            }
+        }
+        self.plane.create_nodes(&specs).await?;
+        self.new_nodes = specs.iter().map(|spec| spec.name().to_owned()).collect();
+        let is_target =
+            |node: &&Node| node.labels().get("node.kubernetes.io/windows-build").is_some_and(|build| build == TARGET.0);
+        self.new_nodes.extend(nodes.iter().filter(is_target).map(Node::name_any));
+        self.offer_devices().await
+    }
+
+    /// Gives a new node the graphics device that workloads request.
+    async fn offer_devices(&self) -> Result<()> {
+        let uses_gpu = |workload: &PlannedWorkload| workload.risks.iter().any(|risk| risk.name == "gpu");
+        if self.moving().any(uses_gpu) {
+            let node = self.new_nodes.first().context("no new node")?;
+            let patch = json!({"status": {"capacity": {DEVICE: "1"}, "allocatable": {DEVICE: "1"}}});
+            let nodes: Api<Node> = Api::all(self.plane.client());
+            nodes.patch_status(node, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        }
+        Ok(())
+    }
+
+    /// The Windows node of the dump that has most of these labels.
+    fn most_alike(&self, labels: &BTreeMap<String, String>) -> Option<&Value> {
+        let alike = |node: &Value| {
+            labels.iter().filter(|(key, value)| node["metadata"]["labels"][key.as_str()] == value.as_str()).count()
+        };
+        let nodes = self.objects.iter().filter(|object| object["kind"] == "Node");
+        let windows = nodes.filter(|node| node["metadata"]["labels"]["kubernetes.io/os"] == "windows");
+        windows.max_by_key(|node| alike(node))
+    }
+
+    /// New pods for every workload that moves later: none may land in the new pool.
+    async fn restart_everything(&self) -> Result<()> {
+        let later: BTreeSet<&ObjectRef> =
+            self.moving().map(|one| &one.object).filter(|object| object.kind != "DaemonSet").collect();
+        let before = self.pods().await?;
+        for (_, pod) in before.iter().filter(|(owner, _)| later.contains(owner)) {
+            let pods: Api<Pod> = Api::namespaced(self.plane.client(), &pod.namespace().unwrap_or_default());
+            pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
+        }
+        wait_for("the pods to be created again", DEADLINE, async || {
+            let now = self.pods().await?;
+            let is_old = |pod: &Pod| before.iter().any(|(_, old)| old.metadata.uid == pod.metadata.uid);
+            let waiting = now.iter().filter(|(owner, pod)| later.contains(owner) && is_old(pod)).count();
+            ensure!(waiting == 0 && now.len() >= before.len(), "{} of {}, {waiting} old", now.len(), before.len());
+            anyhow::Ok(())
+        })
+        .await?;
+        self.wait_until_pods_run().await
+    }
+
+    /// The commands of the workloads of a step; for those that something manages, what that would do.
+    async fn move_workloads(&self, step: usize) -> Result<()> {
+        for workload in self.moving().filter(|workload| workload.step == Some(step)) {
+            self.run_all(&workload.commands).await?;
+            let ObjectRef { namespace, kind, name } = &workload.object;
+            if workload.manager.is_some() {
+                let patch = match &workload.patch {
+                    Some(patch) => patch.clone(),
+                    None => patch_of_edits(workload)?,
+                };
+                let patch = patch.to_string();
+                self.plane.kubectl(&["patch", kind, name, "-n", namespace, "--type=strategic", "-p", &patch]).await?;
+            }
+        }
+        self.wait_until_pods_run().await
+    }
+
+    async fn delete_old_pools(&self) -> Result<()> {
+        let nodes: Api<Node> = Api::all(self.plane.client());
+        for node in self.nodes().await? {
+            let windows = node.labels().get("kubernetes.io/os").is_some_and(|os| os == "windows");
+            if windows && self.leaves(&node) {
+                nodes.delete(&node.name_any(), &DeleteParams::default()).await?;
+            }
+        }
+        self.wait_until_pods_run().await
+    }
+
+    /// What the providers' commands do, whose taints the Kubernetes API cannot remove on AKS.
+    async fn open_new_pools(&self) -> Result<()> {
+        for node in self.nodes().await?.iter().filter(|node| is_closed(node)) {
+            self.plane.kubectl(&["taint", "nodes", &node.name_any(), "mullion.dev/move-"]).await?;
+        }
+        Ok(())
+    }
+
+    fn leaves(&self, node: &Node) -> bool {
+        let build = node.labels().get("node.kubernetes.io/windows-build");
+        let leaving = self.plan.pools.iter().filter(|pool| pool.part == PoolPart::Leaves);
+        leaving.into_iter().any(|pool| build == Some(&pool.build)) && !self.new_nodes.contains(&node.name_any())
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>> {
+        Ok(Api::all(self.plane.client()).list(&ListParams::default()).await?.items)
+    }
+
+    /// Pods with the workload that they belong to.
+    async fn pods(&self) -> Result<Vec<(ObjectRef, Pod)>> {
+        let pods: Api<Pod> = Api::all(self.plane.client());
+        let all = pods.list(&ListParams::default()).await?.items;
+        Ok(all.into_iter().filter_map(|pod| Some((owner_of(&pod)?, pod))).collect())
+    }
+
+    /// Waits until every rollout has ended and every pod of a workload runs.
+    async fn wait_until_pods_run(&self) -> Result<()> {
+        for kind in ["deployments", "statefulsets", "daemonsets"] {
+            let listed = self.plane.kubectl(&["get", kind, "-A", "-o", "json"]).await?;
+            let listed: Value = serde_json::from_str(&listed)?;
+            for object in listed["items"].as_array().into_iter().flatten() {
+                let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+                let object = format!("{kind}/{name}");
+                let timeout = format!("--timeout={}s", DEADLINE.as_secs());
+                self.plane.kubectl(&["rollout", "status", "-n", namespace, &object, &timeout]).await?;
+            }
+        }
+        wait_for("all pods to run", DEADLINE, async || {
+            let unsettled: Vec<String> = self
+                .pods()
+                .await?
+                .iter()
+                .filter(|(_, pod)| {
+                    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+                    pod.metadata.deletion_timestamp.is_some() || phase != Some("Running")
+                })
+                .map(|(_, pod)| pod.name_any())
+                .collect();
+            ensure!(unsettled.is_empty(), "{unsettled:?}");
+            anyhow::Ok(())
+        })
+        .await
+    }
+
+    /// Workloads of steps up to this one are in the new pools with all their pods, later ones with none.
+    async fn check(&self, step: usize, kind: StepKind) -> Result<()> {
+        if self.new_nodes.is_empty() {
+            return Ok(());
+        }
+        let mut places: BTreeMap<ObjectRef, BTreeSet<bool>> = BTreeMap::new();
+        for (owner, pod) in self.pods().await? {
+            let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
+            places.entry(owner).or_default().insert(self.new_nodes.contains(&node));
+        }
+        for workload in self.moving() {
+            let Some(places) = places.get(&workload.object) else { continue };
+            let is_agent = workload.object.kind == "DaemonSet";
+            let moved = workload.step.is_some_and(|own| own <= step) && kind != StepKind::NewPool;
+            if is_agent || (workload.object.kind == "Pod" && !moved) {
+                continue;
+            }
+            let expected = BTreeSet::from([moved]);
+            ensure!(*places == expected, "{:?}: in the new pool {places:?}, expected {moved}", workload.object);
+        }
+        Ok(())
+    }
+}
+
+fn is_closed(node: &Node) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints.into_iter().any(|taint| taint.key == "mullion.dev/move")
+}
+
+/// The workload of a pod: its Deployment, StatefulSet, DaemonSet; `None` for other pods.
+fn owner_of(pod: &Pod) -> Option<ObjectRef> {
+    let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
+    let hash = pod.labels().get("pod-template-hash");
+    let (kind, name) = match (owner.kind.as_str(), hash) {
+        ("ReplicaSet", Some(hash)) => ("Deployment", owner.name.strip_suffix(hash)?.strip_suffix('-')?),
+        (kind @ ("StatefulSet" | "DaemonSet"), _) => (kind, owner.name.as_str()),
+        _ => return None,
+    };
+    Some(ObjectRef { namespace: pod.namespace()?, kind: kind.to_owned(), name: name.to_owned() })
+}

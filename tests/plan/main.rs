@@ -1,0 +1,40 @@
+//! The formats of a plan, on whole plans: the schema of the JSON, sizes, hostile names, and that no number is missing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod fixtures;
+mod fleets;
+mod formats;
+#[path = "../rules/golden.rs"]
+#[allow(dead_code, reason = "the rules use all of it")]
+mod golden;
+#[path = "../reports/hostile.rs"]
+mod hostile;
+#[path = "../reports/json_schema.rs"]
+mod json_schema;
+mod schema;
+
+use mullion::report::plan::{PlanFormat, PlanOptions, write};
+use mullion_survey::PlanReport;
+
+const FORMATS: [PlanFormat; 5] =
+    [PlanFormat::Text, PlanFormat::Json, PlanFormat::Markdown, PlanFormat::Csv, PlanFormat::Html];
+
+/// The result of a check: its complaints, one line each.
+type Checked = Result<(), String>;
+
+/// All complaints as one, or none.
+fn all(complaints: &[String]) -> Checked {
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
+}
+
+fn written_with(report: &PlanReport, format: PlanFormat, options: PlanOptions) -> String {
+    let mut out = Vec::new();
+    write(report, format, &options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The plan in one format, with all details.
+fn written(report: &PlanReport, format: PlanFormat) -> String {
+    written_with(report, format, PlanOptions { details: true, ..PlanOptions::default() })
+}
