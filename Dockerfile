@@ -1,19 +1,21 @@
-# The program alone: `make image`. Docker, podman and buildah build it; no part of it needs BuildKit.
+# The image that contains only the program: `make image`. It can be built with Docker, podman and buildah, and does not need
+# BuildKit.
 #
-# Any image with Rust, a C compiler and Debian's apt-get will do for the build: --build-arg BUILD_IMAGE=… The digest names one
-# image, whatever the tag comes to mean; the tag is for people. The image that is built has no base image: see `FROM scratch`.
+# Any image with Rust, a C compiler and Debian's apt-get can be used for the build: --build-arg BUILD_IMAGE=… The digest
+# identifies the image even if its publisher moves the tag; the tag is there for readers. The resulting image has no base image:
+# see `FROM scratch`.
 ARG BUILD_IMAGE=rust:1.97.1-slim-bookworm@sha256:99e09cb2284e2ddbb73a995deee3e91783fd04d177602ccf6eab326d778ee777
 
 FROM ${BUILD_IMAGE} AS build
-# musl-tools: its C compiler, for the cryptography. ca-certificates: the roots by which registries are known.
+# musl-tools: the C compiler for the cryptography. ca-certificates: the root certificates for connections to registries.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ca-certificates musl-tools \
     && rm -rf /var/lib/apt/lists/*
-# Each machine builds for itself: x86_64 is tested, and the program for aarch64 was run under QEMU.
+# The target has the architecture of the build machine. x86_64 is tested; the program for aarch64 was run under QEMU.
 RUN uname -m | sed 's/$/-unknown-linux-musl/' > /target && rustup target add "$(cat /target)"
 
 WORKDIR /mullion
-# The dependencies first, with a program that does nothing: they stay in this layer until one of them changes.
+# The dependencies are built first, with a program that does nothing. The layer is reused until a dependency changes.
 COPY .cargo .cargo
 COPY Cargo.toml Cargo.lock ./
 COPY tests/cluster/Cargo.toml tests/cluster/
@@ -21,6 +23,7 @@ COPY crates/engine/Cargo.toml crates/engine/
 COPY crates/manifest/Cargo.toml crates/manifest/
 COPY crates/policy/Cargo.toml crates/policy/
 COPY crates/snapshot/Cargo.toml crates/snapshot/
+COPY crates/survey/Cargo.toml crates/survey/
 RUN for package in . tests/cluster crates/*; do mkdir -p "$package/src" && touch "$package/src/lib.rs"; done \
     && echo 'fn main() {}' > src/main.rs \
     && cargo build --locked --release --bin mullion --target "$(cat /target)" \
@@ -28,7 +31,7 @@ RUN for package in . tests/cluster crates/*; do mkdir -p "$package/src" && touch
 COPY policies policies
 COPY crates crates
 COPY src src
-# Cargo goes by times, and what is copied is older than what the step before built.
+# Cargo compares modification times, and the copied files are older than the output of the previous step. So `touch` them.
 RUN mkdir -p tests/cluster/src && touch tests/cluster/src/lib.rs crates/*/src/lib.rs src/lib.rs src/main.rs \
     && cargo build --locked --release --bin mullion --target "$(cat /target)" \
     && mv "target/$(cat /target)/release/mullion" /mullion/mullion \
@@ -45,9 +48,9 @@ LABEL org.opencontainers.image.title="Mullion" \
 COPY LICENSE /LICENSE
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /mullion/mullion /usr/bin/mullion
-# mimalloc asks for huge pages: with 20,000 nodes 44 MiB stay resident with them and 33 without.
+# mimalloc uses huge pages by default. With 20,000 nodes 44 MiB stay resident with them and 33 MiB without.
 ENV MIMALLOC_ALLOW_THP=0
-# A number, so that runAsNonRoot can be checked; there is no user of that name, and no shell.
+# A number, because the kubelet cannot check runAsNonRoot with a name. The image has no /etc/passwd and no shell.
 USER 65532:65532
 EXPOSE 9443 8080
 ENTRYPOINT ["/usr/bin/mullion"]

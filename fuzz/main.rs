@@ -1,4 +1,4 @@
-//! The fuzz targets under libFuzzer: `FUZZ_TARGET` names one. run.sh builds and runs this.
+//! The fuzz targets under libFuzzer: `FUZZ_TARGET` selects one. run.sh builds and runs this.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,7 +10,7 @@ use targets::{Meter, TARGETS, Target};
 
 mod targets;
 
-/// The most processor time of an input of a few kB: a hundred times what any takes with instrumented code.
+/// The limit of processor time for an input of a few kB: a hundred times what any input takes with instrumented code.
 const MOST_TIME: Duration = Duration::from_secs(1);
 
 /// Counts the bytes that are allocated now, and at most since [`Meter::peak_of`] began.
@@ -24,7 +24,7 @@ fn grown(bytes: usize) {
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator as it is.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
@@ -61,7 +61,7 @@ impl Meter for Counting {
     }
 }
 
-/// The processor time of this thread: a machine that is busy or paused does not make an input slow.
+/// The processor time of this thread, so that a busy or paused machine does not make an input slow.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the clock exists on Linux, and `time` is written only.
@@ -73,7 +73,7 @@ static TARGET: LazyLock<&'static Target> = LazyLock::new(|| {
     let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
     let found = TARGETS.iter().find(|target| target.name == name);
     if let Some(target) = found {
-        // What every run needs is made once, and not measured.
+        // Data that every run needs is created once, and not measured.
         (target.run)(&[], &Counting);
         return target;
     }

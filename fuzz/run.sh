@@ -4,17 +4,17 @@
 #   run.sh runs N [TARGET…]      runs each target N times
 #   run.sh keep [TARGET…]        adds what earlier runs found to the corpus, and keeps the smallest set of files that
 #                                covers the same code
-# Finds are in target/fuzz/finds/TARGET/; new inputs are in target/fuzz/inputs/TARGET/ and are used by the next run.
-# Exit status 1 if an input failed. An input runs alone with: FUZZ_TARGET=TARGET PROGRAM FILE
+# Inputs that failed are in target/fuzz/finds/TARGET/; new inputs are in target/fuzz/inputs/TARGET/ and are used by the next run.
+# Exit status 1 if an input failed. To run one input alone: FUZZ_TARGET=TARGET PROGRAM FILE
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 cargo=${CARGO:-cargo}
 target=${CARGO_TARGET_DIR:-target}/fuzz
-# The longest input in bytes: short ones find more in the same time. Bodies up to 64 KiB are ordinary requests.
+# The maximum length of an input in bytes. Short inputs find more in the same time. A request body has up to 64 KiB.
 longest=${LONGEST:-1024}
-# The memory of the process, in MB, and the seconds of one input. The targets measure processor time themselves: this is
-# for an input that never ends, even while the machine is busy with something else.
+# The limits of memory per process in MB and of time per input in seconds. The targets measure processor time themselves, so
+# the time limit is only for an input that never ends. It is long because the machine may be busy.
 memory=2048
 timeout=1200
 
@@ -33,7 +33,7 @@ esac
 
 command -v c++ >/dev/null || die "a C++ compiler is missing: install g++ (Debian: apt-get install g++)"
 
-# What cargo-fuzz passes without a sanitizer: counters at every edge, and the values of comparisons.
+# The flags that cargo-fuzz passes without a sanitizer: counters at every edge, and the values of comparisons.
 flags=(
   -Cpasses=sancov-module
   -Cllvm-args=-sanitizer-coverage-level=4
@@ -42,7 +42,7 @@ flags=(
   -Cllvm-args=-sanitizer-coverage-trace-compares
   -Ccodegen-units=1
 )
-# With --target, the flags are not those of build scripts and procedural macros.
+# With --target, build scripts and procedural macros are compiled without these flags.
 host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="${flags[*]}" "$cargo" build --locked --release --manifest-path fuzz/Cargo.toml --target "$host" --target-dir "$target"
 program=$target/$host/release/mullion-fuzz
@@ -56,13 +56,13 @@ failed=()
 for name in "${targets[@]}"; do
   inputs=$target/inputs/$name finds=$target/finds/$name kept=fuzz/corpus/$name
   mkdir -p "$inputs" "$finds" "$kept"
-  # No other process adds inputs, so their folder is not read again every second.
+  # -reload=0: no other process adds inputs, so there is no need to read their folder again every second.
   options=(-dict=fuzz/dictionary.txt -max_len=$longest -rss_limit_mb=$memory -timeout=$timeout -reload=0)
   options+=(-artifact_prefix="$finds/" -print_final_stats=1 -verbosity=1)
   export FUZZ_TARGET=$name
   if [[ $mode == keep ]]; then
     smaller=$(mktemp -d)
-    # Small files only: each is an ordinary case of `make test`.
+    # Only small files, because `make test` runs each of them.
     "$program" -set_cover_merge=1 -max_len=1024 -dict=fuzz/dictionary.txt "$smaller" "$kept" "$inputs" >"$target/$name.log" 2>&1 ||
       die "$name: the merge failed: see $target/$name.log"
     rm -rf "$kept"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the files of a release: release/build.sh FOLDER HELM. The same commit gives the same bytes wherever Rust, the C
-# compilers and the packers are the same.
+# Builds the files of a release: release/build.sh FOLDER HELM. The same commit produces the same bytes on every machine with the
+# same versions of Rust, the C compilers, tar, gzip and zip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1 helm=$2
@@ -9,7 +9,7 @@ version=$("$cargo" metadata --locked --no-deps --format-version 1 | jq -r '.pack
 linux=x86_64-unknown-linux-musl
 windows=x86_64-pc-windows-gnu
 
-# The time of everything that is packed: the commit's, unless somebody says another.
+# The modification time of every packed file: by default the time of the commit.
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 fi
@@ -24,7 +24,8 @@ trap 'rm -rf "$work"' EXIT
 
 say() { echo "release: $*" >&2; }
 
-# Packs FOLDER of $work as FILE, whoever packs and whenever: a checkout has the rights that its owner gives to new files.
+# Both functions pack FOLDER of $work as FILE. Owner, time and permissions are fixed, because those of a checkout depend on the
+# user's umask.
 pack_tar() {
 	chmod -R u=rwX,go=rX "$work/$2"
 	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
@@ -36,8 +37,8 @@ pack_zip() {
 	(cd "$work" && find "$2" -type f | sort | zip -q -X -9 "$out/$1" -@)
 }
 
-# Places in the code stand in the program, for its panics: without the folders that this machine has it in. By --config,
-# which adds to the flags of .cargo/config.toml; RUSTFLAGS would take their place.
+# The program contains file names of its code, for messages of panics. The folders of this machine are removed from them. The
+# flags are passed with --config, which adds them to those of .cargo/config.toml; RUSTFLAGS would replace those.
 registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 for target in "$linux" "$windows"; do
 	say "building for $target"
@@ -60,22 +61,22 @@ say "packing"
 folder="mullion-$version-$linux"
 mkdir "$work/$folder"
 install -m 755 "$mullion" "$work/$folder/mullion"
-# kubectl finds its plugins by these names.
+# kubectl finds plugins by these names.
 ln -s mullion "$work/$folder/kubectl-mullion"
 ln -s mullion "$work/$folder/kubectl_complete-mullion"
-cp -r "$work/completions" "$work/man" LICENSE docs/desktop.md "$work/$folder"
+cp -r "$work/completions" "$work/man" LICENSE docs/how-to/command-line.md "$work/$folder"
 pack_tar "$folder.tar.gz" "$folder"
 
 folder="mullion-$version-$windows"
 mkdir "$work/$folder"
 install -m 755 "$built/$windows/release/mullion.exe" "$work/$folder/mullion.exe"
-cp -r "$work/completions" LICENSE docs/desktop.md "$work/$folder"
+cp -r "$work/completions" LICENSE docs/how-to/command-line.md "$work/$folder"
 pack_zip "$folder.zip" "$folder"
 
 say "chart"
 "$helm" package charts/mullion --destination "$work" >/dev/null
 chart=$(cd "$work" && echo mullion-*.tgz)
-# Helm writes the time of day into the archive.
+# Helm writes the current time into the archive, so it is packed again.
 tar -C "$work" -xzf "$work/$chart"
 pack_tar "$chart" mullion
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds the container image: release/image.sh [NAME:TAG]. What BUILD_ARGS holds goes to the builder as it is.
+# Builds the container image: release/image.sh [NAME:TAG]. BUILD_ARGS contains more
+# arguments for the builder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 image=${1:-mullion:$version}
 revision=$(git rev-parse HEAD 2>/dev/null || true)
 
-# A docker that is there but whose daemon is not is no docker.
+# `docker version` fails if the daemon does not run.
 if docker version >/dev/null 2>&1; then
 	build=(docker build)
 elif command -v podman >/dev/null; then

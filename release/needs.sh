@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says everything that `make release` lacks on this machine, with the command that installs it; nothing if all is there.
+# Prints each tool that `make release` needs and this machine lacks, with the command that installs it.
 set -euo pipefail
 missing=0
 lacks() {

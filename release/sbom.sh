@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$1 target=$2
-# cargo-cyclonedx writes beside each Cargo.toml, so beside copies of them.
+# cargo-cyclonedx writes its files next to each Cargo.toml, so it is run on a copy.
 mkdir -p "$work/tests/cluster/src"
 cp Cargo.toml Cargo.lock "$work"
 cp -r src "$work/src"
@@ -11,7 +11,7 @@ cp tests/cluster/Cargo.toml "$work/tests/cluster"
 touch "$work/tests/cluster/src/lib.rs"
 cargo cyclonedx --quiet --manifest-path "$work/Cargo.toml" --format json --spec-version 1.5 \
 	--target "$target" --no-build-deps --override-filename sbom
-# The paths of this machine are nobody's business, and a number drawn anew each time no release's.
+# Removes the paths of this machine, and the serial number, which is random.
 place=$(cd "$work" && pwd)
 jq --sort-keys --arg place "$place" '
 	del(.serialNumber)

@@ -1,4 +1,5 @@
-//! Annotations of the controller's admission probes, and the warning by which an endpoint shows that it received one.
+//! Annotations of the controller's admission probes, and the warning with which an endpoint confirms that it received
+//! one.
 
 use mullion_engine::admission::Endpoint;
 

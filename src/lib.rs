@@ -20,10 +20,10 @@
 //! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
 //! | [`telemetry`] | logs, metrics, the health of watches |
 //!
-//! Where do I add …
-//! - a field that Windows cannot have: a row in `crates/engine/src/rules/linux_only/table.rs`, its case in
-//!   `crates/policy/tests/engine/fields.rs`, its values in `tests/generator/pieces.rs`, which the API server judges, and page
-//!   and fixtures as for any rule;
+//! Where to add …
+//! - a field that does not work on Windows: a row in `crates/engine/src/rules/linux_only/table.rs`, its case in
+//!   `crates/policy/tests/engine/fields.rs`, its values in `tests/generator/pieces.rs`, which the API server validates,
+//!   and page and fixtures as for any rule;
 //! - another rule: its row and function in a family of `crates/engine/src/rules`, its page in `crates/engine/src/rules/pages/`,
 //!   its fixtures in `tests/rules/<CODE>/` (`bad.yaml`, `good.yaml`); `make rules` writes the expected findings and
 //!   `policies/rules/`;
@@ -34,7 +34,7 @@
 //!   [`NodeSettings`](mullion_engine::model::settings::NodeSettings);
 //! - a policy key: a field of [`Settings`](mullion_engine::model::settings::Settings) or
 //!   [`NodeSettings`](mullion_engine::model::settings::NodeSettings), and the row that sets it in
-//!   `crates/policy/src/schema`; `make rules` writes `policies/schema/` and `docs/policy-reference.md`.
+//!   `crates/policy/src/schema`; `make rules` writes `policies/schema/` and `docs/reference/policy.md`.
 
 mod admission_probe;
 pub mod cli;

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// As ripgrep does: musl's own is slow, above all where several threads share it.
+/// The same allocator as in ripgrep, because that of musl is slow, above all if several threads
+/// share it.
 #[cfg(all(target_env = "musl", target_pointer_width = "64"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

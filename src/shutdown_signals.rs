@@ -22,11 +22,11 @@ use tokio::signal::windows::ctrl_close;
 pub(crate) enum StopRequest {
     /// SIGTERM, from the supervisor of the process. On Windows, a console that closes.
     Terminate,
-    /// SIGINT or Ctrl-C, from a person, who waits.
+    /// SIGINT or Ctrl-C, from a person, who waits for the process to end.
     Interrupt,
 }
 
-/// The signals. After [`install`](Self::install), none ends the process by itself.
+/// The signals. After [`install`](Self::install), no signal ends the process by itself.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -40,19 +40,19 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on; inside an async runtime.
+    /// Listens for signals from now on; must be called inside an async runtime.
     #[cfg(unix)]
     pub(crate) fn install() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Listens from now on; inside an async runtime.
+    /// Listens for signals from now on; must be called inside an async runtime.
     #[cfg(windows)]
     pub(crate) fn install() -> io::Result<Self> {
         Ok(Self { terminate: ctrl_close()?, interrupt: ctrl_c()? })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> StopRequest {
         tokio::select! {
             _ = self.interrupt.recv() => StopRequest::Interrupt,

@@ -1,5 +1,5 @@
-//! The architecture: no two modules import each other, arrows point down, and the pure crates depend on nothing that knows
-//! a network, a cluster or a runtime. docs/architecture.md is the map.
+//! The architecture: no two modules import each other, arrows point down, and the pure crates depend on nothing that
+//! knows a network, a cluster or a runtime. docs/architecture.md is the map.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +27,8 @@ const SOURCES: [&str; 6] = [
     "src",
 ];
 
-/// What each pure crate may depend on directly. If you add to a list, explain in the review why the crate needs it.
+/// The direct dependencies that each pure crate may have. If you add to a list, explain in the review why the crate
+/// needs it.
 const DEPENDENCIES: [(&str, &[&str]); 5] = [
     ("mullion-manifest", &["json-patch", "jsonptr", "serde", "serde-saphyr", "serde_json", "similar", "thiserror"]),
     ("mullion-engine", &["json-patch", "serde", "serde_json", "thiserror"]),
@@ -36,17 +37,17 @@ const DEPENDENCIES: [(&str, &[&str]); 5] = [
         "mullion-policy",
         &["base64", "json-patch", "mullion-engine", "mullion-manifest", "mullion-snapshot", "serde", "serde_json"],
     ),
-    // jiff: calendar dates, in tables and as an argument; without a clock.
+    // jiff: calendar dates, in tables and as an argument; used without a clock.
     (
         "mullion-survey",
         &["jiff", "mullion-engine", "mullion-manifest", "mullion-policy", "mullion-snapshot", "serde", "serde_json"],
     ),
 ];
 
-/// Packages that a pure crate must not have anywhere below it.
+/// Packages that a pure crate must not depend on, directly or indirectly.
 const IMPURE: [&str; 8] = ["axum", "hyper", "kube", "rustls", "aws-lc-rs", "tokio", "tower", "tracing-subscriber"];
 
-/// The rooms of the engine. A room imports those before it; `node` imports `model` and `detect`.
+/// The top-level modules of the engine. Each imports only those before it; `node` imports `model` and `detect`.
 const ROOMS: [&str; 6] = ["model", "detect", "place", "rules", "patch", "admission"];
 
 /// The modules of the program. A module imports those before it; webhook and controller do not import each other.
@@ -96,7 +97,7 @@ fn modules(sources: &str) -> BTreeMap<Module, File> {
     modules
 }
 
-/// Collects the paths that a module names, as written.
+/// Collects the paths in a module, as written.
 #[derive(Default)]
 struct Paths(Vec<Vec<String>>);
 
@@ -111,7 +112,7 @@ impl<'a> Visit<'a> for Paths {
         self.add_tree(tree, &[]);
     }
 
-    /// `pub(super)` imports nothing.
+    /// `pub(super)` is not an import.
     fn visit_vis_restricted(&mut self, _: &'a VisRestricted) {}
 
     fn visit_path(&mut self, path: &'a syn::Path) {
@@ -139,7 +140,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
         .any(|one| one.path().is_ident("cfg") && one.parse_args::<syn::Ident>().is_ok_and(|it| it == "test"))
 }
 
-/// The path below the crate that `path` means in the module `from`; `None` where it leads out of the crate.
+/// The path below the crate that `path` stands for in the module `from`; `None` if it leads out of the crate.
 fn absolute(path: &[String], from: &Module, modules: &BTreeMap<Module, File>) -> Option<Vec<String>> {
     match path.first()?.as_str() {
         "crate" => Some(path[1..].to_vec()),
@@ -176,7 +177,7 @@ fn re_exported(item: &str, module: &Module, modules: &BTreeMap<Module, File>) ->
     absolute(&path, module, modules).filter(|path| path.len() > module.len() + 1)
 }
 
-/// Which modules each module imports.
+/// The modules that each module imports.
 fn imports(sources: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let modules = modules(sources);
     let of = |(module, file): (&Module, &File)| {
@@ -188,7 +189,7 @@ fn imports(sources: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     modules.iter().map(of).collect()
 }
 
-/// A way from `to` back to itself, if there is one.
+/// A path of imports from `to` back to itself, if there is one.
 fn circle(start: &Module, imports: &BTreeMap<Module, BTreeSet<Module>>) -> Option<Vec<String>> {
     let mut before: BTreeMap<&Module, &Module> = BTreeMap::new();
     let mut open = vec![start];
@@ -245,7 +246,7 @@ fn is_before(order: &[&str], first: &str, second: &str) -> bool {
     place(first).is_some_and(|first| Some(first) < place(second))
 }
 
-/// Fails where a module imports one of another top-level module that it may not import.
+/// Fails if a module imports one of another top-level module that it may not import.
 fn assert_order(sources: &str, may_import: impl Fn(&str, &str) -> bool) {
     for (from, targets) in imports(sources) {
         for to in targets {
@@ -260,7 +261,7 @@ fn assert_order(sources: &str, may_import: impl Fn(&str, &str) -> bool) {
     }
 }
 
-/// What cargo knows of the packages, resolved.
+/// The resolved metadata of the packages from cargo.
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--offline"])
@@ -304,7 +305,8 @@ fn pure_crates_depend_on_what_their_list_names() {
     }
 }
 
-/// Clippy denies the clock, files, the network and the environment in a crate with that attribute, by crates/clippy.toml.
+/// In a crate with that attribute, clippy denies the clock, files, the network and the environment, by
+/// crates/clippy.toml.
 #[test]
 fn pure_crates_deny_what_is_not_pure() {
     for sources in SOURCES.into_iter().filter(|sources| sources.starts_with("crates/")) {
@@ -321,7 +323,7 @@ fn quote(attribute: &Attribute) -> String {
     attribute.meta.require_list().map(|list| list.tokens.to_string()).unwrap_or_default()
 }
 
-/// The folder of a module names what is in it; its code stands in files with names.
+/// `mod.rs` only lists the modules of its folder; code is in files with names.
 #[test]
 fn a_folder_is_a_list_of_modules() {
     for sources in SOURCES {

@@ -55,7 +55,7 @@ struct Ran {
     err: String,
 }
 
-/// The program without environment variables for colours and widths.
+/// The program without environment variables for colors and widths.
 fn bare_program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_mullion"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"] {
@@ -230,7 +230,7 @@ fn a_pipe_that_closes_early_is_not_an_error() {
     let many = format!("---\n{}", fs::read_to_string("tests/cli/denied.yaml").unwrap()).repeat(400);
     for args in [["check", "-"], ["mutate", "-"]] {
         let mut child = spawn(&args, &[]);
-        // Closed before a byte is written, so that no pipe's size matters.
+        // Closed before a byte is written, so that the pipe's size does not matter.
         drop(child.stdout.take());
         let ran = finish(child, many.as_bytes());
         assert!(!ran.err.contains("roken pipe"), "{}", ran.err);
@@ -327,7 +327,7 @@ fn namespaces_of_the_input_and_of_the_snapshot_count() {
         of_type(&records, "workload")[0]["os"].as_str().unwrap().to_owned()
     };
     assert_eq!(os(&["-n", "here"], GOOD), "linux");
-    // Wherever it stands: a file order is no creation order.
+    // Its position does not matter, because the order of files is not the order of creation.
     assert_eq!(os(&["-n", "here"], &format!("{GOOD}---\n{namespace}")), "windows");
     assert_eq!(os(&["-n", "here"], &format!("{namespace}---\n{GOOD}")), "windows");
     assert_eq!(os(&["-n", "there"], &format!("{namespace}---\n{GOOD}")), "linux");
@@ -344,7 +344,7 @@ fn standard_input_has_a_name() {
     assert!(ran.out.contains("--> <stdin>:8:5\n") && ran.out.contains("--> warned.yaml:9:5\n"), "{}", ran.out);
 }
 
-/// As with kubectl, in the order of the command line.
+/// Files in the order of the command line, as with kubectl.
 #[test]
 fn files_may_be_named_by_a_flag() {
     let objects = |args: &[&str]| -> Vec<String> {
@@ -375,7 +375,7 @@ fn input_without_objects_is_not_an_error() {
     }
 }
 
-/// In a pipe no byte is the output of a command that failed, and a directory without manifests is a wrong path.
+/// In a pipe, empty input is the output of a command that failed, and a directory without manifests is a wrong path.
 #[test]
 fn empty_input_is_an_error_of_check_and_explain() {
     let dir = dir();
@@ -394,12 +394,12 @@ fn empty_input_is_an_error_of_check_and_explain() {
         assert_eq!(ran.err, format!("{message}mullion: 0 workloads, 0 findings, 1 empty input\n"));
         let ran = mullion(&["explain", input], "");
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (2, "", message.as_str()));
-        // As kubectl apply would be after it: what a post-renderer gets is what it prints.
+        // The same applies to kubectl apply after it: a post-renderer's output is what it prints.
         let ran = mullion(&["mutate", input], "");
         assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{input}: {}", ran.err);
         let github = mullion(&["check", "-o", "github", input], "").out;
         assert!(github.starts_with("::error ") && github.contains(why), "{github}");
-        // The others are still judged.
+        // The other inputs are still reviewed.
         let ran = mullion(&["check", "denied.yaml", input], "");
         assert!(ran.code == 2 && ran.out.contains("error[MUL201]"), "{}", ran.err);
     }
@@ -424,7 +424,7 @@ fn directories_are_read_recursively_in_order() {
     let records = records(&ran);
     let names: Vec<&Value> = of_type(&records, "workload").iter().map(|s| &s["object"]["name"]).collect();
     assert_eq!(names, ["a-b", "a-z", "b", "c-d-e"]);
-    // A file of the command line is read whatever its name is.
+    // A file on the command line is read whatever its name is.
     let hidden = write(&dir, ".hidden.yaml", GOOD);
     assert_eq!(mullion(&["check", &hidden], "").err, "mullion: 1 workload, 0 findings\n");
     fs::create_dir(dir.path().join("empty")).unwrap();
@@ -765,7 +765,7 @@ fn bad_policies_stop_everything_and_are_listed() {
         assert!(ran.out.contains(expected), "{expected}: {}", ran.out);
     }
     assert!(ran.err.contains("2 files, 3 problems"), "{}", ran.err);
-    // A file alone.
+    // A single file.
     let ran = mullion(&["policy", "check", "warned.yaml"], "");
     assert!(ran.code == 2 && ran.out.contains("warned.yaml:2:7"), "{}", ran.out);
     fs::remove_file(dir.path().join("b.yaml")).unwrap();
@@ -1002,7 +1002,8 @@ fn builds_have_several_forms() {
 
 // === explain ===
 
-/// Where its pods may be scheduled, and where they run, for each kind and with each limit of what Mullion does.
+/// The nodes on which its pods may be scheduled, and on which they run, for each kind and with each limit of Mullion's
+/// changes.
 #[test]
 fn an_explanation_separates_where_pods_may_be_scheduled_from_where_they_run() {
     let node = |name: &str, os: &str, build: &str| {
@@ -1060,7 +1061,7 @@ fn an_explanation_separates_where_pods_may_be_scheduled_from_where_they_run() {
             "no node",
         ),
         ("Pod", &image("a", ", nodeSelector: {disk: ssd}"), None, "no node", "no node"),
-        // It exists for both.
+        // The image exists for both.
         (
             "DaemonSet",
             &image("registry.k8s.io/sig-storage/livenessprobe:v2.15.0", ""),
@@ -1133,7 +1134,7 @@ fn an_explanation_has_settings_on_request() {
     assert_eq!(json(&[]), json(&["--settings"]));
 }
 
-/// A command that looks like Windows decides nothing; neither line has a name of the program's own code.
+/// A command that is a hint of Windows decides nothing; neither line contains an identifier of the code.
 #[test]
 fn an_explanation_has_words_for_what_decides_nothing() {
     let pod = GOOD.replace("image: a}", "image: a, command: [cmd, /c, dir]}");
@@ -1171,7 +1172,7 @@ Pod default/iis (<stdin>:2)
     for line in expected.trim_end().lines() {
         assert!(explained.contains(&format!("{line}\n")), "{line}: {explained}");
     }
-    // A repair, with its rule; the pods of a template; what is denied; what stays as it is.
+    // A repair with its rule; the pods of a template; what is denied; what stays unchanged.
     let deployment = include_str!("../examples/windows-2022.yaml");
     let of_pods = shown(&[], deployment);
     let repair = "\n    spec.containers[0].securityContext.allowPrivilegeEscalation: removed (MUL211 allow-privilege-escalation)\n";

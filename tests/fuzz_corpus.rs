@@ -1,5 +1,5 @@
-//! The corpus of each fuzz target, as ordinary cases: inputs that cover much of the code, and those that showed faults.
-//! `make fuzz` looks for more.
+//! The corpus of each fuzz target, as ordinary cases: inputs that cover much of the code, and those that revealed
+//! faults. `make fuzz` searches for more.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The shipped policy files are good: alone, and each as the only one of a directory.
+//! The shipped policy files are valid: alone, and each as the only one of a directory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::disallowed_methods, reason = "tests")]
 
@@ -96,7 +96,7 @@ fn cases_beside_each_show_what_it_does() {
     }
 }
 
-/// A case that passes under every policy proves nothing about one.
+/// A case that passes under every policy proves nothing about one policy.
 #[test]
 fn cases_of_one_policy_do_not_all_pass_under_another() {
     for path in shipped() {
@@ -142,7 +142,7 @@ fn it_is_in_force_without_files() {
     assert_eq!(built_in.nodes, shipped.nodes);
 }
 
-/// Under Audit nothing is changed and nothing denied, and warnings report what would be.
+/// Under Audit nothing is changed or denied, and warnings report what would be.
 #[test]
 fn audit_only_warns() {
     let set = load("audit.yaml");
@@ -162,7 +162,8 @@ fn audit_only_warns() {
     }
 }
 
-/// Strict silently removes values that mean nothing on Linux either, and denies every other field that Windows ignores.
+/// Strict silently removes values that have no effect on Linux either, and denies every other field that Windows
+/// ignores.
 #[test]
 fn strict_repairs_only_values_without_meaning() {
     let set = load("strict.yaml");
@@ -183,7 +184,8 @@ fn strict_repairs_only_values_without_meaning() {
     assert!(create(&spec, &set).unwrap_err().contains("MUL210"));
 }
 
-/// The runbook: a policy of high priority turns one rule into a warning, also beside a file that names the rule.
+/// The runbook: a policy of high priority turns one rule into a warning, even with a file that has an entry for the
+/// rule.
 #[test]
 fn an_emergency_policy_works_beside_strict() {
     let runbook = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: runbook}\nspec:\n  priority: 100000\n  \
@@ -224,7 +226,7 @@ fn nothing_in_kube_system_is_denied() {
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
-/// Ways in which an author makes a Windows pod; the API server judges the fields only of the last one.
+/// Ways in which an author makes a Windows pod; the API server validates the fields only for the last one.
 fn authors() -> [(&'static str, Value); 3] {
     let containers = json!([{"name": "c", "image": WINDOWS}]);
     [

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the test suites and sums them up, for the targets of these names in the Makefile.
+# Runs the test suites and prints a summary, for the targets with the same names in the Makefile.
 #   run.sh check   the suites that need neither a cluster nor a tool that must be built
 #   run.sh test    all suites
 #   run.sh soak    the long forms of the trials that find rare faults by repetition
 # Prints a line for each suite that has ended, the slowest trials, and for each trial that failed the command that runs
-# it alone, what it printed, shortened, and where its logs are. Logs: target/test-logs/<suite>.log. Exit status 1 if a
+# it alone, its shortened output, and the path of its log. Logs: target/test-logs/<suite>.log. Exit status 1 if a
 # trial failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,9 +25,9 @@ soaks=(
   "webhook edits::every_answer_is_of_one_set"
 )
 slowest=30
-# How much of what a failed trial printed is shown, in lines, half of it from its end: a CI log often has nothing else.
+# The number of lines shown of the output of a failed trial, half of them from its end. Often only the CI log is available.
 shown_lines=40
-# Tests talk to this machine alone, whatever proxy there is: as in .cargo/config.toml, which `cargo test` reads.
+# Tests connect only to this machine, even if a proxy is configured: the same as in .cargo/config.toml, which `cargo test` reads.
 export NO_PROXY=localhost,.svc,127.0.0.0/8,10.0.0.0/8
 export no_proxy=$NO_PROXY
 
@@ -41,7 +41,7 @@ build() {
     sort -u
 }
 
-# What runs a suite with less than the usual priority.
+# The command that runs a suite with a lower priority; empty for the usual priority.
 priority=()
 
 # run LABEL SUITE [ARGUMENT…]: runs a suite with its output in LABEL.log; prints one line about it.
@@ -49,7 +49,7 @@ run() {
   local label=$1 suite=$2 folder kind program began=$SECONDS status=0 options=()
   shift 2
   IFS=$'\t' read -r folder kind _ program < <(awk -F '\t' -v name="$suite" '$3 == name' "$logs/.suites")
-  # Rust's own harness tells times as an unstable option only, and takes unstable options from a stable compiler only so.
+  # Rust's own harness reports times only with an unstable option. RUSTC_BOOTSTRAP=1 allows that with a stable compiler.
   if grep -aq 'report-time' "$program"; then
     options=(-Z unstable-options --report-time)
   fi
@@ -58,7 +58,7 @@ run() {
   printf '%-16s %s, %d s\n' "$label" "$(result "$label")" "$((SECONDS - began))"
 }
 
-# result LABEL: "12 passed, 0 failed" of a log.
+# result LABEL: prints "12 passed, 0 failed" for a log.
 result() {
   awk '/^test result: / { found = 1; passed += $4; failed += $6 } END {
     if (found) printf "%d passed, %d failed", passed, failed; else printf "no result: it ended early" }' "$logs/$1.log"
@@ -66,7 +66,7 @@ result() {
 
 lane() { local name; for name in "$@"; do run "$name" "$name"; done; }
 
-# failures: for each trial that failed, the command that runs it alone, where its logs are, and its output, shortened.
+# failures: prints for each trial that failed the command that runs it alone, where its logs are, and its output, shortened.
 failures() {
   local label suite kind status log chosen trial
   while IFS=$'\t' read -r label suite kind status; do
@@ -82,7 +82,7 @@ failures() {
       printf '\nfailed: %s %s\n' "$suite" "$trial"
       printf '  run it alone: cargo test --locked --workspace %s -- --exact %s\n' "$chosen" "$trial"
       printf '  logs: %s\n' "$log"
-      # What it printed, which names the folder with the logs of its processes.
+      # The output of the trial, which contains the path of the folder with the logs of its processes.
       awk -v head="---- $trial ----" -v other="---- $trial stdout ----" \
         '$0 == head || $0 == other { on = 1; next } /^---- |^failures:$/ { on = 0 } on { print "  " $0 }' "$log" |
         cut -c -400 | awk -v most="$shown_lines" '{ line[NR] = $0 } END {
@@ -94,7 +94,7 @@ failures() {
   done <"$logs/.ended"
 }
 
-# times: seconds, suite and name of every trial that says how long it took.
+# times: prints seconds, suite and name of every trial whose duration is known.
 times() {
   local label suite _
   while IFS=$'\t' read -r label suite _; do
@@ -103,7 +103,7 @@ times() {
   done <"$logs/.ended"
 }
 
-# summary: the last line is read by programs.
+# summary: prints the results. Programs read the last line.
 summary() {
   local label _ passed=0 failed=0 numbers
   printf '\nThe slowest %d trials, in seconds:\n' "$slowest"
@@ -135,8 +135,8 @@ printf 'compiled in %d min %d s\n' $((SECONDS / 60)) $((SECONDS % 60))
 case $mode in
   check) lane "${pure[@]}" ;;
   test)
-    # The two that wait for clusters, one after the other: side by side they wait for processors, and look again and again
-    # at what is not there yet. The rest gets what they leave.
+    # These two suites mostly wait for clusters. They run one after the other, because at the same time they would compete for
+    # processors and poll more often. The other suites run beside them with a lower priority.
     lane on_cluster installed &
     priority=(nice -n 10)
     lane chart registry control_plane "${pure[@]}"
@@ -147,7 +147,7 @@ case $mode in
     for soak in "${soaks[@]}"; do
       read -r suite trial <<<"$soak"
       run "soak-${trial##*::}" "$suite" --nocapture --exact "$trial"
-      # What it has to say of itself.
+      # The measurements of the trial.
       grep -E '^(soak|[a-z]+): ' "$logs/soak-${trial##*::}.log" || true
     done
     ;;

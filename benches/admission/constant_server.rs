@@ -1,4 +1,4 @@
-//! A webhook that returns constants, in a process of its own so that its processor time can be told apart.
+//! A webhook that returns constants, in a process of its own so that its processor time can be measured separately.
 //!
 //! `/allow` allows; `/patch` also returns a patch that places the pod on Windows.
 
@@ -25,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The argument of this program that makes it the server.
+/// The argument with which this program runs the server.
 pub const PART: &str = "constant-server";
 
 /// A running server. Dropping it ends the process.
@@ -68,7 +68,7 @@ fn first_line(output: ChildStdout) -> String {
     line.trim().to_owned()
 }
 
-/// The server: prints its address and answers until its standard input is closed.
+/// The server: prints its address and serves until its standard input is closed.
 pub async fn run(folder: &Path) {
     let chain = CertificateDer::pem_file_iter(folder.join("tls.crt")).unwrap().map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_file(folder.join("tls.key")).unwrap();
@@ -118,7 +118,7 @@ impl Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let Ok((stream, address)) = self.tcp.accept().await else {
-                tokio::time::sleep(Duration::from_millis(10)).await; // out of file descriptors, for instance
+                tokio::time::sleep(Duration::from_millis(10)).await; // for example, if file descriptors ran out
                 continue;
             };
             stream.set_nodelay(true).ok();

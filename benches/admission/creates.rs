@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::registrations::Case;
 use crate::{pods, processor_time};
 
-/// For the API server to use a registration, on a busy machine.
+/// The time limit for the API server to use a registration, on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
-/// Creates in a round: so few that all cases meet the same disturbances of the machine.
+/// Creates in a round: few, so that all cases are subject to the same disturbances of the machine.
 const CREATES: usize = 20;
 /// Rounds of a case before the first that counts.
 const WARM_UP_ROUNDS: usize = 5;

@@ -1,5 +1,5 @@
-//! What admission costs a cluster, end to end: `cargo bench --bench admission`, a few minutes. Needs the control-plane
-//! tools: `make bench` builds them.
+//! What admission costs a cluster, end to end: `cargo bench --bench admission`, a few minutes. It needs the
+//! control-plane tools: `make bench` builds them.
 //!
 //! Creates pods on a real API server, one after another, under each of these registrations in turn:
 //!
@@ -13,10 +13,10 @@
 //! | mutating and validating policy | the same, and a `ValidatingAdmissionPolicy` denies `runAsUser` |
 //! | Mullion | the chart's webhook configurations and the built program |
 //!
-//! An explicitly Linux pod is created with nothing registered and under Mullion, which skips it. The table has the time of a
-//! create and the processor time of the API server and of the webhook. The pods are stored, and deleted after each round: a dry
-//! run would leave out the storage, which is part of every create. `ROUNDS=10` measures fewer rounds. Figures are printed and
-//! not asserted, because they depend on the machine.
+//! An explicitly Linux pod is created with nothing registered and under Mullion, which skips it. The table contains the
+//! time of a create and the processor time of the API server and of the webhook. The pods are stored, and deleted after
+//! each round, because a dry run would leave out the storage, which is part of every create. `ROUNDS=10` measures fewer
+//! rounds. Figures are printed and not asserted, because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -40,7 +40,7 @@ use mullion_cluster::{ControlPlane, NodeSpec};
 use creates::Measurement;
 use registrations::Registrations;
 
-/// 2,000 creates of each case, whose processor time is a thousand times its resolution.
+/// 2,000 creates of each case, with a processor time that is a thousand times its resolution.
 const ROUNDS: usize = 100;
 
 fn main() {

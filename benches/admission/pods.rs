@@ -1,4 +1,5 @@
-//! The pods that are created, as a ReplicaSet makes them: an AdmissionReview of one has about 4 KB.
+//! The pods that are created, in the form that a ReplicaSet creates: an AdmissionReview of one has
+//! about 4 KB.
 
 use serde_json::{Value, json};
 

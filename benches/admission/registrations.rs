@@ -1,4 +1,4 @@
-//! What is registered with the API server, each in a namespace of its own, and the processes behind it.
+//! The registrations with the API server, each in a namespace of its own, and the processes behind them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::constant_server::ConstantServer;
 use crate::creates::{self, DEADLINE};
 use crate::pods;
 
-/// A pod that is created again and again under one registration.
+/// A pod that is created repeatedly under one registration.
 pub struct Case {
     pub name: &'static str,
     pub namespace: String,

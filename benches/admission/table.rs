@@ -1,11 +1,11 @@
-//! The printed table, and the ratios that have a budget.
+//! The printed table, and the ratios with a budget.
 
 use std::time::Duration;
 
 use crate::creates::Measurement;
 use crate::registrations::{BOTH_POLICIES, CONSTANT_PATCH, Case, MULLION, MULLION_LINUX, NONE_LINUX};
 
-/// Two cases, and the most that the first may take of the second's p50.
+/// Two cases, and the maximum ratio of the first one's p50 to the second one's.
 const BUDGETS: [(&str, &str, f64); 3] =
     [(MULLION, CONSTANT_PATCH, 1.15), (MULLION, BOTH_POLICIES, 1.1), (MULLION_LINUX, NONE_LINUX, 1.15)];
 

@@ -1,4 +1,5 @@
-//! `mullion check` against its budget, 2,000 Deployments in under a second: `cargo bench --bench check`, some seconds.
+//! `mullion check` compared with its budget, 2,000 Deployments in under a second: `cargo bench --bench check`, some
+//! seconds.
 //!
 //! | part | what it prints |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | commands | time of the whole `check` in every format, and of `mutate --templates`, on the same text |
 //! | sizes | time of `check` on more Deployments, and on the same objects as one List in JSON |
 //!
-//! `cargo bench --bench check -- stages` runs the parts whose names are given. Each figure is the median of some runs,
-//! all in memory. Figures are printed and not asserted, because they depend on the machine.
+//! `cargo bench --bench check -- stages` runs only the parts on the command line. Each figure is the median of some
+//! runs, all in memory. Figures are printed and not asserted, because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

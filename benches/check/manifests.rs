@@ -1,9 +1,9 @@
-//! Input: charts as Helm prints them, and the same objects as kubectl does.
+//! Input: charts in the form that Helm prints, and the same objects in the form that kubectl prints.
 
 use serde_json::{Value, json};
 
-/// `deployments` documents of `helm template`, about 500 bytes each. One in four has a Windows image, and half of
-/// those have a field that Windows cannot have.
+/// `deployments` documents of `helm template`, about 500 bytes each. One in four has a Windows image, and half of those
+/// have a field that does not work on Windows.
 pub(crate) fn helm(deployments: usize) -> String {
     (0..deployments).map(document).collect::<Vec<String>>().concat()
 }

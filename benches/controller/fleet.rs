@@ -1,4 +1,4 @@
-//! Nodes as a managed cluster has them, on the API server.
+//! Nodes on the API server, like those of a managed cluster.
 
 use std::time::Instant;
 

@@ -1,13 +1,13 @@
-//! The controller against the budgets of its design: `cargo bench --bench controller`, a few minutes, mostly
-//! for the API server. Needs the control-plane tools: `make bench` builds them.
+//! The controller compared with the budgets of its design: `cargo bench --bench controller`, a few minutes, mostly for
+//! the API server. It needs the control-plane tools: `make bench` builds them.
 //!
 //! | part | what it prints |
 //! |---|---|
 //! | rate | patches per second of the controller from cold, and of a loop that only sends the same patches, in turn |
 //! | memory | how long the built program reads the cluster at its start, its resident set, and what the heartbeats of all Windows nodes cost it |
 //!
-//! On a real API server with 5,000 Windows and 15,000 Linux nodes; `-- rate` runs one part, `NODES=400` makes a smaller
-//! fleet. Figures are printed and not asserted, because they depend on the machine.
+//! On a real API server with 5,000 Windows and 15,000 Linux nodes; `-- rate` runs one part, `NODES=400` creates a
+//! smaller fleet. Figures are printed and not asserted, because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

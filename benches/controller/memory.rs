@@ -49,7 +49,7 @@ impl Running {
         patches(&self.get("/metrics").await)
     }
 
-    /// A controller that does not lead is ready without having read the cluster.
+    /// A controller that does not lead is ready before it has read the cluster.
     async fn wait_until_synced(&self) {
         let leads = |metrics: &str| metrics.lines().any(|line| line == "mullion_leader 1");
         while !leads(&self.get("/metrics").await) || !self.get("/readyz").await.starts_with("HTTP/1.1 200") {
@@ -99,7 +99,7 @@ pub async fn run(plane: &ControlPlane, count: usize) {
     };
     let (used, before, start) = (running.processor(), running.patches().await, Instant::now());
     stream::iter((0..count).map(heartbeat)).buffer_unordered(AT_ONCE).collect::<()>().await;
-    // A controller that knows this node has seen every heartbeat.
+    // A controller that has read this node has received every heartbeat.
     api.create(&PostParams::default(), &fleet::windows("last", 0)).await.unwrap();
     running.wait_for_patches(before + 1).await;
     let used = running.processor().saturating_sub(used);

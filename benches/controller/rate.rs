@@ -1,4 +1,5 @@
-//! The controller from cold, and a loop that only sends the same patches, as many at a time.
+//! The controller after a cold start, and a loop that only sends the same patches with the same
+//! concurrency.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,7 +42,8 @@ async fn controller(client: Client, mode: Mode, count: usize) -> f64 {
     let running = tokio::spawn(nodes::control_loop::run(leading));
     let mut first = None;
     let (from, taken) = loop {
-        // Not more often: each look costs processor time, which the bare loop does not spend.
+        // Not more often, because each request costs processor time that the bare loop does not
+        // use.
         tokio::time::sleep(Duration::from_millis(20)).await;
         let done = patches(&metrics.encode().unwrap());
         let (from, start) = *first.get_or_insert_with(|| (done, Instant::now()));

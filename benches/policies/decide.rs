@@ -10,7 +10,7 @@ use crate::fleet;
 use crate::rounds::{Case, interleaved, print_micros};
 use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
 
-/// A pod of about `bytes` as the API server sends it.
+/// A pod of about `bytes`, as the API server sends it.
 fn pod(image: &str, bytes: usize) -> Value {
     let spec = json!({"containers": [{"name": "web", "image": image}]});
     let mut review: Value = serde_json::from_str(&fleet::review(&spec, bytes)).unwrap();
@@ -59,14 +59,14 @@ fn everybody() -> PolicySet {
     texts::set(&texts::spread(POLICIES, PATTERNS, texts::of_everybody))
 }
 
-/// Files whose policies each choose pods by a label, all with patterns.
+/// Files with policies that each select pods by a label, all with patterns.
 pub fn of_labels() -> Vec<Text> {
     texts::spread(POLICIES, PATTERNS, texts::of_a_label)
 }
 
 /// The labels of the `n`th pod: about half of the labels that policies select, with no two pods the same.
 pub fn labels(n: usize) -> Value {
-    // A generator of Steele and Vigna's kind: what matters is that all subsets differ.
+    // A generator of the kind by Steele and Vigna; it is enough that all subsets differ.
     let bit =
         |at: usize| (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 * 7) >> (at % 61) & 1 == 1;
     let on = (0..POLICIES).filter(|at| bit(*at)).map(|at| (format!("l{at}"), json!("on")));
@@ -88,7 +88,7 @@ pub fn hostile() {
         })
         .collect();
     let (one, other, third) = (load(), load(), load());
-    // The cache is full of other sets of labels first; each pod is placed on Linux.
+    // First the cache is filled with other sets of labels; each pod is placed on Linux.
     assert!(pods[1..].iter().all(|pod| reviewed(pod, &snapshot, &third) > 0));
     println!("\nlabels that each meet half of 500 policies, µs: median, 99th percentile, × the first");
     let mut next = pods.iter().cycle();

@@ -1,4 +1,5 @@
-//! Policies against their budget, 500 policies and 10,000 image patterns: `cargo bench --bench policies`, some two minutes.
+//! Policies compared with their budget, 500 policies and 10,000 image patterns: `cargo bench --bench policies`, some
+//! two minutes.
 //!
 //! | part | what it prints |
 //! |---|---|
@@ -8,9 +9,9 @@
 //! | memory | resident set of a process that loads a set, that reviews under it, and that loads repeatedly |
 //! | otherwise | matching one of 10,000 patterns, compared with a scan, globset, and policies one after another |
 //!
-//! `cargo bench --bench policies -- load` runs the parts whose names are given. Compared cases run in turns for some rounds, so
-//! that other load of the machine affects all of them. Figures are printed and not asserted, because they depend on the
-//! machine.
+//! `cargo bench --bench policies -- load` runs only the parts on the command line. Compared cases run in turns for some
+//! rounds, so that other load of the machine affects all of them. Figures are printed and not asserted, because they
+//! depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

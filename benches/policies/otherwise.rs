@@ -35,7 +35,7 @@ pub fn globs(count: usize) -> Vec<GlobSet> {
     globs.chunks(AT_ONCE).map(set).collect()
 }
 
-/// The first that covers the image.
+/// The first glob that matches the image.
 fn globbed(sets: &[GlobSet], image: &str) -> Option<usize> {
     let mut matching = Vec::new();
     sets.iter().enumerate().find_map(|(at, set)| {

@@ -78,7 +78,7 @@ pub fn patterns(count: usize, style: Style) -> Text {
                 text
             }),
         ),
-        // Not through values of JSON, because their memory would be measured with that of the set.
+        // JSON values are not used here, because their memory would be measured with that of the set.
         Style::Json => {
             let images: Vec<String> = all
                 .map(|pattern| format!(r#"{{"pattern":"{pattern}","os":"windows","builds":["10.0.20348"]}}"#))
@@ -91,7 +91,7 @@ pub fn patterns(count: usize, style: Style) -> Text {
     }
 }
 
-/// As many patterns as a file can hold.
+/// The maximum number of patterns in a file.
 pub fn most_patterns() -> usize {
     let each = patterns(PATTERNS, Style::Block).1.len() / PATTERNS + 1;
     MAX_FILE / each
@@ -144,7 +144,7 @@ pub fn of_a_label(n: usize) -> Value {
     json!({"podSelector": {"matchLabels": {format!("l{n}"): "on"}}})
 }
 
-/// The set that these files make.
+/// The set that these files contain.
 pub fn set(texts: &[Text]) -> PolicySet {
     PolicySet::from_files(texts).unwrap_or_else(|problems| panic!("{}", problems[0]))
 }

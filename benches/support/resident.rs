@@ -2,12 +2,12 @@
 
 use std::fs;
 
-/// Its resident set now, and the most it ever was, in MiB.
+/// Its current resident set, and its maximum so far, in MiB.
 pub fn of(process: u32) -> [f64; 2] {
     if_running(process).unwrap()
 }
 
-/// The same; `None` once it has ended.
+/// The same values; `None` once the process has ended.
 pub fn if_running(process: u32) -> Option<[f64; 2]> {
     let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let mebibytes = |key: &str| {

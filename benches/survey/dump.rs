@@ -1,4 +1,5 @@
-//! A dump of a large cluster, as `kubectl get nodes,pods -A -o json` prints it: pods have what a survey does not read, too.
+//! A dump of a large cluster, in the form that `kubectl get nodes,pods -A -o json` prints, including members of pods
+//! that a survey does not read.
 
 use std::io::{self, BufWriter, Write};
 

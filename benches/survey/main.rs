@@ -1,4 +1,4 @@
-//! A survey of a large dump against its budget: `cargo bench --bench survey`, some two minutes.
+//! A survey of a large dump compared with its budget: `cargo bench --bench survey`, some two minutes.
 //!
 //! | part | what it prints |
 //! |---|---|
@@ -43,7 +43,7 @@ fn main() {
     let ended = AtomicBool::new(false);
     let (bytes, report, peak) = thread::scope(|scope| {
         let writer = scope.spawn(|| dump::write(input, NODES, PODS).unwrap());
-        // The peak is gone with the process, so it is read until then.
+        // The peak is lost when the process ends, so it is read until then.
         let watch = scope.spawn(|| {
             let mut peak = 0.0_f64;
             while !ended.load(Ordering::Relaxed) {

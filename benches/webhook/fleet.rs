@@ -1,10 +1,10 @@
-//! Snapshots and reviews of the size that clusters have.
+//! Snapshots and reviews of the size of real clusters.
 
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
-/// Nodes, a quarter of them Windows, and namespaces, as `kubectl get -o json` prints them.
+/// Nodes, a quarter of them Windows, and namespaces, in the form that `kubectl get -o json` prints.
 pub fn dump(nodes: usize, namespaces: usize) -> Value {
     let nodes = (0..nodes).map(|n| node(n, n % 4 == 3));
     let namespaces = (0..namespaces).map(|n| {
@@ -48,7 +48,7 @@ fn node(n: usize, windows: bool) -> Value {
         "status": {"nodeInfo": {"kernelVersion": kernel, "containerRuntimeVersion": "containerd://2.0.4"}}})
 }
 
-/// As [`dump`], read.
+/// The snapshot that is read from [`dump`].
 pub fn snapshot(nodes: usize, namespaces: usize) -> ClusterSnapshot {
     dump::from_text("snapshot.json", dump(nodes, namespaces).to_string().as_bytes()).expect("a good snapshot file")
 }
@@ -57,15 +57,15 @@ pub fn snapshot(nodes: usize, namespaces: usize) -> ClusterSnapshot {
 pub fn pods() -> [(&'static str, Value); 4] {
     let spec = |image: &str, selector: Value| json!({"nodeSelector": selector, "containers": [{"name": "web", "image": image}]});
     [
-        ("settled Linux pod", spec("registry.example.com/shop/web:1.2", json!({"kubernetes.io/os": "linux"}))),
+        ("explicitly Linux pod", spec("registry.example.com/shop/web:1.2", json!({"kubernetes.io/os": "linux"}))),
         ("Linux pod, no selector", spec("registry.example.com/shop/web:1.2", Value::Null)),
         ("Windows pod", spec("mcr.microsoft.com/windows/servercore:ltsc2022", Value::Null)),
         ("pod with a pool label", spec("registry.example.com/shop/web:1.2", json!({"agentpool": "pool39"}))),
     ]
 }
 
-/// The body of the request that the API server sends when a Deployment makes such a pod, padded with environment to about
-/// `bytes`.
+/// The body of the request that the API server sends when a Deployment creates such a pod, padded with environment
+/// variables to about `bytes`.
 pub fn review(spec: &Value, bytes: usize) -> String {
     let mut spec = spec.clone();
     let container = &mut spec["containers"][0];

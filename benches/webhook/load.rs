@@ -1,5 +1,5 @@
-//! A load generator: connections that are kept, and requests that are bytes made beforehand. It does as little as
-//! possible for each request, so that the server dominates the figures.
+//! A load generator: connections that are kept, and requests that are built beforehand. It does as little as possible
+//! for each request, so that the server dominates the figures.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub fn request(body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// One connection at work.
+/// One connection in use.
 struct Client {
     stream: TlsStream<TcpStream>,
     buffer: Vec<u8>,
@@ -68,7 +68,7 @@ impl Client {
         loop {
             assert!(self.stream.read_buf(&mut self.buffer).await.unwrap() > 0, "the server closed the connection");
             let Some(head) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-            // Go writes names of headers in capitals.
+            // Go capitalizes names of headers.
             let text = std::str::from_utf8(&self.buffer[..head]).unwrap().to_ascii_lowercase();
             assert!(text.starts_with("http/1.1 200"), "{text}");
             let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();

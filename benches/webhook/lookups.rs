@@ -1,8 +1,8 @@
 //! The cost for reviews of a registry that accepts connections and never responds.
 //!
-//! Every pod has another image of it, so that no image is known and every review of the background mode starts a look-up.
-//! The queue fills within a round; from then on each request is dropped. A round ends long before the first look-up times
-//! out, so that no look-up is left for the next round.
+//! Every pod has another image of the registry, so that no image is known and every review of the background mode
+//! starts a look-up. The queue fills within a round; from then on each request is dropped. A round ends long before the
+//! first look-up times out, so that no look-up remains for the next round.
 
 use std::hint::black_box;
 use std::io::Read as _;
@@ -26,9 +26,9 @@ use crate::fleet;
 use crate::reviews::handle;
 
 const ROUNDS: usize = 20;
-/// Reviews before the first that is measured; they look up no image.
+/// The number of reviews before the first measured one; they look up no image.
 const WARM: usize = 200;
-/// Reviews at one time that wait.
+/// The number of reviews that wait at one time.
 const WAITING: usize = 64;
 /// Upper ends of the histogram, µs.
 const ENDS: [u128; 7] = [10, 20, 50, 100, 200, 500, 1000];
@@ -72,7 +72,7 @@ impl Silent {
         Arc::new(state)
     }
 
-    /// Reviews of pods with no evidence of an operating system but their image.
+    /// Reviews of pods with no evidence of an operating system except their image.
     fn reviews(&self, number: usize) -> Vec<Bytes> {
         let [_, (_, mut spec), ..] = fleet::pods();
         spec["containers"][0]["image"] = format!("{}/shop/web:000000", self.address).into();
@@ -81,14 +81,14 @@ impl Silent {
     }
 }
 
-/// Times of one column: until there was an answer, and until the thread was free for the next review.
+/// Times of one column: until there was a response, and until the thread was free for the next review.
 #[derive(Default)]
 struct Times {
     answered: Vec<Duration>,
     free: Vec<Duration>,
 }
 
-/// One review after the other, on one thread that also does all that look-ups do.
+/// One review after the other, on one thread that also does the work of all look-ups.
 async fn sequence(state: &Arc<WebhookState>, reviews: &[Bytes], times: &mut Times) {
     for body in reviews {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The webhook against the budgets of its design: `cargo bench --bench webhook`, about fifteen minutes, most of
+//! The webhook compared with the budgets of its design: `cargo bench --bench webhook`, about fifteen minutes, most of
 //! them for `growth`.
 //!
 //! | part | what it prints |
@@ -11,8 +11,8 @@
 //! | throughput | processor time of a review over HTTPS, of the built program and of a webhook in Go that allows everything (needs Go) |
 //! | memory | resident set of the built program with 20,000 nodes, at the start and after 100,000 reviews, and with 500 policies |
 //!
-//! `cargo bench --bench webhook -- reviews` runs the parts whose names are given. Figures are printed and not asserted,
-//! because they depend on the machine.
+//! `cargo bench --bench webhook -- reviews` runs only the parts on the command line. Figures are printed and not
+//! asserted, because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

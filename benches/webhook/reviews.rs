@@ -89,10 +89,10 @@ fn engine(state: &WebhookState, spec: &Value) -> (Duration, Duration) {
     })
 }
 
-/// The cost of one changed node: all indexes are built again.
+/// The cost of one changed node: all indexes are rebuilt.
 pub fn snapshot() {
     let mut snapshot = fleet::snapshot(20_000, 2_000);
-    // Removed first, because labels held twice would count as labels that two nodes share.
+    // Removed first, because labels with two references would count as labels that two nodes share.
     let before = snapshot.nodes.take();
     let nodes: Vec<_> = before.iter().flat_map(Nodes::iter).cloned().map(std::sync::Arc::new).collect();
     drop(before);

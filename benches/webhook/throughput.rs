@@ -1,5 +1,5 @@
-//! Processor time of a review over HTTPS, of the built program and of a webhook in Go that allows everything: connections
-//! that are kept, and the same requests in turn.
+//! Processor time of a review over HTTPS, of the built program and of a webhook in Go that allows everything:
+//! connections that are kept, and the same requests in turn.
 
 use std::fs;
 use std::sync::Arc;

@@ -17,9 +17,10 @@ use tokio::runtime::{Builder, Runtime};
 use super::Meter;
 use super::input::{Input, POLICIES, policy, snapshot};
 
-/// What a review takes beside its reservation, in bytes: the futures, the memo of the policies, metrics of a namespace.
+/// The memory of a review beside its reservation, in bytes: the futures, the memo of the policies, metrics of a
+/// namespace.
 const FIXED: usize = 64 << 10;
-/// What the review of a ConfigMap with policies takes beside it, in bytes for each byte of the body.
+/// The memory of the review of a ConfigMap with policies beside it, in bytes for each byte of the body.
 const POLICY_MEMORY: usize = 4_000;
 
 struct Server {

@@ -1,4 +1,4 @@
-//! `WWW-Authenticate`, which a registry writes: a header a line.
+//! `WWW-Authenticate` headers, which a registry writes; one header per line.
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, Uri};

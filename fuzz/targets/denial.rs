@@ -1,9 +1,9 @@
 //! A denied pod stays denied, whatever labels and annotations its author adds.
 //!
-//! Exceptions are documented: `mullion.dev/os` says for which system the pod is; `mullion.dev/ignore` and
-//! `mullion.dev/allow` work as far as a policy lets them, which the policies here do not. In a namespace with annotations
-//! of OpenShift, its admission writes `openshift.io/scc` on every pod, so there is none here. A mirror pod is not reviewed:
-//! the API server accepts its annotation only on a pod that is bound to a node, and no kubelet runs it.
+//! Exceptions are documented: `mullion.dev/os` sets the operating system of the pod; `mullion.dev/ignore` and
+//! `mullion.dev/allow` work as far as a policy permits, which the policies here do not. In a namespace with annotations
+//! of OpenShift, its admission sets `openshift.io/scc` on every pod, so it is not used here. A mirror pod is not
+//! reviewed: the API server accepts its annotation only on a pod that is bound to a node, and no kubelet runs it.
 
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8], _: &dyn Meter) {
     let (policies, mut namespace) = (input.one_of(&SETS), input.namespace());
     namespace.annotations.retain(|key, _| !key.starts_with("openshift.io/sa.scc."));
     let mut object = input.pod();
-    // What the pod has of its own may be the reason of the denial.
+    // The pod's own fields may be the reason of the denial.
     let os = object.pointer("/metadata/annotations/mullion.dev~1os").filter(|os| os.is_string()).cloned();
     let own: Map<String, Value> = os.into_iter().map(|os| (OS_ANNOTATION.to_owned(), os)).collect();
     object["metadata"] = json!({"name": "p", "namespace": "default", "annotations": own});

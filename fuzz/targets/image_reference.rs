@@ -20,7 +20,7 @@ pub fn run(bytes: &[u8], _: &dyn Meter) {
     assert_eq!(again.normalized_registry(), image.normalized_registry(), "{text:?}");
     assert_eq!(again.normalized_repository(), image.normalized_repository(), "{text:?}");
     assert_eq!(again.digest(), image.digest(), "{text:?}");
-    // The look-up makes an address of both.
+    // The look-up builds an address from both.
     let address = format!("https://{}/v2/{}/manifests/x", image.normalized_registry(), image.normalized_repository());
     if let Ok(uri) = address.parse::<http::Uri>() {
         let authority = uri.authority().map(http::uri::Authority::as_str);

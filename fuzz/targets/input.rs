@@ -1,4 +1,5 @@
-//! Structured inputs: objects, namespaces and policies by the bytes of an input. After its end every byte is 0.
+//! Structured inputs: objects, namespaces and policies, built from the bytes of an input. After its end every byte is
+//! 0.
 
 use std::sync::LazyLock;
 
@@ -26,7 +27,7 @@ impl<'a> Input<'a> {
         self.0
     }
 
-    /// One of these; there is at least one.
+    /// One of the items; there is at least one.
     pub fn one_of<'t, T>(&mut self, all: &'t [T]) -> &'t T {
         &all[usize::from(self.byte()) % all.len()]
     }
@@ -119,7 +120,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Sets a value, if what is on the way are objects and lists; missing objects are made.
+/// Sets a value, if everything on the path is an object or list; missing objects are created.
 pub fn set(object: &mut Value, path: &str, value: Value) {
     let mut at = object;
     for token in path.split('/').skip(1) {
@@ -187,7 +188,7 @@ pub const POLICIES: [&str; 16] = [
     "optOut: {ignore: Pods, allow: [MUL2]}, rules: {translate: [run-as-user]}",
 ];
 
-/// The policies at the end of [`POLICIES`] that let authors opt out.
+/// The number of policies at the end of [`POLICIES`] that permit authors to opt out.
 pub const OPT_OUTS: usize = 3;
 
 const NAMESPACES: [(&str, &str); 12] = [

@@ -1,7 +1,7 @@
-//! The fields that a patch takes from a pod, compared with the object that its author wrote.
+//! The fields that a patch removes from a pod, compared with the object that its author wrote.
 //!
-//! Everything in a pod counts as a security field, those of future versions included, except what Mullion places. So a
-//! field is missing here only if somebody adds it to the short list of placement.
+//! Everything in a pod counts as a security field, including fields of future versions, except what Mullion places. So
+//! a removal is not detected only for fields in the short list of placement.
 
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::pod_view::Pod;
@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 
 const OS_LABEL: &str = "kubernetes.io/os";
 
-/// The pointer of the first field that `after` lacks or has with another value, if its pods may run on Linux; `None` if
-/// there is none, or if no Linux kubelet runs them: they have the OS field, or a literal Windows nodeSelector.
+/// The pointer of the first field that is missing or different in `after`, if its pods may run on Linux; `None` if
+/// there is no such field, or if no kubelet on Linux runs them: they have the OS field, or a literal Windows
+/// nodeSelector.
 pub fn lost_field(before: &Value, after: &Value) -> Option<String> {
     let kind = before.get("kind").and_then(Value::as_str).and_then(WorkloadKind::from_name)?;
     let [old, new] = [before, after].map(|object| object.pointer(kind.pod_pointer()).unwrap_or(&Value::Null));
@@ -36,13 +37,13 @@ fn difference(old: &Value, new: &Value, pointer: String) -> Option<String> {
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
             old.iter().zip(new).enumerate().find_map(|(at, (old, new))| difference(old, new, format!("{pointer}/{at}")))
         }
-        // The server rejects it in a container that is not privileged, so no pod ever had it.
+        // The API server rejects it in a container that is not privileged, so no pod ever had it.
         _ if pointer.ends_with("/mountPropagation") && old == "Bidirectional" => None,
         _ => (old != new).then_some(pointer),
     }
 }
 
-/// A member of a security context that only `new` has: one user instead of another.
+/// A member of a security context that only `new` has: another user.
 fn added(old: &Map<String, Value>, new: &Map<String, Value>, pointer: &str) -> Option<String> {
     let name = new.keys().find(|name| !old.contains_key(*name))?;
     pointer.contains("/securityContext").then(|| format!("{pointer}/{name}"))

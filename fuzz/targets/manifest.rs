@@ -88,7 +88,7 @@ fn check_edit(text: &str, all: &[Option<&ManifestDocument>], index: usize, place
     }
 }
 
-/// `1` and `1.0` are one number, of which the text may have either.
+/// `1` and `1.0` are one number; the text may contain either.
 fn is_same(old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
         (Some(Value::Number(old)), Some(Value::Number(new))) => old == new || old.as_f64() == new.as_f64(),

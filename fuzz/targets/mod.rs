@@ -1,5 +1,5 @@
-//! The fuzz targets: functions from bytes to a panic if something does not hold. `fuzz/main.rs` runs them under libFuzzer,
-//! `tests/fuzz_corpus.rs` runs each on the files of its corpus.
+//! The fuzz targets: functions from bytes that panic if a property does not hold. `fuzz/main.rs` runs them under
+//! libFuzzer, `tests/fuzz_corpus.rs` runs each on the files of its corpus.
 //!
 //! | target | holds |
 //! |---|---|
@@ -28,9 +28,9 @@ mod registry_document;
 
 /// A fuzz target.
 pub struct Target {
-    /// Of its corpus, too.
+    /// The name, which is also that of its corpus.
     pub name: &'static str,
-    /// Panics if the input shows a fault.
+    /// Panics if the input reveals a defect.
     pub run: fn(&[u8], &dyn Meter),
 }
 
@@ -40,7 +40,7 @@ pub trait Meter {
     fn peak_of(&self, work: &mut dyn FnMut()) -> usize;
 }
 
-/// All of them.
+/// All fuzz targets.
 pub const TARGETS: [Target; 8] = [
     Target { name: "admission", run: admission::run },
     Target { name: "patch", run: patch::run },

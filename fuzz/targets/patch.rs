@@ -1,4 +1,4 @@
-//! A patch applies, is complete after one call, and takes no field from a pod that may run on Linux.
+//! A patch applies, is complete after one call, and removes no field from a pod that may run on Linux.
 //!
 //! An input is a request by [`Input`], or JSON: a workload.
 
@@ -26,7 +26,7 @@ pub fn run(bytes: &[u8], _: &dyn Meter) {
     let (policies, namespace, updates) = (input.policies(), input.namespace(), input.byte() % 4 == 3);
     let object = input.object();
     let Some(kind) = object.get("kind").and_then(Value::as_str).and_then(WorkloadKind::from_name) else { return };
-    // As it was stored before, with what Mullion had placed then.
+    // The object as it was stored earlier, with what Mullion had placed then.
     let old =
         updates.then(|| patched(&object, &review_of(kind, &object, None, &namespace, policies), Endpoint::Mutate));
     let mut object = object;
@@ -83,8 +83,8 @@ fn check(kind: WorkloadKind, object: &Value, old: Option<&Value>, namespace: &Na
     }
 }
 
-/// Whether the API server can decode labels and annotations: it rejects any other object before it calls webhooks. In such
-/// an object a first call could not record what it placed.
+/// Whether the API server can decode labels and annotations: it rejects any other object before it calls webhooks. For
+/// such an object a first call could not record what it placed.
 fn has_readable_metadata(object: &Value) -> bool {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let texts = |name: &str| match metadata.get(name) {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Meter;
 use super::patch::review_of;
 
-/// Bytes of memory for each byte of text, in a file that is short: a problem for each byte or two, with its texts.
+/// Bytes of memory for each byte of text, in a short file: a problem for each byte or two, with its texts.
 const MEMORY: usize = 4_000;
 /// Bytes of memory beside it.
 const FIXED: usize = 1 << 20;

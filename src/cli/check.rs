@@ -63,7 +63,7 @@ pub enum FindingsFormat {
     Github,
 }
 
-/// The first characters of the codes of rules about types and names of fields, which hold on every operating system.
+/// The first characters of the codes of rules about types and names of fields, which apply to every operating system.
 const TYPE_RULES: &str = "MUL8";
 
 /// The minimum severity that causes exit code 1.
@@ -71,7 +71,7 @@ const TYPE_RULES: &str = "MUL8";
 pub enum FailOnFinding {
     /// Findings that deny
     Deny,
-    /// Findings that warn, too
+    /// Also findings that warn
     Warn,
 }
 
@@ -82,7 +82,7 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         shown || !args.show_changes,
         "check: --show-changes needs -o text or -o json; other formats have findings only"
     );
-    let request = ReadRequest::manifests("check", args.sources.snapshot.is_some());
+    let request = ReadRequest::manifests("check", &args.sources);
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
@@ -128,7 +128,7 @@ fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
 /// The report on stdout.
 struct Report<'a> {
     args: &'a CheckArgs,
-    /// The namespace of objects that set none.
+    /// The namespace of objects that do not set one.
     namespace: &'a str,
     writer: Writer,
     totals: CheckTotals,
@@ -153,7 +153,7 @@ impl<'a> Report<'a> {
         Ok(Self { args, namespace, writer, totals: CheckTotals::default() })
     }
 
-    /// Adds a whole input that was not read; it is also reported on stderr.
+    /// Adds an input that could not be read at all; it is also reported on stderr.
     fn unread(&mut self, failure: &InputFailure, io: &mut Io<'_>) -> io::Result<()> {
         if matches!(self.writer, Writer::Json) {
             let record = UnreadRecord { input: &failure.file, message: &failure.message };
@@ -162,7 +162,7 @@ impl<'a> Report<'a> {
         self.failure(failure, io)
     }
 
-    /// Adds an input that cannot be judged; it is also reported on stderr.
+    /// Adds an input that cannot be reviewed; it is also reported on stderr.
     fn failure(&mut self, failure: &InputFailure, io: &mut Io<'_>) -> io::Result<()> {
         match &mut self.writer {
             Writer::Sarif(log) => log.failure(failure),
@@ -172,7 +172,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// Judges the objects of a document.
+    /// Reviews the objects of a document.
     fn document(
         &mut self,
         file: &ManifestFile<'_>,
@@ -254,9 +254,10 @@ struct ReviewedWorkload<'d> {
     workload: ManifestWorkload<'d>,
     review: Review,
     findings: Vec<FindingResult>,
-    /// If they were asked for.
+    /// The changes, if they were requested.
     changes: Option<WorkloadChanges>,
-    /// Why it counts as Windows, if it does, and how its author states that it is for Linux, if that is a guess.
+    /// Why it counts as Windows, if it does, and how its author states that it is for Linux, if the decision is a
+    /// guess.
     windows: Option<String>,
 }
 
@@ -271,7 +272,7 @@ fn windows_reason(decision: &OsDecision, kind: WorkloadKind) -> Option<String> {
 }
 
 impl ReviewedWorkload<'_> {
-    /// The operating system and the changes, followed by an empty line; nothing about a workload that stays as it is.
+    /// The operating system and the changes, followed by an empty line; nothing for a workload that stays unchanged.
     fn change_lines(&self, changes: &WorkloadChanges) -> Vec<String> {
         if changes.is_empty() {
             return Vec::new();
@@ -312,7 +313,7 @@ impl ReviewedWorkload<'_> {
         self.windows.as_deref().filter(|_| depends)
     }
 
-    /// What formats without notes add to a finding.
+    /// The text that formats without notes add to a finding.
     fn remark(&self, finding: &Finding, action: Action) -> &str {
         self.windows_reason(finding, action).unwrap_or_else(|| self.repair_remark(action))
     }

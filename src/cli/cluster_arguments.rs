@@ -1,4 +1,4 @@
-//! Arguments that name a cluster and its user, as kubectl has them, and the connection to it.
+//! Arguments that select a cluster and its user, as in kubectl, and the connection to it.
 
 use std::path::PathBuf;
 
@@ -31,11 +31,11 @@ pub struct ClusterArguments {
 pub(crate) const HEADING: &str = "Cluster";
 
 impl ClusterArguments {
-    /// Connects to the cluster. No request is sent yet, but an exec plugin is run.
+    /// Connects to the cluster. This sends no request yet, but runs an exec plugin.
     pub(crate) async fn connect(&self) -> anyhow::Result<ClusterConnection> {
         install_crypto();
         let arguments = self.clone();
-        // An exec plugin may ask the user, and signals must be heard meanwhile.
+        // An exec plugin may prompt the user, and signals must be handled meanwhile.
         let connected = spawn_blocking(move || {
             let options = ConnectOptions {
                 kubeconfig: arguments.kubeconfig.as_deref(),

@@ -23,15 +23,15 @@ pub struct Cli {
 pub enum Command {
     /// Find what cannot work on Windows, with file, line and source
     Check(check::CheckArgs),
-    /// Print the input with the changes of the webhook, all else byte for byte
+    /// Print the input with the changes of the webhook, and everything else unchanged
     Mutate(mutate::MutateArgs),
     /// Explain the operating system of a workload, its changes and its possible nodes
     Explain(explain::ExplainArgs),
-    /// Report what a cluster holds, and what is misplaced, stuck or fragile in it
+    /// Report what a cluster contains, and what is misplaced, stuck or fragile in it
     Survey(survey::SurveyArgs),
     /// Plan the move of a cluster to another Windows release
     Plan(plan::PlanArgs),
-    /// Print the tables of facts that survey and plan read, or check a file of them
+    /// Print the tables of facts that survey and plan use, or check a file with such tables
     Facts(facts::FactsArgs),
     /// Print the operating system and Windows builds of an image
     Image(image::ImageArgs),
@@ -41,15 +41,15 @@ pub enum Command {
     Rules(rules::RulesArgs),
     /// Check, explain, test and compare policy files
     Policy(PolicyArgs),
-    /// Check whether Mullion works in a cluster, and what needs a person
+    /// Check whether Mullion works in a cluster, and what needs attention
     Status(status::StatusArgs),
     /// Serve the admission webhook over HTTPS
     Webhook(WebhookArgs),
-    /// Keep labels, taints and RuntimeClasses of Windows nodes
+    /// Maintain labels, taints and RuntimeClasses of Windows nodes
     Controller(ControllerArgs),
     /// Remove Mullion's labels and taints from all nodes, and delete its unused RuntimeClasses
     Withdraw(withdraw::WithdrawArgs),
-    /// Print a script with which a shell completes command lines
+    /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write one for each command
     Man(man::ManArgs),

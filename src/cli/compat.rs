@@ -76,8 +76,8 @@ pub(crate) fn run(args: &CompatArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
 /// `deploy-containers/version-compatibility.md`).
 const SAME_REVISION: Build = Build::new(14393);
 
-/// Why a host runs an image or does not, one sentence each: what the host runs, then the rule if it is not the same for
-/// all runtimes, and the other rules that give another result.
+/// Why a host runs an image or does not, one sentence each: what the host runs; then the rule, if it is not the same
+/// for all runtimes; then the other rules that have another result.
 fn reasons(host: Build, image: Build, generation: Generation, extra: &[ExtraRelease]) -> Vec<String> {
     let named = |build: Build| format!("{build} ({})", release_name(build, extra));
     let node = format!("a node of {}", named(host));
@@ -121,7 +121,7 @@ fn generation_with_runtimes(generation: Generation) -> String {
     format!("{generation} (containerd {runtimes})")
 }
 
-/// The images that a node from [`STABLE_ABI_FROM`] on runs by a rule, in words.
+/// The images that a node from [`STABLE_ABI_FROM`] on runs by a rule, as text.
 fn images_of(generation: Generation, extra: &[ExtraRelease]) -> String {
     let earliest = format!("{STABLE_ABI_FROM} ({})", release_name(STABLE_ABI_FROM, extra));
     let from = match generation {
@@ -161,7 +161,7 @@ pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &m
 /// The first build of Windows 10, and so of `10.0`: a smaller number is a year or a version.
 const FIRST_BUILD: u32 = 10_240;
 
-/// The build that the value of `option` names: a release, or a build with or without `10.0.` and a revision.
+/// The build that the value of `option` stands for: a release, or a build with or without `10.0.` and a revision.
 fn parse_build(option: &str, text: &str, extra: &[ExtraRelease]) -> anyhow::Result<Build> {
     let stated = extra.iter().map(|release| (release.build, release.name.as_str().into()));
     let known = known_host_builds().map(|build| (build, release_name(build, extra)));

@@ -24,7 +24,7 @@ pub struct CompletionsArgs {
 pub(crate) fn run(args: &CompletionsArgs, program: &Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut command = without_hidden(program);
     let name = command.get_name().to_owned();
-    // Not directly to stdout: the generators panic if a pipe is closed.
+    // The generators do not write directly to stdout, because they panic if a pipe is closed.
     let mut script = Vec::new();
     generate(args.shell, &mut command, name, &mut script);
     io.stdout.write_all(&script)?;

@@ -65,7 +65,7 @@ impl<'t> ManifestFile<'t> {
     }
 
     /// Calls `visit` for each document in order, and returns the number of broken ones. Only the visited document is in
-    /// memory: its values and places take about 20 times the memory of its text.
+    /// memory, because its values and places take about 20 times the memory of its text.
     pub fn each(
         &self,
         mut visit: impl FnMut(Result<ParsedDocument, InputFailure>) -> anyhow::Result<()>,
@@ -102,8 +102,8 @@ impl<'t> ManifestFile<'t> {
     }
 }
 
-/// The number of broken documents of a file that are named; the others are counted. A file of another kind with the
-/// extension of a manifest may contain millions.
+/// The number of broken documents of a file that are reported individually; the others are counted. A file of another
+/// kind with the extension of a manifest may contain millions.
 const NAMED: usize = 20;
 
 /// Calls `visit` for each workload of all files in order, and reports broken and skipped documents on stderr. Returns the
@@ -205,7 +205,7 @@ fn span_of(root: &ManifestNode, prefix: &str, pointer: &str) -> Span {
     while let Some((parent, token)) = pointer.rsplit_once('/') {
         if let Some(node) = object.at_pointer(pointer) {
             return match object.at_pointer(parent).and_then(|parent| parent.get(&unescape(token))) {
-                // The key of a value from an alias or a merge key is elsewhere, perhaps below.
+                // The key of a value from an alias or a merge key is elsewhere, possibly below.
                 Some(entry) if entry.key_span.start <= node.span.start => {
                     Span::new(entry.key_span.start, node.span.end)
                 }

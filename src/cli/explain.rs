@@ -61,16 +61,16 @@ struct Explanation<'a> {
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
     settings: Vec<EffectiveSetting>,
-    /// Nodes on which its pods may be scheduled after Mullion has placed them; `None` without a snapshot that contains
+    /// The nodes on which its pods may be scheduled after Mullion's changes; `None` without a snapshot that contains
     /// nodes.
     nodes: Option<Vec<&'a str>>,
-    /// Those of them that can run its images.
+    /// The schedulable nodes that can run its images.
     runnable: Option<Vec<&'a str>>,
 }
 
 /// Explains every workload of the input.
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let request = ReadRequest::manifests("explain", args.sources.snapshot.is_some());
+    let request = ReadRequest::manifests("explain", &args.sources);
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
@@ -92,9 +92,9 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     Ok(if texts.unreadable.len() + empty.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
-/// What is known besides the workload.
+/// The facts besides the workload.
 struct ExplainContext<'a> {
-    /// The namespace of objects that set none.
+    /// The namespace of objects that do not set one.
     namespace: &'a str,
     status: Option<&'a PodStatus>,
     sources: &'a ReviewSources,

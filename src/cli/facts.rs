@@ -39,7 +39,7 @@ pub(crate) fn run(args: &FactsArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
     Ok(Outcome::Clean)
 }
 
-/// The built-in tables, with those of a file in their place.
+/// The built-in tables, or those of a file instead.
 pub(crate) fn read_facts(path: &Path) -> anyhow::Result<Facts> {
     let name = path.display().to_string();
     let bytes = read_file(path).with_context(|| format!("{name}: the facts cannot be read"))?;

@@ -42,8 +42,8 @@ pub struct ImageArgs {
     pub output: OutputFormat,
 }
 
-/// Prints the facts of each reference in order. An invalid reference and a failed look-up are reported on stderr; the others
-/// are still printed, and after a failed look-up the facts of the name.
+/// Prints the facts of each reference in order. An invalid reference and a failed look-up are reported on stderr; the
+/// other references are still printed, and after a failed look-up the facts from the name.
 pub(crate) fn run(args: &ImageArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let policies = policy_files::load(&args.policies)?;
     let patterns = patterns(&policies);
@@ -92,7 +92,7 @@ fn look_up_open(
     registry::look_up(open, None, &policies.registries, io)
 }
 
-/// The patterns of every policy, highest priority first, because it is unknown which workload runs the image.
+/// The patterns of every policy, highest priority first, because it is not known which workload runs the image.
 fn patterns(policies: &PolicySet) -> ImagePatterns {
     let mut pods: Vec<_> = policies.pods.iter().collect();
     pods.sort_by_key(|policy| Reverse(policy.priority));
@@ -129,7 +129,7 @@ fn write_table(out: &mut dyn Write, rows: &[ImageRow<'_>]) -> io::Result<()> {
     table::write(out, Some(["IMAGE", "OS", "BUILDS", "SOURCE"]), cells)
 }
 
-/// The word of `value` in JSON, so that both outputs have the same words.
+/// The word for `value` in JSON, so that both outputs have the same words.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

@@ -29,11 +29,12 @@ pub struct ReadLimits {
 impl ReadLimits {
     /// The limits of manifests.
     pub const MANIFESTS: Self = Self { one: MAX_BYTES, all: MAX_TOTAL };
-    /// The limits of dumps, which are parsed object by object: in `kubectl get -o json` a pod has 5 KB, 100,000 pods 500 MB.
+    /// The limits of dumps, which are parsed object by object: in `kubectl get -o json` a pod has 5 KB, and 100,000
+    /// pods have 500 MB.
     pub const DUMPS: Self = Self { one: 1 << 30, all: 1 << 30 };
 }
 
-/// The number of bytes in which a NUL shows that a file is binary.
+/// The number of bytes in which a NUL byte proves that a file is binary.
 const SNIFFED: usize = 8192;
 
 /// The input arguments of most commands.
@@ -41,7 +42,7 @@ const SNIFFED: usize = 8192;
 pub struct Inputs {
     /// Files, directories, or `-` for standard input, in the order of the command line.
     pub paths: Vec<PathBuf>,
-    /// Namespace of objects that do not set one; `None` if the command line names none.
+    /// Namespace of objects that do not set one; `None` if the command line does not set it.
     pub namespace: Option<String>,
 }
 
@@ -89,7 +90,7 @@ impl Args for Inputs {
 /// One file as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
-    /// As the user named it; `<stdin>` for standard input.
+    /// The name as the user passed it; `<stdin>` for standard input.
     pub name: String,
     /// The whole text, with a byte-order mark if there is one.
     pub text: String,
@@ -104,7 +105,7 @@ pub struct InputTexts {
     pub unreadable: Vec<InputFailure>,
     /// Directories without manifests.
     pub empty_directories: Vec<String>,
-    /// Files without a byte that the command line names, and standard input without one.
+    /// Empty files on the command line, and empty standard input.
     pub empty_files: Vec<String>,
     /// Bytes of all `sources`.
     total: usize,
@@ -112,8 +113,8 @@ pub struct InputTexts {
 }
 
 impl Inputs {
-    /// Reads all inputs. Only a wrong command line is an error; a file that cannot be read is part of the result, because
-    /// the others are still judged.
+    /// Reads all inputs. Only a wrong command line is an error. A file that cannot be read is part of the result,
+    /// because the others are still checked.
     pub fn read(&self, command: &str, stdin: &mut dyn Read) -> anyhow::Result<InputTexts> {
         self.read_within(ReadLimits::MANIFESTS, command, stdin)
     }
@@ -140,12 +141,12 @@ impl Inputs {
     }
 }
 
-/// Whether an argument names standard input.
+/// Whether an argument stands for standard input.
 pub(crate) fn is_stdin(argument: impl AsRef<OsStr>) -> bool {
     argument.as_ref() == "-"
 }
 
-/// An error if more than one argument names standard input, which can be read only once.
+/// Returns an error if more than one argument stands for standard input, which can be read only once.
 pub(crate) fn check_stdin_once<A: AsRef<OsStr>>(command: &str, arguments: &[A]) -> anyhow::Result<()> {
     let dashes = arguments.iter().filter(|argument| is_stdin(argument)).count();
     ensure!(dashes < 2, "{command}: standard input (-) can be read only once");
@@ -172,8 +173,8 @@ impl InputTexts {
         self.without_manifests().try_for_each(|directory| io.eprintln(directory))
     }
 
-    /// Reports on stderr what cannot be read, and returns the inputs in which there is nothing to judge, which are
-    /// reported too. In a pipe an empty input is the output of a command that failed.
+    /// Reports on stderr what cannot be read, and returns the inputs without anything to check, which are also
+    /// reported. In a pipe an empty input is the output of a command that failed.
     pub(crate) fn report_with_empty(&self, io: &mut Io<'_>) -> io::Result<Vec<InputFailure>> {
         self.report(io)?;
         let message = "the input is empty; if another command writes it, look why that command wrote nothing";
@@ -188,7 +189,7 @@ impl InputTexts {
         self.empty_directories.iter().map(move |directory| InputFailure::of_file(directory, message))
     }
 
-    /// Adds an object of a cluster. The error: all together are too large.
+    /// Adds an object of a cluster. The error is that all objects together are too large.
     pub(crate) fn add_object(&mut self, name: String, text: String) -> anyhow::Result<()> {
         self.total += text.len();
         ensure!(
@@ -286,8 +287,8 @@ fn walk(directory: &Path, wanted: fn(&Path) -> bool, root: Option<PathBuf>) -> F
 /// Opens a file to read it; the error contains what to do.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let about = fs::metadata(path).map_err(|error| with_hint(&error))?;
-    // Opening a pipe waits for a writer. A pipe that a shell made (`<(helm template .)`) is open already; it is one
-    // without a name of its own in the file system.
+    // Opening a pipe waits for a writer. A pipe that a shell made (`<(helm template .)`) is open already; it has no
+    // name of its own in the file system.
     if is_pipe(&about) && fs::canonicalize(path).is_ok() {
         return Err(io::Error::other("it is a named pipe; write it to standard input instead, and name -"));
     }
@@ -348,7 +349,7 @@ pub(crate) fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
 }
 
 /// A walk through a directory. Every file and directory is entered once, however many links lead to it: a link to a
-/// parent would never end, and one to a sibling would judge the same text twice.
+/// parent would never end, and a link to a sibling would check the same text twice.
 struct Walk {
     wanted: fn(&Path) -> bool,
     /// The directory that links must not leave.
@@ -408,7 +409,7 @@ impl Walk {
                 }
                 Err(error) => self.failed.push((path.to_owned(), error)),
             },
-            // A pipe or a socket: reading one without a writer never ends.
+            // A pipe or a socket: without a writer, reading it never ends.
             Ok(_) if (self.wanted)(path) => {
                 self.failed.push((path.to_owned(), io::Error::other("it is not a regular file")));
             }

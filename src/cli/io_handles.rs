@@ -9,8 +9,8 @@ use crate::report::text;
 
 /// The streams of a command. Data goes to `stdout`, messages go to `stderr`.
 ///
-/// The handles are raw: what `mutate` prints must be byte for byte what it read, and a stream that strips escape
-/// sequences would change it. A flag decides about colours instead.
+/// The handles are raw, because what `mutate` prints must be equal to what it read, byte for byte, and a stream that
+/// strips escape sequences would change it. A flag decides about colors instead.
 pub struct Io<'a> {
     /// Read at most once, for the input `-`.
     pub stdin: &'a mut dyn Read,
@@ -18,7 +18,7 @@ pub struct Io<'a> {
     pub stdout: &'a mut dyn Write,
     /// Messages.
     pub stderr: &'a mut dyn Write,
-    /// Whether `stdout` shows colours.
+    /// Whether `stdout` shows colors.
     pub colour_stdout: bool,
 }
 
@@ -29,7 +29,8 @@ impl fmt::Debug for Io<'_> {
 }
 
 impl Io<'_> {
-    /// Prints one message on stderr: `mullion: …`. Control characters are escaped, because names in it come from input.
+    /// Prints one message on stderr: `mullion: …`. Control characters are escaped, because names in the message come
+    /// from input.
     pub fn eprintln(&mut self, message: impl fmt::Display) -> io::Result<()> {
         // On a terminal both streams are one, and a message belongs after the data that it is about.
         self.stdout.flush()?;
@@ -44,7 +45,7 @@ pub(crate) fn terminal_width() -> Option<usize> {
     size.map(|(width, _)| usize::from(width.0))
 }
 
-/// Whether a stream shows colours: a terminal does, unless `NO_COLOR` or `TERM=dumb` is set.
+/// Whether a stream shows colors: a terminal does, unless `NO_COLOR` or `TERM=dumb` is set.
 pub(crate) fn colour<S: anstream::stream::RawStream>(stream: &S) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }

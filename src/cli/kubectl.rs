@@ -1,8 +1,8 @@
 //! `kubectl mullion`: the program under the names that kubectl uses for plugins.
 //!
-//! kubectl runs `kubectl-NAME` for `kubectl NAME`, and `kubectl_complete-NAME` for completions: it passes the words after
-//! the plugin's name, the one to complete last, and reads one candidate per line, `VALUE<tab>DESCRIPTION`, and at the end
-//! `:NUMBER`, a sum of Cobra's directives.
+//! kubectl runs `kubectl-NAME` for `kubectl NAME`, and `kubectl_complete-NAME` for completions. It passes the words
+//! after the plugin's name, the one to complete last. It reads one candidate per line, `VALUE<tab>DESCRIPTION`, and at
+//! the end `:NUMBER`, a sum of Cobra's directives.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -55,7 +55,7 @@ impl Caller {
 
 /// Prints the candidates for the last of `words`.
 pub(crate) fn candidates(words: &[OsString], io: &mut Io<'_>) -> io::Result<Outcome> {
-    // The program's own name is the first word.
+    // The first word is the program's own name.
     let line = [&[OsString::from("mullion")], words].concat();
     let here = std::env::current_dir().ok();
     let found = complete(&mut Cli::command(), line, words.len(), here.as_deref())?;

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ManArgs, program: Command, io: &mut Io<'_>) -> anyhow::
 
 /// The page of `program`, and one of each command.
 fn pages(program: Command) -> Vec<Man> {
-    // `help` is for the terminal: the pages contain what it shows.
+    // `help` is left out, because the pages contain what it prints.
     let mut program = program.disable_help_subcommand(true);
     program.build();
     let mut pages = Vec::new();
@@ -48,7 +48,7 @@ fn pages(program: Command) -> Vec<Man> {
 }
 
 fn add(command: &Command, pages: &mut Vec<Man>) {
-    // An empty date would be no argument, and the next one would take its place.
+    // An empty date would not be an argument, and the next argument would take its place.
     let source = format!("mullion {}", env!("CARGO_PKG_VERSION"));
     pages.push(Man::new(command.clone()).date(" ").source(source).manual("Mullion"));
     command.get_subcommands().filter(|command| !command.is_hide_set()).for_each(|command| add(command, pages));

@@ -20,7 +20,7 @@ use crate::report::Admission;
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Exit code: 0; 1 if an object is denied, which then stays as it is; 2 for input that cannot be read, and \
+    after_help = "Exit code: 0; 1 if an object is denied, which is then printed unchanged; 2 for input that cannot be read, and \
     then nothing is printed."
 )]
 pub struct MutateArgs {
@@ -44,7 +44,7 @@ pub struct MutateArgs {
 
 /// Prints the changed input, after all of it has been read.
 pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let request = ReadRequest::manifests("mutate", args.sources.snapshot.is_some());
+    let request = ReadRequest::manifests("mutate", &args.sources);
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
@@ -192,7 +192,7 @@ struct Tail {
     line_break: &'static str,
     /// Whether the last line is a marker.
     marked: bool,
-    /// Whether everything was JSON so far: JSON values may follow each other without a marker.
+    /// Whether everything so far was JSON: JSON values may follow each other without a marker.
     json: bool,
 }
 
@@ -202,7 +202,7 @@ impl Stream {
             self.tail = Tail::of(text, true);
             return io.stdout.write_all(text.as_bytes());
         };
-        // A byte-order mark belongs at the start of a stream only.
+        // A byte-order mark is valid only at the start of a stream.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(next) = Tail::of(text, tail.json) else { return Ok(()) };
         if !tail.ended {
@@ -239,10 +239,11 @@ fn marker_before(text: &str) -> Option<&'static str> {
             return None;
         }
         if line.starts_with('%') {
-            // Directives may only follow the end of a document.
+            // Directives may follow only the end of a document.
             return Some("...");
         }
-        // A blank first line could become part of a block scalar at the end of the document before; a comment ends it.
+        // A blank first line could become part of a block scalar at the end of the previous document; a comment ends
+        // it.
         if !line.starts_with('#') && (at == 0 || !line.trim().is_empty()) {
             return Some("---");
         }

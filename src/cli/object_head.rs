@@ -1,4 +1,4 @@
-//! Type, name and controller of objects, and which of them are judged with their owner.
+//! Type, name and controller of objects, and which of them are reviewed with their owner.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ struct MetadataParts {
     owner_references: Value,
 }
 
-/// The workloads of an input, by kind, namespace and name: what they own is judged by their templates.
+/// The workloads of an input, by kind, namespace and name: the objects that they own are reviewed by their templates.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerIndex {
     workloads: BTreeSet<(WorkloadKind, String, String)>,
@@ -90,7 +90,7 @@ impl OwnerIndex {
         self.workloads.insert((kind, namespace.to_owned(), head.name.clone()));
     }
 
-    /// Adds the controller of an object, which then stands for all that the controller owns.
+    /// Adds the controller of an object. The object then represents everything that the controller owns.
     pub(crate) fn insert_owner(&mut self, head: &ObjectHead, default_namespace: &str) {
         if let (Some(kind), Some((_, name))) = (head.owner_kind, &head.owner) {
             let namespace = head.namespace.as_deref().unwrap_or(default_namespace);
@@ -98,7 +98,7 @@ impl OwnerIndex {
         }
     }
 
-    /// Whether it contains the controller of an object, so that the object is judged by its controller's template.
+    /// Whether it contains the controller of an object, so that the object is reviewed with its controller's template.
     pub(crate) fn has_owner(&self, head: &ObjectHead, default_namespace: &str) -> bool {
         let (Some(kind), Some((_, name))) = (head.owner_kind, &head.owner) else { return false };
         let namespace = head.namespace.as_deref().unwrap_or(default_namespace);
@@ -107,7 +107,8 @@ impl OwnerIndex {
         if is_here(kind, name) {
             return true;
         }
-        // ReplicaSets are seldom dumped: that of a Deployment is named after the Deployment and the hash.
+        // Dumps rarely contain ReplicaSets. The name of a Deployment's ReplicaSet is the name of the Deployment and the
+        // hash.
         let hash = head.hash.as_deref().filter(|_| kind == WorkloadKind::ReplicaSet);
         let above = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
         above.is_some_and(|name| is_here(WorkloadKind::Deployment, name))

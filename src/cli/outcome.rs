@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-/// The exit code of a command. The highest that applies wins, so they are ordered.
+/// The exit code of a command. The highest that applies is used, so they are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// 0: nothing to report.
     Clean,
-    /// 1: findings at `--fail-on`, a denied object, or the answer `no`.
+    /// 1: findings at `--fail-on`, a denied object, or the result `no`.
     Findings,
     /// 2: unreadable or malformed input, or wrong usage.
     Unreadable,

@@ -1,4 +1,4 @@
-//! Policy files that arguments name: reading them, and the error about them, for all commands.
+//! Policy files from arguments: reads them and renders errors about them, for all commands.
 
 use std::fmt;
 use std::io::Read;
@@ -13,7 +13,7 @@ use crate::cli::input::{check_stdin_once, is_stdin};
 use crate::policy_files::directory;
 use crate::report::STDIN;
 
-/// Reads policy files, directories of them, and manifests of ConfigMaps that contain some.
+/// Reads policy files, directories of them, and manifests of ConfigMaps that contain policies.
 pub(crate) fn read(paths: &[PathBuf]) -> PolicyFiles {
     unpack(directory::read(paths))
 }
@@ -25,7 +25,7 @@ pub(crate) fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn 
     let mut files = if others.is_empty() { PolicyFiles::default() } else { directory::read(&others) };
     if !dashes.is_empty() {
         let mut bytes = Vec::new();
-        // One byte more than the limit, which the loader reports.
+        // One byte more than the limit, so that the loader reports it.
         stdin.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
         files.texts.push(PolicyFile { name: STDIN.to_owned(), bytes });
     }

@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct LookedUp {
     pub(crate) images: KnownImages,
-    /// The compressed bytes that a node pulls, if they were asked for.
+    /// The compressed bytes that a node pulls, if they were requested.
     pub(crate) sizes: BTreeMap<String, u64>,
     /// The look-ups without a result, by image. They are reported.
     pub(crate) failed: Vec<(String, LookupError)>,
@@ -48,7 +48,7 @@ pub(crate) fn look_up(
         return Ok(LookedUp::default());
     }
     let credentials = credentials()?;
-    // Whoever runs the command could connect to any address anyway.
+    // All addresses are permitted, because the user who runs the command could connect to any address anyway.
     let settings = RegistrySettings { addresses: AddressRule::Any, pull_host, ..RegistrySettings::from(policy) };
     let registries = RegistryClient::new(settings).context("images cannot be looked up")?;
     let limit = policy.timeout + GRACE;
@@ -93,7 +93,7 @@ async fn look_up_all(
     Ok(found)
 }
 
-/// The logins of `docker login`, or none if there is no such file. Logins in credential helpers are not used, because a
+/// The logins of `docker login`; empty if there is no such file. Logins in credential helpers are not used, because a
 /// helper is a program.
 fn credentials() -> anyhow::Result<Credentials> {
     let directory = env::var_os("DOCKER_CONFIG").map(PathBuf::from);

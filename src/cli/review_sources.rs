@@ -1,4 +1,4 @@
-//! Policies and a cluster snapshot from files: what a review needs besides the workload.
+//! Policies and a cluster snapshot from files: the input of a review besides the workload.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::cli::policy_files;
 /// Arguments that name policies and a cluster snapshot.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReviewSourceArgs {
-    /// Directory of policy files, or one file; may be given more than once. Default: the built-in policies
+    /// Directory of policy files, or one file; may be given more than once. Default: the built-in policies, also for objects of a cluster
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
     /// Cluster snapshot: `kubectl get nodes,runtimeclasses,namespaces -o json`. Default: that of the cluster, if one is read
@@ -33,7 +33,8 @@ pub struct ReviewSources {
 }
 
 impl ReviewSourceArgs {
-    /// Reads policies and snapshot: that of the file, else the `live` one of a cluster. Adds the Namespace objects of the input, which exist when its pods are created.
+    /// Loads policies and the snapshot: that of the file, else the `live` one of a cluster. Adds the Namespace objects
+    /// of the input, because they exist when its pods are created.
     pub fn load(&self, files: &[ManifestFile<'_>], live: Option<ClusterSnapshot>) -> anyhow::Result<ReviewSources> {
         let mut snapshot = match &self.snapshot {
             None => live.unwrap_or_default(),
@@ -43,7 +44,7 @@ impl ReviewSourceArgs {
             }
         };
         let policies = policy_files::load(&self.policies)?;
-        // In a pass of its own, because the order of files is not the order of creation.
+        // This is a pass of its own, because the order of files is not the order of creation.
         for document in files.iter().flat_map(|file| file.documents().mentioning("Namespace")).flatten() {
             for object in ParsedDocument::new(document).objects() {
                 if let ClassifiedObject::Namespace(object) = object {

@@ -46,7 +46,7 @@ struct SurveyRecord {
     page: String,
 }
 
-/// Prints the rules in order of code; a rule that is named, as its page.
+/// Prints the rules in order of code. If one rule is selected, prints its page.
 pub(crate) fn run(args: &RulesArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     if let Some(kinds) = args.rule.as_deref().and_then(survey_kinds) {
         write_kinds(&kinds, args, io)?;

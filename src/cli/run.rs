@@ -30,14 +30,14 @@ where
         Ok(command) => command,
         Err(error) => {
             let failed = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
-            // Help and version go to stdout; everything else is wrong usage.
+            // Help and version are printed on stdout; everything else is wrong usage.
             let outcome = if error.use_stderr() || failed { Outcome::Unreadable } else { Outcome::Clean };
             return outcome.into();
         }
     };
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let colour_stdout = io_handles::colour(&stdout);
-    // Not locked: the servers log from other threads, which would wait forever.
+    // Not locked, because the servers log from other threads, which would wait forever.
     let mut stdout = BufWriter::new(stdout);
     let mut stderr = stderr;
     let mut io = Io { stdin: &mut io::stdin(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout };

@@ -17,7 +17,7 @@ use crate::report::survey::{Explanation, SurveyFormat, SurveyOptions, write};
 /// Arguments of `survey`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Without FILE, the cluster of the current context is read. One dump is enough as well:
+Without FILE, the cluster of the current context is read. You can also pass one dump:
 
   kubectl get nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
 replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers,csinodes -A -o json | mullion survey -
@@ -33,10 +33,10 @@ pub struct SurveyArgs {
     /// Print every finding and every workload (with -o text or markdown)
     #[arg(long)]
     pub details: bool,
-    /// Also report what is better, worse or elsewhere than in an earlier report (JSON)
+    /// Also report what improved, got worse or moved since an earlier report (JSON)
     #[arg(long, value_name = "EARLIER.json")]
     pub against: Option<PathBuf>,
-    /// Replace the names of objects, images and clusters, each by the same word everywhere
+    /// Replace the names of objects, images and clusters, each by the same replacement everywhere
     #[arg(long, conflicts_with = "save")]
     pub redact: bool,
     /// Minimum severity that causes exit code 1
@@ -49,7 +49,7 @@ pub struct SurveyArgs {
 pub enum FailOnSeverity {
     /// What does not work now
     Problem,
-    /// What works by luck, too
+    /// Also what works only by chance
     Warning,
 }
 
@@ -125,6 +125,6 @@ fn outcome(report: &SurveyReport, fail_on: Option<FailOnSeverity>) -> Outcome {
         Some(FailOnSeverity::Problem) => Severity::Problem,
         Some(FailOnSeverity::Warning) => Severity::Warning,
     };
-    // The most important severity is the least of them.
+    // The most important severity is the smallest value.
     if report.findings.iter().any(|finding| finding.severity <= least) { Outcome::Findings } else { Outcome::Clean }
 }

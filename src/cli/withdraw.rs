@@ -1,6 +1,6 @@
 //! `mullion withdraw`: removes Mullion's labels and taints from the nodes of a cluster; the chart's pre-delete Job.
 //!
-//! [`crate::controller::withdraw`] lists the rights that it needs.
+//! [`crate::controller::withdraw`] lists the permissions that it needs.
 
 use std::io;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ const SHOWN: usize = 20;
 /// Arguments of `withdraw`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Controllers stop changing nodes, RuntimeClasses and pods until --undo, until ConfigMap \
-    mullion-state is deleted, or until they are installed again.\n\nExit code: 0 done, or nothing to do; 1 something remains that should have been removed; 2 nothing could be done.")]
+    mullion-state is deleted, or until they are installed again.\n\nExit code: 0 if everything is removed; 1 if something remains that should be removed; 2 if nothing could be done.")]
 pub struct WithdrawArgs {
     /// Kubeconfig of the cluster; without it, the service account of the pod
     #[arg(long, value_name = "FILE")]
@@ -49,7 +49,7 @@ pub struct WithdrawArgs {
     /// Only print what would be done
     #[arg(long)]
     pub dry_run: bool,
-    /// Let controllers work again
+    /// Let the controllers resume
     #[arg(long)]
     pub undo: bool,
     /// Time limit: 90s, 5m, 1h
@@ -60,7 +60,7 @@ pub struct WithdrawArgs {
     pub output: OutputFormat,
 }
 
-/// Withdraws Mullion from the cluster, or undoes that.
+/// Withdraws Mullion from the cluster, or undoes the withdrawal.
 pub(crate) fn run(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     install_crypto();
     block_on(start(args, io))
@@ -81,7 +81,7 @@ async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
     let stop = CancellationToken::new();
     let mut progress = Progress::new("nodes");
     let mut show = |progressed| {
-        // Progress that cannot be shown is no reason to stop.
+        // If progress cannot be displayed, the work continues.
         match progressed {
             WithdrawProgress::Nodes { done, all } => progress.at(io, done, all).ok(),
             WithdrawProgress::Note(note) => progress.end(io).and_then(|()| io.eprintln(note)).ok(),
@@ -124,7 +124,7 @@ async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
     Ok(if report.left.is_empty() && early.is_none() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// Policies only identify Mullion's taints: bad ones must not stop an uninstallation.
+/// Policies only identify Mullion's taints, so bad policies must not stop an uninstallation.
 fn policies(args: &WithdrawArgs, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings>> {
     if args.policies.is_empty() {
         return Ok(Vec::new());
@@ -165,7 +165,7 @@ fn text(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Re
     more(io, report.left.len())
 }
 
-/// Whether there is nothing of Mullion: it was never installed, or this is the wrong cluster.
+/// Whether no object of Mullion was found: it was never installed, or this is the wrong cluster.
 fn is_nothing(report: &WithdrawReport) -> bool {
     let never = report.controllers.values().all(|status| *status == ControllerStatus::NeverWorked);
     never && report.cleaned.is_empty() && report.classes.is_empty() && report.left.is_empty()
@@ -287,7 +287,7 @@ mod tests {
         let end = "there is nothing to withdraw\n";
         assert_eq!(shown(&[], &report), format!("{words}nodes: 0 of 5 freed of Mullion\n{end}"));
         assert_eq!(shown(&["--dry-run"], &report), format!("{words}nodes: 0 of 5 would be freed of Mullion\n{end}"));
-        // A node that an earlier controller left behind, and a controller that has nothing left to do.
+        // A node that an earlier controller left unchanged, and a controller that has nothing left to do.
         report.cleaned = cleaned("w1", &["label a"]);
         assert!(!shown(&[], &report).contains("nothing"));
         let controllers = controller("a", ControllerStatus::Stopped);

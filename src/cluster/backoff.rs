@@ -1,4 +1,4 @@
-//! Delays between attempts. Each place that tries again states its first and its longest delay, and whether it spreads them.
+//! Delays between attempts. Each caller sets its first and its longest delay, and whether it adds jitter.
 
 use std::time::Duration;
 
@@ -14,12 +14,13 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// The delay after a failure, of which there were `earlier` ones in a row before.
+    /// The delay after a failure that follows `earlier` other failures in a row.
     pub(crate) fn delay(self, earlier: u32) -> Duration {
         self.first.saturating_mul(1 << earlier.min(16)).min(self.longest)
     }
 
-    /// The same and up to half as much again, always the same for one `key`: what failed at once is not tried again at once.
+    /// The delay plus up to half of it, always the same for one `key`, so that attempts that failed together are not
+    /// repeated together.
     pub(crate) fn jittered(self, earlier: u32, key: u64) -> Duration {
         let delay = self.delay(earlier);
         delay + delay * u32::try_from(key % 256).unwrap_or(0) / 512

@@ -1,7 +1,7 @@
 //! Faults of client certificates that make them useless before the first request.
 //!
-//! Go, and so kubectl, accepts certificates of every X.509 version; rustls (webpki) accepts version 3 only, and its error
-//! says nothing about whose certificate it is. An expired certificate fails as 401 or as a closed connection.
+//! Go, and so kubectl, accepts certificates of every X.509 version. rustls (webpki) accepts only version 3, and its
+//! error does not identify the certificate. An expired certificate causes status 401 or a closed connection.
 
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
@@ -55,7 +55,7 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
     }
 
-    /// The same certificate with another version number: its signature no longer fits, which nothing here looks at.
+    /// The same certificate with another version number. Its signature is no longer valid, which nothing here checks.
     fn with_version(pem: &str, version: u8) -> Vec<u8> {
         let mut der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap().to_vec();
         let field = [0xa0, 3, 2, 1, 2];
@@ -74,7 +74,7 @@ mod tests {
             (good.as_bytes(), "2025-06-01T00:00:00Z", Some("not valid before 2026-01-01T00:00:00Z")),
             (&with_version(&good, 0), "2026-06-01T00:00:00Z", Some("is X.509 version 1,")),
             (&with_version(&good, 1), "2026-06-01T00:00:00Z", Some("is X.509 version 2,")),
-            // Left to the client.
+            // The client reports these.
             (b"", "2026-06-01T00:00:00Z", None),
             (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "2026-06-01T00:00:00Z", None),
             (b"-----BEGIN CERTIFICATE-----\n????", "2026-06-01T00:00:00Z", None),

@@ -9,13 +9,13 @@ use kube::{Client, Config};
 use crate::cluster::kubeconfig::{Environment, Kubeconfigs, SelectedContext};
 use crate::cluster::watch::{SILENCE, client_with};
 
-/// The name of the cluster in which this process runs, where the name of a context stands.
+/// The name that stands for the context of the cluster in which this process runs.
 const IN_CLUSTER: &str = "in-cluster";
 
 /// The maximum number of characters of an exec plugin's message in an error.
 const MAX_MESSAGE: usize = 300;
 
-/// The cluster that a command reads, and the user that it reads it as.
+/// The cluster that a command reads, and the user with which it reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnectOptions<'a> {
     pub(crate) kubeconfig: Option<&'a Path>,
@@ -64,12 +64,13 @@ fn looked_for(files: &Kubeconfigs) -> String {
     }
 }
 
-/// A client for the cluster of the kubeconfig's current context; without a file, for the cluster this pod runs in.
+/// A client for the cluster of the kubeconfig's current context; without a file, for the cluster in which this pod
+/// runs.
 pub(crate) fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     client_for(kubeconfig, true)
 }
 
-/// The same, but requests are sent once: 429, 503 and 504 are errors for the caller.
+/// The same client without retries: 429, 503 and 504 are errors for the caller.
 pub(crate) fn client_without_retries(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     client_for(kubeconfig, false)
 }
@@ -94,7 +95,7 @@ fn client_of(config: Config, selected: Option<&SelectedContext<'_>>) -> anyhow::
     client_with(config, SILENCE).map_err(|error| client_error(error, selected))
 }
 
-/// The error for a client that cannot be made, which is nearly always the fault of the user entry.
+/// The error for a client that cannot be created, which is nearly always caused by the user entry.
 fn client_error(error: kube::Error, selected: Option<&SelectedContext<'_>>) -> anyhow::Error {
     let Some(selected) = selected else {
         return anyhow!(error).context("cannot make a client for the cluster");

@@ -1,7 +1,7 @@
 //! Kubeconfig files, found and merged as kubectl does, and the configuration of a client for one of their contexts.
 //!
 //! kube's own loader differs from client-go: it fails for a file of `KUBECONFIG` that does not exist, and compares
-//! `NO_PROXY` with the address of the proxy instead of the cluster's. Its errors name no file, context or user.
+//! `NO_PROXY` with the address of the proxy instead of the cluster's. Its errors contain no file, context or user.
 
 use std::ffi::OsString;
 use std::fs;
@@ -54,11 +54,11 @@ impl Environment {
     }
 }
 
-/// Kubeconfig files. The first one that has a name wins.
+/// Kubeconfig files. The first file that contains a name takes precedence.
 #[derive(Debug)]
 pub(crate) struct Kubeconfigs {
     files: Vec<(PathBuf, Kubeconfig)>,
-    /// Files that `KUBECONFIG` names and that do not exist.
+    /// Files in `KUBECONFIG` that do not exist.
     missing: Vec<PathBuf>,
 }
 
@@ -176,7 +176,7 @@ fn read(path: &Path) -> anyhow::Result<Kubeconfig> {
     if about.is_file() {
         return if about.len() > MAX_BYTES { Err(too_large()) } else { Ok(Kubeconfig::read_from(path)?) };
     }
-    // A pipe that a shell made. Paths in it are relative to nothing.
+    // A pipe that a shell made. Its relative paths have no base directory.
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text).context("it cannot be read")?;
     if text.len() as u64 > MAX_BYTES { Err(too_large()) } else { Ok(Kubeconfig::from_yaml(&text)?) }
@@ -260,10 +260,10 @@ fn from_base64_or_file(data: Option<&str>, file: Option<&str>) -> anyhow::Result
     }
 }
 
-/// `proxy-url`, which holds whatever `NO_PROXY` says; else the proxy of the environment.
+/// `proxy-url`, which applies regardless of `NO_PROXY`; else the proxy of the environment.
 fn proxy(cluster: &Cluster, url: &Uri, environment: &Environment) -> anyhow::Result<Option<Uri>> {
     let parse = |what: &str, text: &str| {
-        // As Go reads proxies of the environment: `proxy.example.com:3128`.
+        // Go accepts proxies of the environment without a scheme: `proxy.example.com:3128`.
         let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let proxy: Uri = text.parse().with_context(|| format!("{what} {text:?} is not a URL"))?;
         if !["http", "https", "socks5"].contains(&proxy.scheme_str().unwrap_or_default()) {

@@ -25,18 +25,19 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::cluster::state::{MAX_SEEN, MullionState, NodeHistory, StateReceiver};
 use crate::cluster::watch;
 
-/// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
-/// drains a pool changes hundreds at once.
+/// How long changes are collected before a new snapshot is built: a rebuild walks every node, and a cluster that starts
+/// or drains a pool changes hundreds of nodes at once.
 const GATHER: Duration = Duration::from_millis(100);
-/// Changes also gather for at least this many times the duration of the last rebuild, so that rebuilds never take more than
-/// a thirtieth of a core, however many nodes there are.
+/// Changes are also collected for at least this many times the duration of the last rebuild, so that rebuilds never
+/// take more than a thirtieth of a core, however many nodes there are.
 const REST: u32 = 30;
 
-/// How long the first snapshot waits for `mullion-state`: a webhook that starts while the Windows pool has no nodes should
-/// know its taints, and one without the right to read the ConfigMap should start.
+/// How long the first snapshot waits for `mullion-state`. A webhook that starts while the Windows pool has no nodes
+/// should have the pool's taints, and a webhook without permission to read the ConfigMap should still start.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Events of nodes that wait for the control loop that follows them; it only puts each into its queue.
+/// The capacity of the queue of node events for the control loop that follows them; the loop only puts each into its
+/// own queue.
 const NODE_EVENTS: usize = 256;
 
 /// Taints that are added and removed with a node's state, some with the time as their value. They never mark an OS.
@@ -54,10 +55,10 @@ pub struct LiveSnapshot {
 }
 
 impl LiveSnapshot {
-    /// Starts watching nodes, RuntimeClasses and namespaces (`list`, `watch` on each). Returns at once: see
-    /// [`LiveSnapshot::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
+    /// Starts watching nodes, RuntimeClasses and namespaces (`list`, `watch` on each). Returns immediately: see
+    /// [`LiveSnapshot::ready`]. Requires a tokio runtime. A later failure is not fatal; it is logged and retried.
     ///
-    /// Taints and builds seen before come from `state`; without such a state, from what this process saw.
+    /// Taints and builds seen earlier come from `state`; without such a state, from what this process has seen.
     pub fn start(client: Client, state: StateReceiver) -> Self {
         let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
         let (ready_sender, ready) = channel::channel(false);
@@ -66,8 +67,8 @@ impl LiveSnapshot {
         Self { snapshot, ready, node_followers, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Events of the nodes that are not labelled as Linux, beginning with all of them: those that have only the older label
-    /// are among them. One follower at a time: a later one takes the place of the one before.
+    /// Events of the nodes that are not labeled as Linux, beginning with all of them, including nodes that have only
+    /// the older label. There is one follower at a time: a later one replaces the earlier one.
     pub(crate) async fn follow_nodes(&self) -> mpsc::Receiver<Event<SlimNode>> {
         let (sender, events) = mpsc::channel(NODE_EVENTS);
         // An error means that the task has ended: then there are no more events.
@@ -90,14 +91,14 @@ impl LiveSnapshot {
         self.ready.clone()
     }
 
-    /// Waits until the watches have ended, which only a defect can cause: the snapshot then no longer changes.
+    /// Waits until the watches have ended, which only a defect can cause. Then the snapshot no longer changes.
     pub async fn ended(&self) {
         let mut ready = self.ready.clone();
         // The task owns the sender.
         while ready.changed().await.is_ok() {}
     }
 
-    /// Waits until [`LiveSnapshot::ready`]; forever, if the cluster never answers.
+    /// Waits until [`LiveSnapshot::ready`]; forever, if the cluster never responds.
     pub async fn synced(&self) {
         // An error means that the task has ended: then the snapshot will never be ready.
         if self.ready.clone().wait_for(|ready| *ready).await.is_err() {
@@ -209,7 +210,8 @@ async fn follow(
     }
 }
 
-/// The event as a watch with the selector `kubernetes.io/os!=linux` would have it, if it would; `known` are the nodes before.
+/// The event that a watch with the selector `kubernetes.io/os!=linux` would receive, if it would; `known` are the
+/// earlier nodes.
 fn not_linux(event: &Event<SlimNode>, known: &BTreeMap<String, Arc<Node>>) -> Option<Event<SlimNode>> {
     let is_linux = |node: &SlimNode| {
         let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(OS_LABEL));
@@ -219,7 +221,7 @@ fn not_linux(event: &Event<SlimNode>, known: &BTreeMap<String, Arc<Node>>) -> Op
         Event::InitApply(node) | Event::Delete(node) if is_linux(node) => None,
         Event::Apply(node) if is_linux(node) => {
             let before = node.metadata.name.as_ref().and_then(|name| known.get(name));
-            // Nodes that are not kept (virtual ones) may have had any label.
+            // Nodes that are not stored (virtual nodes) may have had any label.
             let was_linux = before.is_some_and(|before| before.labels.get(OS_LABEL) == Some(Os::Linux.name()));
             (!was_linux).then(|| Event::Delete(node.clone()))
         }
@@ -269,16 +271,16 @@ struct Gathered {
     parts: NodeParts,
     classes: Collection<RuntimeClass>,
     namespaces: Collection<Namespace>,
-    /// From `mullion-state`, if it exists; else what Windows nodes had while this process ran.
+    /// From `mullion-state`, if it exists; else what Windows nodes had while this process was running.
     seen: NodeHistory,
     /// Whether `seen` comes from `mullion-state`.
     has_state: bool,
-    /// Whether Mullion is withdrawn: its RuntimeClasses will be deleted, so pods should not get one.
+    /// Whether Mullion is withdrawn: its RuntimeClasses will be deleted, so pods must not get one.
     withdrawn: bool,
 }
 
 impl Gathered {
-    /// Applies `mullion-state`; returns whether that changes anything. If it no longer exists, the last one is remembered.
+    /// Applies `mullion-state`; returns whether that changes anything. If it no longer exists, the last one is kept.
     fn apply_state(&mut self, state: Option<&MullionState>) -> bool {
         let stored = state.filter(|state| state.found);
         self.has_state = stored.is_some();
@@ -308,13 +310,14 @@ impl Gathered {
                 }
             }
         }
-        // `mullion-state` is changed by the controller and by people only; a process adds what it sees to its snapshots.
+        // Only the controller and people change `mullion-state`; a process adds what it has seen to its own snapshots.
         if !self.has_state {
             self.seen.clone_from(&seen);
         }
         let mut classes = self.classes.entries.clone();
         if self.withdrawn {
-            // As if they were not Mullion's: classes that pods name stay known, and no pod gets one.
+            // The classes are treated as if they were not Mullion's: classes of existing pods stay known, and no pod
+            // gets one.
             for class in classes.values_mut() {
                 class.ours = false;
             }
@@ -344,8 +347,8 @@ pub(crate) struct Collection<T> {
 }
 
 impl<T: PartialEq> Collection<T> {
-    /// Applies one event; returns whether anything that readers see has changed. Kubelets write their status every
-    /// few minutes: most events of nodes change nothing.
+    /// Applies one event; returns whether anything that readers use has changed. Kubelets write their status every few
+    /// minutes, so most events of nodes change nothing.
     pub(crate) fn apply<K>(&mut self, event: Event<K>, mut entry: impl FnMut(K) -> (String, Option<T>)) -> bool {
         match event {
             Event::Init => {
@@ -361,7 +364,7 @@ impl<T: PartialEq> Collection<T> {
             Event::InitDone => {
                 let arrived = std::mem::take(&mut self.arriving);
                 if self.complete && self.entries == arrived {
-                    // The equal old map is kept, because the snapshots of readers share its objects.
+                    // The old map, which is equal, is kept, because the snapshots of readers share its objects.
                     return false;
                 }
                 self.entries = arrived;
@@ -463,7 +466,7 @@ mod tests {
         };
         let (windows, unlabelled, linux) = (Some("windows"), None, Some("linux"));
         let mut nodes = Collection::default();
-        // The label before (`Some(None)`: the node exists without it), the label now, and the event that follows.
+        // The label before (`Some(None)`: the node exists without it), the label now, and the resulting event.
         for (before, now, expected) in [
             (None, windows, "apply"),
             (None, unlabelled, "apply"),
@@ -570,7 +573,7 @@ mod tests {
             assert!(!gathered.apply_state(nothing.as_ref()));
         }
         gathered.apply_state(Some(&state(&["sku=win:NoSchedule"])));
-        // Deleted, or no longer readable: the last state stays, and later taints are added.
+        // If the ConfigMap is deleted or no longer readable, the last state stays, and later taints are added.
         assert!(!gathered.apply_state(Some(&MullionState::default())));
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         seen(&mut gathered);

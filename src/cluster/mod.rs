@@ -1,4 +1,4 @@
-//! The live cluster: its client, the watches that keep the engine's
+//! The live cluster: its client, the watches that maintain the engine's
 //! [`ClusterSnapshot`](mullion_engine::model::cluster::ClusterSnapshot), and the ConfigMap `mullion-state`.
 //!
 //! This module makes no decisions: the engine defines what a missing fact means.

@@ -1,18 +1,18 @@
 //! Owner references for objects created at run time: they belong to the service account of the controller.
 //!
-//! ConfigMap `mullion-state`, Lease `mullion-controller` and the Secrets `mullion-ca` and `mullion-tls` are in no manifest.
-//! When their owner is deleted, the garbage collector deletes them, whichever tool removed the release: Helm, Argo CD or
-//! `kubectl delete -f`.
+//! ConfigMap `mullion-state`, Lease `mullion-controller` and the Secrets `mullion-ca` and `mullion-tls` are not in any
+//! manifest. When their owner is deleted, the garbage collector deletes them, whichever tool removed the release: Helm,
+//! Argo CD or `kubectl delete -f`.
 //!
 //! Name and uid of the service account come from a `SelfSubjectReview`, which every authenticated user may create
-//! (cluster role `system:basic-user`). Users of a kubeconfig, and service accounts of other namespaces, own nothing: the
-//! garbage collector treats an owner in another namespace as deleted.
+//! (cluster role `system:basic-user`). Users of a kubeconfig, and service accounts of other namespaces, do not own
+//! these objects, because the garbage collector treats an owner in another namespace as deleted.
 //!
-//! An existing object without our reference gets it with the next write. If the admission plugin
-//! `OwnerReferencesPermissionEnforcement` is on, as on OpenShift, that requires the right to `delete` the object. An
-//! owner that is set at creation does not, as long as `blockOwnerDeletion` is unset, so it is unset (`Validate` in
-//! `plugin/pkg/admission/gc/gc_admission.go`). So a rejected reference is no reason to stop: the object is written without
-//! it, and new objects are created with an owner.
+//! An existing object without Mullion's reference gets it with the next write. If the admission plugin
+//! `OwnerReferencesPermissionEnforcement` is on, as on OpenShift, that requires permission to `delete` the object. An
+//! owner that is set at creation does not require it, as long as `blockOwnerDeletion` is unset, so it is unset
+//! (`Validate` in `plugin/pkg/admission/gc/gc_admission.go`). Therefore a rejected reference is not fatal: the object
+//! is written without it, and new objects are created with an owner.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ use mullion_snapshot::MANAGED_BY;
 const USER_PREFIX: &str = "system:serviceaccount:";
 const KIND: &str = "ServiceAccount";
 
-/// The owner of objects that this process creates. Clones share the last answer of the API server.
+/// The owner of objects that this process creates. Clones share the last response of the API server.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner(Source);
 
@@ -43,23 +43,23 @@ struct ClusterOwner {
     last: Mutex<Answer>,
 }
 
-/// The last answer of the API server.
+/// The last response of the API server.
 #[derive(Debug, Clone, Default, PartialEq)]
 enum Answer {
     #[default]
     None,
-    /// Not a service account of the namespace, or unknown because of a missing right.
+    /// Not a service account of the namespace, or unknown because of a missing permission.
     NoAccount,
     Account(Box<OwnerReference>),
 }
 
 impl Owner {
-    /// No owner: the objects stay until somebody deletes them.
+    /// No owner: the objects stay until a person deletes them.
     pub(crate) fn none() -> Self {
         Self(Source::Known(None))
     }
 
-    /// The ServiceAccount among these owners of another object of Mullion's; no owner if there is none.
+    /// The ServiceAccount among these owners of another object of Mullion's; no owner if there is no ServiceAccount.
     pub(crate) fn among(references: &[OwnerReference]) -> Self {
         let found = references.iter().find(|reference| is_service_account(reference));
         Self(Source::Known(found.map(|found| reference(&found.name, &found.uid))))
@@ -74,8 +74,8 @@ impl Owner {
         })))
     }
 
-    /// The reference for an object that is created now. Each call asks the API server: the ServiceAccount can be deleted and
-    /// created again while the process runs. An error can be temporary.
+    /// The reference for an object that is created now. Each call queries the API server, because the ServiceAccount
+    /// can be deleted and created again while the process runs. An error can be temporary.
     pub(crate) async fn reference(&self) -> kube::Result<Option<OwnerReference>> {
         let cluster = match &self.0 {
             Source::Known(known) => return Ok(known.clone()),
@@ -138,7 +138,8 @@ impl ClusterOwner {
     }
 }
 
-/// Without `controller` and `blockOwnerDeletion`, because the deletion of the owner need not wait for these objects.
+/// The reference has no `controller` and no `blockOwnerDeletion`, because the deletion of the owner need not wait for
+/// these objects.
 fn reference(name: &str, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: "v1".to_owned(),
@@ -159,7 +160,8 @@ fn service_account(namespace: &str, user: &str, uid: &str) -> Option<OwnerRefere
     (of == namespace && !name.is_empty() && !uid.is_empty()).then(|| reference(name, uid))
 }
 
-/// `present` with our reference instead of every other ServiceAccount, usually an earlier one; `None` if ours is there.
+/// `present` with Mullion's reference instead of every other ServiceAccount, usually an earlier one; `None` if
+/// Mullion's is there.
 pub(crate) fn with_reference(present: &[OwnerReference], ours: &OwnerReference) -> Option<Vec<OwnerReference>> {
     if present.iter().any(|reference| reference.uid == ours.uid) {
         return None;
@@ -168,7 +170,7 @@ pub(crate) fn with_reference(present: &[OwnerReference], ours: &OwnerReference) 
     Some(others.chain([ours.clone()]).collect())
 }
 
-/// Writes an object with these owners; if the API server rejects them, writes it without a change of owners and logs a
+/// Writes an object with these owners. If the API server rejects them, writes it without a change of owners and logs a
 /// warning about `what`.
 pub(crate) async fn write_with_owners<T, F>(
     what: &str,
@@ -267,7 +269,7 @@ mod tests {
         let first = owner.corrected(&[]).await.unwrap().unwrap();
         assert_eq!(first, [reference("a", "1")]);
         assert_eq!(owner.corrected(&first).await.unwrap(), None, "known");
-        // Deleted and created again while the process runs: an object with the new owner stays as it is.
+        // Deleted and created again while the process runs: an object with the new owner stays unchanged.
         let adopted = [reference("a", "2")];
         assert_eq!(owner.corrected(&adopted).await.unwrap(), None);
         assert!(owner.corrected(&[]).await.is_err(), "an error can be temporary");

@@ -1,12 +1,12 @@
 //! A watch of one kind of object that never ends.
 //!
 //! kube's watcher repeats a failed request in the same way forever. This module adds four things:
-//! - if a server rejects streaming lists (400 or 422: before Kubernetes 1.34 the feature was on in 1.32 only), list and watch
-//!   are used from then on;
-//! - a watch that cannot be resumed is started again, with a list: after a 410 as the status of the response instead of in
-//!   an event, and after six failures in a row (a server restored from a backup has no version so high);
-//! - a request without a response fails, by the timeouts of [`client_with`]. A timeout on events would not work: bookmarks are
-//!   not events, and a kind that rarely changes has no other for hours;
+//! - if a server rejects streaming lists (400 or 422: before Kubernetes 1.34 the feature was on only in 1.32), list and
+//!   watch are used from then on;
+//! - a watch that cannot be resumed is restarted with a list: after a 410 as the status of the response instead of in
+//!   an event, and after six failures in a row (a server that was restored from a backup has no version that high);
+//! - a request without a response fails, by the timeouts of [`client_with`]. A timeout on events would not work,
+//!   because bookmarks are not events, and a kind that rarely changes has no other events for hours;
 //! - its [`WatchHealth`] is updated.
 
 use std::fmt::Debug;
@@ -26,13 +26,13 @@ use tower::util::MapFutureLayer;
 use crate::cluster::backoff::Backoff;
 use crate::telemetry::{WatchHealth, in_words};
 
-/// How long the API server may send nothing on a connection that waits for it. Longer than the 295 s after which kube's
-/// watcher ends a silent watch; lists, and watches without any response, have no limit there. Bookmarks come every
-/// minute (apiserver `pkg/storage/cacher/cacher.go`), but not of a kind that has not changed since that server started:
-/// with 120 s, watches of namespaces and DaemonSets failed in a cluster where nothing was wrong.
+/// How long the API server may send nothing on a connection on which a response is expected. It is longer than the 295
+/// s after which kube's watcher ends a silent watch; lists, and watches without any response, have no limit there.
+/// Bookmarks arrive every minute (apiserver `pkg/storage/cacher/cacher.go`), but not for a kind that has not changed
+/// since that server started: with 120 s, watches of namespaces and DaemonSets failed in a healthy cluster.
 pub(crate) const SILENCE: Duration = Duration::from_secs(330);
 /// How long a response may take to begin, including the retries of kube's client (429, 503 and 504, after the time in
-/// `Retry-After`). More than the minute that the API server gives a list (`--request-timeout`).
+/// `Retry-After`). It is more than the minute that the API server allows for a list (`--request-timeout`).
 pub(crate) const ANSWER: Duration = Duration::from_secs(65);
 /// How often in a row a watch may fail before all objects are listed again.
 const RESUMES: u32 = 6;
@@ -43,21 +43,21 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from
 /// The first Kubernetes version with streaming lists always on.
 const STREAMING_SINCE: (u32, u32) = (1, 34);
 
-/// Changes, with errors already handled: never ends.
+/// Changes with errors already handled; the stream never ends.
 pub(crate) type Changes<K> = Pin<Box<dyn Stream<Item = Event<K>> + Send>>;
 
-/// A client of the cluster for [`changes`], with connections that may be silent for `silence`: every wait for the API server
-/// ends with an error at the latest.
+/// A client of the cluster for [`changes`], with connections that may be silent for `silence`: at the latest after
+/// that, every wait for the API server ends with an error.
 pub fn client_with(mut config: kube::Config, silence: Duration) -> kube::Result<Client> {
     config.read_timeout = Some(silence);
-    // Otherwise the idle time of a connection counts against the next response on it.
+    // Without this, the idle time of a connection counts against the next response on it.
     config.reset_reader_on_write = true;
     let answer = silence.min(ANSWER);
     let in_time = MapFutureLayer::new(move |request| in_time(answer, request));
     Ok(ClientBuilder::try_from(config)?.with_layer(&in_time).build())
 }
 
-/// An error if a request gets no response within `limit`. For services of clients that retry.
+/// Returns an error if a request gets no response within `limit`. For services of clients that retry.
 pub(crate) async fn in_time<T>(
     limit: Duration,
     request: impl Future<Output = Result<T, BoxError>>,
@@ -65,14 +65,14 @@ pub(crate) async fn in_time<T>(
     timeout(limit, request).await?
 }
 
-/// What the API server answers, or an error after [`CALL`].
+/// The response of the API server, or an error after [`CALL`].
 pub(crate) async fn await_answer<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
     let late = || kube::Error::Service(format!("no answer within {} s", CALL.as_secs()).into());
     timeout(CALL, call).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// Whether the server can stream lists, by its version. No response after a few attempts counts as yes, because a rejected
-/// attempt is detected later and costs one request.
+/// Whether the server can stream lists, by its version. If there is no response after a few attempts, the result is
+/// yes, because a rejected attempt is detected later and costs one request.
 pub(crate) async fn streams_lists(client: &Client) -> bool {
     for attempt in 0..4 {
         match timeout(CALL, client.apiserver_version()).await {
@@ -101,13 +101,14 @@ pub(crate) trait Watched:
 }
 impl<K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static> Watched for K {}
 
-/// Follows every object that `config` selects. Failures are logged and tried again, with waits up to 30 s.
+/// Follows every object that `config` selects. Failures are logged and retried, with waits up to 30 s.
 pub(crate) fn changes<K: Watched>(api: Api<K>, config: Config, streaming: bool) -> Changes<K> {
     paged_changes(api, config.any_semantic(), streaming)
 }
 
-/// As [`changes`], for kinds with more objects than should be in memory at once: a list that is not streamed comes in pages
-/// of `config`. The API server pages only the most recent list; from its cache it returns all objects at once.
+/// Does the same as [`changes`], for kinds with more objects than should be in memory at once: a list that is not
+/// streamed arrives in pages of `config`. The API server pages only the most recent list; from its cache it returns all
+/// objects at once.
 pub(crate) fn paged_changes<K: Watched>(api: Api<K>, config: Config, streaming: bool) -> Changes<K> {
     let config = if streaming { config.streaming_lists() } else { config };
     let health = WatchHealth::of(api.resource_url().rsplit('/').next().unwrap_or_default());
@@ -120,7 +121,7 @@ struct Watch<K: 'static> {
     api: Api<K>,
     config: Config,
     events: Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>,
-    /// Since the last event.
+    /// The number of failures since the last event.
     failures: u32,
     health: WatchHealth,
 }
@@ -130,7 +131,7 @@ impl<K: Watched> Watch<K> {
         loop {
             match self.next_or_proof().await {
                 Some(Ok(event)) => {
-                    // `Init` comes before the first request: it does not prove that the watch works.
+                    // `Init` comes before the first request, so it does not prove that the watch works.
                     match event {
                         Event::Init => self.health.list_started(),
                         Event::InitApply(_) => self.recovered(),
@@ -165,8 +166,8 @@ impl<K: Watched> Watch<K> {
         }
     }
 
-    /// The next event of kube's watcher. After a failure, some time without another one also proves that the watch works: the
-    /// next request gets a response within [`ANSWER`], or fails.
+    /// The next event of kube's watcher. After a failure, some time without another failure also proves that the watch
+    /// works, because the next request gets a response within [`ANSWER`], or fails.
     async fn next_or_proof(&mut self) -> Option<watcher::Result<Event<K>>> {
         while self.health.is_failing() {
             tokio::select! {
@@ -340,7 +341,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_cannot_be_resumed_begins_with_a_list() {
-        // 410 is clear at once; other errors after some attempts.
+        // 410 is unambiguous; other errors restart the watch after several attempts.
         for (code, attempts) in [(410, 1), (500, RESUMES as usize)] {
             let (client, requests) =
                 client(
@@ -404,7 +405,7 @@ mod tests {
             ("1", "32", false),
             ("1", "9+", false),
             ("2", "0", true),
-            // Unreadable (a server built without version flags): streaming is tried.
+            // The version is unreadable (a server built without version flags), so streaming is tried.
             ("", "", true),
         ];
         for (major, minor, expected) in cases {

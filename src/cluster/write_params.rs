@@ -16,7 +16,7 @@ pub(crate) fn post_params() -> PostParams {
     PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
 }
 
-/// For an object that is deleted as it was read: no later version of it, and no other object of its name.
+/// Parameters for deleting an object exactly as it was read: no later version of it, and no other object of its name.
 pub(crate) fn delete_params(metadata: &ObjectMeta) -> DeleteParams {
     let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
     DeleteParams { preconditions: Some(Preconditions { uid, resource_version }), ..DeleteParams::default() }

@@ -8,19 +8,19 @@ use crate::controller::metrics::ControllerMetrics;
 use crate::policy_files::PolicyReporter;
 use crate::server::{LogLevelChanges, admin_port};
 
-/// What makes a controller ready.
+/// The conditions for a controller to be ready.
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness {
-    /// The lease as this process sees it.
+    /// The lease in the view of this process.
     pub status: watch::Receiver<LeaseStatus>,
     /// Whether this process leads.
     pub leads: watch::Receiver<bool>,
-    /// Whether what a leader works from has been read once.
+    /// Whether the input of a leader has been read once.
     pub synced: watch::Receiver<bool>,
 }
 
 impl Readiness {
-    /// What is missing, for people. A leader must have read the cluster, any other process the lease.
+    /// The missing condition, for people. A leader must have read the cluster, any other process the lease.
     fn missing(&self) -> Option<String> {
         if *self.leads.borrow() {
             let synced = *self.synced.borrow();

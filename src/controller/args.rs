@@ -10,10 +10,10 @@ use crate::controller::certificates::{parse_lifetime, parse_name};
 use crate::server::positive_seconds;
 use crate::telemetry::LogArgs;
 
-/// Keep Windows nodes labelled and tainted
+/// Maintain labels, taints and RuntimeClasses of Windows nodes
 #[derive(Debug, Clone, clap::Args)]
 pub struct ControllerArgs {
-    /// Directory with policy files; may be given several times. Without it, the built-in policies are in force
+    /// Directory with policy files; may be given more than once. Default: the built-in policies
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
     /// Kubeconfig of the cluster; without it, the service account of the pod
@@ -23,11 +23,11 @@ pub struct ControllerArgs {
     /// without it, the namespace of this pod, or of the kubeconfig's context
     #[arg(long, value_name = "NS")]
     pub lease_namespace: Option<String>,
-    /// Service of the webhook in that namespace: the controller keeps certificates for it in the Secrets mullion-ca and
+    /// Service of the webhook in that namespace: the controller maintains its certificates in the Secrets mullion-ca and
     /// mullion-tls, and the CA in the webhook configurations named mullion. Without it, it changes no certificates
     #[arg(long, value_name = "NAME")]
     pub webhook_service: Option<String>,
-    /// Further DNS name or IP address of the webhook, if it is registered by URL; may be given several times
+    /// Additional DNS name or IP address of the webhook, if it is registered by URL; may be given more than once
     #[arg(long, value_name = "NAME", value_parser = parse_name, requires = "webhook_service")]
     pub certificate_name: Vec<ServerName<'static>>,
     /// How long a certificate of the webhook lasts, in seconds, instead of 90 days

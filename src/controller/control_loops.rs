@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::{certificates, nodes, pods, policy_status, reachability, report, state, withdrawn};
 
-/// How long writes under way may take when the control loops end.
+/// The time limit of pending writes when the control loops end.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Why leading ended.
@@ -23,8 +23,8 @@ pub enum LeadershipEnd {
 }
 
 impl LeaderContext {
-    /// Works until `stop`, after which writes under way end; until `lost` is ready, which drops them; or until a control
-    /// loop ends.
+    /// Works until `stop`, after which pending writes finish; until `lost` is ready, which drops them; or until a
+    /// control loop ends.
     pub async fn run(self, lost: impl Future<Output = ()>) -> LeadershipEnd {
         let mut loops = JoinSet::new();
         loops.spawn(withdrawn::run_unless_withdrawn(self.clone(), Self::change));
@@ -35,8 +35,9 @@ impl LeaderContext {
         run_until_end(loops, &self.stop, lost).await
     }
 
-    /// The control loops that change nodes, RuntimeClasses and pods, and that probe a webhook which may be removed: they
-    /// end while Mullion is withdrawn. Works until `stop`, or until one of them ends by itself; dropped, it drops them.
+    /// The control loops that change nodes, RuntimeClasses and pods, and the one that probes a webhook which may be
+    /// removed. They end while Mullion is withdrawn. Works until `stop`, or until one of them ends by itself; if this
+    /// future is dropped, they are dropped too.
     async fn change(self) {
         let mut loops = JoinSet::new();
         loops.spawn(nodes::control_loop::run(self.clone()));
@@ -73,7 +74,7 @@ pub(crate) async fn run_until_end(
             () = tokio::time::sleep(DRAIN) => tracing::warn!("some control loops did not end in time; they are dropped"),
         }
     }
-    // Waits until every task has ended: nothing of this term continues in the next.
+    // Waits until every task has ended, so that nothing of this term continues in the next.
     loops.shutdown().await;
     ended
 }

@@ -1,19 +1,19 @@
 //! Events about writes that the chart's ValidatingAdmissionPolicies deny (`charts/mullion/templates/fence`).
 //!
-//! Each message of these policies names what Mullion may write, and the chart value that changes it.
+//! Each message of these policies lists what Mullion may write, and the chart value that changes it.
 
 use kube::Error;
 use mullion_engine::model::text::one_line;
 
 use crate::controller::events::{EventType, NewEvent};
 
-/// How the API server's message names a policy of the chart (`Dispatch` in apiserver
+/// The text with which the API server's message introduces a policy of the chart (`Dispatch` in apiserver
 /// `pkg/admission/plugin/policy/validating/dispatcher.go`).
 const POLICY: &str = "ValidatingAdmissionPolicy 'mullion-fence-";
-/// What it writes before the policy's own message.
+/// The text before the policy's own message.
 const DENIED: &str = " denied request: ";
 
-/// The Event about the object whose write ended with this error, if a policy of the chart denies it.
+/// The Event about the object if its write failed with this error because a policy of the chart denies it.
 pub(crate) fn denied_write(error: &Error) -> Option<NewEvent> {
     let Error::Api(status) = error else { return None };
     let (_, denial) = status.message.split_once(POLICY)?;

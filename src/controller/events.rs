@@ -1,8 +1,8 @@
-//! Events (`events.k8s.io/v1`): what Mullion reports to people in the cluster.
+//! Events (`events.k8s.io/v1`) of Mullion for people in the cluster.
 //!
-//! The name of an Event follows from its content, so equal content is one object, whichever process writes it and however
-//! often: writing it again only increases its count. kube's recorder compares the reason alone, and would count "waits
-//! for B" as another "waits for A".
+//! The name of an Event follows from its content, so equal content is one object, whichever process writes it and
+//! however often; writing it again only increases its count. kube's recorder compares only the reason, and would count
+//! "waits for B" as another "waits for A".
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ use crate::cluster::{MANAGER, await_answer, patch_params, post_params};
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// The longest note, in bytes, that the API server takes.
+/// The longest note that the API server accepts, in bytes.
 pub(crate) const MAX_NOTE: usize = 1024;
-/// Most events whose count is remembered.
+/// The maximum number of Events with a stored count.
 const MAX_COUNTED: usize = 4096;
 
-/// Whether someone should look at it.
+/// Whether a person should look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[allow(missing_docs, reason = "the two that Kubernetes has")]
 pub(crate) enum EventType {
@@ -41,7 +41,7 @@ pub(crate) struct NewEvent {
     pub(crate) reason: &'static str,
     /// What Mullion did or did not do, in one word: `Taint`. At most 128 characters.
     pub(crate) action: &'static str,
-    /// In sentences; cut after 1,024 bytes.
+    /// Sentences, shortened to 1,024 bytes.
     pub(crate) note: String,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// Written by `client` (`create` and `patch` on events of `events.k8s.io`).
+    /// A recorder that writes with `client` (`create` and `patch` on events of `events.k8s.io`).
     pub(crate) fn new(client: Client) -> Self {
         Self { client, counts: Arc::default() }
     }
@@ -68,7 +68,7 @@ impl EventRecorder {
     }
 
     async fn write(&self, about: &ObjectReference, content: &NewEvent) -> kube::Result<()> {
-        // Events of objects without a namespace are kept in this one, where `kubectl describe` looks for them.
+        // Events of objects without a namespace are stored in this one, where `kubectl describe` searches them.
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let key = key(about, content);
@@ -82,7 +82,7 @@ impl EventRecorder {
         api.patch(&name, &patch_params(), &Patch::Merge(series)).await.map(drop)
     }
 
-    /// How often this was written, as far as this process knows: at least twice.
+    /// How often this Event was written, as far as this process knows: at least twice.
     fn count(&self, key: u64) -> i32 {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= MAX_COUNTED && !counts.contains_key(&key) {
@@ -117,8 +117,8 @@ fn key(about: &ObjectReference, content: &NewEvent) -> u64 {
     hash_of(&(&about.kind, &about.namespace, &about.name, &about.uid, content))
 }
 
-/// A DNS subdomain of at most 253 characters, which the API server requires: a longer name is cut, and characters that are
-/// not allowed in one (there are kinds with `system:x`) are replaced.
+/// A DNS subdomain of at most 253 characters, which the API server requires. A longer name is shortened, and characters
+/// that are not allowed (some kinds have names like `system:x`) are replaced.
 fn name(about: &ObjectReference, key: u64) -> String {
     let object = about.name.as_deref().unwrap_or(MANAGER).chars().take(230).map(|c| match c.to_ascii_lowercase() {
         c @ ('a'..='z' | '0'..='9' | '.' | '-') => c,

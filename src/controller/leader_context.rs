@@ -1,4 +1,4 @@
-//! What the control loops of the leader share.
+//! The state that the control loops of the leader share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::controller::metrics::ControllerMetrics;
 use crate::controller::reported_facts::ReportedFacts;
 use crate::policy_files::PolicyReport;
 
-/// What every control loop of the leader gets. Clones share.
+/// The input of every control loop of the leader. Clones share it.
 #[derive(Clone)]
 pub struct LeaderContext {
-    /// Writes only while the lease is held.
+    /// A client that writes only while the lease is held.
     pub(crate) client: Client,
     /// Whether the API server streams lists.
     pub(crate) streaming: bool,
-    /// Mullion's namespace: of the lease, the ConfigMap and the Secrets.
+    /// Mullion's namespace: that of the lease, the ConfigMap and the Secrets.
     pub(crate) namespace: String,
     /// The policies in force.
     pub(crate) policies: channel::Receiver<Arc<PolicySet>>,
-    /// The status of the policy files, as it changes; `None`: it is not reported.
+    /// The status of the policy files, as it changes; `None` if it is not reported.
     pub(crate) policy_reports: Option<channel::Receiver<Arc<PolicyReport>>>,
     /// The live cluster snapshot.
     pub(crate) snapshot: Arc<LiveSnapshot>,
@@ -38,14 +38,14 @@ pub struct LeaderContext {
     pub(crate) store: StateStore,
     /// The owner of that ConfigMap and of the Secrets.
     pub(crate) owner: Owner,
-    /// Which certificates to keep, if any.
+    /// Which certificates to manage, if any.
     pub(crate) certificates: Option<Arc<CertificateSettings>>,
     pub(crate) events: EventRecorder,
     /// The DaemonSets that may be for Windows nodes: set by the control loop of nodes; `None` until it has planned every
     /// node.
     pub(crate) claimants: Arc<channel::Sender<Option<Claimants>>>,
     pub(crate) metrics: ControllerMetrics,
-    /// What the control loops find, for the report in `mullion-state`.
+    /// The results of the control loops for the report in `mullion-state`.
     pub(crate) report: ReportedFacts,
     /// Becomes true once every watch of the control loop of nodes has been read once.
     pub(crate) ready: channel::Sender<bool>,
@@ -57,7 +57,7 @@ pub struct LeaderContext {
 }
 
 impl LeaderContext {
-    /// For Mullion in `namespace`; starts the watches that several control loops read.
+    /// The context of Mullion in `namespace`; starts the watches that several control loops read.
     pub async fn new(
         client: Client,
         namespace: &str,

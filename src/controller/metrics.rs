@@ -1,5 +1,5 @@
-//! The controller's metrics. Their names are only in this file; no label contains the name of a node, and a few contain the
-//! name of a workload.
+//! The controller's metrics. Their names are only in this file. No label contains the name of a node, and a few contain
+//! the name of a workload.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -43,26 +43,26 @@ struct Inner {
     certificates: CertificateTimes,
 }
 
-/// Kind, namespace and name of a workload for which taints wait, and the toleration that it lacks.
+/// Kind, namespace and name of a workload for which taints wait, and the toleration that is missing in it.
 type BlockerLabels = [(&'static str, String); 4];
 
 /// Namespace and name of a DaemonSet.
 type DaemonSetLabels = [(&'static str, String); 2];
 
 label_values! {
-    /// How one write ended.
+    /// The result of one write.
     pub enum WriteOutcome {
-        /// Written.
+        /// The write succeeded.
         Done = "done",
-        /// Someone else wrote first (409); computed again.
+        /// Another client wrote first (409); the write is computed again.
         Conflict = "conflict",
         /// The object does not exist (404).
         Gone = "gone",
-        /// Rejected, or no response; tried again later.
+        /// The write was rejected, or got no response; it is retried later.
         Failed = "failed",
     }
 
-    /// What was written for the webhook's certificates.
+    /// The object of a write for the webhook's certificates.
     pub enum CertificateObject {
         /// Secret `mullion-ca`.
         Ca = "ca",
@@ -96,12 +96,12 @@ impl Default for ControllerMetrics {
 }
 
 impl ControllerMetrics {
-    /// For a process without policy files.
+    /// Metrics of a process without policy files.
     pub fn new() -> Self {
         Self::about(&PolicyReporter::default())
     }
 
-    /// For a process with these policy files.
+    /// Metrics of a process with these policy files.
     pub fn about(policies: &PolicyReporter) -> Self {
         let (registry, inner) = registry(|own| {
             let inner = Inner::register(own);
@@ -133,13 +133,13 @@ impl ControllerMetrics {
         self.0.pod_patches.get_or_create(&[outcome.label()]).inc();
     }
 
-    /// How many pods were created without Mullion and cannot be repaired any more.
+    /// Sets the number of pods that were created without Mullion and can no longer be repaired.
     pub fn set_missed_pods(&self, pods: usize) {
         set(&self.0.missed_pods, pods);
     }
 
-    /// How many Windows nodes there are; of them, how many wait for their taint, on how many someone undoes changes, and
-    /// of how many `mode: Audit` withholds a change.
+    /// Sets the number of Windows nodes, and of those that wait for their taint, on which someone undoes changes, and
+    /// for which `mode: Audit` withholds a change.
     pub fn set_nodes(&self, windows: usize, waiting: usize, contested: usize, withheld: usize) {
         set(&self.0.windows_nodes, windows);
         set(&self.0.waiting, waiting);
@@ -147,7 +147,7 @@ impl ControllerMetrics {
         set(&self.0.withheld, withheld);
     }
 
-    /// For which workloads the taints of how many nodes wait, and the toleration that ends the wait.
+    /// Sets the workloads for which taints wait, each with the number of nodes, and the toleration that ends the wait.
     pub fn set_taint_blockers(&self, toleration: &str, blockers: &[(TaintBlocker, usize)]) {
         let mut named = self.0.named.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *named);
@@ -163,7 +163,7 @@ impl ControllerMetrics {
         }
     }
 
-    /// How many nodes each of these DaemonSets (`namespace/name`) leaves out.
+    /// Sets how many nodes each of these DaemonSets (`namespace/name`) leaves out.
     pub fn set_left_out(&self, counts: &[(String, usize)]) {
         self.0.left_out.clear();
         for (name, nodes) in counts {
@@ -173,8 +173,8 @@ impl ControllerMetrics {
         }
     }
 
-    /// Whether this process leads. What only a leader knows is cleared when it stops leading, because old values would look
-    /// current.
+    /// Sets whether this process leads. Values that only a leader has are cleared when it stops leading, because old
+    /// values would look current.
     pub fn set_leading(&self, leads: bool) {
         self.0.leader.set(leads.into());
         if !leads {
@@ -210,7 +210,7 @@ impl ControllerMetrics {
         self.0.probes.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    /// Clears the results of probes when this process stops probing, because old ones would look current.
+    /// Clears the results of probes when this process stops probing, because old results would look current.
     pub fn clear_probes(&self) {
         self.0.webhook_reachable.clear();
         self.0.webhook_reached.clear();
@@ -221,7 +221,7 @@ impl ControllerMetrics {
         self.0.state_writes.get_or_create(&[outcome.label()]).inc();
     }
 
-    /// Whether `mullion withdraw` keeps the controller from changing and reading the cluster.
+    /// Sets whether `mullion withdraw` prevents the controller from changing and reading the cluster.
     pub fn set_withdrawn(&self, withdrawn: bool) {
         self.0.withdrawn.set(i64::from(withdrawn));
         if withdrawn {
@@ -234,7 +234,7 @@ impl ControllerMetrics {
         self.0.certificate_writes.get_or_create(&[("object", object.name()), outcome.label()]).inc();
     }
 
-    /// From when to when CA and serving certificate are valid, in seconds since 1970.
+    /// Sets the validity of CA and serving certificate, in seconds since 1970.
     pub fn certificates_valid(&self, ca: Option<&Range<i64>>, serving: Option<&Range<i64>>) {
         self.0.certificates.set("ca", ca);
         self.0.certificates.set("serving", serving);

@@ -9,16 +9,16 @@
 //! what the control loops find ─────────────────────────────┴→ report → ConfigMap mullion-state
 //! ```
 //!
-//! Of several controllers only the holder of the [`lease`] works; the others follow the lease and the policy files and do
-//! nothing else.
+//! Of several controllers only the holder of the [`lease`] works; the others only follow the lease and the policy
+//! files.
 //!
-//! Everything is recomputed from the cluster: a restart or a second controller changes nothing that is right. Writes
-//! contain the `resourceVersion` they were computed from, so a race ends in a 409 and a new plan.
+//! Everything is recomputed from the cluster, so a restart or a second controller changes nothing that is correct.
+//! Writes contain the `resourceVersion` that they were computed from, so a race ends in a 409 and a new plan.
 //!
-//! While `mullion withdraw` keeps Mullion out of the cluster ([`withdraw`]), the controller changes no node, RuntimeClass or
-//! pod, and reports so. It still renews certificates and writes conditions.
+//! After `mullion withdraw` ([`withdraw`]), the controller changes no node, RuntimeClass or pod, and reports that. It
+//! still renews certificates and writes conditions.
 //!
-//! Rights it needs, which are those that the chart gives:
+//! It needs these permissions, which the chart grants:
 //!
 //! | on | named | in | verbs | when |
 //! |---|---|---|---|---|
@@ -38,13 +38,13 @@
 //! | secrets |  | its own namespace | `create` | `--webhook-service` |
 //! | secrets | `mullion-ca`, `mullion-tls` | its own namespace | `get`, `list`, `watch`, `patch`, `delete` | `--webhook-service` |
 //!
-//! The chart limits each of these writes, except Events, to what the controller writes (`charts/mullion/templates/fence`); a
-//! write that is denied there is reported by [`denied_write`].
+//! The chart limits each of these writes, except Events, to what the controller writes
+//! (`charts/mullion/templates/fence`); [`denied_write`] reports a write that is denied there.
 //!
-//! And one that every authenticated user has: `create` on selfsubjectreviews of `authentication.k8s.io`, to find the owner
-//! of the objects that it creates (`cluster::owner_references`). If the admission plugin
-//! `OwnerReferencesPermissionEnforcement` is on, existing objects without their owner get it only with `delete` on them as
-//! well, which Mullion does not need.
+//! It also uses a permission that every authenticated user has: `create` on selfsubjectreviews of
+//! `authentication.k8s.io`, to find the owner of the objects that it creates (`cluster::owner_references`). If the
+//! admission plugin `OwnerReferencesPermissionEnforcement` is on, existing objects without an owner get it only with
+//! permission to `delete` them, which Mullion does not need.
 
 mod admin;
 mod args;

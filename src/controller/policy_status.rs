@@ -1,9 +1,9 @@
-//! Writes the status of the policy files to the cluster: condition `PoliciesLoaded` of ConfigMap `mullion-state`, and Events
-//! about that ConfigMap, the one object of the policies whose name Mullion knows.
+//! Writes the status of the policy files to the cluster: condition `PoliciesLoaded` of ConfigMap `mullion-state`, and
+//! Events about that ConfigMap, which is the only object of the policies with a name that Mullion knows.
 //!
-//! Only the leader writes, about the files as it reads them; every process reports its own in `/policies` and the metrics.
-//! A status that is in the condition already causes no Event: a new leader repeats only problems, which increases the count
-//! of the same Event.
+//! Only the leader writes, about the files as it reads them; every process reports its own in `/policies` and the
+//! metrics. A status that is already in the condition causes no Event: a new leader repeats only problems, which
+//! increases the count of the same Event.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -23,15 +23,16 @@ use crate::telemetry::in_words;
 
 /// The condition's type.
 const TYPE: &str = "PoliciesLoaded";
-/// How often the Event about bad files is repeated: API servers forget Events after an hour.
+/// How often the Event about bad files is repeated: API servers delete Events after an hour.
 const REPEAT: Duration = Duration::from_secs(30 * 60);
-/// The most Events within a time, however often the files change; later only the newest is written.
+/// The maximum number of Events within a time, however often the files change; beyond it, only the newest is written
+/// later.
 const EVENT_LIMIT: (usize, Duration) = (5, Duration::from_secs(5 * 60));
 /// The delay after a failed write.
 const RETRY: Duration = Duration::from_secs(5);
 /// The longest problem in a note, in characters: a note has at most [`crate::controller::events::MAX_NOTE`] bytes.
 const MAX_PROBLEM: usize = 350;
-/// The most ended exemptions in a note.
+/// The maximum number of ended exemptions in a note.
 const MAX_ENDED: usize = 2;
 /// The longest file name in a note: a key of a ConfigMap has up to 253 characters.
 const MAX_NAME: usize = 48;
@@ -42,7 +43,7 @@ pub(crate) async fn run(leading: LeaderContext) {
     leading.stop.cancelled().await;
 }
 
-/// Ends where there is nothing more to write.
+/// Ends if there is nothing more to write.
 async fn follow(leading: &LeaderContext) {
     let Some(mut reports) = leading.policy_reports.clone() else { return };
     let mut states = leading.state.state.clone();
@@ -67,15 +68,15 @@ async fn follow(leading: &LeaderContext) {
 /// The next Event, and the times of earlier ones.
 #[derive(Default)]
 struct EventQueue {
-    /// The condition of the last Event: the watch brings the ConfigMap some time after it is written, and others write it,
-    /// too.
+    /// The condition of the last Event: the watch delivers the ConfigMap some time after it is written, and others
+    /// write it too.
     condition: Option<StateCondition>,
     pending: Option<NewEvent>,
     written: VecDeque<Instant>,
 }
 
 impl EventQueue {
-    /// Writes the condition and the Event if they are new; returns when to try again if nothing changes.
+    /// Writes the condition and the Event if they are new; returns when to retry if nothing changes.
     async fn write(
         &mut self,
         leading: &LeaderContext,
@@ -102,14 +103,14 @@ impl EventQueue {
                 delay = Some(RETRY);
             }
         }
-        // Also if no Event can be written.
+        // The condition is also written if no Event can be written.
         if !is_written && !write_condition(leading, Some(&condition)).await {
             delay = Some(RETRY);
         }
         delay
     }
 
-    /// Adds the condition as it should be, with its Event; returns whether the `current` one is the same already.
+    /// Adds the intended condition with its Event; returns whether the `current` one is already equal.
     fn add(
         &mut self,
         condition: &StateCondition,
@@ -168,19 +169,19 @@ async fn write_condition(leading: &LeaderContext, condition: Option<&StateCondit
     written.is_ok()
 }
 
-/// The condition as it should be, and the Event about its change from the `current` one.
+/// The intended condition, and the Event about its change from the `current` one.
 fn condition_and_event(report: &PolicyReport, current: Option<&StateCondition>) -> (StateCondition, NewEvent) {
     let problems: Vec<&Problem> = report.problems().collect();
     let good = problems.is_empty() && !report.panicked;
     let message = if good { good_message(report) } else { bad_message(report, &problems) };
     let (status, reason) = if good { ("True", "PoliciesInForce") } else { ("False", "PolicyFilesBad") };
-    // The condition contains what has ended, so that the first leader that sees it writes one Event.
+    // The condition contains what has ended, so that the first leader that reads it writes one Event.
     let ended = if good { ended_message(report) } else { String::new() };
     let is_new = |current: &StateCondition| current.status == status && !current.message.ends_with(&ended);
     let event_reason = if !ended.is_empty() && current.is_some_and(is_new) { "ExemptionEnded" } else { reason };
     let r#type = if good && report.warnings.is_empty() { EventType::Normal } else { EventType::Warning };
     let recovered = good && current.is_some_and(|current| current.status == "False");
-    let before = if recovered { "The policy files are good again. " } else { "" };
+    let before = if recovered { "The policy files are valid again. " } else { "" };
     let changes =
         if good && !report.changes.is_empty() { format!(" Changes: {}.", report.changes) } else { String::new() };
     let note = format!("{before}{message}{changes}");
@@ -221,7 +222,7 @@ fn ended_message(report: &PolicyReport) -> String {
         others => format!(" and {}", counted(others, "other exemption")),
     };
     let has = if more == 0 { "has" } else { "have" };
-    format!(" {named}{others} {has} ended and no effect any more.")
+    format!(" {named}{others} {has} ended and {has} no effect.")
 }
 
 fn bad_message(report: &PolicyReport, problems: &[&Problem]) -> String {
@@ -245,7 +246,7 @@ fn bad_message(report: &PolicyReport, problems: &[&Problem]) -> String {
     )
 }
 
-/// The other files with problems than that of the first problem.
+/// The other files with problems, besides the file of the first problem.
 fn other_files(report: &PolicyReport, first: &Problem) -> String {
     let others = report.standing(PolicyFileState::Bad).filter(|file| file.name != first.source);
     let mut others: Vec<String> = others.map(|file| shorten(&file.short_name, MAX_NAME)).collect();
@@ -314,12 +315,12 @@ mod tests {
             "{}",
             event.note
         );
-        // The same message each time, or every leader would write another Event.
+        // The message is the same each time, because otherwise every leader would write another Event.
         assert_eq!(condition_and_event(&reporter.report(), Some(&condition)).0.message, condition.message);
 
         reporter.record(&read(&good), 3);
         let (condition, event) = condition_and_event(&reporter.report(), Some(&condition));
-        assert_eq!(event.note, format!("The policy files are good again. {}", condition.message));
+        assert_eq!(event.note, format!("The policy files are valid again. {}", condition.message));
         reporter.record(&read(&good[..1]), 4);
         let (condition, event) = condition_and_event(&reporter.report(), Some(&condition));
         assert_eq!(event.note, format!("{} Changes: gone b.yaml.", condition.message));
@@ -345,7 +346,7 @@ mod tests {
         reporter.record(&PolicyReading::Ended(Arc::new(set.at(200_000))), 200_000);
         let (after, event) = condition_and_event(&reporter.report(), Some(&before));
         assert_eq!((event.r#type, event.reason), (EventType::Normal, "ExemptionEnded"));
-        let ended = " PodPolicy vendor (until 1970-01-02) has ended and no effect any more.";
+        let ended = " PodPolicy vendor (until 1970-01-02) has ended and has no effect.";
         assert_eq!(after.message, format!("{}{ended}", before.message));
         assert_eq!((after.status.as_str(), after.reason.as_str()), ("True", "PoliciesInForce"));
         assert!(event.note.ends_with(ended), "{}", event.note);
@@ -375,7 +376,8 @@ mod tests {
         let good = [("/p/a.yaml", policy("a", "{priority: 1}"))];
         let bad = [("/p/a.yaml", policy("a", "{priorty: 1}"))];
         let mut queue = EventQueue::default();
-        // The reason of the Event to write, if the watch has brought the `current` condition; and the condition to write.
+        // The reason of the Event to write, if the watch has delivered the `current` condition; and the condition to
+        // write.
         let mut add = |current: Option<&StateCondition>| {
             let (condition, event) = condition_and_event(&reporter.report(), current);
             queue.add(&condition, event, current, Instant::now());
@@ -391,7 +393,7 @@ mod tests {
         reporter.record(&read(&bad), 2);
         let (reason, trouble) = add(Some(&well));
         assert_eq!(reason, Some("PolicyFilesBad"));
-        // The ConfigMap was written by another control loop, and the watch has not brought the condition yet.
+        // Another control loop wrote the ConfigMap, and the watch has not delivered the condition yet.
         assert_eq!(add(Some(&well)).0, None);
         assert_eq!(add(Some(&trouble)).0, None);
         // Each change between good and bad causes an Event.

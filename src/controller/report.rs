@@ -1,9 +1,9 @@
-//! The controller's report in ConfigMap `mullion-state`, for `mullion status`: gathered from the control loops, written when
-//! it changes and at an interval.
+//! The controller's report in ConfigMap `mullion-state`, for `mullion status`: collected from the control loops,
+//! written when it changes and at an interval.
 //!
-//! Every webhook and controller watches the ConfigMap, which may have a megabyte, so writes are few: a change of policies
-//! or certificates after a moment, changed counts once a minute, and the same content every five minutes, which shows a
-//! reader that it is current.
+//! Every webhook and controller watches the ConfigMap, which may have a megabyte, so writes are rare: a change of
+//! policies or certificates after a moment, changed counts once a minute, and the same content every five minutes,
+//! which shows a reader that it is current.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::controller::reported_facts::Facts;
 use crate::policy_files::PolicyReport;
 use crate::telemetry::in_words;
 
-/// How often changes are looked for.
+/// The interval at which changes are detected.
 const TICK: Duration = Duration::from_secs(1);
-/// How long the first report of a term waits for what the control loops find first.
+/// How long the first report of a term waits for the first results of the control loops.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 /// The shortest time between two reports.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ async fn write_reports(leading: &LeaderContext) {
 /// When the next report is due.
 struct ReportSchedule {
     begun: Instant,
-    /// The last one, and when it was written.
+    /// The last report, and when it was written.
     last: Option<(ControllerReport, Instant)>,
 }
 
@@ -77,7 +77,7 @@ impl ReportSchedule {
         Self { begun, last: None }
     }
 
-    /// `stored`: whether the ConfigMap contains a report.
+    /// Whether the report is due; `stored`: whether the ConfigMap contains a report.
     fn is_due(&self, report: &ControllerReport, stored: bool, now: Instant) -> bool {
         let Some((last, at)) = &self.last else {
             let found = [report.nodes.is_some(), report.probe.is_some(), report.missed_pods.is_some()];
@@ -101,7 +101,7 @@ fn is_alike(one: &ControllerReport, other: &ControllerReport) -> bool {
         && (&one.nodes, &one.missed_pods, outcome(one)) == (&other.nodes, &other.missed_pods, outcome(other))
 }
 
-/// What is worth a report at once.
+/// The part of a report of which a change is written soon.
 fn without_counts(report: &ControllerReport) -> impl PartialEq + '_ {
     let known = (report.nodes.is_some(), report.probe.is_some(), report.missed_pods.is_some());
     (&report.policies, &report.certificates, known)
@@ -123,7 +123,7 @@ fn report(facts: Facts, policies: Option<&PolicyReport>, now: Timestamp) -> Cont
 fn policy_summary(report: &PolicyReport) -> PolicySummary {
     let set = &report.set;
     let problems = report.problem_texts();
-    // The built-in set has documents, too.
+    // The built-in set has documents too.
     let policies = if set.files.is_empty() { 0 } else { set.documents.len() };
     let mut exemptions: Vec<(&PodPolicy, &PolicyDate)> = set.exemptions().collect();
     let has_ended = |policy: &PodPolicy| set.ended.iter().any(|ended| std::ptr::eq(ended, policy));

@@ -1,14 +1,14 @@
-//! What the control loops of the leader find, for the controller's report in ConfigMap `mullion-state`.
+//! Results of the leader's control loops, for the controller's report in ConfigMap `mullion-state`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cluster::state::{CertificateReport, NamespaceCounts, NodesReport, ProbeReport};
 
-/// What the control loops of the leader report. Clones share.
+/// Results of the leader's control loops. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct ReportedFacts(Arc<Mutex<Facts>>);
 
-/// A member for each control loop; `None` while it does not know.
+/// A member for each control loop; `None` while it has no result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Facts {
     pub(crate) certificates: Option<CertificateReport>,
@@ -23,7 +23,7 @@ impl ReportedFacts {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The facts now.
+    /// The current facts.
     pub(crate) fn current(&self) -> Facts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

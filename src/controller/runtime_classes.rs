@@ -1,11 +1,11 @@
-//! RuntimeClasses `mullion-windows-<release>`, one for each build that Windows nodes have or are expected to have: at most
-//! [`MOST_CLASSES`], and for a build that nobody knows only after nodes have had it for a while (see
+//! RuntimeClasses `mullion-windows-<release>`, one for each build that Windows nodes have or are expected to have: at
+//! most [`MOST_CLASSES`], and for an unknown build only after nodes have had it for some time (see
 //! [`settled_builds`](crate::controller::settled_builds)).
 //!
-//! Mullion creates them, and adds tolerations when nodes gain taints. It removes none and deletes no class: a pool that is
-//! at zero now comes back with the taints it had, and kubelets read a pod's class for every sandbox they create. A class
-//! of such a name that someone else created stays unchanged. Another handler needs another class: see
-//! [`runtime_class_of_build`].
+//! Mullion creates the classes, and adds tolerations when nodes gain taints. It removes no toleration and deletes no
+//! class, because a pool at zero returns with its earlier taints, and kubelets read a pod's class for every sandbox
+//! that they create. A class of such a name that someone else created stays unchanged. Another handler needs another
+//! class: see [`runtime_class_of_build`].
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,9 +23,10 @@ use serde_json::{Value, json};
 
 use crate::controller::settled_builds::is_known;
 
-/// Most RuntimeClasses that Mullion creates; there are 21 known builds, and a fleet has a few.
+/// The maximum number of RuntimeClasses that Mullion creates. There are 21 known builds, and a cluster has a few.
 pub(crate) const MOST_CLASSES: usize = 32;
-/// Most tolerations that Mullion gives one class; a fleet has one or two taints that mark Windows nodes.
+/// The maximum number of tolerations that Mullion adds to one class. A cluster has one or two taints that mark Windows
+/// nodes.
 const MOST_TOLERATIONS: usize = 64;
 
 /// A RuntimeClass of the cluster, as far as it is read here.
@@ -35,7 +36,7 @@ pub(crate) struct ExistingClass {
     pub ours: bool,
     /// `metadata.resourceVersion`.
     pub resource_version: String,
-    /// `handler`; cannot be changed.
+    /// `handler`, which is immutable.
     pub handler: String,
     /// `scheduling.tolerations`, raw.
     pub tolerations: Vec<Value>,
@@ -49,7 +50,7 @@ pub(crate) enum ClassWrite {
         /// The whole object.
         object: Value,
     },
-    /// Tolerations that a class of Mullion's lacks.
+    /// Tolerations that are missing in a class of Mullion.
     Patch {
         /// Its name.
         name: String,
@@ -58,7 +59,7 @@ pub(crate) enum ClassWrite {
     },
 }
 
-/// What RuntimeClasses depend on.
+/// The facts that determine RuntimeClasses.
 #[derive(Debug, Default)]
 pub(crate) struct WindowsFleet {
     /// The builds of Windows nodes, each with the name of one of its nodes.
@@ -71,14 +72,14 @@ pub(crate) struct WindowsFleet {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ClassPlan {
     pub(crate) writes: Vec<ClassWrite>,
-    /// About classes that Mullion does not change.
+    /// Warnings about classes that Mullion does not change.
     pub(crate) warnings: Vec<String>,
-    /// A build that gets no class because there are [`MOST_CLASSES`], and the name of one of its nodes.
+    /// A build without a class because there are already [`MOST_CLASSES`], and the name of one of its nodes.
     pub(crate) without_class: Option<(Build, String)>,
 }
 
-/// What to write so that every build of a Windows node or an expected pool has its class. `counts` returns whether a build of
-/// a node counts yet.
+/// The writes after which every build of a Windows node or an expected pool has its class. `counts` returns whether a
+/// build of a node counts yet.
 pub(crate) fn plan(
     fleet: &WindowsFleet,
     policy: &NodeSettings,
@@ -94,7 +95,7 @@ pub(crate) fn plan(
     let mut room = MOST_CLASSES.saturating_sub(ours.count());
     let expected = policy.expected_pools.iter().map(|pool| pool.build);
     let builds: BTreeSet<Build> = fleet.builds.keys().copied().filter(|build| counts(*build)).chain(expected).collect();
-    // Known builds first: no node can take their place.
+    // Known builds come first, so that no node can take their place.
     let (known, others): (Vec<Build>, Vec<Build>) = builds.into_iter().partition(|build| is_known(*build, policy));
     for build in known.into_iter().chain(others) {
         let known = |name: &str| existing.get(name).map(|class| (class.ours, class.handler.as_str()));
@@ -143,7 +144,7 @@ impl WindowsFleet {
             }
             fleet.taints.extend(facts.taints.iter().filter_map(Taint::from_json));
         }
-        // The same for which pods get tolerations: see `marker_taints` of the engine's placement.
+        // The same taints for which pods get tolerations: see `marker_taints` of the engine's placement.
         fleet.taints.retain(|taint| marks(&policy.windows_taints, taint));
         while fleet.taints.len() >= MOST_TOLERATIONS {
             fleet.taints.pop_last();
@@ -190,7 +191,7 @@ fn patch(name: String, class: &ExistingClass, wanted: &[Value]) -> Option<ClassW
     Some(ClassWrite::Patch { name, body })
 }
 
-/// What is kept of a RuntimeClass, under its name.
+/// The stored part of a RuntimeClass, under its name.
 pub(crate) fn class_entry(class: RuntimeClass) -> (String, Option<ExistingClass>) {
     let ours = class.metadata.labels.as_ref().is_some_and(is_ours);
     let tolerations = class.scheduling.and_then(|scheduling| scheduling.tolerations).unwrap_or_default();
@@ -220,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The plan for these nodes, whose builds all count.
+    /// The plan for these nodes if all their builds count.
     fn planned(
         nodes: &[NodeFacts],
         policy: &NodeSettings,
@@ -302,7 +303,7 @@ mod tests {
         );
         class.tolerations = vec![own];
         assert_eq!(planned(&nodes, &policy, &existing(&class)), (vec![], vec![]));
-        // No node is left: nothing is deleted.
+        // No node is left, and nothing is deleted.
         assert_eq!(planned(&[], &policy, &existing(&class)), (vec![], vec![]));
         class.ours = false;
         class.tolerations.clear();
@@ -370,7 +371,8 @@ mod tests {
         assert_eq!(classes(true), ["mullion-windows-ltsc2022", "mullion-windows-build-30001"]);
     }
 
-    /// Whatever builds nodes report, and however often: there are never more, and the known ones come first.
+    /// Whatever builds nodes report, and however often, the number of classes is limited, and the known builds come
+    /// first.
     #[test]
     fn classes_are_limited() {
         let policy = NodeSettings::default();
@@ -393,7 +395,7 @@ mod tests {
         }
         assert_eq!(existing.len(), MOST_CLASSES);
         assert!(existing.contains_key("mullion-windows-ltsc2025"));
-        // Somebody else's take no room, and a full house stays as it is.
+        // Classes of others do not count towards the limit, and at the limit nothing changes.
         existing.insert("other".to_owned(), ExistingClass { ours: true, ..ExistingClass::default() });
         let fleet = WindowsFleet::of([windows("10.0.20348.1", json!([]))].iter(), &policy);
         let plan = plan(&fleet, &policy, &existing, |_| true);

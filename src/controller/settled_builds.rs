@@ -1,7 +1,8 @@
-//! Builds of Windows nodes that count for what is made or remembered for a build.
+//! Builds of Windows nodes that count for RuntimeClasses and for the stored history.
 //!
-//! A kubelet reports its kernel version itself. One that reports another version every minute must not make a RuntimeClass, or
-//! fill what is remembered: an unknown build counts only after nodes have had it for a while.
+//! A kubelet reports its kernel version itself. One that reports another version every minute must not create
+//! RuntimeClasses, or fill the stored history. Therefore an unknown build counts only after nodes have had it for some
+//! time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +11,14 @@ use mullion_engine::model::settings::NodeSettings;
 use mullion_engine::model::windows::{Build, known_host_builds};
 use tokio::time::Instant;
 
-/// How long a build that is not known must be on a node without a break.
+/// How long an unknown build must be on a node without interruption.
 const SETTLING: Duration = Duration::from_secs(600);
 
-/// The builds that nodes have now, and since when.
+/// The builds that nodes currently have, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct SettledBuilds(BTreeMap<Build, Instant>);
 
-/// Whether a build is one of the release table, or one that the policy names.
+/// Whether the release table or the policy contains the build.
 pub(crate) fn is_known(build: Build, policy: &NodeSettings) -> bool {
     known_host_builds().any(|known| known == build)
         || policy.releases.iter().any(|release| release.build == build)
@@ -25,7 +26,7 @@ pub(crate) fn is_known(build: Build, policy: &NodeSettings) -> bool {
 }
 
 impl SettledBuilds {
-    /// Follows the builds that nodes have now.
+    /// Records the builds that nodes currently have.
     pub(crate) fn update(&mut self, present: impl IntoIterator<Item = Build>, now: Instant) {
         let before = std::mem::take(&mut self.0);
         self.0 = present.into_iter().map(|build| (build, before.get(&build).copied().unwrap_or(now))).collect();
@@ -62,7 +63,7 @@ mod tests {
         assert!(builds.counts(known, &policy, at(0)) && !counts(&builds, 9) && counts(&builds, 10));
         assert_eq!(builds.next(&policy, at(0)), Some(at(10)));
         assert_eq!(builds.next(&policy, at(10)), None);
-        // It changes for a moment.
+        // The build changes for a moment.
         builds.update([known], at(9));
         builds.update([odd, known], at(9));
         assert!(!counts(&builds, 18) && counts(&builds, 19));
@@ -83,7 +84,7 @@ mod tests {
         assert!(is_known(odd, &policy));
     }
 
-    /// As fast as it likes: nothing but its newest build is remembered, and none counts.
+    /// However fast it changes, only its newest build is stored, and none counts.
     #[test]
     fn a_build_that_cycles_never_counts() {
         let (mut builds, start, policy) = (SettledBuilds::default(), Instant::now(), NodeSettings::default());

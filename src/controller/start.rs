@@ -25,8 +25,8 @@ use crate::server::{AdminThread, listen, run_to_end};
 use crate::shutdown_signals::Signals;
 use crate::telemetry::metrics;
 
-/// Runs until SIGTERM or SIGINT. An error (exit code 2) means that it could not start, and names what to do; or that a part of
-/// it ended by itself, and that it must be started again.
+/// Runs until SIGTERM or SIGINT. An error (exit code 2) means that it could not start, and describes what to do; or
+/// that a part of it ended by itself, and that it must be restarted.
 pub(crate) fn run(args: &ControllerArgs) -> anyhow::Result<()> {
     run_to_end(&args.log, start(args))
 }
@@ -106,17 +106,17 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
         }
         ended
     };
-    // After every other write, whatever ended them: other processes need not wait until the lease expires.
+    // After every other write, whatever ended them, so that other processes need not wait until the lease expires.
     follower.release().await;
     ended?;
     admin.stop().await;
-    // Alive until here: the control loops end when the channel closes.
+    // The sender must live until here, because the control loops end when the channel closes.
     drop(policies_sender);
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Which certificates to keep, if `--webhook-service` is set.
+/// Which certificates to manage, if `--webhook-service` is set.
 fn certificates(args: &ControllerArgs, namespace: &str) -> anyhow::Result<Option<CertificateSettings>> {
     let made = args.webhook_service.as_deref().map(|service| {
         let lifetimes = (args.certificate_lifetime, args.ca_lifetime);
@@ -126,7 +126,7 @@ fn certificates(args: &ControllerArgs, namespace: &str) -> anyhow::Result<Option
     made.transpose()
 }
 
-/// What every term of the leader gets.
+/// The input of every term of the leader.
 struct Terms {
     client: Client,
     namespace: String,

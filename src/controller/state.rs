@@ -1,8 +1,8 @@
-//! Keeps ConfigMap `mullion-state`: the last good policy files, the taints and builds of Windows nodes, and whether new
-//! nodes may get their taint at once.
+//! Maintains ConfigMap `mullion-state`: the last good policy files, the taints and builds of Windows nodes, and whether
+//! new nodes may get their taint at CREATE.
 //!
-//! Taints and builds are those in the ConfigMap and those that nodes have now, and nothing from this process: if you remove
-//! a line from the ConfigMap, Mullion forgets it, unless a node still has it.
+//! Taints and builds are those in the ConfigMap and those that nodes have now, and nothing from this process: if you
+//! remove a line from the ConfigMap, Mullion forgets it, unless a node still has it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::controller::metrics::WriteOutcome;
 use crate::controller::settled_builds::{SettledBuilds, is_known};
 use crate::telemetry::in_words;
 
-/// How often changes are looked for: all within this time are one write, even if 5,000 nodes join at once.
+/// The interval at which changes are collected into one write, even if 5,000 nodes join at once.
 const GATHER: Duration = Duration::from_secs(1);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-/// Most builds that are kept although neither the release table nor the policy names them.
+/// The maximum number of stored builds that neither the release table nor the policy contains.
 const MOST_UNKNOWN: usize = 32;
-/// The condition that reports whether the policies are kept.
+/// The condition that reports whether the policies are stored.
 const POLICIES_KEPT: &str = "PoliciesKept";
 
 /// Works until it must stop.
@@ -44,10 +44,10 @@ pub(crate) async fn run(leading: LeaderContext) {
     }
     let mut last: Option<Arc<ClusterSnapshot>> = None;
     let mut failures = 0;
-    // Set while a write is to be tried again.
+    // Set while a write must be retried.
     let mut again: Option<Instant> = None;
     let mut builds = SettledBuilds::default();
-    // When an unknown build has been there for long enough.
+    // The time at which an unknown build will count.
     let mut next_build: Option<Instant> = None;
     let mut ticks = tokio::time::interval(GATHER);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,11 +114,11 @@ fn log(before: &MullionState, after: &MullionState) {
     let too_large =
         |state: &MullionState| state.condition(POLICIES_KEPT).filter(|condition| condition.status == "False").cloned();
     if let (None, Some(condition)) = (too_large(before), too_large(after)) {
-        tracing::warn!(reason = condition.message, "the policies are not kept");
+        tracing::warn!(reason = condition.message, "the policies are not stored in ConfigMap mullion-state");
     }
 }
 
-/// What the state follows from, beside the state itself.
+/// The input of the state, besides the state itself.
 struct StateInput<'a> {
     policies: &'a PolicySet,
     nodes: Option<&'a Nodes>,
@@ -129,7 +129,7 @@ struct StateInput<'a> {
 }
 
 impl StateInput<'_> {
-    /// Brings the state up to date.
+    /// Updates the state.
     fn update(&self, state: &mut MullionState) {
         if state.withdrawn.is_some() {
             state.taint_on_create = None;
@@ -139,11 +139,11 @@ impl StateInput<'_> {
         self.update_policies(state);
         let policy = &self.policies.nodes;
         let no_more = state.taint_on_create.clone().filter(|taint| possible_taint(policy).as_ref() != Some(taint));
-        // New nodes may have it from the webhook, and are not in the snapshot yet.
+        // The webhook may have set it on new nodes that are not in the snapshot yet.
         state.seen.taints.extend(no_more);
         state.taint_on_create = match self.claimants {
             Some(claimants) if claimants.policies == self.policies.hash => taint_on_create(policy, claimants),
-            // Not known yet, as after a restart: the earlier result holds, if it is still about this taint.
+            // Not known yet, as after a restart: the earlier result still applies if it is about this taint.
             _ => state.taint_on_create.take().filter(|taint| possible_taint(policy).as_ref() == Some(taint)),
         };
     }
@@ -152,13 +152,14 @@ impl StateInput<'_> {
         let Some(nodes) = self.nodes else { return };
         let policy = &self.policies.nodes;
         for taint in nodes.windows_taints() {
-            // The policy's own in any case: once the policy sets another, only this shows that it is Mullion's.
+            // The policy's own taint is always stored: once the policy sets another, only this entry proves that it is
+            // Mullion's.
             let room = seen.taints.len() < MAX_SEEN || *taint == policy_taint(policy);
             if room && marks_windows(taint, policy) {
                 seen.taints.insert(taint.clone());
             }
         }
-        // Affinities of pods name builds that cannot run their images: the list of unknown ones must stay short.
+        // Affinities of pods list builds that cannot run their images, so the number of unknown builds must stay small.
         let mut unknown = seen.builds.iter().filter(|build| !is_known(**build, policy)).count();
         let new: Vec<Build> = nodes.windows_builds().difference(&seen.builds).copied().collect();
         for build in new {
@@ -260,14 +261,14 @@ mod tests {
         let first = updated(&set, &fleet, None, &MullionState::default());
         assert_eq!(taints(&first), ["os=Windows:NoSchedule", "sku=windows:NoSchedule"]);
         assert_eq!(first.seen.builds, [Build::new(17763), Build::new(20348)].into());
-        // At zero: nothing is forgotten.
+        // With zero nodes, nothing is forgotten.
         assert_eq!(updated(&set, &nodes(&[]), None, &first), first);
-        // An admin removes all: only what an existing node has comes back.
+        // If an admin removes everything, only what an existing node has is added again.
         let edited = MullionState { seen: NodeHistory::default(), ..first.clone() };
         assert_eq!(taints(&updated(&set, &nodes(&[]), None, &edited)), [""; 0]);
         let one = nodes(&[(Os::Windows, "os=Windows:NoSchedule", 20348)]);
         assert_eq!(taints(&updated(&set, &one, None, &edited)), ["os=Windows:NoSchedule"]);
-        // Nodes are not known: nothing about them changes.
+        // If the nodes are not known, nothing about them changes.
         let mut blind = first.clone();
         StateInput { policies: &set, nodes: None, claimants: None, settled: &|_| true }.update(&mut blind);
         assert_eq!(blind, first);
@@ -280,7 +281,7 @@ mod tests {
         let many: Vec<_> = many.iter().map(|(os, text, build)| (*os, text.as_str(), *build)).collect();
         let state = updated(&policies(""), &nodes(&many), None, &MullionState::default());
         assert_eq!((state.seen.taints.len(), state.seen.builds.len()), (MAX_SEEN, MOST_UNKNOWN));
-        // A known build has room at any time, and an unknown one none before it has settled.
+        // A known build always has room; an unknown build has none before it counts.
         let more = nodes(&[(Os::Windows, "", 20348), (Os::Windows, "", 30_000)]);
         let known = updated(&policies(""), &more, None, &state).seen.builds;
         assert!(known.len() == MOST_UNKNOWN + 1 && known.contains(&Build::new(20348)), "{known:?}");
@@ -288,7 +289,7 @@ mod tests {
         let input = StateInput { policies: &policies(""), nodes: Some(&more), claimants: None, settled: &|_| false };
         input.update(&mut early);
         assert_eq!(early.seen.builds, [Build::new(20348)].into());
-        // If someone fills the list, Mullion still keeps the taint that it sets.
+        // If someone fills the list, Mullion still stores the taint that it sets.
         let ours = updated(&policies(""), &nodes(&[(Os::Windows, "os=windows:NoSchedule", 1)]), None, &state);
         assert_eq!(ours.seen.taints.len(), MAX_SEEN + 1);
         assert!(ours.seen.taints.contains(&taint("os=windows:NoSchedule")));
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!((large.policies.len(), condition(&large)), (0, vec!["False".to_owned()]));
         let message = &large.conditions[0].message;
         assert!(message.contains("901 KiB") && message.contains("make the files smaller"), "{message}");
-        // The built-in policies are not kept.
+        // The built-in policies are not stored.
         let built_in = updated(&PolicySet::built_in(), &none, None, &large);
         assert_eq!((built_in.policies.len(), built_in.conditions.len()), (0, 0));
         // Other conditions stay.
@@ -326,16 +327,16 @@ mod tests {
         };
         let ours = Some("os=windows:NoSchedule".to_owned());
         assert_eq!(after(&set, Some(&claimants(&set.hash)), &MullionState::default()), ours);
-        // Determined under other policies, or not at all: it stays.
+        // If it was determined under other policies, or not at all, it stays.
         for unknown in [None, Some(&claimants("other"))] {
             assert_eq!(after(&set, unknown, &MullionState::default()), None);
             assert_eq!(after(&set, unknown, &yes), ours);
         }
-        // Nothing is known about another taint, even if the old one could be set on CREATE.
+        // Nothing is known about another taint, even if the old one could be set at CREATE.
         let mut other = policies("");
         other.nodes.taint.value = "win".to_owned();
         assert_eq!(after(&other, None, &yes), None);
-        // But new nodes may have it, and the next controller must know that it is Mullion's.
+        // New nodes may have it, and the next controller must know that it is Mullion's.
         assert_eq!(taints(&updated(&other, &none, None, &yes)), ["os=windows:NoSchedule"]);
         assert_eq!(taints(&updated(&set, &none, None, &yes)), [""; 0]);
         other.nodes.taint.apply = ApplyTaint::Never;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// The name of both webhook configurations.
 pub(crate) const CONFIGURATION: &str = "mullion";
-/// The webhook for pods in both.
+/// The webhook for pods in both configurations.
 pub(crate) const PODS_WEBHOOK: &str = "pods.mullion.dev";
 pub(crate) const ENDPOINTS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 

@@ -18,8 +18,8 @@ pub(crate) const CONDITION: &str = "Withdrawn";
 
 /// How often the ConfigMap is read in addition to the watch, which may be silent for minutes before it counts as failed.
 const READ_INTERVAL: Duration = Duration::from_secs(10);
-/// How long the suspension lasts after the deletion of the ConfigMap. Uninstallation may delete the ServiceAccount first,
-/// and with it the objects that it owns. Its token stays valid for 10 s (`TokenSuccessCacheTTL` in
+/// How long the suspension lasts after the deletion of the ConfigMap. An uninstallation may delete the ServiceAccount
+/// first, and with it the objects that it owns. Its token stays valid for 10 s (`TokenSuccessCacheTTL` in
 /// pkg/kubeapiserver/options/authentication.go); after that, this process can no longer write.
 const DELETION_DELAY: Duration = Duration::from_secs(15);
 /// The delay after a failure to read or write it.
@@ -50,7 +50,7 @@ pub(crate) async fn run_unless_withdrawn<F: Future<Output = ()>>(
             () = wait_for_withdrawal(&leading, &mut states) => {}
         }
         stop.cancel();
-        // Requests under way end before the condition is written.
+        // Pending requests end before the condition is written.
         running.await;
     }
 }
@@ -73,7 +73,7 @@ async fn wait_while_withdrawn(leading: &LeaderContext, states: &mut StateReceive
                 continue;
             }
             if suspended {
-                // The state that was read before the suspension is old.
+                // The state that was read before the suspension is outdated.
                 leading.ready.send_replace(false);
                 tracing::info!("no longer withdrawn: nodes, RuntimeClasses and pods are managed again");
             }
@@ -90,7 +90,7 @@ async fn wait_while_withdrawn(leading: &LeaderContext, states: &mut StateReceive
                 "withdrawn: nodes, RuntimeClasses and pods are not changed; run mullion withdraw --undo to end this"
             );
         }
-        // While withdrawn, readiness has nothing to wait for.
+        // During a withdrawal, readiness does not depend on the watches.
         leading.ready.send_replace(true);
         report(leading, &state, "True").await;
         if let Ok(Err(_)) = timeout(READ_INTERVAL, states.changed()).await {
@@ -136,7 +136,7 @@ async fn read(leading: &LeaderContext) -> MullionState {
     }
 }
 
-/// Writes the condition unless it is present. After an error, the caller tries again.
+/// Writes the condition unless it is present. After an error, the caller retries.
 async fn report(leading: &LeaderContext, state: &MullionState, status: &str) {
     if state.condition(CONDITION).is_some_and(|condition| condition.status == status) {
         return;
@@ -188,7 +188,7 @@ mod tests {
     /// A cluster of one ConfigMap that can be read and patched: every watch and everything else is rejected.
     #[derive(Clone, Default)]
     struct Cluster {
-        /// `None`: it cannot be read either.
+        /// `None` if it cannot be read either.
         data: Arc<Mutex<Option<Value>>>,
         patches: Arc<Mutex<Vec<String>>>,
     }
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!((started.load(Ordering::SeqCst), ended.load(Ordering::SeqCst)), (2, 2));
     }
 
-    /// Then the end of the term is a defect, not a request.
+    /// If they end by themselves, the end of the term is a defect and not a request.
     #[tokio::test(start_paused = true)]
     async fn control_loops_that_end_by_themselves_break_the_term() {
         let cluster = Cluster::default();

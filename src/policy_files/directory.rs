@@ -1,4 +1,4 @@
-//! Policy files from directories, or named one by one. All I/O of this folder is here.
+//! Policy files from directories, or passed one by one. All I/O of this folder is here.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,19 +11,21 @@ use mullion_manifest::Problem;
 use mullion_policy::load::MAX_POLICIES;
 use mullion_policy::{MAX_FILE, PolicyFile, PolicyFiles, is_policy_file};
 
-/// Most policy files of one directory: a set has at most [as many policies](mullion_policy::load::MAX_POLICIES).
+/// The maximum number of policy files of one directory: a set has at most [as many
+/// policies](mullion_policy::load::MAX_POLICIES).
 const MAX_FILES: usize = MAX_POLICIES;
-/// Most bytes of all policy files of one directory. A ConfigMap has at most 1 MiB.
+/// The size limit of all policy files of one directory, in bytes. A ConfigMap has at most 1 MiB.
 const MAX_ALL: usize = 32 << 20;
 /// How often files that change while they are read are read again.
 const ATTEMPTS: u32 = 5;
 
-/// Like [`read`], but without half-written files: unless the content is `known` already (by `PolicyFiles::hash`), it is read
-/// again after `pause`, until two readings are equal. Files that keep changing are problems.
+/// Does the same as [`read`], but without half-written files: unless the content is `known` already (by
+/// `PolicyFiles::hash`), it is read again after `pause`, until two readings are equal. Files that keep changing are
+/// problems.
 ///
-/// No reader can see whether a file is complete: half of one may be a valid policy. A kubelet changes the files of a
-/// ConfigMap all at once, so nothing is read twice there; other writers must rename a complete file into place, or finish
-/// within `pause`.
+/// A reader cannot detect whether a file is complete, because half of one may be a valid policy. A kubelet changes the
+/// files of a ConfigMap all at once, so they are not read twice. Other writers must rename a complete file into place,
+/// or finish within `pause`.
 pub fn read_still(directories: &[PathBuf], known: Option<&str>, pause: Duration) -> PolicyFiles {
     still(directories, known, || std::thread::sleep(pause))
 }
@@ -59,8 +61,8 @@ fn unstable(path: &Path) -> Problem {
     )
 }
 
-/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of its subdirectories, without names that start with `.` and
-/// test files; and files that are named one by one, whatever their names. A file that cannot be read is a problem.
+/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, without subdirectories, names that start with `.` and test
+/// files; and files that are passed one by one, whatever their names are. A file that cannot be read is a problem.
 pub fn read(paths: &[PathBuf]) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     let mut seen = BTreeSet::new();
@@ -84,7 +86,7 @@ pub fn read(paths: &[PathBuf]) -> PolicyFiles {
     files
 }
 
-/// A file that is named by its path.
+/// A file that is passed by its path.
 fn named(path: &Path) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     match read_file(path) {
@@ -96,9 +98,9 @@ fn named(path: &Path) -> PolicyFiles {
     files
 }
 
-/// A mounted ConfigMap is a directory of links into `..data`, itself a link that the kubelet swaps; other tools swap a link
-/// to the directory itself. Files are read from the target at the start, and again if it was swapped in the meantime, so
-/// that old and new files are never mixed.
+/// A mounted ConfigMap is a directory of links into `..data`, which is itself a link that the kubelet swaps; other
+/// tools swap a link to the directory itself. Files are read from the target at the start, and again if it was swapped
+/// in the meantime, so that old and new files are never mixed.
 fn snapshot(directory: &Path) -> PolicyFiles {
     let target = || swapped(directory).or_else(|| fs::canonicalize(directory).ok());
     for _ in 0..10 {
@@ -116,7 +118,7 @@ fn swapped(directory: &Path) -> Option<PathBuf> {
     fs::canonicalize(directory.join("..data")).ok()
 }
 
-/// Reads the files of `real`, which the user knows as `shown`.
+/// Reads the files of `real`, which messages show as `shown`.
 fn list(shown: &Path, real: &Path) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     let fail = |error: io::Error| unreadable("the directory", shown, &error);
@@ -144,7 +146,7 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
         ));
         return files;
     }
-    // In a fixed order, so that the same files are read each time if all are too large together.
+    // In a fixed order, so that the same files are read each time if all together are too large.
     names.sort_unstable();
     let mut room = MAX_ALL;
     for name in names {
@@ -186,7 +188,8 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
     files
 }
 
-/// `None` for a directory. Of a file that is too large, one byte more than the limit is read, and the loader reports it.
+/// `None` for a directory. Of a file that is too large, one byte more than the limit is read, so that the loader
+/// reports it.
 fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     // Checked before opening, because opening a pipe would wait for a writer.
     let about = fs::metadata(path)?;
@@ -272,7 +275,7 @@ mod tests {
         }
         let files = read(&[other, file]);
         assert_eq!(names_below(&files, root.path()), ["/a.yaml", "/policy"]);
-        // A pipe or a device is not waited for.
+        // The reader does not wait for a pipe or a device.
         let problems = read(&[PathBuf::from("/dev/null")]).problems;
         assert!(cfg!(not(unix)) || problems[0].message.contains("it is not a regular file"), "{problems:?}");
     }
@@ -305,7 +308,7 @@ mod tests {
         assert_eq!(problems.len(), 3);
     }
 
-    /// Opening a pipe waits for a writer, who may never come; reading a device may never end.
+    /// Opening a pipe waits for a writer that may never exist; reading a device may never end.
     #[cfg(unix)]
     #[test]
     fn pipes_and_devices_do_not_block() {
@@ -397,7 +400,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (paths, path) = ([root.path().to_owned()], root.path().join("a.yaml"));
         fs::write(root.path().join("b.yaml"), "stands").unwrap();
-        // It changes each time somebody looks.
+        // It changes with each reading.
         let mut turn = 0;
         let files = still(&paths, None, || {
             turn += 1;
@@ -407,7 +410,7 @@ mod tests {
         assert_eq!((problems.len(), turn), (1, ATTEMPTS));
         assert!(problems[0].starts_with("/a.yaml: it changes again and again while it is read"), "{problems:?}");
 
-        // An editor writes in two parts, and the first one stood there when it was read first.
+        // An editor writes in two parts, and at the first reading the file contained the first part.
         fs::write(&path, "half").unwrap();
         let known = read(&paths).hash();
         let mut parts = ["half of it", "half of it, and the other"].into_iter();
@@ -418,11 +421,11 @@ mod tests {
         });
         assert_eq!(files.texts[0].bytes, b"half of it, and the other");
         assert!(files.problems.is_empty());
-        // A file that is away for a moment, between two names.
+        // A file that is missing for a moment, between two names.
         fs::remove_file(&path).unwrap();
         let files = still(&paths, None, || fs::write(&path, "half").unwrap());
         assert_eq!(files.texts.len(), 2);
-        // What is known is not waited for.
+        // The reader does not wait if the content is known.
         still(&paths, Some(&known), || panic!("nothing has changed"));
     }
 
@@ -449,14 +452,14 @@ mod tests {
         );
     }
 
-    /// As many swaps as fall between two files of one reading: with a hundred files there are some.
+    /// As many swaps as occur between two files of one reading: with a hundred files there are some.
     #[cfg(unix)]
     #[test]
     fn swapped_files_are_of_one_version() {
         use std::os::unix::fs::symlink;
         use std::sync::atomic::{AtomicUsize, Ordering};
         const FILES: usize = 100;
-        // A directory that is itself a link, and one as a kubelet mounts it.
+        // A directory that is itself a link, and one in the form in which a kubelet mounts it.
         for link in ["current", "mount/..data"] {
             let root = tempfile::tempdir().unwrap();
             fs::create_dir(root.path().join("mount")).unwrap();
@@ -485,7 +488,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..20 {
                         ["2", "1", "2", "1", "2", "1", "2", "1", "2"].into_iter().for_each(swap);
-                        // Two more, and the second one is not disturbed.
+                        // Two more readings, of which the second is not disturbed.
                         let until = readings.load(Ordering::Acquire) + 2;
                         while readings.load(Ordering::Acquire) < until {
                             std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! The report as metrics, written for each scrape, so that the metrics of a file disappear with the file.
+//! The report as metrics, computed for each scrape, so that the metrics of a file disappear with the file.
 
 use std::fmt;
 
@@ -11,10 +11,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::policy_files::report::PolicyReporter;
 
-/// Most files with metrics of their own: bad ones first, then in order of name. `policy_files` counts all.
+/// The maximum number of files with metrics of their own: bad ones first, then in order of name. `policy_files` counts
+/// all.
 const MOST_FILES: usize = 64;
 
-/// Most exemptions with a metric.
+/// The maximum number of exemptions with a metric.
 const MOST_EXEMPTIONS: usize = 64;
 
 impl Collector for PolicyReporter {
@@ -50,7 +51,7 @@ impl Collector for PolicyReporter {
         }
 
         let end = |policy: &PodPolicy| Some((policy.until.as_ref()?.end, policy.name.clone()));
-        // Those that end next first, then those that ended last.
+        // Exemptions that end next come first, then those that ended last.
         let mut exemptions: Vec<_> = report.set.own().filter_map(end).collect();
         exemptions.sort_unstable();
         let mut ended: Vec<_> = report.set.ended.iter().filter_map(end).collect();

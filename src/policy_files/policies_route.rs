@@ -105,7 +105,7 @@ fn warning(warning: &PolicyWarning) -> Value {
     json!({ "file": origin.file, "line": origin.line, "message": message, "hint": hint })
 }
 
-/// The document of a kind that a set has once at most.
+/// The document of a kind of which a set contains at most one.
 fn only(set: &PolicySet, kind: &str, mode: Option<Mode>) -> Value {
     let found = set.documents.iter().find(|document| document.kind == kind);
     found.map_or(Value::Null, |PolicyDocument { name, origin, .. }| {

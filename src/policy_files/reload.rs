@@ -1,4 +1,4 @@
-//! Repeated reading of files that change while a program runs, policy files above all.
+//! Repeated reading of files that change while a program runs, mainly policy files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use crate::cluster::state::NAME;
 use crate::policy_files::report::{PANICKED, PolicyReporter};
 use crate::policy_files::{directory, sub_path_mounts};
 
-/// How long a changed file must stay the same, if files are not changed all at once: see
-/// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](mullion_policy::MAX_FILE) in less.
+/// How long a changed file must stay the same, if files are not changed all at once: see [`directory::read_still`].
+/// Editors and `cp` write a file of the [largest size](mullion_policy::MAX_FILE) in less time.
 const STILL: Duration = Duration::from_secs(1);
 /// How long a reading may take before an error is logged.
 const SLOW: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const SLOW: Duration = Duration::from_secs(30);
 /// Reads the policy files and compares them by content with what it read before. Does blocking I/O.
 pub type PolicyFileReader = Box<dyn FnMut() -> PolicyReading + Send>;
 
-/// The policy files of `directories` as one set, for a caller that reads them every `interval`.
+/// The source for the policy files of `directories` as one set, for a caller that reads them every `interval`.
 pub fn files(directories: Vec<PathBuf>, interval: Duration) -> PolicyFileReader {
     files_after(directories, interval, PolicyStore::default())
 }
@@ -37,7 +37,7 @@ fn files_after(directories: Vec<PathBuf>, interval: Duration, mut store: PolicyS
     })
 }
 
-/// The reasons why changes of the files are not seen, as sentences. Does blocking I/O.
+/// The reasons why changes of the files are not detected, as sentences. Does blocking I/O.
 fn hindrances(directories: &[PathBuf]) -> Vec<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let frozen = directories.iter().filter_map(|directory| directory.canonicalize().ok());
@@ -54,9 +54,10 @@ fn hindrances(directories: &[PathBuf]) -> Vec<String> {
     frozen.into_iter().map(sentence).collect()
 }
 
-/// Reads the policy files of `directories` for the first time, and reports on them. Returns the policies in force from now on,
-/// and the source that reads the files later, every `interval`. If they are invalid, those of `last_good` are used until
-/// the files are valid; it is not awaited otherwise. An error if there are none, or these do not load either.
+/// Reads the policy files of `directories` for the first time, and reports on them. Returns the policies in force, and
+/// the source that reads the files later, every `interval`. If the files are invalid, those of `last_good`, which is
+/// awaited only in this case, are used until the files are valid. Returns an error if there are none, or if these do
+/// not load either.
 pub(crate) async fn begin(
     directories: Vec<PathBuf>,
     interval: Duration,
@@ -113,8 +114,8 @@ pub(crate) fn read(source: &mut PolicyFileReader) -> PolicyReading {
     catch_unwind(AssertUnwindSafe(source)).unwrap_or(PolicyReading::Panicked)
 }
 
-/// Runs `job` every `interval`, on a thread where it may block, so that a file system that hangs stops no review. A job
-/// that panics (the panic hook logs the place) is run again. `what` names the files in messages.
+/// Runs `job` every `interval`, on a thread where it may block, so that a file system that hangs does not stop reviews.
+/// A job that panics (the panic hook logs the place) is run again. `what` describes the files in messages.
 pub(crate) async fn every(
     interval: Duration,
     stop: CancellationToken,
@@ -148,7 +149,7 @@ pub(crate) async fn every(
     }
 }
 
-/// Waits for a reading however long it takes, and logs if that is long.
+/// Waits for a reading without a time limit, and logs if it is slow.
 async fn patiently<T>(
     mut reading: tokio::task::JoinHandle<T>,
     what: &'static str,
@@ -219,14 +220,14 @@ mod tests {
         assert_eq!(times(2).await, 2, "once it answers, it is read again");
         stop.cancel();
         reading.await.unwrap();
-        // Because the runtime waits for its threads.
+        // The runtime waits for its threads.
         drop(open);
     }
 
     #[tokio::test]
     async fn valid_files_need_no_stored_ones() {
         let (_folder, directories) = folder(&policy(1));
-        // It never answers, and is never asked.
+        // It never responds, and is never queried.
         let reporter = PolicyReporter::default();
         let (set, _) = begin(directories, INTERVAL, std::future::pending(), &reporter).await.unwrap();
         assert!(reporter.report().problems().next().is_none());
@@ -244,7 +245,7 @@ mod tests {
         let report = reporter.report();
         let first: Vec<_> = report.problems().cloned().collect();
         assert!(first[0].to_string().contains("a.yaml:1:"), "{first:?}");
-        // Once more as news, then no more.
+        // Reported once more as new, and then no more.
         assert!(matches!(read(&mut source), PolicyReading::Rejected { problems, .. } if problems == first));
         assert!(matches!(read(&mut source), PolicyReading::Unchanged));
         std::fs::write(folder.path().join("a.yaml"), policy(3)).unwrap();

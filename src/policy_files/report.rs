@@ -15,21 +15,21 @@ use tokio::sync::watch as channel;
 /// The message about a [panic](PolicyReading::Panicked).
 pub(crate) const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
 
-/// Most problems of one reading that are logged; `/policies` shows all.
+/// The maximum number of problems of one reading that are logged; `/policies` shows all.
 const MOST_LOGGED: usize = 20;
 
 /// The status of the policy files and of the policies in force. Times are in seconds since 1970.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyReport {
-    /// The directories, as they were given; empty with the built-in policies.
+    /// The directories, as passed to the program; empty for the built-in policies.
     pub directories: Vec<String>,
     /// The policies in force.
     pub set: Arc<PolicySet>,
-    /// Since when, in this process.
+    /// Since when this process has used them.
     pub since: i64,
-    /// When the set in force was loaded from its files; `None` for the built-in one, and for a stored one.
+    /// When the set in force was loaded from its files; `None` for the built-in set and for a stored set.
     pub last_good: Option<i64>,
-    /// Whether it is the last good one from ConfigMap `mullion-state`.
+    /// Whether it is the last good set from ConfigMap `mullion-state`.
     pub kept: bool,
     /// Whether the last reading panicked.
     pub panicked: bool,
@@ -37,15 +37,15 @@ pub struct PolicyReport {
     pub files: Vec<PolicyFileStatus>,
     /// Warnings about the set in force.
     pub warnings: Vec<PolicyWarning>,
-    /// The files that differ from those of the set before, as text; empty for the first set.
+    /// The files that differ from those of the previous set, as text; empty for the first set.
     pub changes: String,
-    /// The reasons why changes of the files are not seen, as sentences.
+    /// The reasons why changes of the files are not detected, as sentences.
     pub hindrances: Vec<String>,
-    /// Why no registry is used, although the policies in force set it.
+    /// Why no registry is used, although the policies in force require it.
     pub registries: Option<String>,
 }
 
-/// The report, as it changes. Clones share.
+/// The report, as it changes. Clones share it.
 #[derive(Debug, Clone)]
 pub struct PolicyReporter(Arc<Shared>);
 
@@ -69,7 +69,7 @@ impl PolicyReport {
         self.problems().map(ToString::to_string).chain(panicked).collect()
     }
 
-    /// The files of this standing.
+    /// The files with this status.
     pub fn standing(&self, standing: PolicyFileState) -> impl Iterator<Item = &PolicyFileStatus> {
         self.files.iter().filter(move |file| file.standing == standing)
     }
@@ -120,12 +120,12 @@ impl PolicyReporter {
         self.0.report.subscribe()
     }
 
-    /// When the files were last read, changed or not, in seconds since 1970; 0: never.
+    /// When the files were last read, changed or not, in seconds since 1970; 0 if never.
     pub(crate) fn last_read(&self) -> i64 {
         self.0.last_read.load(Ordering::Relaxed)
     }
 
-    /// How many changes of the files were loaded, and how many failed.
+    /// The number of changes of the files that were loaded, and that failed.
     pub(crate) fn reloads(&self) -> [(&'static str, u64); 2] {
         [("loaded", &self.0.loaded), ("failed", &self.0.failed)]
             .map(|(outcome, number)| (outcome, number.load(Ordering::Relaxed)))
@@ -139,7 +139,7 @@ impl PolicyReporter {
         self.change(|report| PolicyReport { directories, hindrances, ..report.clone() });
     }
 
-    /// Records the start with files that have these problems, and therefore with the stored last good set.
+    /// Records a start with files that have these problems, and therefore with the stored last good set.
     pub fn record_kept(&self, set: &Arc<PolicySet>, problems: Vec<Problem>, read: &[FileVersion], now: i64) {
         self.0.last_read.store(now, Ordering::Relaxed);
         self.0.failed.fetch_add(1, Ordering::Relaxed);
@@ -197,7 +197,7 @@ impl PolicyReporter {
         }
     }
 
-    /// Sets why no registry is used, `None` if they are; returns whether that is a change.
+    /// Sets why no registry is used, `None` if registries are used; returns whether that is a change.
     pub fn set_registries(&self, problem: Option<&str>) -> bool {
         if self.report().registries.as_deref() == problem {
             return false;
@@ -210,7 +210,7 @@ impl PolicyReporter {
         self.0.report.send_modify(|report| *report = Arc::new(change(report)));
     }
 
-    /// Called once for each set.
+    /// Logs the warnings; called once for each set.
     fn log_warnings(&self) {
         for warning in &self.report().warnings {
             tracing::warn!(%warning, "policies in force");
@@ -227,7 +227,7 @@ fn log_problems(problems: &[Problem]) {
     }
 }
 
-/// The files that differ, removed ones included.
+/// The files that differ, including removed ones.
 fn changes(before: &PolicySet, after: &PolicySet) -> String {
     if before.files.is_empty() {
         return String::new();

@@ -6,9 +6,9 @@
 //! | [`AddressRule::Listed`] | any, except those that belong to the machine, its link or its cloud |
 //! | [`AddressRule::Any`] | any |
 //!
-//! The kinds are those of IANA's registries of special-purpose addresses
-//! (`iana-ipv4-special-registry`, `iana-ipv6-special-registry`), of multicast addresses and of the IPv6 address space, and the
-//! addresses at which clouds give credentials to their machines. An IPv6 address that stands for an IPv4 address has its kind.
+//! The kinds are those of IANA's registries of special-purpose addresses (`iana-ipv4-special-registry`,
+//! `iana-ipv6-special-registry`), of multicast addresses and of the IPv6 address space, and the addresses at which
+//! clouds provide credentials to their machines. An IPv6 address that stands for an IPv4 address has its kind.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,15 +22,16 @@ use AddressKind::{
 /// Which addresses registries, their token services and the targets of their redirects may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressRule {
-    /// Only public ones.
+    /// Only public addresses.
     Public,
-    /// Any, except loopback, link-local, multicast and unspecified ones, and those of a cloud's metadata service.
+    /// Any address, except loopback, link-local, multicast and unspecified ones, and those of a cloud's metadata
+    /// service.
     Listed,
-    /// Any: on the command line, whose user connects from an own machine.
+    /// Any address: for the command line, because its user connects from their own machine.
     Any,
 }
 
-/// What an address is for.
+/// The purpose of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressKind {
     Public,
@@ -63,11 +64,11 @@ struct Range {
     kind: AddressKind,
 }
 
-/// The first range with an address has its kind. No range: a public IPv4 address, or an IPv6 address outside of
-/// [`GLOBAL_UNICAST`], which is reserved.
+/// The first range that contains an address decides its kind. If no range contains it, it is a public IPv4 address, or
+/// an IPv6 address outside of [`GLOBAL_UNICAST`], which is reserved.
 const RANGES: &[Range] = &[
     v4([100, 100, 100, 200], 32, Metadata), // Alibaba Cloud, "View instance metadata"
-    v4([168, 63, 129, 16], 32, Metadata), // Azure, "What is IP address 168.63.129.16?": gives goal states and certificates
+    v4([168, 63, 129, 16], 32, Metadata), // Azure, "What is IP address 168.63.129.16?": provides goal states and certificates
     v4([0, 0, 0, 0], 8, ThisHost),        // RFC 791, section 3.2; Linux connects to itself at 0.0.0.0
     v4([10, 0, 0, 0], 8, Private),        // RFC 1918
     v4([100, 64, 0, 0], 10, Shared),      // RFC 6598
@@ -140,7 +141,7 @@ impl AddressKind {
         }
     }
 
-    /// Whether such an address belongs to the machine, its link or its cloud, so that no registry has it.
+    /// Whether such an address belongs to the machine, its link or its cloud, so that no registry can have it.
     fn is_local(self) -> bool {
         matches!(self, Loopback | LinkLocal | Metadata | ThisHost | Multicast)
     }
@@ -164,12 +165,12 @@ impl fmt::Display for AddressKind {
 }
 
 impl AddressRule {
-    /// The rule that a RegistryPolicy sets: all registries that are queried are listed, or none is.
+    /// The rule that a RegistryPolicy sets: either all registries that are queried are listed, or none is.
     pub fn of(policy: &RegistryPolicy) -> Self {
         if policy.registries.is_empty() { Self::Public } else { Self::Listed }
     }
 
-    /// Whether `host`, a registry or a host that one names, may have `address`.
+    /// Whether `host`, a registry or a host to which one refers, may have `address`.
     pub(crate) fn check(self, host: &str, address: IpAddr) -> Result<(), ForbiddenAddress> {
         let kind = AddressKind::of(address);
         let allowed = match self {
@@ -180,8 +181,8 @@ impl AddressRule {
         if allowed { Ok(()) } else { Err(ForbiddenAddress { host: host.into(), address, kind }) }
     }
 
-    /// Whether `host` of a URL may be connected to, as far as that shows without a resolver: it is an address, or a name of this
-    /// machine (RFC 6761, section 6.3).
+    /// Whether `host` of a URL may be connected to, as far as that can be decided without a resolver: it is an address,
+    /// or a name of this machine (RFC 6761, section 6.3).
     pub(crate) fn check_text(self, host: &str) -> Result<(), ForbiddenAddress> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let name = bare.trim_end_matches('.').to_ascii_lowercase();
@@ -406,7 +407,7 @@ mod tests {
     }
 
     proptest! {
-        /// The standard library knows some kinds.
+        /// The standard library knows some of the kinds.
         #[test]
         fn agrees_with_the_standard_library(v4: [u8; 4], v6: [u16; 8], high in prop::sample::select(vec![0xfc00, 0xfe80, 0xff00, 0x2000])) {
             let address = Ipv4Addr::from(v4);

@@ -9,7 +9,7 @@ use crate::registry::credentials::Login;
 use crate::registry::outcome::LookupError;
 use crate::registry::source::LookupFailure;
 
-/// A token is a JWT of some kB.
+/// The size limit of a token, which is a JWT of some kB.
 const MAX_TOKEN: usize = 256 << 10;
 
 /// A challenge of a registry.
@@ -21,7 +21,7 @@ pub enum Challenge {
     Bearer {
         /// The address of the token service.
         realm: Uri,
-        /// The name that the registry has there.
+        /// The name of the registry in the token service.
         service: Option<String>,
     },
 }
@@ -54,7 +54,8 @@ async fn token(
 ) -> Result<HeaderValue, LookupFailure> {
     let unusable = |what: &str| LookupError::malformed(format!("its token service {what}"));
     let uri = token_uri(realm, service, repository).ok_or_else(|| unusable("has no usable address"))?;
-    // A token service that does not respond is not a silent registry: other images may not need the service.
+    // If a token service does not respond, the registry does not count as unresponsive, because other images may not
+    // need the service.
     let not_silent = |failure: LookupFailure| LookupFailure { silent: false, ..failure };
     let answer =
         client.send(&Method::GET, uri, "application/json", login.map(Login::basic)).await.map_err(not_silent)?;

@@ -24,9 +24,9 @@ use crate::registry::settings::RegistrySettings;
 use crate::registry::source::LookupFailure;
 use crate::registry::tls;
 
-/// Blobs have one redirect, at most two in practice.
+/// Blobs have one redirect, or two at most in practice.
 const MAX_REDIRECTS: usize = 5;
-/// Connections kept per host; a look-up needs one at a time.
+/// Connections that are kept per host; a look-up needs one at a time.
 const IDLE_CONNECTIONS: usize = 2;
 const IDLE: Duration = Duration::from_secs(30);
 /// The pause after a 429 without `Retry-After`, and the longest pause.
@@ -37,13 +37,13 @@ pub(crate) struct HttpClient {
     inner: Client<HttpsConnector<Connector>, Empty<Bytes>>,
     connector: Connector,
     plain_http: Vec<String>,
-    /// For a connection, for the head of a response, and for each piece of a body.
+    /// The time limit of a connection, of the head of a response, and of each piece of a body.
     patience: Duration,
     /// See [`RegistrySettings::pull_host`].
     pub(crate) pull_host: Option<Build>,
 }
 
-/// A response, and whether it came from the origin of the request, not from the target of a redirect.
+/// A response, and whether it came from the origin of the request, and not from the target of a redirect.
 pub(crate) struct OriginResponse {
     pub(crate) response: Response<Incoming>,
     pub(crate) same_origin: bool,
@@ -51,7 +51,7 @@ pub(crate) struct OriginResponse {
 
 impl HttpClient {
     pub(crate) fn new(settings: &RegistrySettings) -> anyhow::Result<Self> {
-        // Less than the whole timeout, so that a silent host differs from a slow one.
+        // Less than the whole timeout, so that an unresponsive host can be told from a slow one.
         let patience = settings.timeout / 2;
         let connector = Connector::new(patience, settings.addresses);
         let https = HttpsConnectorBuilder::new()
@@ -93,7 +93,7 @@ impl HttpClient {
                 return Ok(OriginResponse { response, same_origin });
             }
             at = redirected(&at, response.headers())?;
-            // After another origin, a redirect back is not trusted: the other origin chose the request.
+            // After another origin, a redirect back is not trusted, because the other origin chose the request.
             same_origin = same_origin && origin(&at) == origin(&uri);
         }
         Err(LookupError::malformed(format!("it redirects more than {MAX_REDIRECTS} times")).into())
@@ -103,7 +103,7 @@ impl HttpClient {
     pub(crate) async fn body(&self, answer: OriginResponse, limit: usize) -> Result<Bytes, LookupFailure> {
         let response = answer.response;
         check(response.status(), response.headers())?;
-        // No compression was requested, and no body is decompressed: a small body stays small.
+        // No compression was requested, and no body is decompressed, so a small body stays small.
         if response.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity") {
             return Err(LookupError::malformed("it is compressed, which was not requested").into());
         }
@@ -173,7 +173,7 @@ fn failed(at: &Uri, redirects: usize, error: impl Error + Send + Sync + 'static)
     silent(at, redirects, &causes(error))
 }
 
-/// Only the registry itself counts as silent, not the target of a redirect.
+/// Only the registry itself counts as unresponsive, not the target of a redirect.
 fn silent(at: &Uri, redirects: usize, reason: &str) -> LookupFailure {
     let host = at.authority().map_or("", Authority::as_str);
     LookupFailure { error: LookupError::unreachable(format!("{host}: {reason}")), silent: redirects == 0 }
@@ -245,7 +245,7 @@ fn origin(uri: &Uri) -> Option<(&str, String, u16)> {
     Some((scheme, uri.host()?.to_ascii_lowercase(), port))
 }
 
-/// An error and its causes. Neither hyper nor rustls puts a header's value in one.
+/// An error and its causes. Neither hyper nor rustls includes a header's value in an error.
 fn causes(error: impl Error + Send + Sync + 'static) -> String {
     format!("{:#}", anyhow::Error::new(error))
 }

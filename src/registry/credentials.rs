@@ -1,4 +1,4 @@
-//! Credentials from pull secrets, read and matched as the kubelet does (Kubernetes: pkg/credentialprovider/keyring.go).
+//! Credentials from pull secrets, read and matched as in the kubelet (Kubernetes: pkg/credentialprovider/keyring.go).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 /// The entry for Docker Hub if no other entry matches (keyring.go, `defaultRegistryHost`).
 const DEFAULT_REGISTRY: &str = "index.docker.io";
 
-/// The logins of one or several pull secrets. Cheap to clone; its Debug output hides them.
+/// The logins of one or several pull secrets. Cloning is cheap; the Debug output hides them.
 #[derive(Clone)]
 pub struct Credentials(Arc<Set>);
 
@@ -98,13 +98,13 @@ impl Credentials {
         Self::from_auths(document.auths)
     }
 
-    /// `.dockercfg` of a Secret of type `kubernetes.io/dockercfg`: the value of `auths` in the newer form. OpenShift still
-    /// writes it for its own registry.
+    /// `.dockercfg` of a Secret of type `kubernetes.io/dockercfg`: the value of `auths` in the newer form. OpenShift
+    /// still uses it for its own registry.
     pub(crate) fn from_dockercfg(document: &[u8]) -> Result<Self, CredentialsError> {
         Self::from_auths(serde_json::from_slice(document).map_err(|error| unreadable(&error))?)
     }
 
-    /// All of them together; of two for the same place the earlier is tried first.
+    /// All credentials together; of two for the same place the earlier one is tried first.
     pub fn merged<'a>(several: impl IntoIterator<Item = &'a Self>) -> Self {
         Self::new(several.into_iter().flat_map(|credentials| credentials.0.entries.iter().cloned()).collect())
     }
@@ -121,7 +121,7 @@ impl Credentials {
                 "" => (auth.username, auth.password),
                 encoded => decode(encoded).ok_or_else(|| CredentialsError::Auth { registry: registry.clone() })?,
             };
-            // Written by credential helpers, which keep the login elsewhere.
+            // Credential helpers write such entries, and store the login elsewhere.
             if login.0.is_empty() && login.1.is_empty() {
                 continue;
             }
@@ -133,7 +133,7 @@ impl Credentials {
     }
 
     fn new(mut entries: Vec<Entry>) -> Self {
-        // Stable: of equal places the earlier stays first.
+        // The sort is stable: of equal places the earlier one stays first.
         entries.sort_by(|left, right| right.location.cmp(&left.location));
         let key = CredentialsKey::of(entries.iter().map(|entry| (&*entry.location, entry.login.key)));
         Self(Arc::new(Set { entries, key }))
@@ -149,8 +149,8 @@ impl Credentials {
         self.0.entries.iter().filter(chosen).map(|entry| &entry.login)
     }
 
-    /// The key of the logins that would be used for an image: equal for all credentials that have none for it, so that
-    /// public images are asked for once.
+    /// The key of the logins that would be used for an image: equal for all credentials that have no login for it, so
+    /// that public images are looked up once.
     pub(crate) fn key_for(&self, image: &ImageRef<'_>) -> CredentialsKey {
         CredentialsKey::of(self.logins(image).map(|login| login.key))
     }
@@ -178,7 +178,7 @@ impl CredentialsKey {
         static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(|| (RandomState::new(), RandomState::new()));
         let (mut first, mut second) = (KEYS.0.build_hasher(), KEYS.1.build_hasher());
         for part in parts {
-            // A number before each part: one part differs from two shorter ones.
+            // A number before each part, so that one part differs from two shorter ones.
             (1_u8, &part).hash(&mut first);
             (2_u8, &part).hash(&mut second);
         }
@@ -196,7 +196,8 @@ fn decode(encoded: &str) -> Option<(String, String)> {
     text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
 }
 
-/// A key of `auths` without scheme, `/v1/` or `/v2/` at the front of the path, and a lone slash (keyring.go, `Add`).
+/// A key of `auths` without scheme, without `/v1/` or `/v2/` at the front of the path, and without a lone slash
+/// (keyring.go, `Add`).
 fn location(key: &str) -> String {
     let rest = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let (host, path) = match rest.find('/') {
@@ -207,7 +208,7 @@ fn location(key: &str) -> String {
     if path == "/" { host.to_owned() } else { format!("{host}{path}") }
 }
 
-/// keyring.go, `URLsMatch`: same port, as many labels, each a glob, and the path as a prefix of letters.
+/// keyring.go, `URLsMatch`: the same port, the same number of labels, each a glob, and the path as a prefix of letters.
 fn matches(location: &str, image: &ImageRef<'_>) -> bool {
     let (place, path) = match location.split_once('/') {
         Some((place, path)) => (place, path),
@@ -228,7 +229,7 @@ fn split_port(place: &str) -> (&str, &str) {
     }
 }
 
-/// `*` and `?`; not the classes of Go's `filepath.Match`, which hosts do not need.
+/// `*` and `?`, without the classes of Go's `filepath.Match`, which hosts do not need.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut position, mut retry) = (0, 0, None);
     while let Some(&letter) = text.get(position) {
@@ -346,7 +347,7 @@ mod tests {
         let plain =
             r#"{"auths": {"quay.io": {"username": "anna", "password": "p:w", "email": "x"}}, "credsStore": "x"}"#;
         assert_eq!(read(plain), Ok(vec!["anna:p:w".to_owned()]));
-        // base64 without padding, with white space around, and with another password, which it overrides.
+        // base64 without padding, with white space around it, and with another password, which it overrides.
         for auth in ["YTpiYw==", "YTpiYw", " YTpiYw== "] {
             let text = format!(r#"{{"auths": {{"quay.io": {{"auth": "{auth}", "username": "x", "password": "y"}}}}}}"#);
             assert_eq!(read(&text), Ok(vec!["a:bc".to_owned()]), "{auth}");

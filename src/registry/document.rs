@@ -14,13 +14,15 @@ use crate::registry::outcome::LookupError;
 pub(crate) const ACCEPTED_MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
-/// Registries and runtimes take no larger manifest (distribution-spec, "Pushing Manifests": 4 MiB).
+/// The size limit of a manifest: registries and runtimes accept no larger one (distribution-spec, "Pushing Manifests":
+/// 4 MiB).
 pub(crate) const MAX_MANIFEST: usize = 4 << 20;
-/// containerd reads no larger config (core/images/image.go reads it whole; real ones have some ten kB).
+/// The size limit of a config: containerd reads no larger one (core/images/image.go reads it whole; real ones have some
+/// ten kB).
 pub(crate) const MAX_CONFIG: usize = 8 << 20;
 /// The largest index of an official image has about 30 entries with its attestations.
 pub(crate) const MAX_ENTRIES: usize = 1_000;
-/// Longest text in bytes of a platform, and most features, to save memory in the cache.
+/// The longest text of a platform in bytes, and the maximum number of features, to save memory in the cache.
 const MAX_TEXT: usize = 64;
 const MAX_FEATURES: usize = 8;
 
@@ -34,7 +36,7 @@ const UNKNOWN: &str = "unknown";
 pub enum RegistryDocument {
     /// The manifests of several platforms.
     Index(Vec<IndexEntry>),
-    /// The config is a blob of its own.
+    /// A single manifest; its config is a blob of its own.
     Manifest(Descriptor),
     /// An artifact that is not an image, such as a chart, or the manifest version 1, which runtimes no longer accept.
     Other,
@@ -43,9 +45,9 @@ pub enum RegistryDocument {
 /// A manifest in an index.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IndexEntry {
-    /// With its platform, and with its manifest if the digest is of a known form.
+    /// An entry with its platform, and with its manifest if the digest is of a known form.
     Platform(Platform, Option<Descriptor>),
-    /// Without platform, which is in the entry's own config.
+    /// An entry without platform, which is in the entry's own config.
     WithoutPlatform(Descriptor),
 }
 
@@ -91,7 +93,7 @@ struct RawEntry {
     annotations: Option<RawAnnotations>,
 }
 
-/// Only the one that `BuildKit` sets on attestations: manifests in an index that are not images.
+/// Only the annotation that `BuildKit` sets on attestations: manifests in an index that are not images.
 #[derive(Deserialize)]
 struct RawAnnotations {
     #[serde(rename = "vnd.docker.reference.type")]
@@ -111,11 +113,11 @@ struct RawPlatform {
     os_features: Option<Vec<String>>,
 }
 
-/// Reads a manifest or an index by its members, because proxies can change the `Content-Type`.
+/// Detects a manifest or an index by its members, because proxies can change the `Content-Type`.
 pub fn read_manifest(bytes: &[u8]) -> Result<RegistryDocument, LookupError> {
     let raw: RawDocument = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "manifest", &error))?;
     match (raw.manifests, raw.config) {
-        // Two clients would read it as two different images (CVE-2021-41190).
+        // Two clients would interpret it as two different images (CVE-2021-41190).
         (Some(_), Some(_)) => Err(LookupError::malformed("it is both a manifest and an index")),
         (Some(entries), None) => {
             entries.into_iter().filter_map(entry).collect::<Result<_, _>>().map(RegistryDocument::Index)
@@ -149,7 +151,7 @@ pub fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
     platform(raw)
 }
 
-/// None for an attestation.
+/// `None` for an attestation.
 fn entry(raw: RawEntry) -> Option<Result<IndexEntry, LookupError>> {
     if raw.annotations.is_some_and(|annotations| annotations.reference_type.is_some()) {
         return None;
@@ -190,7 +192,7 @@ fn descriptor(raw: RawDescriptor) -> Result<Descriptor, LookupError> {
     }
 }
 
-/// Without the text at the error's place, which can be anything.
+/// The error without the text at its place, which can be anything.
 fn malformed(bytes: &[u8], what: &str, error: &serde_json::Error) -> LookupError {
     if bytes.trim_ascii_start().starts_with(b"<") {
         return LookupError::malformed(format!("it is an HTML page, not a {what}"));
@@ -207,7 +209,7 @@ fn null_as_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A list that fails at more than [`MAX_ENTRIES`].
+/// A list; more than [`MAX_ENTRIES`] items are an error.
 fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
     struct Entries<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {

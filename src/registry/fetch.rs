@@ -18,9 +18,10 @@ use crate::registry::document::{
 use crate::registry::outcome::LookupError;
 use crate::registry::source::{AnswerFuture, ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
 
-/// Logins tried for one image; pods rarely have more secrets for one registry.
+/// The maximum number of logins that are tried for one image; pods rarely have more secrets for one registry.
 const MAX_LOGINS: usize = 8;
-/// Entries without platform for which the config is read. Tools that omit the platform write one or two entries.
+/// The maximum number of entries without platform for which the config is read. Tools that omit the platform write one
+/// or two entries.
 const MAX_WITHOUT_PLATFORM: usize = 4;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
@@ -46,7 +47,7 @@ impl RegistrySource for HttpClient {
     }
 }
 
-/// The requests for one image with one login. Its token is used for no other.
+/// The requests for one image with one login. Its token is used for no other image.
 struct Session<'a> {
     client: &'a HttpClient,
     target: &'a Target,
@@ -90,7 +91,7 @@ impl<'a> Session<'a> {
         Ok(ImageAnswer { digest: digest.into(), platforms: Arc::new(platforms), pull_bytes })
     }
 
-    /// Whether a tag still points to `digest`. HEAD: Docker Hub does not count it as a pull.
+    /// Whether a tag still points to `digest`. The request is a HEAD, which Docker Hub does not count as a pull.
     async fn points_to(&mut self, tag: &str, digest: &str) -> Result<bool, LookupFailure> {
         let answer = self.send(&Method::HEAD, &format!("manifests/{tag}"), ACCEPTED_MANIFESTS).await?;
         let headers = answer.response.headers();
@@ -131,7 +132,7 @@ impl<'a> Session<'a> {
     /// The bytes of the layers of an entry; `None` for a nested index or an artifact.
     async fn child_bytes(&mut self, child: &Descriptor) -> Result<Option<u64>, LookupFailure> {
         let bytes = match self.manifest(&child.digest).await {
-            // Absent is the image itself, of which other entries may be there.
+            // An absent entry is not an absent image, because other entries may exist.
             Err(LookupFailure { error: LookupError::Absent, .. }) => {
                 return Err(LookupError::malformed("its index has an entry whose manifest does not exist").into());
             }
@@ -192,7 +193,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The digest, if it is that of the bytes.
+/// The digest, if it is the digest of the bytes.
 fn verified<'a>(bytes: &[u8], expected: &'a str) -> Result<&'a str, LookupError> {
     let algorithm: Option<(&str, &'static Algorithm)> = match expected.split_once(':') {
         Some((name @ "sha256", _)) => Some((name, &SHA256)),

@@ -19,14 +19,14 @@ use crate::registry::settings::RegistrySettings;
 use crate::registry::source::{ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
 use crate::telemetry::LogLimit;
 
-/// Most registries that are paused; of more, the least recently used is asked again.
+/// The maximum number of registries that are paused; beyond it, the least recently used is queried again.
 const MAX_PAUSED_HOSTS: u64 = 1_000;
-/// Entries of an index that count as one more answer in the cache.
+/// The number of entries of an index that count as one more result in the cache.
 const ENTRIES_PER_WEIGHT: usize = 8;
 
 type Answer = Result<ImageAnswer, LookupError>;
 
-/// Registries with a cache. Cheap to clone; clones share everything.
+/// Registries with a cache. Cloning is cheap; clones share everything.
 #[derive(Clone)]
 pub struct RegistryClient(Arc<Inner>);
 
@@ -34,7 +34,7 @@ struct Inner {
     settings: RegistrySettings,
     source: Box<dyn RegistrySource>,
     cache: Cache<Key, Arc<Cached>>,
-    /// By host.
+    /// Paused hosts, by host name.
     paused: Cache<Box<str>, PausedHost>,
     look_ups: Mutex<RunningLookups>,
     background: Semaphore,
@@ -52,7 +52,7 @@ struct Key {
 
 struct Cached {
     answer: Answer,
-    /// After this time used only to check whether the tag has moved.
+    /// After this time it is used only to check whether the tag has moved.
     fresh_until: Instant,
     last: Option<ImageAnswer>,
 }
@@ -67,7 +67,7 @@ struct PausedHost {
 #[derive(Default)]
 struct RunningLookups {
     under_way: HashMap<Key, watch::Receiver<Option<Answer>>>,
-    /// The number of those that no caller waited for when they began.
+    /// The number of running look-ups that no caller waited for when they began.
     background: usize,
 }
 
@@ -115,14 +115,14 @@ impl RegistryClient {
         }))
     }
 
-    /// The fresh answer in the cache. Does not wait.
+    /// The fresh result in the cache. Does not wait.
     pub fn known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
         let found = self.0.fresh(&Key::new(image, credentials))?.answer.clone().ok()?;
         self.0.outcomes.count(RegistryOutcome::Hit);
         Some(found.platforms)
     }
 
-    /// The last answer in the cache, also after its lifetime, for the time until the next look-up succeeds. `None` if the
+    /// The last result in the cache, even after its lifetime, for use until the next look-up succeeds. `None` if the
     /// registry has reported since that the image does not exist, or not for these credentials.
     pub fn last_known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
         let cached = self.0.cache.get(&Key::new(image, credentials))?;
@@ -135,8 +135,9 @@ impl RegistryClient {
         }
     }
 
-    /// The fresh answer in the cache, which can be an error, else the registry's answer before the deadline. A look-up that has
-    /// not ended by then continues and fills the cache. Concurrent callers with the same credentials wait for one look-up.
+    /// The fresh result in the cache, which can be an error, else the registry's result before the deadline. A look-up
+    /// that has not ended by then continues and fills the cache. Concurrent callers with the same credentials wait for
+    /// one look-up.
     pub async fn resolve(
         &self,
         image: &ImageRef<'_>,
@@ -146,7 +147,7 @@ impl RegistryClient {
         self.resolve_answer(image, credentials, deadline).await.map(|found| found.platforms)
     }
 
-    /// As [`resolve`](Self::resolve), with all that the registry reported.
+    /// Does the same as [`resolve`](Self::resolve), and returns everything that the registry reported.
     pub async fn resolve_answer(
         &self,
         image: &ImageRef<'_>,
@@ -172,8 +173,8 @@ impl RegistryClient {
         }
     }
 
-    /// Looks an image up in the background. Does nothing if the answer is known or a look-up runs; if the queue is full, the
-    /// request is dropped and counted.
+    /// Looks an image up in the background. Does nothing if the result is known or a look-up runs; if the queue is
+    /// full, the request is dropped and counted.
     #[allow(clippy::needless_pass_by_value, reason = "callers are done with them")]
     pub fn want(&self, image: ImageRef<'_>, credentials: Credentials) {
         if let Joined::Full = self.join(Key::new(&image, &credentials), &image, &credentials, Urgency::Background) {
@@ -199,7 +200,7 @@ impl RegistryClient {
         if let Some(look_up) = look_ups.under_way.get(&key) {
             return Joined::Running(look_up.clone());
         }
-        // Again, because a look-up can have ended since.
+        // Checked again, because a look-up can have ended since.
         if let Some(cached) = self.0.fresh(&key) {
             return Joined::Known(cached);
         }
@@ -217,7 +218,8 @@ impl RegistryClient {
         let logins: Vec<_> = credentials.logins(image).cloned().collect();
         runtime.spawn(async move {
             let answer = running.inner.look_up(&running.key, &target, &logins, running.urgency).await;
-            // Removed from the list before the answer is sent: a caller who asks again after the answer uses the cache.
+            // Removed from the list before the result is sent, so that a caller that calls again after the result uses
+            // the cache.
             drop(running);
             sender.send_replace(Some(answer));
         });
@@ -233,7 +235,7 @@ enum Joined {
 
 impl Inner {
     fn look_ups(&self) -> std::sync::MutexGuard<'_, RunningLookups> {
-        // No change under this lock can be incomplete after a panic.
+        // A panic leaves no incomplete change under this lock.
         self.look_ups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -264,7 +266,7 @@ impl Inner {
         if let Err(LookupError::Refused(reason)) = &answer
             && let Some(omitted) = self.refusal_log.pass(std::time::Instant::now())
         {
-            let text = "a registry is not asked, because the RegistryPolicy does not allow it";
+            let text = "a registry is not queried, because the RegistryPolicy does not allow it";
             tracing::warn!(registry = &*target.registry, %reason, not_logged_since_the_last = omitted, "{text}");
         }
         tracing::debug!(image = &*key.reference, outcome = outcome.name(), reason, "image looked up");
@@ -304,7 +306,7 @@ impl Inner {
         Err(failure.error)
     }
 
-    /// Stores the answer under the requested name, and under the digest of a tag.
+    /// Stores the result under the requested name, and under the digest of a tag.
     fn keep(&self, key: &Key, target: &Target, found: ImageAnswer) {
         let cached = |lifetime: Duration, found: ImageAnswer| {
             let fresh_until = Instant::now() + lifetime;
@@ -372,11 +374,11 @@ mod tests {
     use super::*;
     use crate::registry::source::AnswerFuture;
 
-    /// Versions for which the source has no answer.
+    /// The number for a source without results.
     const DOWN: usize = usize::MAX;
     const GONE: usize = usize::MAX - 1;
 
-    /// Answers by repository and version, and counts.
+    /// Results by repository and version, and counts.
     #[derive(Default)]
     struct Scripted {
         calls: AtomicUsize,
@@ -604,7 +606,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(11)).await;
         ask(&registries, "r.example/linux:1").await.unwrap();
         assert_eq!(calls(&script), 3);
-        // A silent host is paused for all its images, but only for seconds.
+        // An unresponsive host is paused for all its images, but only for seconds.
         ask(&registries, "quiet.example/silent:1").await.unwrap_err();
         ask(&registries, "quiet.example/linux:1").await.unwrap_err();
         assert_eq!(calls(&script), 4);
@@ -632,7 +634,7 @@ mod tests {
         assert!(registries.known(&private, &config("anna")).is_some());
         registries.resolve(&private, &berta, soon()).await.unwrap();
         assert_eq!(calls(&script), 2);
-        // Credentials for another registry are none.
+        // Credentials for another registry do not count.
         registries.resolve(&image("other.example/linux:1"), &anna, soon()).await.unwrap();
         assert!(registries.known(&image("other.example/linux:1"), &anonymous).is_some());
     }
@@ -672,7 +674,7 @@ mod tests {
             registries.want(image(text), Credentials::anonymous());
         }
         assert_eq!(registries.under_way(), 10);
-        // The forty others, each twice.
+        // The other forty, each twice.
         assert_eq!(counted(&registries, RegistryOutcome::Dropped), 80);
         // A waiting caller uses another queue.
         let waiting = registries.clone();

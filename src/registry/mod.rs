@@ -6,15 +6,15 @@
 //! Registries::resolve┴→ look-up (one per image and credentials) → Source → manifest, config → cache
 //! ```
 //!
-//! One look-up is GET manifest, and for a single manifest GET config, or for the size of an entry of an index GET manifest; a response 401 adds a request to a token service.
-//! Responses of registries are not trusted: bodies, index entries and texts are bounded, digests are checked, and an
-//! `Authorization` header never goes to another origin than the one it was made for. The authors of
-//! pods choose the names of images, so `spec.registries` of the RegistryPolicy limits which registries are queried, and at which
-//! addresses.
+//! One look-up is GET manifest, and for a single manifest GET config, or for the size of an entry of an index GET
+//! manifest. A response 401 adds a request to a token service. Responses of registries are not trusted: bodies, index
+//! entries and texts are limited, digests are checked, and an `Authorization` header is never sent to another origin
+//! than the one it was made for. The authors of pods choose the names of images, so `spec.registries` of the
+//! RegistryPolicy limits which registries are queried, and at which addresses.
 //!
-//! The HTTP client is Mullion's own, based on hyper. The client library for registries reads bodies of any
-//! length into memory, keeps one login per registry for the life of a client, so that one tenant would get another's answer,
-//! uses anonymous access after a rejected token, and drops `Retry-After`.
+//! The HTTP client is Mullion's own, based on hyper. The client library for registries reads bodies of any length into
+//! memory; keeps one login per registry for the lifetime of a client, so that one tenant would get another's result;
+//! uses anonymous access after a rejected token; and drops `Retry-After`.
 
 mod addresses;
 mod auth;

@@ -6,31 +6,32 @@ use std::time::Duration;
 
 use crate::telemetry::label_values;
 
-/// Why a look-up has no answer. The texts contain no part of a login or a token.
+/// Why a look-up has no result. The texts contain no part of a login or a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    /// 404.
+    /// The image does not exist: 404.
     #[error("the registry has no such image")]
     Absent,
-    /// 401 or 403, from the registry or its token service, with every login there is.
+    /// 401 or 403, from the registry or its token service, with every available login.
     #[error("the registry does not show the image to these credentials")]
     Denied,
-    /// 429: the registry is not asked again before the time is over.
+    /// 429: the registry is not queried again before the time is over.
     #[error("the registry allows the next request in {} s", .retry_after.as_secs())]
     Throttled {
-        /// From now, at most an hour.
+        /// The time from now, at most an hour.
         retry_after: Duration,
     },
-    /// The policy does not let Mullion ask the registry, or connect to an address that it, its token service or a redirect names.
-    #[error("the registry is not asked: {0}")]
+    /// The policy does not permit Mullion to query the registry, or to connect to an address of it, of its token
+    /// service or of a redirect.
+    #[error("the registry is not queried: {0}")]
     Refused(Arc<str>),
     /// Name resolution, connection, TLS, time, a broken connection or 5xx.
     #[error("the registry cannot be reached: {0}")]
     Unreachable(Arc<str>),
-    /// A response that is not a manifest, or not one of an image.
+    /// A response that is not a manifest, or not the manifest of an image.
     #[error("the registry's response is unusable: {0}")]
     Malformed(Arc<str>),
-    /// The caller's deadline came first; the look-up goes on and fills the cache.
+    /// The caller's deadline came first; the look-up continues and fills the cache.
     #[error("the registry did not respond in time")]
     Late,
     /// More look-ups wait or run than `queue` allows.
@@ -55,7 +56,7 @@ impl LookupError {
 label_values! {
     /// The outcome of a request for an image, for metrics.
     pub enum RegistryOutcome {
-        /// The cache had the answer, which can be an error.
+        /// The cache contained the result, which can be an error.
         Hit = "hit",
         /// The registry has the image.
         Found = "found",
@@ -71,7 +72,7 @@ label_values! {
         Unreachable = "unreachable",
         /// [`LookupError::Malformed`].
         Malformed = "malformed",
-        /// Not asked: the queue is full.
+        /// Not looked up, because the queue is full.
         Dropped = "dropped",
     }
 }

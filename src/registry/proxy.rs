@@ -1,7 +1,8 @@
-//! Connections to registries, direct or through the proxy that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
+//! Connections to registries, direct or through the proxy in `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
 //!
-//! A direct connection goes only to an address that the rule allows. Through a proxy only the text of the host is checked,
-//! because the proxy resolves names. The proxy itself may have any address, because the administrator chose it.
+//! A direct connection is made only to an address that the rule allows. Through a proxy only the text of the host is
+//! checked, because the proxy resolves names. The proxy itself may have any address, because the administrator chose
+//! it.
 
 use std::io;
 use std::pin::Pin;
@@ -34,7 +35,7 @@ pub(crate) struct Connector {
     addresses: AddressRule,
 }
 
-/// A connection that knows whether it goes to a proxy, because requests to a proxy need whole URLs.
+/// A connection that records whether it leads to a proxy, because requests to a proxy need whole URLs.
 pub(crate) struct Stream {
     inner: TokioIo<TcpStream>,
     proxied: bool,
@@ -70,11 +71,11 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        // An address as the host of the URL is not resolved.
+        // If the host of the URL is an address, it is not resolved.
         if let Err(forbidden) = self.addresses.check_text(uri.host().unwrap_or_default()) {
             return Box::pin(async { Err(forbidden.into()) });
         }
-        // The clones are as ready as these: `poll_ready` is ready always.
+        // The clones are as ready as these, because `poll_ready` always returns ready.
         let (mut direct, mut to_proxy) = (self.direct.clone(), self.to_proxy.clone());
         let Some(proxy) = self.proxies.intercept(&uri) else {
             return Box::pin(async move { Ok(Stream { inner: direct.call(uri).await?, proxied: false }) });
@@ -93,7 +94,7 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    /// The login for a proxy for plain HTTP; a tunnel sends it in its own request.
+    /// The login for a proxy for plain HTTP. A tunnel sends it in its own request.
     pub(crate) fn proxy_login(&self, uri: &Uri) -> Option<http::HeaderValue> {
         if uri.scheme() == Some(&Scheme::HTTP) { self.proxies.intercept(uri)?.basic_auth().cloned() } else { None }
     }

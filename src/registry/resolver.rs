@@ -1,5 +1,5 @@
-//! Name resolution that drops the addresses a registry may not have. The connection goes to one of the others: no second
-//! resolution could return a different one.
+//! Name resolution that drops the addresses that a registry may not have. The connection uses one of the other
+//! addresses, so no second resolution can return a different one.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::registry::addresses::ForbiddenAddress;
 
-    /// Gives the first addresses once, and afterwards the others, as a name server of an attacker does.
+    /// Returns the first addresses once, and afterwards the others, as an attacker's name server does.
     #[derive(Clone)]
     struct Rebinding {
         first: Vec<IpAddr>,

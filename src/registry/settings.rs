@@ -9,32 +9,35 @@ use mullion_policy::RegistryPolicy;
 
 use crate::registry::addresses::AddressRule;
 
-/// How registries are asked, and how long answers are valid.
+/// How registries are queried, and how long results are valid.
 #[derive(Debug, Clone)]
 pub struct RegistrySettings {
-    /// Registries that may be asked, in lower case as references begin with them; empty: all.
+    /// Registries that may be queried, in lower case, in the form in which references begin; empty: all.
     pub registries: Vec<Glob>,
-    /// Which addresses they may have, and what they redirect to.
+    /// The addresses that registries, and the targets of their redirects, may have.
     pub addresses: AddressRule,
-    /// `host` or `host:port` exactly as in references: these are used over plain HTTP, all others over TLS.
+    /// `host` or `host:port` exactly as in references: these registries are queried over plain HTTP, all others over
+    /// TLS.
     pub plain_http: Vec<String>,
     /// PEM files with certificates of authorities that are trusted besides the system's.
     pub ca_files: Vec<PathBuf>,
-    /// How long the answer for a tag is valid. Afterwards the next look-up checks whether the tag has moved.
+    /// How long the result for a tag is valid. After that, the next look-up checks whether the tag has moved.
     pub tag_lifetime: Duration,
-    /// How long the answer for a digest is kept. It never changes; the limit frees memory.
+    /// How long the result for a digest is kept. It never changes; the limit frees memory.
     pub digest_lifetime: Duration,
     /// How long a failed look-up is not repeated.
     pub error_lifetime: Duration,
-    /// Answers in the cache; an index counts as one more answer for every eight platforms.
+    /// The number of results in the cache. An index counts as one more result for every eight platforms.
     pub cache_entries: u64,
-    /// Most time for one look-up, all its requests together. Callers that wait have their own, shorter deadline.
+    /// The time limit of one look-up, for all its requests together. Callers that wait have their own, shorter
+    /// deadline.
     pub timeout: Duration,
-    /// Look-ups at one time in the background.
+    /// The number of look-ups at one time in the background.
     pub concurrency: usize,
-    /// Look-ups that may wait or run; further ones are dropped. The background and waiting callers have one queue each.
+    /// The number of look-ups that may wait or run; further ones are dropped. The background and waiting callers have
+    /// one queue each.
     pub queue: usize,
-    /// The build of the nodes for which look-ups also read how many bytes they pull. `None`: they do not.
+    /// The build of the nodes for which look-ups also read the number of pulled bytes. `None`: they do not read it.
     pub pull_host: Option<Build>,
 }
 
@@ -64,7 +67,7 @@ impl From<&RegistryPolicy> for RegistrySettings {
 }
 
 impl RegistrySettings {
-    /// Whether a registry may be asked, as references begin with it.
+    /// Whether a registry, in the form in which references begin, may be queried.
     pub(crate) fn lists(&self, registry: &str) -> bool {
         let registry = registry.to_ascii_lowercase();
         self.registries.is_empty() || self.registries.iter().any(|listed| listed.matches(&registry))

@@ -8,13 +8,13 @@ use mullion_engine::model::image::{DOCKER_HUB, ImageRef, Platforms};
 use crate::registry::credentials::Login;
 use crate::registry::outcome::LookupError;
 
-/// Where Docker Hub's API is, as containerd has it (core/remotes/docker/registry.go, `DefaultHost`).
+/// The host of Docker Hub's API, as in containerd (core/remotes/docker/registry.go, `DefaultHost`).
 const DOCKER_HUB_API: &str = "registry-1.docker.io";
 
 /// One image to look up. If it has a digest, its tag is ignored.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// The registry as references begin with it.
+    /// The registry, in the form in which references begin.
     pub(crate) registry: Box<str>,
     /// Host and port of the registry's API.
     pub(crate) host: Box<str>,
@@ -51,12 +51,12 @@ impl Target {
     }
 }
 
-/// The answer of a registry.
+/// The result of a look-up in a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageAnswer {
     /// The digest of the manifest or index.
     pub digest: Arc<str>,
-    /// What can be pulled under the reference.
+    /// The platforms that can be pulled under the reference.
     pub platforms: Arc<Platforms>,
     /// The compressed bytes of the layers that a node of
     /// [`RegistrySettings::pull_host`](crate::registry::RegistrySettings::pull_host) pulls.
@@ -67,7 +67,7 @@ pub struct ImageAnswer {
 #[derive(Debug)]
 pub(crate) struct LookupFailure {
     pub(crate) error: LookupError,
-    /// The registry did not respond at all, so other images of it need not be tried.
+    /// The registry did not respond at all, so other images in it need not be tried.
     pub(crate) silent: bool,
 }
 
@@ -79,10 +79,10 @@ impl From<LookupError> for LookupFailure {
 
 pub(crate) type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<ImageAnswer, LookupFailure>> + Send + 'a>>;
 
-/// Asks registries; a trait, so that tests can count the requests.
+/// Queries registries; a trait, so that tests can count the requests.
 pub(crate) trait RegistrySource: Send + Sync {
-    /// Tries the logins in turn while the answer is [`LookupError::Denied`]; without logins, asks anonymously. Returns `last`
-    /// unchanged if the tag has not moved.
+    /// Tries the logins in turn while the result is [`LookupError::Denied`]; without logins, queries anonymously.
+    /// Returns `last` unchanged if the tag has not moved.
     fn fetch<'a>(
         &'a self,
         target: &'a Target,

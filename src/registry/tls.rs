@@ -11,8 +11,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::registry::settings::RegistrySettings;
 
-/// The system's authorities and those of the settings. A system without authorities is no error: a container image with only
-/// one binary has none, and uses those of the settings.
+/// The system's authorities and those of the settings. A system without authorities is not an error: a container image
+/// with only one binary has none, and uses those of the settings.
 pub(crate) fn client_config(settings: &RegistrySettings) -> anyhow::Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -10,7 +10,8 @@ pub(crate) fn line<const N: usize>(cells: &[Cow<'_, str>; N], out: &mut dyn Writ
     write!(out, "{}\r\n", cells.join(","))
 }
 
-/// A cell. A spreadsheet takes a text that begins with one of some signs as a formula, so it gets an apostrophe before it.
+/// A cell. Spreadsheets interpret a text that begins with certain characters as a formula, so such a text gets an
+/// apostrophe before it.
 fn quoted(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let cell = if formula { format!("'{cell}") } else { cell.to_owned() };

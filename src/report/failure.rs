@@ -1,16 +1,16 @@
-//! A file or a document that cannot be judged, with the reason.
+//! A file or a document that cannot be reviewed, with the reason.
 
 use std::fmt;
 
 use mullion_manifest::Problem;
 
-/// The name of standard input where other inputs have a path.
+/// The name of standard input in place of a path.
 pub(crate) const STDIN: &str = "<stdin>";
 
-/// A file or a document that cannot be judged: one line that names it, what is wrong and what to do.
+/// A file or a document that cannot be reviewed: one line with its name, what is wrong and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFailure {
-    /// As the user named it; [`STDIN`] for standard input.
+    /// The name as the user passed it; [`STDIN`] for standard input.
     pub file: String,
     /// Line and column, from 1, the column in characters; `None` if it is about the whole file.
     pub place: Option<(usize, usize)>,

@@ -19,9 +19,9 @@ pub struct FieldDifference {
 /// A field that differs unexpectedly, or that is equal although a difference is expected.
 #[derive(Debug)]
 pub enum UnexpectedDifference<'a> {
-    /// It differs.
+    /// The field differs.
     Differs(&'a FieldDifference),
-    /// It does not.
+    /// The field does not differ.
     Same(FieldPath),
 }
 
@@ -72,7 +72,7 @@ pub fn differences(plain: &Value, ours: &Value) -> Vec<FieldDifference> {
 
 fn compare(plain: Option<&Value>, ours: Option<&Value>, path: &FieldPath, all: &mut Vec<FieldDifference>) {
     let nothing = Value::Object(Map::new());
-    // A map that only one of them has is compared key by key too, so that `metadata.annotations[…]` can be named.
+    // A map that only one of them has is also compared key by key, so that `metadata.annotations[…]` can be listed.
     let full = |side: &Value| side.as_object().is_some_and(|map| !map.is_empty());
     let (plain, ours) = match (plain, ours) {
         (None, Some(map)) if full(map) => (Some(&nothing), Some(map)),
@@ -96,7 +96,7 @@ fn compare(plain: Option<&Value>, ours: Option<&Value>, path: &FieldPath, all: &
     }
 }
 
-/// What is wrong if exactly these fields must differ. A difference below a field counts as one of that field.
+/// What is wrong if exactly these fields must differ. A difference below a field counts as a difference of that field.
 pub fn unexpected<'d>(differences: &'d [FieldDifference], expected: &[String]) -> Vec<UnexpectedDifference<'d>> {
     let expected: Vec<FieldPath> = expected.iter().map(|path| FieldPath::parse(path)).collect();
     let unnamed = |difference: &&FieldDifference| !expected.iter().any(|path| difference.path.starts_with(path));

@@ -1,7 +1,7 @@
 //! Comparison of an object with the fields that a test case expects.
 //!
-//! Every expected key of a map must match; `null` means that it is absent. A list must match entry by entry; `key+: [...]`
-//! means that the list contains these entries among others, `key-: [...]` that it contains none of them.
+//! Every expected key of a map must match; `null` requires that it is absent. A list must match entry by entry; `key+:
+//! [...]` requires that the list contains these entries among others, `key-: [...]` that it contains none of them.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::report::field_path::{FieldPath, list_name};
 
-/// One place where an object is not as expected.
+/// One place where an object differs from the expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
     path: FieldPath,
@@ -108,7 +108,7 @@ pub(crate) fn text(value: Option<&Value>) -> String {
     shorten(&text, MOST)
 }
 
-/// The part of `actual` that `expected` mentions, in the same form: it equals `expected` if nothing is wrong.
+/// The part of `actual` that `expected` covers, in the same form: it equals `expected` if nothing is wrong.
 pub(crate) fn likeness(expected: &Value, actual: &Value) -> Value {
     match (expected, actual) {
         (Value::Object(wanted), Value::Object(there)) => {
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Objects, what is expected of them, and the mismatches.
+    /// Objects, the expectations for them, and the mismatches.
     #[test]
     fn expected_fields_must_be_there() {
         let tolerations = json!({"tolerations": [{"key": "os", "value": "windows"}, {"key": "team"}]});

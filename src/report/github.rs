@@ -22,7 +22,7 @@ pub(crate) fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, rema
     .line()
 }
 
-/// The command for an input that cannot be judged, with a line break.
+/// The command for an input that cannot be reviewed, with a line break.
 pub(crate) fn failure(failure: &InputFailure) -> String {
     let InputFailure { file, place, message } = failure;
     Command { severity: Severity::Error, file, start: *place, end: None, title: "not readable", message }.line()
@@ -71,7 +71,7 @@ impl Command<'_> {
             }
         }
         properties.push(("title", title.to_owned()));
-        // A property ends at a comma and the properties at a colon.
+        // A comma ends a property, and a colon ends the properties.
         let property =
             |(name, value): &(&str, String)| format!("{name}={}", data(value).replace(':', "%3A").replace(',', "%2C"));
         let properties: Vec<String> = properties.iter().map(property).collect();
@@ -79,7 +79,7 @@ impl Command<'_> {
     }
 }
 
-/// `text` escaped for the runner: `%` first, because the other two insert one.
+/// `text` escaped for the runner: `%` first, because the other two escapes insert one.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -59,7 +59,7 @@ pub(crate) fn first_objects(objects: &[ObjectRef], all: usize, most: usize) -> S
     if more > 0 { format!("{text} and {} more", thousands(more)) } else { text }
 }
 
-/// Where the builds of an image are known from, in one word.
+/// The source of the known builds of an image, in one word.
 pub(crate) const fn known_from(knowledge: Knowledge) -> &'static str {
     match knowledge {
         Knowledge::Policy => "policy",
@@ -70,7 +70,7 @@ pub(crate) const fn known_from(knowledge: Knowledge) -> &'static str {
     }
 }
 
-/// Where the builds of an image are known from, after their names.
+/// The source of the known builds of an image, for use after their names.
 pub(crate) const fn known_from_text(knowledge: Knowledge) -> &'static str {
     match knowledge {
         Knowledge::Policy => "from a policy",

@@ -1,4 +1,5 @@
-//! JSON Lines: one record per line, with its kind in `type`. The keys are a contract: keys may be added, none removed.
+//! JSON Lines: one record per line, with its kind in `type`. The keys are stable: keys may be added, and none is
+//! removed.
 
 use std::io::Write;
 use std::ops::Not;
@@ -75,7 +76,7 @@ pub(crate) struct FindingRecord<'a> {
     /// Whether the template is admitted and its pods are denied; only if two decisions are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods_denied: Option<bool>,
-    /// Whether it is a silent repair, which other formats leave out; absent if not.
+    /// Whether it is a silent repair, which other formats leave out; absent if it is not.
     #[serde(skip_serializing_if = "Not::not")]
     pub silent: bool,
     pub path: &'a str,
@@ -88,9 +89,9 @@ pub(crate) struct FindingRecord<'a> {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FindingPlace<'a> {
-    /// As the user named it.
+    /// The name as the user passed it.
     pub file: &'a str,
-    /// 1-based, as the other three.
+    /// 1-based, as are the other three.
     pub line: usize,
     /// In characters.
     pub column: usize,
@@ -110,7 +111,7 @@ pub(crate) struct WorkloadRecord<'a> {
     pub(crate) basis: Basis,
     pub(crate) evidence: Vec<EvidenceRecord<'a>>,
     pub(crate) changes: Vec<ChangeRecord<'a>>,
-    /// The changes that the pods of a template get when they are created; only if they were asked for.
+    /// The changes that the pods of a template get when they are created; only if they were requested.
     #[serde(rename = "podChanges", skip_serializing_if = "Option::is_none")]
     pub(crate) pod_changes: Option<Vec<ChangeRecord<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +122,7 @@ pub(crate) struct WorkloadRecord<'a> {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EvidenceRecord<'a> {
     pub(crate) os: &'static str,
-    /// Whether it looks like that operating system only, which alone decides nothing; absent if not.
+    /// Whether it is only a hint of that operating system, which alone decides nothing; absent if it is not.
     #[serde(skip_serializing_if = "Not::not")]
     pub(crate) weak: bool,
     pub(crate) source: &'static str,
@@ -153,7 +154,7 @@ pub(crate) struct ChangeRecord<'a> {
 }
 
 impl<'a> FindingRecord<'a> {
-    /// The record of `finding`, whose outcome is `action`.
+    /// The record of `finding`, which has the outcome `action`.
     pub(crate) fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
         let Finding { code, rule, path, pointer, message, help, .. } = finding;
         let silent = finding.is_silent_repair(action);

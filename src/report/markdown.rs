@@ -1,4 +1,4 @@
-//! Markdown of GitHub's kind. Names and messages of a cluster cannot become markup.
+//! GitHub Flavored Markdown. Names and messages of a cluster cannot become markup.
 
 use std::io;
 use std::io::Write;
@@ -43,8 +43,8 @@ pub(crate) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // In a table the sign between cells ends one even in code. With a backslash it does not, and outside of tables a
-    // backslash in code is shown; names have none.
+    // In a table, the cell separator ends a cell even inside code. With a backslash it does not. Outside of tables, a
+    // backslash in code is shown, but names contain none.
     let text = printable(text).replace('|', "\\|");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
@@ -52,7 +52,7 @@ pub(crate) fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// Lines of a program as they are, each without characters that act on a terminal.
+/// Lines of a program as they are, without characters that control a terminal.
 pub(crate) fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
@@ -70,7 +70,7 @@ pub(crate) fn escaped(text: &str) -> String {
     parts.iter().enumerate().map(part).collect()
 }
 
-/// Words that a wiki makes into a link or a mention become code; all other markup is escaped.
+/// Words that a wiki converts into a link or a mention become code; all other markup is escaped.
 fn plain(text: &str) -> String {
     let text = printable(text);
     let mut out = String::with_capacity(text.len() + 16);
@@ -95,7 +95,7 @@ fn plain(text: &str) -> String {
                     out.push('\\');
                     out.push(c);
                 }
-                // A list or a heading line begins so.
+                // A list or a heading line begins like this.
                 '-' | '=' if out.is_empty() => {
                     out.push('\\');
                     out.push(c);
@@ -104,7 +104,7 @@ fn plain(text: &str) -> String {
             }
         }
     }
-    // A number and a full stop begin a list.
+    // A number and a period begin a list.
     let digits = out.bytes().take_while(u8::is_ascii_digit).count();
     if digits > 0 && out.as_bytes().get(digits).is_some_and(|sign| *sign == b'.') {
         out.insert(digits, '\\');

@@ -1,7 +1,8 @@
 //! Findings as text, JSON Lines, SARIF and annotations of GitHub Actions; problems of policy files; the result of a
 //! workload under a set of policies, for comparison; and the reports of a survey and of a plan.
 //!
-//! Only [`admission`] and [`workload_result`] call the engine. Nothing here reads files or decides an exit code.
+//! Only [`admission`] and [`workload_result`] call the engine. This module does not read files and does not decide an
+//! exit code.
 
 mod admission;
 mod csv;

@@ -15,7 +15,7 @@ use crate::report::text::{Diagnostic, Severity, SourcePlace};
 /// The texts of the files that problems are about.
 #[derive(Debug, Default)]
 pub(crate) struct PolicySources<'a> {
-    /// By file name. Of a file that is not UTF-8, the text before the first invalid byte.
+    /// By file name. For a file that is not UTF-8, the text before the first invalid byte.
     texts: BTreeMap<&'a str, &'a str>,
 }
 

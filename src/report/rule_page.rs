@@ -26,7 +26,8 @@ pub fn page(rule: &Rule) -> String {
     blocks.join("\n\n")
 }
 
-/// The documentation that its page refers to first, as a URI. The page itself has no address: `mullion rules` prints it.
+/// The first documentation that its page refers to, as a URI. The page itself has no address: `mullion rules` prints
+/// it.
 pub(crate) fn help_uri(rule: &Rule) -> Option<&'static str> {
     let (_, references) = rule.page.split_once("\n## References\n")?;
     let uri = references.get(references.find("https://")?..)?;
@@ -46,8 +47,10 @@ pub fn action_name(action: Action) -> &'static str {
 /// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: write windowsOptions.runAsUserName: ContainerUser.`
 fn sentences(rule: &Rule) -> String {
     let Rule { summary, why, instead, .. } = *rule;
-    // For some rules the summary is the reason.
-    let why = if why == summary { String::new() } else { format!(" {}.", capital(why)) };
+    // For some rules the summary is also the reason.
+    let without_article = |text: &'static str| text.trim_start_matches("a ").trim_start_matches("the ");
+    let why =
+        if without_article(why) == without_article(summary) { String::new() } else { format!(" {}.", capital(why)) };
     let instead = if instead.is_empty() { String::new() } else { format!(" Instead: {instead}.") };
     format!("{}.{why}{instead}", capital(summary))
 }
@@ -62,8 +65,8 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
     let name = rule.name;
     let repair = match (rule.repair, row) {
         (false, _) => "none",
-        (true, Some(_)) => "removes the field; a policy can set it for every value",
-        (true, None) => "available; a policy can set it",
+        (true, Some(_)) => "removes the field; a policy can set Repair for every value",
+        (true, None) => "available; a policy can set the action Repair",
     };
     let mut facts = vec![("Default action", action_name(rule.default).to_owned()), ("Repair", repair.to_owned())];
     if let Some(translation) = rule.translation {
@@ -82,18 +85,18 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
     if rule.hint {
         facts.push((
             "Pods of controllers",
-            "no label for a warning: it is a hint for the author of the template".to_owned(),
+            "no label for a warning, because only the author of the template can act on it".to_owned(),
         ));
     }
     // An action that differs from the default.
     let other = if matches!(rule.default, Action::Warn) { Action::Deny } else { Action::Warn };
     facts.push((
-        "To change it",
+        "Change the action",
         format!("PodPolicy, `spec.rules.actions: [{{rule: {name}, action: {}}}]`", action_name(other)),
     ));
     facts.push((
-        "To exempt a pod",
-        format!("pod annotation `mullion.dev/allow: {name}`, where a policy has `optOut.allow: [{name}]`"),
+        "Exempt a pod",
+        format!("pod annotation `mullion.dev/allow: {name}`, if a policy sets `spec.optOut.allow: [{name}]`"),
     ));
     facts.push(("Since", rule.since.to_owned()));
     facts.into_iter().map(|(what, text)| [what.to_owned(), text]).collect()
@@ -130,7 +133,7 @@ fn values(row: &LinuxOnlyField) -> Vec<[String; 2]> {
 
 fn default_outcome(row: &LinuxOnlyField, grade: ValueGrade) -> &'static str {
     match grade {
-        ValueGrade::Fine => "left as it is",
+        ValueGrade::Fine => "not changed",
         ValueGrade::Harmless => "removed silently",
         ValueGrade::Soft => "removed with a warning",
         ValueGrade::Hard => match row.rule.default {
@@ -142,7 +145,7 @@ fn default_outcome(row: &LinuxOnlyField, grade: ValueGrade) -> &'static str {
     }
 }
 
-/// A set of values in words.
+/// A set of values as text.
 fn words(values: FieldValues) -> String {
     match values {
         FieldValues::Bool(value) => format!("`{value}`"),

@@ -80,7 +80,7 @@ impl SarifLog {
         Ok(())
     }
 
-    /// Keeps an input that cannot be judged for the end of the log.
+    /// Stores an input that cannot be reviewed for the end of the log.
     pub(crate) fn failure(&mut self, failure: &InputFailure) {
         self.failures.push(Notification {
             level: Severity::Error.name(),
@@ -98,8 +98,8 @@ impl SarifLog {
         writeln!(out, "]}}]}}")
     }
 
-    /// Identifies a finding across runs, and does not depend on lines. The last part counts objects of the same kind and
-    /// name in the same file.
+    /// Identifies a finding across runs, independently of lines. The last part counts objects of the same kind and name
+    /// in the same file.
     fn fingerprint(&mut self, finding: &FindingRecord<'_>, place: FindingPlace<'_>) -> String {
         let (FindingRecord { code, pointer, .. }, FindingPlace { file, object, .. }) = (finding, place);
         let file = file.trim_start_matches("./");
@@ -150,7 +150,7 @@ struct SarifResult<'a> {
     level: &'static str,
     message: Text,
     locations: [Location; 1],
-    /// Not under `primaryLocationLineHash`, which code scanning computes from the file itself.
+    /// Not named `primaryLocationLineHash`, which code scanning computes from the file itself.
     partial_fingerprints: Value,
 }
 
@@ -246,7 +246,7 @@ impl Location {
 }
 
 impl ArtifactLocation {
-    /// The URI reference (RFC 3986) of a file as the user named it.
+    /// The URI reference (RFC 3986) of a file, from the name as the user passed it.
     fn of(file: &str) -> Self {
         let path = slashed(file);
         if path.starts_with('/') {
@@ -262,7 +262,8 @@ impl ArtifactLocation {
     }
 }
 
-/// Encodes every byte that is not literal in all parts of a path, `:` too: in the first segment it would end a scheme.
+/// Encodes every byte that is not literal in all parts of a path, including `:`, which would end a scheme in the first
+/// segment.
 fn percent_encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'/');
     path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

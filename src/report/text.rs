@@ -6,25 +6,25 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use mullion_engine::model::settings::Action;
 
-/// Longest source line that is shown, in bytes. Minified JSON puts a whole object on one line: a snippet of it does not
-/// help, and every message would be as long as the object.
+/// The longest source line that is shown, in bytes. Minified JSON puts a whole object on one line: a snippet of it does
+/// not help, and every message would be as long as the object.
 const LONGEST_LINE: usize = 400;
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
     /// Denied, or unreadable.
     Error,
     /// Worth checking.
     Warning,
-    /// Changed without harm.
+    /// Changed without damage.
     Note,
 }
 
 /// A range of a file.
 #[derive(Debug, Clone)]
 pub struct SourcePlace<'a> {
-    /// As the user named it.
+    /// The name as the user passed it.
     pub file: &'a str,
     /// The whole text of the file.
     pub text: &'a str,
@@ -39,7 +39,7 @@ pub struct SourcePlace<'a> {
 /// One message about a range of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Diagnostic<'a> {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// Rule code; `None` for unreadable documents.
     pub code: Option<&'a str>,
@@ -128,12 +128,12 @@ impl SourcePlace<'_> {
 
     /// The first line of the span, and the range to mark in it; `None` if that line does not help.
     ///
-    /// The renderer gets one line instead of the whole file, because it indexes all of its input for every message; and
-    /// of a span over many lines (a map that lacks a member) the first line is enough.
+    /// The renderer gets one line instead of the whole file, because it indexes all of its input for every message. Of
+    /// a span over many lines (a map with a missing member) the first line is enough.
     fn source_line(&self) -> Option<(String, Range<usize>)> {
         let at = self.span.start.min(self.text.len());
         let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        // The search ends at the longest line that is shown: a minified file is one line of megabytes.
+        // The search ends at the longest line that is shown, because a minified file is one line of megabytes.
         let before = self.text.as_bytes().get(at.saturating_sub(LONGEST_LINE + 1)..at)?;
         let start = at - before.iter().rev().position(ends_line).unwrap_or(before.len());
         let start = if start == 0 && self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { start };
@@ -145,13 +145,14 @@ impl SourcePlace<'_> {
         }
         let at = at.max(start);
         let marked = at - start..self.span.end.clamp(at, end) - start;
-        // The renderer shows C0 itself. C1 has the same length in UTF-8 as the dot, so that the marks stay right.
+        // The renderer replaces C0 characters itself. A C1 character has the same length in UTF-8 as the dot, so the
+        // marks stay in place.
         Some((line.replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "·"), marked))
     }
 }
 
-/// `text` on one line, with control characters and those that change the direction of text as Rust escapes, so that it
-/// cannot control a terminal. Names and values in messages come from input.
+/// `text` on one line, with control characters and characters that change the direction of text as Rust escapes, so
+/// that it cannot control a terminal. Names and values in messages come from input.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let acts = |c: char| c.is_control() || matches!(c, '\u{200d}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if !text.contains(acts) {

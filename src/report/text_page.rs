@@ -1,4 +1,4 @@
-//! A report for a terminal: headings, wrapped text, and what the reports of a survey and of a plan both contain.
+//! A report for a terminal: headings, wrapped text, and the parts that the reports of a survey and of a plan share.
 
 use std::io;
 use std::io::Write;
@@ -10,16 +10,16 @@ use mullion_survey::report::{Coverage, Unknown};
 use crate::report::inventory_text::{first_objects, read_text};
 use crate::report::text::printable;
 
-/// Objects of one thing that are shown without details.
+/// The number of objects of one thing that are shown without details.
 pub(crate) const SHOWN: usize = 3;
 
-/// Rows of a list that are shown without details.
+/// The number of rows of a list that are shown without details.
 pub(crate) const ROWS: usize = 8;
 
 /// The longest cell of a table, in characters.
 pub(crate) const CELL: usize = 28;
 
-/// Where a report is written, and how.
+/// The output of a report, and its options.
 pub(crate) struct TextPage<'o> {
     pub(crate) out: &'o mut dyn Write,
     /// The longest line of prose, in characters.
@@ -30,7 +30,7 @@ pub(crate) struct TextPage<'o> {
 }
 
 impl TextPage<'_> {
-    /// The text in that style, if the page has colours.
+    /// The text in that style, if the page has colors.
     pub(crate) fn styled(&self, style: Style, text: &str) -> String {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
@@ -41,12 +41,13 @@ impl TextPage<'_> {
         writeln!(self.out, "\n{heading}")
     }
 
-    /// Text with lines of at most the page's width; the first with `first` before it, the others with as many spaces.
+    /// Text with lines of at most the page's width. The first line begins with `first`, the others with the same number
+    /// of spaces.
     pub(crate) fn paragraph(&mut self, first: &str, text: &str) -> io::Result<()> {
         self.styled_paragraph(Style::new(), first, text)
     }
 
-    /// The same in a style, if the page has colours.
+    /// Does the same in a style, if the page has colors.
     pub(crate) fn styled_paragraph(&mut self, style: Style, first: &str, text: &str) -> io::Result<()> {
         let indent = first.chars().count();
         let room = self.width.saturating_sub(indent).max(20);

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) struct CheckTotals {
     /// Pods and objects with a pod template.
     pub workloads: usize,
-    /// All findings but silent repairs: the next three together.
+    /// All findings but silent repairs: the sum of the next three.
     pub findings: usize,
     /// Findings that deny.
     pub denied: usize,
@@ -20,7 +20,7 @@ pub(crate) struct CheckTotals {
     pub warned: usize,
     /// Findings that Mullion repairs.
     pub repaired: usize,
-    /// Repairs of values that have no effect on Linux either: only JSON has a record of each.
+    /// Repairs of values that have no effect on Linux either. Only JSON has a record of each.
     pub silent_repairs: usize,
     /// Kubernetes objects that are not a pod and have no pod template.
     pub other_objects: usize,
@@ -30,7 +30,7 @@ pub(crate) struct CheckTotals {
     pub broken_documents: usize,
     /// Files, kinds and objects that cannot be read.
     pub unreadable_files: usize,
-    /// Inputs without a byte, and directories without manifests.
+    /// Empty inputs, and directories without manifests.
     pub empty_inputs: usize,
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn set_by(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "built-in default".to_owned(), ToString::to_string)
 }
 
-/// A value of a policy or an object for people: text without quotes, all else as JSON.
+/// A value of a policy or an object for people: text without quotes, everything else as JSON.
 pub(crate) fn unquoted(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

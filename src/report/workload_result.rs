@@ -28,17 +28,17 @@ use crate::report::wording::unquoted;
 /// `placement`, `repairs`, `hint`, `warnings` and `nodes`.
 #[derive(Debug, Clone)]
 pub struct WorkloadResult {
-    /// Whether Mullion judges it: not under `mode: Disabled`, and not after an opt-out.
+    /// Whether Mullion reviews it: not under `mode: Disabled`, and not after an opt-out.
     pub judged: bool,
     /// The OS decision.
     pub decision: OsDecision,
     /// Findings that the policies do not allow, most important first.
     pub findings: Vec<FindingResult>,
-    /// Changes that place its pods; of a template, those that its pods get when they are created.
+    /// Changes that place its pods; for a template, those that its pods get when they are created.
     pub placement: Vec<Change>,
     /// Changes to its pods because of a rule.
     pub repairs: Vec<Change>,
-    /// A sentence for its author.
+    /// A hint for its author.
     pub hint: Option<String>,
     /// Warnings for the client, most important first.
     pub warnings: Vec<String>,
@@ -51,7 +51,7 @@ pub struct WorkloadResult {
 /// A finding with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FindingResult {
-    /// The finding. Its own `action` is that of the policy.
+    /// The finding. Its own `action` is the one that the policy sets.
     pub finding: Finding,
     /// The effective action.
     pub action: Action,
@@ -97,7 +97,7 @@ impl WorkloadResult {
         self
     }
 
-    /// The operating system; `None` if the workload is not judged.
+    /// The operating system; `None` if the workload is not reviewed.
     pub fn os(&self) -> Option<DetectedOs> {
         self.judged.then_some(self.decision.os)
     }
@@ -114,8 +114,8 @@ impl WorkloadResult {
 
     /// Whether it equals `other` in operating system, findings, placement, repairs and hint.
     ///
-    /// Messages are not compared, because they name policy files and lines; nor is the operating system if one side does
-    /// not judge the workload.
+    /// Messages are not compared, because they contain policy files and lines. The operating system is not compared if
+    /// one side does not review the workload.
     pub fn agrees_with(&self, other: &Self) -> bool {
         self.has_same_placement(other)
             && self.hint == other.hint
@@ -177,7 +177,7 @@ fn in_spec(edit: &Edit) -> bool {
     edit.pointer().contains("/spec/") && !edit.pointer().starts_with("/metadata/")
 }
 
-/// The changes as a set of lines, because the order of tolerations has no meaning.
+/// The changes as a set of lines, because the order of tolerations does not matter.
 fn lines(changes: &[Change]) -> BTreeSet<String> {
     changes.iter().map(|change| line(&change.edit)).collect()
 }

@@ -41,7 +41,7 @@ impl WorkloadChanges {
             let of_pods = review_pods(request, snapshot, &policies.resolve(request, snapshot));
             // An annotation of the object around a template applies to changes of the template, not to its pods.
             if of_pods.decision.os == review.decision.os {
-                // By pointer, because a template can have thousands of changes.
+                // Indexed by pointer, because a template can have thousands of changes.
                 let mut of_template: HashMap<&str, Vec<&Edit>> = HashMap::new();
                 for Change { edit, .. } in &own {
                     of_template.entry(edit.pointer()).or_default().push(edit);
@@ -109,7 +109,7 @@ pub(crate) fn os_text(decision: &OsDecision) -> String {
     }
 }
 
-/// Why evidence decides nothing; `first` is the first piece, and `reason` names its source.
+/// Why the evidence decides nothing; `first` is the first piece of evidence, and `reason` contains its source.
 fn undecided_text(first: &Evidence, evidence: &[Evidence], reason: &str) -> String {
     match (first.os, &first.source) {
         (EvidenceOs::Any, _) => format!("{reason} allows any operating system"),
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Each kind of evidence alone and beside others: no word of the program's own code is printed.
+    /// Each kind of evidence alone and with others: no identifier of the code is printed.
     #[test]
     fn every_decision_is_a_clause() {
         let field = |pointer: &str| EvidenceSource::Field(pointer.to_owned());

@@ -1,6 +1,7 @@
 //! The accept loop. No client can delay another.
 //!
-//! Not `axum::serve`: a TLS handshake inside `accept` would let one silent client block all others.
+//! This is not `axum::serve`, because a TLS handshake inside `accept` would let one unresponsive client block all
+//! others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ use crate::server::open_connections::OpenConnections;
 use crate::server::tls::install_crypto;
 use crate::telemetry::{LogArgs, WebhookMetrics, logs};
 
-/// The pause between two searches for overdue connections. The limits of time are 10 s and more, and a search takes
+/// The pause between two searches for overdue connections. The time limits are 10 s and more, and a search takes
 /// microseconds.
 const OVERDUE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -42,8 +43,8 @@ pub(crate) fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Re
     ended
 }
 
-/// Serves `router` on `listener`, with TLS if there is a configuration for it, until `stop` is cancelled; then lets
-/// requests under way finish, up to [`ConnectionLimits::drain`]. Errors of clients and of `accept` never end it.
+/// Serves `router` on `listener`, with TLS if there is a configuration for it, until `stop` is canceled; then lets
+/// pending requests finish, up to [`ConnectionLimits::drain`]. Errors of clients and of `accept` never end it.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
@@ -76,7 +77,7 @@ struct Accept {
 }
 
 impl Accept {
-    /// Accepts connections, for ever. While no slot is free and none can be freed, clients wait in the kernel's queue.
+    /// Accepts connections, forever. While no slot is free and none can be freed, clients wait in the kernel's queue.
     async fn connections(&self, server: &Arc<ConnectionServer>) {
         loop {
             match self.listener.accept().await {

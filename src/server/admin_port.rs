@@ -1,5 +1,5 @@
-//! Routes of the admin port that both servers have. Plain HTTP without secrets; only the log level can be changed, and only
-//! from inside the pod.
+//! Routes of the admin port of both servers. It serves plain HTTP without secrets. Only the log level can be changed,
+//! and only from inside the pod.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ use crate::telemetry::logs;
 const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The longest body of `PUT /log-level`, in bytes.
 const MAX_LEVEL: usize = 1024;
-/// How long that body may take.
+/// The time limit of that body.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The response to `PUT /log-level` if nobody may change it.
+/// The response to `PUT /log-level` if changes are disabled.
 const FIXED: &str = "mullion: the log level is fixed by --fixed-log-level, because every process of the node reaches this port; \
     start the webhook with another --log-level (chart value webhook.log)\n";
 
@@ -29,17 +29,17 @@ const FIXED: &str = "mullion: the log level is fixed by --fixed-log-level, becau
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub SocketAddr);
 
-/// Who may change the log level.
+/// The clients that may change the log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevelChanges {
     /// Clients inside the pod.
     FromPod,
-    /// Nobody: `--fixed-log-level`. On the network of a node, every process of the node would be inside.
+    /// No client: `--fixed-log-level`. On the network of a node, every process of the node would count as inside.
     Never,
 }
 
-/// `/healthz`, `/readyz`, `/metrics` and `/log-level`. `missing` returns what readiness waits for, if anything; `metrics` returns the
-/// text.
+/// `/healthz`, `/readyz`, `/metrics` and `/log-level`. `missing` returns what readiness waits for, if anything;
+/// `metrics` returns the text.
 pub(crate) fn routes(
     changes: LogLevelChanges,
     missing: impl Fn() -> Option<String> + Clone + Send + Sync + 'static,

@@ -1,4 +1,5 @@
-//! The admin port, on a thread of its own: probes and scrapes are answered, however busy the other threads are.
+//! The admin port, on a thread of its own, so that probes and scrapes get a response however busy the other threads
+//! are.
 
 use std::io;
 use std::thread;
@@ -18,7 +19,7 @@ use crate::telemetry::WebhookMetrics;
 #[derive(Debug)]
 pub(crate) struct AdminThread {
     stop: CancellationToken,
-    /// Closed when the thread ends, also by a panic.
+    /// Closed when the thread ends, even by a panic.
     ended: oneshot::Receiver<()>,
 }
 
@@ -48,7 +49,7 @@ impl AdminThread {
         drop((&mut self.ended).await);
     }
 
-    /// Stops serving, and waits for requests under way.
+    /// Stops serving, and waits for pending requests.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         drop(self.ended.await);

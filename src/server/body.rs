@@ -119,19 +119,19 @@ async fn receive(
         if length > limits.body {
             return Err(too_large(limits));
         }
-        // Twice: while the buffer grows, the bytes are in the former one, too. An announced length reserves nothing, because a
-        // client can announce more than it sends.
+        // The size is reserved twice, because while the buffer grows, the bytes are also in the former buffer. An
+        // announced length reserves nothing, because a client can announce more than it sends.
         let asked = Instant::now();
         let reserved = reservation.grow_to(length.saturating_mul(2), deadline.latest_start()).await;
         reserved.map_err(RejectedRequest::unreserved)?;
-        // The client is not slower because others held the memory.
+        // The time in which other requests held the memory does not count against the client.
         end = deadline.end().min(end + asked.elapsed());
         read = read.with(data);
     }
 }
 
-/// Reads the rest of a body and drops it, up to the length of the longest body: a response while the client still sends resets
-/// the connection, and the response is lost. Returns whether the body ended.
+/// Reads the rest of a body and drops it, up to the length of the longest body. A response while the client still sends
+/// resets the connection, and the response is lost. Returns whether the body ended.
 async fn discard(body: &mut Body, deadline: &RequestDeadline, limits: &BodyLimits) -> bool {
     let mut length = 0_usize;
     while length <= limits.body {

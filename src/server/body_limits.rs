@@ -5,14 +5,14 @@ use std::time::Duration;
 /// Limits of one request, and of all together.
 #[derive(Debug, Clone)]
 pub struct BodyLimits {
-    /// Longest body in bytes. The API server itself stops at 3 MiB for an object, and a review has two.
+    /// The longest body, in bytes. The API server itself limits an object to 3 MiB, and a review has two.
     pub body: usize,
-    /// How long a body may make no progress.
+    /// The longest time without progress of a body.
     pub body_stall: Duration,
-    /// How long a body above 64 KiB may take once it is its turn, because they are read one after the other. An API server sends
-    /// 3 MiB in some ten milliseconds.
+    /// The time limit of a body above 64 KiB from the beginning of its turn, because they are read one after the other.
+    /// An API server sends 3 MiB in some ten milliseconds.
     pub large_body: Duration,
-    /// How long a request without `?timeout=` may take; the API server's default.
+    /// The time limit of a request without `?timeout=`; the API server's default.
     pub request: Duration,
     /// The longest accepted `?timeout=`; the API server's maximum.
     pub request_max: Duration,

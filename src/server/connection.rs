@@ -28,14 +28,14 @@ use crate::server::response_end::{TrackedBody, TrackedStream};
 use crate::server::tls::VerifiedClient;
 use crate::telemetry::WebhookMetrics;
 
-/// The most bytes that hyper reads ahead, and so the longest head of a request: 8 KiB, hyper's minimum. That of an API server
-/// has less than 1 KiB. A TLS connection takes 22 KiB when it was never used, and 32 KiB with a part of a head or after a
-/// review: 24 MiB for all slots.
+/// The maximum number of bytes that hyper reads ahead, and so the longest head of a request: 8 KiB, hyper's minimum.
+/// The head of an API server's request has less than 1 KiB. A TLS connection takes 22 KiB if it was never used, and 32
+/// KiB with a part of a head or after a review: 24 MiB for all slots.
 const READ_BUFFER: usize = 8 << 10;
-/// The most bytes of responses that rustls keeps for a client that reads slowly: one TLS record.
+/// The maximum number of bytes of responses that rustls keeps for a client that reads slowly: one TLS record.
 const TLS_BUFFER: usize = 16 << 10;
 
-/// What all connections of one port have in common.
+/// The state that all connections of one port share.
 pub(crate) struct ConnectionServer {
     tls: Option<TlsAcceptor>,
     router: Router,
@@ -46,8 +46,8 @@ pub(crate) struct ConnectionServer {
 }
 
 impl ConnectionServer {
-    /// Serves `router`, with TLS if there is a configuration for it. From when `stop` is cancelled, connections end as soon as
-    /// no request is under way.
+    /// Serves `router`, with TLS if there is a configuration for it. Once `stop` is canceled, connections end as soon
+    /// as no request is pending.
     pub(crate) fn new(
         tls: Option<Arc<ServerConfig>>,
         router: Router,
@@ -56,7 +56,7 @@ impl ConnectionServer {
         stop: CancellationToken,
     ) -> Self {
         let mut http = http1::Builder::new();
-        // How long a head may take is limited by `OpenConnections`, together with the time before it.
+        // `OpenConnections` limits the time of a head, together with the time before it.
         http.header_read_timeout(None).max_buf_size(READ_BUFFER);
         Self { tls: tls.map(TlsAcceptor::from), router, http, limits, metrics, stop }
     }
@@ -64,7 +64,7 @@ impl ConnectionServer {
     /// Serves one connection.
     pub(crate) async fn serve(&self, stream: TcpStream, peer: SocketAddr, connection: OpenConnection) {
         let _count = self.metrics.connection();
-        // Small responses must not wait for acknowledgements. This fails only if the connection is closed.
+        // Small responses must not wait for acknowledgments. This fails only if the connection is closed.
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -106,14 +106,15 @@ impl ConnectionServer {
                 biased;
                 ended = http.as_mut() => return log_end(ended),
                 () = connection.close_requested() => {
-                    // A request that has arrived, but that the runtime has not seen yet, comes first: `yield_now` lets it
-                    // look at its sockets.
+                    // A request that has arrived, but that the runtime has not read yet, comes first: `yield_now` lets
+                    // the runtime poll its sockets.
                     tokio::select! {
                         biased;
                         ended = http.as_mut() => return log_end(ended),
                         () = yield_now() => {}
                     }
-                    // Whether a request is under way changes only when `http` is polled, so not from here to the end.
+                    // Whether a request is pending changes only when `http` is polled, so it does not change from here
+                    // to the end.
                     if connection.reason_to_end().is_some() {
                         return self.count_close(peer, connection);
                     }
@@ -134,7 +135,7 @@ impl ConnectionServer {
     }
 }
 
-/// Answers one request, and records when it begins and when its response begins.
+/// Handles one request, and records when it begins and when its response begins.
 async fn answer(
     router: Router,
     request: Request<Incoming>,
@@ -175,7 +176,7 @@ mod tests {
         ([192, 0, 2, 1], 40000).into()
     }
 
-    /// One connection over memory, which answers with the body of the request.
+    /// One connection over memory, with the body of the request as response.
     struct Echo {
         all: Arc<OpenConnections>,
         client: DuplexStream,
@@ -199,7 +200,7 @@ mod tests {
             echo
         }
 
-        /// Lets the server do what it can do.
+        /// Lets the server do everything that it can do now.
         async fn runs(&mut self) {
             for _ in 0..16 {
                 yield_now().await;

@@ -15,12 +15,12 @@ pub struct RequestDeadline {
 }
 
 impl RequestDeadline {
-    /// For a request that arrives now, whose client waits that long.
+    /// The deadline of a request that arrives now, if its client waits that long.
     pub fn after(budget: Duration) -> Self {
         Self { arrived: Instant::now(), budget }
     }
 
-    /// For a request with that query that arrives now.
+    /// The deadline of a request with that query that arrives now.
     pub(crate) fn of_query(query: Option<&str>, limits: &BodyLimits) -> Self {
         Self::after(query.and_then(timeout_of).unwrap_or(limits.request).min(limits.request_max))
     }

@@ -1,13 +1,13 @@
-//! The memory that requests may take together. Each reserves what it needs before it takes it.
+//! The memory that all requests together may use. Each request reserves memory before it uses it.
 //!
 //! | share | ordinary requests | large requests |
 //! |---|---|---|
 //! | bodies: bytes, as they arrive | 4 MiB | 20 MiB |
 //! | reviews: trees, findings and responses, all at once | 12 MiB | 32 MiB |
 //!
-//! Two classes, so that large requests never make an ordinary one wait. Two shares, so that requests do not wait for each other
-//! in a circle: a review that has its reservation needs no other, a whole body waits only for reviews, and the one large body
-//! that is being read waits only for whole ones.
+//! There are two classes, so that large requests never make an ordinary one wait. There are two shares, so that
+//! requests do not deadlock: a review with a reservation needs no other, a whole body waits only for reviews, and the
+//! one large body that is being read waits only for whole ones.
 //!
 //! The webhook stays below 128 MiB: 30 MiB without requests in a cluster of 20,000 nodes, 24 MiB for the buffers of connections,
 //! and these 68 MiB.
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// The longest body of an ordinary request, in bytes. Nearly every review is shorter.
 pub(crate) const ORDINARY_BODY: usize = 64 << 10;
-/// What one permit stands for, in bytes.
+/// The number of bytes of one permit.
 const UNIT: usize = 1 << 10;
 
 /// A class of requests.
@@ -46,7 +46,7 @@ impl RequestClass {
 pub struct MemoryPool {
     ordinary: Shares,
     large: Shares,
-    /// Held while a large body is read: two that are half read could wait for each other.
+    /// Held while a large body is read, because two half-read bodies could wait for each other.
     large_body_turn: Arc<Semaphore>,
 }
 
@@ -62,7 +62,7 @@ struct Share {
     all: usize,
 }
 
-/// The bytes of each share.
+/// The size of each share, in bytes.
 #[derive(Debug, Clone)]
 pub struct MemoryLimits {
     /// Bodies of ordinary requests.
@@ -84,8 +84,8 @@ impl Default for MemoryLimits {
             ordinary_reviews: 12 << 20,
             // The longest body of 10 MiB is reserved twice.
             large_bodies: 20 << 20,
-            // An object of 1.5 MiB, the most that etcd stores, has a tree of 13 MiB if it has 100 bytes of text for each map,
-            // and its review reserves that twice.
+            // An object of 1.5 MiB, the largest that etcd stores, has a tree of 13 MiB if it has 100 bytes of text for
+            // each map, and its review reserves that twice.
             large_reviews: 32 << 20,
         }
     }
@@ -119,7 +119,7 @@ impl MemoryPool {
         }
     }
 
-    /// The turn to read a large body, once the others before it have been read.
+    /// The turn to read a large body, after the earlier ones have been read.
     pub(crate) async fn large_body_turn(&self, latest: Instant) -> Result<OwnedSemaphorePermit, Unreserved> {
         let turn = timeout_at(latest, Arc::clone(&self.large_body_turn).acquire_owned()).await;
         turn.ok().and_then(Result::ok).ok_or(Unreserved::Late)
@@ -146,7 +146,7 @@ impl MemoryPool {
 /// Why memory was not reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreserved {
-    /// It is more than the whole share: waiting is useless.
+    /// It is more than the whole share, so waiting is useless.
     MoreThanAll,
     /// Other requests held it for too long.
     Late,
@@ -161,7 +161,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Grows to `bytes`, waiting until `latest` for what others hold. Requests get it in the order in which they asked.
+    /// Grows to `bytes`, and waits until `latest` for memory of other requests. Requests get it in the order of their
+    /// calls.
     pub(crate) async fn grow_to(&mut self, bytes: usize, latest: Instant) -> Result<(), Unreserved> {
         let wanted = bytes.div_ceil(UNIT);
         let Some(missing) = wanted.checked_sub(self.held_units()).filter(|missing| *missing > 0) else { return Ok(()) };
@@ -183,7 +184,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Gives back what is more than `bytes`.
+    /// Returns what exceeds `bytes` to the pool.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let spare = self.held_units().saturating_sub(bytes.div_ceil(UNIT));
         if let Some(held) = &mut self.held {

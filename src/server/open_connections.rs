@@ -1,4 +1,4 @@
-//! The open connections of one port, and the choice of the one that is closed when slots run short.
+//! The open connections of one port, and the choice of the one that is closed when slots run out.
 //!
 //! | which connection is closed | when |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | unused or idle for [`ConnectionLimits::idle`] | always |
 //! | with a response that its client has not read for [`ConnectionLimits::response`] | always |
 //!
-//! Except in the last line, a connection with a request under way is never chosen: Go does not repeat a POST when the server
-//! closes the connection, and the pod would be admitted without a review. If a request arrives on a connection that was just
-//! chosen, it is answered, with `Connection: close`, and another connection is chosen.
+//! Except in the last line, a connection with a pending request is never chosen: Go does not repeat a POST when the
+//! server closes the connection, and the pod would be admitted without a review. If a request arrives on a connection
+//! that was chosen, it gets a response with `Connection: close`, and another connection is chosen.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,8 +29,8 @@ use crate::telemetry::ConnectionClose;
 pub(crate) struct OpenConnections {
     limits: ConnectionLimits,
     table: Mutex<Table>,
-    /// A connection ended or became idle, or a request arrived on one that was to be closed. Only one task waits for it: the
-    /// accept loop.
+    /// A connection ended or became idle, or a request arrived on a connection that was chosen to be closed. Only one
+    /// task, the accept loop, waits for it.
     changed: Notify,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct OpenConnection {
 #[derive(Debug, Default)]
 struct Table {
     last_id: u64,
-    /// By id, so the oldest is the first.
+    /// By ID, so the oldest is the first.
     connections: BTreeMap<u64, Entry>,
-    /// Those that can be closed as [`Activity::Unused`], by peer: when they were opened, and their ids.
+    /// The connections that can be closed as [`Activity::Unused`], by peer: when they were opened, and their IDs.
     unused: HashMap<IpAddr, BTreeSet<(Instant, u64)>>,
 }
 
@@ -64,12 +64,12 @@ struct Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
-    /// No request has been completed and none is under way: a handshake, silence, or a part of a head.
+    /// No request has been completed and none is pending: a handshake, silence, or a part of a head.
     Unused,
-    /// A request has been completed and none is under way, since then.
+    /// A request has been completed and none is pending, since then.
     Idle(Instant),
-    /// The head of a request was read, and there is no response yet. The time of this is limited where bodies are read and
-    /// requests are handled.
+    /// The head of a request was read, and there is no response yet. The code that reads bodies and handles requests
+    /// limits this time.
     Handling,
     /// The response is being written, since then.
     Responding(Instant),
@@ -117,7 +117,7 @@ impl OpenConnections {
         self.lock().close_overdue(&self.limits, now);
     }
 
-    /// Waits until no connection is open. Not while another task waits in [`OpenConnections::open`].
+    /// Waits until no connection is open. It must not be called while another task waits in [`OpenConnections::open`].
     pub(crate) async fn none_left(&self) {
         while !self.lock().connections.is_empty() {
             self.changed.notified().await;
@@ -125,7 +125,7 @@ impl OpenConnections {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // A panic between two changes of the table is not possible: nothing in it can panic.
+        // Nothing in the table can panic, so a panic between two changes of it is not possible.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,7 +142,8 @@ impl Table {
         }
     }
 
-    /// The oldest unused connection of the peer that has most of them; of those peers that have one opened until `latest`.
+    /// The oldest unused connection of the peer with the most unused connections, among the peers that opened one until
+    /// `latest`.
     fn next_unused(&self, latest: Option<Instant>) -> Option<u64> {
         let oldest = self.unused.values().filter_map(|unused| Some((unused.len(), Reverse(*unused.first()?))));
         let old_enough = |opened: Instant| latest.is_none_or(|latest| opened <= latest);
@@ -184,7 +185,7 @@ impl Table {
         }
     }
 
-    /// Tells the task of a connection to close it.
+    /// Requests that the task of a connection closes it.
     fn close(&mut self, id: u64, reason: ConnectionClose) {
         let Some(entry) = self.connections.get_mut(&id) else { return };
         entry.closing = Some(reason);
@@ -203,13 +204,13 @@ impl Table {
 }
 
 impl OpenConnection {
-    /// Waits until this connection is chosen to be closed. Then look at its stream once more, and ask
+    /// Waits until this connection is chosen to be closed. After that, poll its stream once more, and call
     /// [`OpenConnection::reason_to_end`].
     pub(crate) async fn close_requested(&self) {
         self.close.notified().await;
     }
 
-    /// Why the connection is to end at once; `None` if it is to end after the request under way, or not at all.
+    /// Why the connection must end at once; `None` if it must end after the pending request, or not at all.
     pub(crate) fn reason_to_end(&self) -> Option<ConnectionClose> {
         let table = self.all.lock();
         let entry = table.connections.get(&self.id)?;
@@ -218,7 +219,7 @@ impl OpenConnection {
 
     /// The head of a request was read.
     pub(crate) fn begin_request(&self) {
-        // Of an earlier response that its client has not read.
+        // It may be set from an earlier response that its client has not read.
         self.response_complete.store(false, Ordering::Relaxed);
         let mut table = self.all.lock();
         let Some(entry) = table.connections.get_mut(&self.id) else { return };
@@ -231,7 +232,7 @@ impl OpenConnection {
         }
     }
 
-    /// The response is there and will be written. Returns whether it must be the last one of the connection.
+    /// The response exists and will be written. Returns whether it must be the last one of the connection.
     pub(crate) fn begin_response(&self, now: Instant) -> bool {
         let mut table = self.all.lock();
         let Some(entry) = table.connections.get_mut(&self.id) else { return true };
@@ -286,7 +287,7 @@ mod tests {
         ConnectionLimits { connections, ..ConnectionLimits::default() }
     }
 
-    /// Connections, and a clock that moves only when a test says so.
+    /// Connections, and a clock that moves only when a test moves it.
     struct Scene {
         all: Arc<OpenConnections>,
         now: Instant,
@@ -326,7 +327,7 @@ mod tests {
         }
     }
 
-    /// The numbers of those connections that are to end, and why.
+    /// The indices of the connections that are to end, and why.
     fn ending(connections: &[OpenConnection]) -> Vec<(usize, ConnectionClose)> {
         let reasons = connections.iter().map(OpenConnection::reason_to_end).enumerate();
         reasons.filter_map(|(number, reason)| Some((number, reason?))).collect()
@@ -347,7 +348,7 @@ mod tests {
         let mut all = scene.open(OUR_PEER, 2);
         all.extend(scene.open(OTHER_PEER, 5));
         scene.pass(9);
-        // The oldest of the peer that has more is 13 seconds old, the next one 12, then 11, 10 and 9.
+        // The oldest connection of the peer that has more is 13 seconds old, the next ones 12, 11, 10 and 9.
         scene.close_overdue();
         let unused = ConnectionClose::Unused;
         assert_eq!(ending(&all), [(2, unused), (3, unused)]);

@@ -1,4 +1,4 @@
-//! A request that gets no review, and the response that says so.
+//! A request that gets no review, and its response.
 
 use axum::http::StatusCode;
 
@@ -8,26 +8,26 @@ use crate::telemetry::BadRequest;
 /// Why a request gets no review.
 #[derive(Debug)]
 pub struct RejectedRequest {
-    /// For the metric, and so for the status.
+    /// The reason for the metric, which also determines the status.
     pub(crate) reason: BadRequest,
-    /// For the client.
+    /// The text for the client.
     pub(crate) text: String,
     /// Whether the connection must be closed, because the body was not read to its end.
     pub(crate) close: bool,
 }
 
 impl RejectedRequest {
-    /// For a request whose body was read.
+    /// A rejection of a request with a body that was read.
     pub(crate) fn new(reason: BadRequest, text: impl Into<String>) -> Self {
         Self { reason, text: text.into(), close: false }
     }
 
-    /// The same, and the connection must be closed.
+    /// The same rejection with a connection that must be closed.
     pub(crate) fn closing(self) -> Self {
         Self { close: true, ..self }
     }
 
-    /// For a request that got no memory.
+    /// A rejection of a request that got no memory.
     pub(crate) fn unreserved(why: Unreserved) -> Self {
         match why {
             Unreserved::MoreThanAll => {
@@ -38,15 +38,15 @@ impl RejectedRequest {
         }
     }
 
-    /// For a request whose review did not end in time.
+    /// A rejection of a request with a review that did not end in time.
     pub(crate) fn late() -> Self {
         Self::new(BadRequest::Late, "there was no time to review the object")
     }
 
-    /// HTTP status of the response. None has a `Retry-After`: with it, the API server's client waits that many whole seconds
-    /// and repeats the request, up to ten times until its time is over (`checkWait` in client-go, `rest/with_retry.go`). The chart
-    /// gives a request one or two seconds, of which a wait has taken half. Without it, the API server applies its
-    /// failurePolicy at once.
+    /// HTTP status of the response. None of them has a `Retry-After`: with it, the API server's client waits that many
+    /// whole seconds and repeats the request, up to ten times until its time is over (`checkWait` in client-go,
+    /// `rest/with_retry.go`). The chart allows one or two seconds for a request, and a wait has already taken half of
+    /// that. Without it, the API server applies its failurePolicy at once.
     pub(crate) fn status(&self) -> StatusCode {
         match self.reason {
             BadRequest::Malformed | BadRequest::Broken => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! Finds out when a response has reached the socket: its body has ended, and then the stream was flushed.
+//! Detects when a response has reached the socket: its body has ended, and then the stream was flushed.
 
 use std::io;
 use std::pin::Pin;

@@ -8,8 +8,8 @@ use prometheus_client::registry::Registry;
 
 use crate::telemetry::process::MetricLabels;
 
-/// Times instead of remaining seconds, so that they stay true while nothing updates them. Both times, because a certificate
-/// of a day and one of two years need renewal at different times.
+/// Start and end times instead of remaining seconds, so that they stay correct while nothing updates them. Both times,
+/// because a certificate of a day and one of two years need renewal at different times.
 #[derive(Default)]
 pub(crate) struct CertificateTimes {
     start: Family<MetricLabels<1>, Gauge>,

@@ -28,9 +28,9 @@ pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     parts.join(": ")
 }
 
-/// The API server's message, and what to do if a right is missing. Messages of RBAC contain the user, "cannot" and the
-/// resource (`forbiddenMessage` in apiserver `pkg/endpoints/handlers/responsewriters/errors.go`); those of quotas and
-/// webhooks do not.
+/// The API server's message, and what to do if a permission is missing. Messages of RBAC contain the user, "cannot" and
+/// the resource (`forbiddenMessage` in apiserver `pkg/endpoints/handlers/responsewriters/errors.go`); those of quotas
+/// and webhooks do not.
 pub(crate) fn status_text(status: &Status) -> String {
     let Status { code, reason, message, .. } = status;
     let right_missing = *code == 403 && message.contains("\" cannot ") && message.contains(" resource \"");

@@ -1,6 +1,6 @@
 //! Enums whose variants are the values of a label of a metric.
 
-/// Declares enums, each variant with its value of the label, which `name` returns.
+/// Declares enums, each variant with its label value, which `name` returns.
 macro_rules! label_values {
     ($($(#[$about:meta])* $visibility:vis enum $type:ident {
         $($(#[$about_variant:meta])* $variant:ident = $name:literal,)+

@@ -1,9 +1,10 @@
-//! Events that clients can cause as often as they like, logged once in a while.
+//! A limit for log events that clients can cause any number of times.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The shortest time between two events. Long enough that a log stays readable, short enough that an event is near its cause.
+/// The shortest time between two events: long enough for a readable log, and short enough that an event is near its
+/// cause.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// When the last event was logged, and how many were not logged since.
@@ -11,7 +12,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct LogLimit(Mutex<(Option<Instant>, u64)>);
 
 impl LogLimit {
-    /// How many events were not logged since the last one, if this one is to be logged.
+    /// If this event is to be logged, the number of events that were not logged since the last one.
     pub(crate) fn pass(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, omitted) = &mut *state;

@@ -18,10 +18,10 @@ pub(crate) const LOG_VARIABLE: &str = "MULLION_LOG";
 /// The level if none is set; for libraries it is `warn`.
 const DEFAULT: &str = "warn,mullion=info";
 
-/// How much of a directive that is not understood is quoted, in characters.
+/// How much of an invalid directive is quoted, in characters.
 const QUOTED: usize = 80;
 
-/// Set once, by [`init`]: a process has one log.
+/// Set once, by [`init`], because a process has one log.
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// The flags of the log.
@@ -45,7 +45,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Why the level stays as it is.
+/// Why the level stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadLevel {
     /// Neither a level nor directives.
@@ -59,9 +59,9 @@ pub(crate) enum BadLevel {
     Foreign,
 }
 
-/// Sends events to standard error, as `args` say; a second call does nothing.
+/// Sends events to standard error, as `args` specify; a second call does nothing.
 ///
-/// Panics are logged with their place only: a panic's message can quote an object.
+/// Panics are logged only with their place, because a panic's message can quote an object.
 pub(crate) fn init(args: &LogArgs) {
     let wanted = args.log_level.clone().unwrap_or_else(|| std::env::var(LOG_VARIABLE).unwrap_or_default());
     let (directives, problem) = match directives(&wanted) {
@@ -76,7 +76,7 @@ pub(crate) fn init(args: &LogArgs) {
     if subscriber.try_init().is_err() {
         return;
     }
-    // An error means a second call, and that one's subscriber was not installed.
+    // An error means a second call, and that the subscriber of that call was not installed.
     drop(FILTER.set(handle));
     if let Some(problem) = problem {
         tracing::warn!(variable = LOG_VARIABLE, %problem, "unknown log level; logging at level info");
@@ -87,7 +87,7 @@ pub(crate) fn init(args: &LogArgs) {
     }));
 }
 
-/// The present level, as directives.
+/// The current level, as directives.
 pub(crate) fn level() -> Result<String, BadLevel> {
     let filter = FILTER.get().ok_or(BadLevel::Foreign)?;
     filter.with_current(ToString::to_string).map_err(|_| BadLevel::Foreign)
@@ -120,10 +120,10 @@ where
     (tracing_subscriber::registry().with(filter).with(filter_fn(is_loggable)).with(events), handle)
 }
 
-/// Whether the events of a place in the code may be logged. kube's client logs whole responses of the API server
-/// that it cannot read, at `warn` and below (kube-client, `src/client/mod.rs`, `Client::request`): a Secret among them.
-/// And kube warns of failures that it hands on as well (`on_failure` in kube-client, `src/client/builder.rs`;
-/// kube-runtime, `src/watcher.rs`): the caller logs them with the object and what happens next.
+/// Whether the events of a place in the code may be logged. kube's client logs whole responses of the API server that
+/// it cannot parse, at `warn` and below (kube-client, `src/client/mod.rs`, `Client::request`), including Secrets. kube
+/// also logs warnings about failures that it returns (`on_failure` in kube-client, `src/client/builder.rs`;
+/// kube-runtime, `src/watcher.rs`); the caller logs them with the object and what happens next.
 fn is_loggable(place: &Metadata<'_>) -> bool {
     match place.target() {
         "kube_client::client" => false,
@@ -136,12 +136,12 @@ fn checked(wanted: &str) -> Result<String, BadLevel> {
     directives(wanted).map(|_| wanted.to_owned())
 }
 
-/// The filter that `wanted` means. Stricter than [`EnvFilter`], which takes a level with a typing error for the name of a
-/// module and then logs nothing else.
+/// The filter for `wanted`. Stricter than [`EnvFilter`], which interprets a misspelled level as the name of a module
+/// and then logs nothing else.
 fn directives(wanted: &str) -> Result<String, BadLevel> {
     let wanted = wanted.trim();
     if is_level(wanted) {
-        // At debug, hyper and rustls write several events for each connection.
+        // At debug, hyper and rustls log several events for each connection.
         return Ok(format!("warn,mullion={wanted}"));
     }
     for directive in wanted.split(',').map(str::trim) {

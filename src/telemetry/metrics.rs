@@ -1,7 +1,7 @@
 //! The webhook's metrics and events, each with a method of its own.
 //!
-//! Metric and event names are only in this file. No label contains a name that a user chose (pod, image): each would be a
-//! time series of its own. Only outcomes of findings and placements are counted by namespace, with a limit:
+//! Metric and event names are only in this file. No label contains a name that a user chose (pod, image), because each
+//! would be a time series of its own. Only outcomes of findings and placements are counted by namespace, with a limit:
 //! `telemetry::namespace_counts`. No event contains an object or a part of one.
 
 use std::fmt;
@@ -29,12 +29,12 @@ use crate::telemetry::namespace_counts::Tally;
 use crate::telemetry::process::{MetricLabels, registered};
 use crate::telemetry::{process, watch_health};
 
-/// Upper bounds in seconds. A review takes microseconds; the API server gives it a second, and waiting for a registry may
-/// take half of that.
+/// Upper bounds in seconds. A review takes microseconds; the API server allows it a second, and waiting for a registry
+/// may take half of that.
 const REVIEW_BUCKETS: [f64; 16] =
     [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0];
 
-/// All metrics of one process. Cheap to clone; clones share the numbers.
+/// All metrics of one process. Cloning is cheap; clones share the numbers.
 #[derive(Clone)]
 pub struct WebhookMetrics(Arc<Inner>, Arc<Registry>);
 
@@ -66,7 +66,7 @@ label_values! {
     /// The decision on one request.
     #[derive(Default)]
     pub enum RequestDecision {
-        /// Allowed as it is.
+        /// Allowed without changes.
         Allowed = "allowed",
         /// Allowed with a patch.
         Patched = "patched",
@@ -87,13 +87,13 @@ label_values! {
         Malformed = "malformed",
         /// Not `application/json`: 415.
         ContentType = "content_type",
-        /// Longer than the cap: 413.
+        /// The body is longer than the limit: 413.
         TooLarge = "too_large",
         /// Slower than its deadline: 408.
         Slow = "slow",
-        /// The client closed the connection while it was sending: 400, which is not read.
+        /// The client closed the connection while it was sending: 400, which the client does not read.
         Broken = "broken",
-        /// It waited for the memory, or for the processor, that other requests held, until half of its time was over: 429.
+        /// Other requests used the memory or the processors until half of its time was over: 429.
         Busy = "busy",
         /// Its review would take more memory than all reviews together may: 503.
         TooComplex = "too_complex",
@@ -107,25 +107,25 @@ label_values! {
         Known = "known",
         /// It was not known, and the review did not wait.
         Queued = "queued",
-        /// The review waited, and got the answer.
+        /// The review waited, and got the result.
         Resolved = "resolved",
-        /// The review waited, and the answer came too late.
+        /// The review waited, and the result came too late.
         Late = "late",
     }
 
-    /// The outcome of the look-up of a namespace that the watch had not brought yet.
+    /// The outcome of the look-up of a namespace that the watch had not delivered yet.
     pub enum NamespaceOutcome {
         /// The namespace exists.
         Found = "found",
         /// It does not exist.
         Missing = "missing",
-        /// No answer in time, or an error.
+        /// No response in time, or an error.
         Failed = "failed",
     }
 
     /// Why the server closed a connection.
     pub enum ConnectionClose {
-        /// Unused for ten seconds while three quarters of the slots were taken.
+        /// Unused for ten seconds while three quarters of the slots were in use.
         Unused = "unused",
         /// Unused, or idle for the longest time, when a new client found no free slot.
         NoSlot = "no_slot",
@@ -141,9 +141,9 @@ label_values! {
         Good = "good",
         /// It loads, with warnings.
         Warned = "warned",
-        /// It does not load: denied.
+        /// It does not load, and is denied.
         Broken = "broken",
-        /// It does not load, and did not before: allowed.
+        /// It does not load and did not load before, and is allowed.
         StillBroken = "still_broken",
         /// It lost the label that marks policies.
         Unlabelled = "unlabelled",
@@ -175,7 +175,7 @@ pub struct ReviewEvent<'a> {
     pub dry_run: bool,
     /// The decision.
     pub decision: RequestDecision,
-    /// From the complete body to the response.
+    /// The time from the complete body to the response.
     pub took: Duration,
 }
 
@@ -192,12 +192,12 @@ impl fmt::Debug for WebhookMetrics {
 }
 
 impl WebhookMetrics {
-    /// All at zero, for a process without policy files.
+    /// All metrics at zero, for a process without policy files.
     pub fn new() -> Self {
         Self::with(None)
     }
 
-    /// All at zero, with those of the policy files.
+    /// All metrics at zero, with those of the policy files.
     pub fn about(policies: impl Collector) -> Self {
         Self::with(Some(Box::new(policies)))
     }
@@ -220,8 +220,8 @@ impl WebhookMetrics {
         Ok(text)
     }
 
-    /// Counts the outcomes of a review's findings, by their codes, and of its placement. Not for dry runs: a tool that compares
-    /// a repository with the cluster every minute would dominate the counts.
+    /// Counts the outcomes of a review's findings, by their codes, and of its placement. Dry runs are not counted,
+    /// because a tool that compares a repository with the cluster every minute would dominate the counts.
     pub fn count_outcomes(
         &self,
         namespace: &str,
@@ -240,8 +240,8 @@ impl WebhookMetrics {
         self.0.placements.keep(&exists);
     }
 
-    /// Counts and logs one review; `findings` are their codes. The event is at info if there is a finding, a patch or a denial,
-    /// else at debug.
+    /// Counts and logs one review; `findings` are their codes. The event has level info if there is a finding, a patch
+    /// or a denial, else debug.
     pub fn reviewed(&self, reviewed: &ReviewEvent<'_>, findings: impl Iterator<Item = &'static str>) {
         let endpoint = ("endpoint", reviewed.endpoint.name());
         let kind = match reviewed.known_kind {
@@ -269,10 +269,13 @@ impl WebhookMetrics {
         tracing::error!(uid = short(uid), "the review panicked; the request is allowed unreviewed");
     }
 
-    /// Sets and logs that a built-in controller was seen at work, so that owner references are believed from no other user.
+    /// Sets and logs that a built-in controller was observed, so that owner references of other users are no longer
+    /// trusted.
     pub(crate) fn controller_user_seen(&self) {
         self.0.controller_user_seen.set(1);
-        tracing::info!("a user of --controller-users has created a pod; owners are believed only from these users now");
+        tracing::info!(
+            "a user of --controller-users has created a pod; from now on, owner references are trusted only in pods of these users"
+        );
     }
 
     /// Counts an image that a review needs.
@@ -280,12 +283,12 @@ impl WebhookMetrics {
         self.0.lookups.get_or_create(&[("outcome", outcome.name())]).inc();
     }
 
-    /// Counts a look-up of a namespace that the watch had not brought yet.
+    /// Counts a look-up of a namespace that the watch had not delivered yet.
     pub fn namespace_lookup(&self, outcome: NamespaceOutcome) {
         self.0.namespaces.get_or_create(&[("outcome", outcome.name())]).inc();
     }
 
-    /// Sets how often registries, and the cache before them, gave each kind of answer. The registry module counts.
+    /// Sets how often registries, and the cache before them, returned each kind of result. The registry module counts.
     pub fn registry_answers(&self, answers: impl IntoIterator<Item = (&'static str, u64)>) {
         for (outcome, number) in answers {
             let counter = self.0.registry_answers.get_or_create(&[("outcome", outcome)]);
@@ -293,8 +296,8 @@ impl WebhookMetrics {
         }
     }
 
-    /// Counts a request that got no review, and logs it: one that was well-formed at warn. The text goes only to the client,
-    /// because it quotes the body.
+    /// Counts a request that got no review, and logs it; a well-formed one at warn. The text is sent only to the
+    /// client, because it quotes the body.
     pub fn bad_request(&self, reason: BadRequest) {
         self.0.bad_requests.get_or_create(&[("reason", reason.name())]).inc();
         let reason_name = reason.name();
@@ -316,13 +319,14 @@ impl WebhookMetrics {
         ConnectionGuard(self.0.connections.clone())
     }
 
-    /// Counts a connection that the server closed. Logged at debug only: other clients decide how often it happens.
+    /// Counts a connection that the server closed. Logged only at debug, because other clients decide how often it
+    /// happens.
     pub fn connection_closed(&self, peer: SocketAddr, reason: ConnectionClose) {
         self.0.closed_connections.get_or_create(&[("reason", reason.name())]).inc();
         tracing::debug!(%peer, reason = reason.name(), "closed a connection");
     }
 
-    /// Counts a failed TLS handshake. Logged at debug only: every port scan and TCP health check is one.
+    /// Counts a failed TLS handshake. Logged only at debug, because every port scan and TCP health check causes one.
     pub(crate) fn handshake_failed(&self, peer: SocketAddr, error: &dyn fmt::Display) {
         self.0.handshake_failures.inc();
         tracing::debug!(%peer, %error, "TLS handshake failed");
@@ -344,7 +348,7 @@ impl WebhookMetrics {
     pub fn registries_unasked(&self, problem: &str) {
         tracing::error!(
             problem,
-            "no registry is asked, and Mullion uses only the names of images, until this is corrected"
+            "no registry is queried until this is corrected; Mullion uses only the names of images"
         );
     }
 
@@ -354,7 +358,7 @@ impl WebhookMetrics {
         self.0.certificates.set("serving", valid);
     }
 
-    /// Counts a new certificate pair, now in use.
+    /// Counts a new certificate pair, which is now in use.
     pub fn tls_loaded(&self, valid: Option<&Range<i64>>) {
         self.tls_valid(valid);
         self.0.tls_reloads.get_or_create(&[("outcome", "loaded")]).inc();
@@ -367,7 +371,7 @@ impl WebhookMetrics {
         tracing::error!(%error, "certificate unusable; the previous one, if any, stays in use");
     }
 
-    /// Counts new authorities of clients, now in use.
+    /// Counts new authorities of clients, which are now in use.
     pub fn client_ca_loaded(&self) {
         self.0.client_ca_reloads.get_or_create(&[("outcome", "loaded")]).inc();
         tracing::info!("verifying clients with new authorities");
@@ -379,7 +383,8 @@ impl WebhookMetrics {
         tracing::error!(%error, "client authorities unusable; the previous ones stay in use");
     }
 
-    /// Counts a request without a client certificate, and logs one in a while: it can be an API server that shows none.
+    /// Counts a request without a client certificate, and logs some of them, because it can be an API server that sends
+    /// no certificate.
     pub(crate) fn unknown_caller(&self) {
         self.0.unknown_callers.inc();
         if let Some(omitted) = self.0.unknown_caller_log.pass(Instant::now()) {
@@ -389,7 +394,7 @@ impl WebhookMetrics {
     }
 }
 
-/// Counts one connection for as long as it lives.
+/// Counts one connection for as long as it exists.
 #[derive(Debug)]
 pub struct ConnectionGuard(Gauge);
 
@@ -400,7 +405,7 @@ impl Drop for ConnectionGuard {
 }
 
 impl Inner {
-    /// All at zero, in the order of `/metrics`.
+    /// All metrics at zero, in the order of `/metrics`.
     fn register(own: &mut Registry) -> Self {
         let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
         let inner = Self {
@@ -431,7 +436,7 @@ impl Inner {
             controller_user_seen: registered(
                 own,
                 "controller_user_seen",
-                "1 if a user of --controller-users has created a pod; until then owners are believed from everybody",
+                "1 if a user of --controller-users has created a pod; until then, owner references are trusted in all pods",
             ),
             connections: registered(own, "connections", "Open connections"),
             closed_connections: registered(
@@ -505,7 +510,7 @@ fn operation_name(operation: Option<Operation>) -> &'static str {
     }
 }
 
-/// The longest name in Kubernetes, in bytes: any client of the port can choose these texts.
+/// The longest name in Kubernetes, in bytes. A limit is needed because any client of the port can choose these texts.
 const LONGEST_NAME: usize = 253;
 
 fn short(text: &str) -> &str {

@@ -1,7 +1,7 @@
 //! Counts by namespace, with a limit.
 //!
-//! A family of counters of `prometheus_client` costs about 150 bytes for each combination of labels and never shrinks; a
-//! cluster has thousands of namespaces that come and go. Here one costs 32, counting the
+//! A family of counters of `prometheus_client` costs about 150 bytes for each combination of labels and never shrinks,
+//! and a cluster has thousands of namespaces that are created and deleted. Here a count costs 32 bytes, counting the
 //! same again allocates nothing, and beyond the limit everything counts for namespace `OTHERS`.
 
 use std::collections::HashMap;
@@ -14,9 +14,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-/// Namespaces with counts of their own; the benchmarks of the webhook have as many.
+/// The maximum number of namespaces with counts of their own; the benchmarks of the webhook have as many.
 const MOST_NAMESPACES: usize = 2_000;
-/// Counts of all namespaces together: 160 KB, and half a megabyte of text for each scrape.
+/// The maximum number of counts of all namespaces together: 160 KB, and half a megabyte of text for each scrape.
 const MOST_COUNTS: usize = 5_000;
 /// The name for all namespaces without counts of their own. It is not a valid name of a namespace.
 const OTHERS: &str = "_others";
@@ -47,12 +47,12 @@ struct Count {
 }
 
 impl Tally {
-    /// All at zero. `label` is the name of the label between `namespace` and `effect`.
+    /// All counts at zero. `label` is the name of the label between `namespace` and `effect`.
     pub(crate) fn new(name: &'static str, help: &'static str, label: &'static str) -> Self {
         Self { name, help, label, counts: Mutex::default() }
     }
 
-    /// Counts each once.
+    /// Counts each item once.
     pub(crate) fn add(&self, namespace: &str, counted: &[(&'static str, CountedOutcome)]) {
         if counted.is_empty() {
             return;
@@ -78,7 +78,7 @@ impl Counts {
             self.by_namespace.insert(namespace.into(), Vec::new());
         }
         let is_it = |count: &Count| count.effect == effect && count.value == value;
-        // Of `others` there is one for each rule and outcome at most.
+        // `others` has at most one count for each rule and outcome.
         let (counts, is_own) = match self.by_namespace.get_mut(namespace) {
             Some(own) if room || own.iter().any(is_it) => (own, true),
             _ => (&mut self.others, false),
@@ -172,14 +172,14 @@ mod tests {
             2 * MOST_NAMESPACES
         );
         assert!(lines.contains(&others), "{:?}", lines.first());
-        // Known namespaces have room for a few counts each, and no more.
+        // Known namespaces have room for a few counts each.
         let codes = ["MUL101", "MUL102", "MUL103", "MUL104", "MUL105", "MUL106", "MUL107", "MUL108"];
         for (namespace, code) in many.iter().flat_map(|namespace| codes.map(|code| (namespace, code))) {
             tally.add(namespace, &[(code, CountedOutcome::Warned)]);
         }
         assert_eq!(tally.counts.lock().unwrap().number, MOST_COUNTS);
         assert_eq!(text(&tally).len(), MOST_COUNTS + 1 + codes.len());
-        // A removed namespace makes room.
+        // The counts of a deleted namespace are removed.
         tally.keep(|name| name == "n0");
         tally.add("new", &[DENIED]);
         assert!(text(&tally).iter().any(|line| line.contains("\"new\"")));

@@ -20,7 +20,8 @@ const PREFIX: &str = "mullion";
 /// Names and values of a series.
 pub(crate) type MetricLabels<const N: usize> = [(&'static str, &'static str); N];
 
-/// A registry with the metrics of every process and, under the prefix, those that `fill` registers; and what `fill` returns.
+/// A registry with the metrics of every process and, under the prefix, those that `fill` registers; and the return
+/// value of `fill`.
 pub(crate) fn registry<T>(fill: impl FnOnce(&mut Registry) -> T) -> (Registry, T) {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Process { started: Timestamp::now().as_second() }));
@@ -76,7 +77,7 @@ impl Collector for Process {
 
 /// From `/proc/self/stat` and `/proc/self/status`, proc(5).
 fn taken(stat: &str, status: &str) -> ProcessUsage {
-    // The second field is the program's name in brackets, and can contain any text, also brackets.
+    // The second field is the program's name in brackets, and can contain any text, including brackets.
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let mut times = after_name.split(' ').skip(11).map_while(|ticks| ticks.parse::<u32>().ok());
     let ticks = times.next().zip(times.next()).map(|(user, system)| f64::from(user) + f64::from(system));

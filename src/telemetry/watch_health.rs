@@ -1,7 +1,8 @@
 //! Health of the watches of the cluster, as metrics.
 //!
-//! The numbers are global in a process, as its log is: they include every watch, and both servers export them. The webhook
-//! stays ready while a watch fails, because pods must be admitted even with facts that may be old; these numbers show it.
+//! The numbers are global in a process, like its log: they include every watch, and both servers export them. The
+//! webhook stays ready while a watch fails, because pods must be admitted even with outdated facts; these numbers
+//! reveal the failure.
 
 use std::sync::LazyLock;
 
@@ -33,7 +34,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.register("watch_restarts", "Times that all objects were listed again", restarts.clone());
 }
 
-/// The numbers of one watch. Dropping it removes it from the failing ones.
+/// The numbers of one watch. Dropping it removes it from the failing watches.
 #[derive(Debug)]
 pub struct WatchHealth {
     labels: Labels,
@@ -45,7 +46,8 @@ impl WatchHealth {
     /// The watch of a resource by its plural name, `nodes`.
     pub fn of(resource: &str) -> Self {
         let labels = [("resource", resource.to_owned())];
-        // All four are there from the start: a rate over a counter that appears with its first failure misses that one.
+        // All four exist from the start, because a rate over a counter that appears with its first failure misses that
+        // failure.
         drop(NUMBERS.failing.get_or_create(&labels));
         drop(NUMBERS.failures.get_or_create(&labels));
         drop(NUMBERS.restarts.get_or_create(&labels));
@@ -59,7 +61,7 @@ impl WatchHealth {
         self.recovered();
     }
 
-    /// Records the begin of a list.
+    /// Records the beginning of a list.
     pub(crate) fn list_started(&mut self) {
         if self.lists > 0 {
             NUMBERS.restarts.get_or_create(&self.labels).inc();
@@ -76,7 +78,7 @@ impl WatchHealth {
         self.failing = true;
     }
 
-    /// Records that the present attempt works, even if nothing has changed since.
+    /// Records that the current attempt works, even if nothing has changed since.
     pub(crate) fn recovered(&mut self) {
         if self.failing {
             NUMBERS.failing.get_or_create(&self.labels).dec();
@@ -84,7 +86,7 @@ impl WatchHealth {
         self.failing = false;
     }
 
-    /// Whether the last attempt failed, and the present one is not known to work.
+    /// Whether the last attempt failed, and the current one is not known to work.
     pub(crate) fn is_failing(&self) -> bool {
         self.failing
     }

@@ -28,7 +28,8 @@ fn metrics(state: &WebhookState) -> Result<String, fmt::Error> {
         state.metrics.registry_answers(source.outcomes());
     }
     let text = state.metrics.encode();
-    // Afterwards: the counts of a namespace that was created and deleted since the last scrape are in this text only.
+    // This comes last, because the counts of a namespace that was created and deleted since the last scrape are only in
+    // this text.
     let snapshot = state.snapshot.load();
     if !snapshot.namespaces.is_empty() {
         state.metrics.forget_namespaces(|name| snapshot.namespaces.contains_key(name));

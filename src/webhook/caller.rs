@@ -1,4 +1,4 @@
-//! What a connection shows about the caller of a review.
+//! The caller of a review, from its connection.
 
 use axum::http::Extensions;
 
@@ -8,10 +8,10 @@ use crate::webhook::state::WebhookState;
 /// The caller of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// The API server: it has shown a trusted certificate, or the webhook asks for none.
+    /// The API server: it has presented a trusted certificate, or the webhook requires none.
     ApiServer,
-    /// A client without a certificate, although the webhook asks for one. It gets a review, and no pull secrets are used for it:
-    /// it could name a pod with those of any namespace.
+    /// A client without a certificate, although the webhook requests one. It gets a review without the use of pull
+    /// secrets, because it could specify a pod with those of any namespace.
     Unknown,
 }
 

@@ -9,9 +9,9 @@
 //! | has and had no label | allowed |
 //! | was not reviewed in time, is longer than any that an API server accepts, or the review panicked | allowed, with a warning: the next reload reports the faults |
 //!
-//! The chart has the API server ask about Mullion's own namespace only, but any client that reaches the port can ask about any.
-//! So one is reviewed at a time, beside the threads that review pods; and only those of Mullion's own namespace, which alone
-//! can be mounted, are compared with the policies in force.
+//! The chart registers the webhook only for ConfigMaps in Mullion's own namespace, but any client that reaches the port
+//! can send any ConfigMap. So one is reviewed at a time, beside the threads that review pods. Only those of Mullion's
+//! own namespace, which alone can be mounted, are compared with the policies in force.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,35 +31,37 @@ use crate::webhook::state::WebhookState;
 /// Audit annotation: the places of the faults, as `default.yaml:12:5`.
 const FAULTS: &str = "policy-faults";
 
-/// `reason` of each cause: Kubernetes' own word for a field whose value has no meaning (`metav1.CauseTypeFieldValueInvalid`).
+/// `reason` of each cause: the value of Kubernetes for a field with an invalid value
+/// (`metav1.CauseTypeFieldValueInvalid`).
 const CAUSE: &str = "FieldValueInvalid";
-/// Most faults that are listed one by one; one file can have a hundred.
+/// The maximum number of faults that are listed individually; one file can have a hundred.
 const MOST_FAULTS: usize = 50;
 /// The longest text of one fault, in characters.
 const LONGEST_FAULT: usize = 500;
-/// The longest that all warnings may be together, in characters. Beyond it the API server cuts each to [`LONGEST_WARNING`],
-/// and drops those that are still too many (`recorder.AddWarning` in apiserver pkg/endpoints/filters/warning.go).
+/// The longest that all warnings together may be, in characters. Beyond it the API server shortens each to
+/// [`LONGEST_WARNING`], and drops those that are still too many (`recorder.AddWarning` in apiserver
+/// pkg/endpoints/filters/warning.go).
 const ALL_WARNINGS: usize = 4096;
 /// See [`ALL_WARNINGS`].
 const LONGEST_WARNING: usize = 256;
-/// Most warnings: cut to [`LONGEST_WARNING`], they stay below [`ALL_WARNINGS`].
+/// The maximum number of warnings: shortened to [`LONGEST_WARNING`], they stay below [`ALL_WARNINGS`].
 const MOST_WARNINGS: usize = 12;
 
-/// The warning beside a denial: `kubectl` prints neither message nor webhook of a 422.
-const DENIED: &str = "Mullion denied these policies (policies.mullion.dev); those in force stay. `mullion policy check` \
+/// The warning with a denial, because `kubectl` prints neither message nor webhook of a 422.
+const DENIED: &str = "Mullion denied these policies (policies.mullion.dev); the policies in force stay. `mullion policy check` \
     reports the same before you apply them";
 
-/// The warning about a valid one if the time ended before the rest of the review.
+/// The warning about a valid ConfigMap if the time ended before the rest of the review.
 const NOT_COMPARED: &str = "these policies load; they were not compared with those in force";
 
-/// What the review of policies reserves, in bytes for each byte of their text: YAML with a place for each value, loaded, compared
-/// and rendered. Lists of small maps on one line each take 33.
+/// The memory that the review of policies reserves, in bytes for each byte of their text: YAML with a place for each
+/// value, loaded, compared and rendered. Lists of small maps on one line take 33 each.
 const REVIEW_MEMORY: usize = 33;
-/// The most that it reserves, in bytes: half of the memory for large reviews, because the request itself holds a part of it. One
-/// ConfigMap is reviewed at a time, so that at most one review takes more than it reserved.
+/// The maximum that it reserves, in bytes: half of the memory for large reviews, because the request itself uses a part
+/// of it. One ConfigMap is reviewed at a time, so that at most one review takes more than it reserved.
 const MOST_MEMORY: usize = 16 << 20;
-/// The longest text that is reviewed, in bytes: an API server accepts 1 MiB in a ConfigMap (`MaxSecretSize`), and an update has
-/// two. The rest is for keys.
+/// The longest text that is reviewed, in bytes: an API server accepts 1 MiB in a ConfigMap (`MaxSecretSize`), and an
+/// update contains two. The rest is for keys.
 const MOST_TEXT: usize = (2 << 20) + (256 << 10);
 
 /// Why there is no review.
@@ -75,7 +77,7 @@ pub(crate) async fn review(
     request: &AdmissionRequest,
     budget: Duration,
 ) -> (RequestDecision, AdmissionResponse) {
-    // A quarter is left for the response.
+    // A quarter of the time is left for the response.
     let deadline = Instant::now() + budget.mul_f64(0.75);
     let (object, old) = (&request.object, &request.old_object);
     let mut response = AdmissionResponse::default();
@@ -104,7 +106,7 @@ pub(crate) async fn review(
         ));
     }
     let own = state.namespace.as_deref() == Some(&*request.namespace);
-    // The jobs hold the reservation, also if the review no longer waits for them.
+    // The jobs hold the reservation even if the review no longer waits for them.
     let reviewed = match reservation {
         Ok(reservation) => {
             run(state, request, deadline, move || (new.review(old.as_ref()), new, old, reservation)).await
@@ -187,7 +189,7 @@ fn text_length(object: &Value) -> usize {
     members.flat_map(Map::values).filter_map(Value::as_str).map(str::len).sum()
 }
 
-/// Runs `job` beside the threads that review pods, once it is its turn, and waits for it until `deadline`.
+/// Runs `job` beside the threads that review pods, when its turn comes, and waits for it until `deadline`.
 async fn run<T: Send + 'static>(
     state: &WebhookState,
     request: &AdmissionRequest,
@@ -197,7 +199,7 @@ async fn run<T: Send + 'static>(
     let turn = timeout_at(deadline, Arc::clone(&state.policy_turn).acquire_owned()).await;
     let Ok(Ok(turn)) = turn else { return Err(Unreviewed::Late) };
     let running = tokio::task::spawn_blocking(move || {
-        // Held to the end of the job, also if the review no longer waits for it.
+        // Held to the end of the job, even if the review no longer waits for it.
         let _turn = turn;
         job()
     });
@@ -241,7 +243,7 @@ fn sentence(fault: &ConfigMapFault) -> String {
     }
 }
 
-/// As many warnings as the API server passes on, whole if there is room, and how many more there are.
+/// As many warnings as the API server forwards, complete if there is room, and how many more there are.
 fn bounded(mut warnings: Vec<String>) -> Vec<String> {
     let more = warnings.len().saturating_sub(MOST_WARNINGS);
     warnings.truncate(MOST_WARNINGS);

@@ -1,8 +1,8 @@
-//! The users that the built-in controllers of Kubernetes have, and whether one of them was seen at work.
+//! The users of the built-in controllers of Kubernetes, and whether one of them was observed.
 //!
-//! Owner references are believed only from these users. But a control plane can run its controllers as other users than
-//! the list has. So until this process has seen a listed user create a pod that names its controller, it believes owners
-//! from everybody, as if there were no list. Only such a request ends that, and nothing brings it back.
+//! Owner references are trusted only from these users. But a control plane can run its controllers as users that are
+//! not in the list. So until this process has received a pod of a listed user that names its controller, it trusts
+//! owner references of everyone, as if there were no list. Only such a request ends that, permanently.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ use mullion_engine::model::Requester;
 use crate::telemetry::WebhookMetrics;
 use crate::webhook::envelope::{USERNAME_LIMIT, Username};
 
-/// The users of `--controller-users`. Without any, owners are believed from everybody.
+/// The users of `--controller-users`. If the list is empty, owner references of everyone are trusted.
 #[derive(Debug, Default)]
 pub struct ControllerUsers {
     names: Vec<String>,
@@ -20,12 +20,12 @@ pub struct ControllerUsers {
 }
 
 impl ControllerUsers {
-    /// With these names.
+    /// A list of these names.
     pub fn new(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect(), seen: AtomicBool::new(false) }
     }
 
-    /// What this user is.
+    /// The requester that this user is.
     pub(crate) fn requester(&self, username: &Username) -> Requester {
         if self.names.iter().any(|name| username.is(name)) {
             Requester::BuiltInController
@@ -36,7 +36,7 @@ impl ControllerUsers {
         }
     }
 
-    /// Notes a request that was reviewed.
+    /// Records a request that was reviewed.
     pub(crate) fn observe(&self, requester: Requester, category: RequestCategory, metrics: &WebhookMetrics) {
         let owned = matches!(category, RequestCategory::OwnedPod { .. });
         if owned && requester == Requester::BuiltInController && !self.seen.swap(true, Ordering::Relaxed) {
@@ -89,7 +89,7 @@ mod tests {
             assert_eq!((of_tenant(), gauge()), (Requester::Other, true));
             assert_eq!(users.requester(&user("controller")), Requester::BuiltInController);
             assert_eq!(users.requester(&user("")), Requester::Unknown, "no API server wrote that");
-            // No later request brings it back.
+            // No later request reverts it.
             users.observe(of_tenant(), owned, &metrics);
             users.observe(of_tenant(), RequestCategory::Pod, &metrics);
         }

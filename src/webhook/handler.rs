@@ -1,6 +1,6 @@
 //! Handles an admission call, from the bytes of the request to the bytes of the response.
 //!
-//! The table lists all responses. Mullion fails open: a review that cannot be made never stops a pod.
+//! The table lists all responses. Mullion fails open: if a review fails, the pod is admitted.
 //!
 //! | the request | the response |
 //! |---|---|
@@ -35,9 +35,9 @@ use crate::webhook::state::WebhookState;
 use crate::webhook::workload_review::WorkloadReview;
 use crate::webhook::{config_map_review, images, nodes, review_memory};
 
-/// Answers the AdmissionReview in `body`, which `caller` sent to `endpoint`, before `deadline`: the body of a 200. Never panics. The bytes hold
-/// their memory in the pool until they are dropped. Takes microseconds, unless a policy lets it wait for registries, or the
-/// object is large or a ConfigMap with policies.
+/// Returns the response to the AdmissionReview in `body`, which `caller` sent to `endpoint`, before `deadline`: the
+/// body of a 200. Never panics. The bytes hold their memory in the pool until they are dropped. Takes microseconds,
+/// unless a policy lets it wait for registries, or the object is large or a ConfigMap with policies.
 pub async fn handle(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
@@ -48,8 +48,8 @@ pub async fn handle(
     if body.class == RequestClass::Ordinary {
         return respond(state, endpoint, caller, body, deadline, &Stages::Inline).await;
     }
-    // A task of its own: if the client goes away, the server drops this future, but the memory is reserved until the stage under
-    // way has ended.
+    // This is a task of its own: if the client disconnects, the server drops this future, but the memory stays reserved
+    // until the current stage has ended.
     let abandoned = CancellationToken::new();
     let _cancel_when_dropped = abandoned.clone().drop_guard();
     let stages = Stages::Blocking { permits: state.blocking_permits.clone(), deadline, abandoned };
@@ -105,7 +105,7 @@ async fn outcome(
         }
         Route::NodeCreate => RequestOutcome::default().with_patch(nodes::patch(state, request)),
         Route::PolicyConfigMap => {
-            // Boxed: the future of every request would contain this one, and few requests need it.
+            // Boxed, because otherwise the future of every request would contain this one, and few requests need it.
             let (decision, response) = Box::pin(config_map_review::review(state, request, left)).await;
             RequestOutcome { decision, response, ..RequestOutcome::default() }
         }

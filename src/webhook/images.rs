@@ -21,29 +21,30 @@ use tokio::time::Instant;
 
 use crate::telemetry::{LookupOutcome, WebhookMetrics};
 
-/// The longest that a review waits for registries.
+/// The longest time that a review waits for registries.
 const LONGEST: Duration = Duration::from_millis(800);
 
-/// Most pull secrets of one pod that are read, and their longest name, which is the limit of Kubernetes.
+/// The maximum number of pull secrets of one pod that are read, and the length of their longest name, which is the
+/// limit of Kubernetes.
 const MOST_SECRETS: usize = 16;
 const LONGEST_NAME: usize = 253;
 
-/// The platforms of one image, once a registry has answered.
+/// The platforms of one image, once a registry has reported them.
 pub type PlatformFuture<'a> = Pin<Box<dyn Future<Output = Option<Arc<Platforms>>> + Send + 'a>>;
 
-/// A source of the platforms of images. A trait, so that tests can check answers that come late or never.
+/// A source of the platforms of images. A trait, so that tests can check results that come late or never.
 pub trait PlatformSource: fmt::Debug + Send + Sync {
-    /// The platforms known now for a pod with these secrets. Does not wait.
+    /// The platforms that are currently known for a pod with these secrets. Does not wait.
     fn known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>>;
 
-    /// The platforms known last, which may have changed since. Does not wait.
+    /// The last known platforms, which may have changed since. Does not wait.
     fn last_known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>>;
 
     /// Looks an image up for later reviews. Does not wait.
     fn want(&self, image: &ImageRef<'_>, secrets: &PullSecrets);
 
-    /// Looks an image up and waits for the answer, until the deadline at most; `None` if there is none by then. A later
-    /// answer is known to later reviews.
+    /// Looks an image up and waits for the result, at most until the deadline; `None` if there is no result by then.
+    /// Later reviews use a later result.
     fn resolve<'a>(
         &'a self,
         image: &'a ImageRef<'a>,
@@ -51,24 +52,23 @@ pub trait PlatformSource: fmt::Debug + Send + Sync {
         deadline: Instant,
     ) -> PlatformFuture<'a>;
 
-    /// How often each kind of answer was given since the start, for metrics.
+    /// How often each kind of result was returned since the start, for metrics.
     fn outcomes(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// The pull secrets that a pod names, with which its images are looked up. A pod that names other secrets never gets the
-/// answer.
+/// The pull secrets in a pod, with which its images are looked up. A pod with other secrets never gets the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PullSecrets {
     /// The namespace of the secrets.
     pub namespace: String,
-    /// `spec.imagePullSecrets`, those of its service account included, which the API server has added by then.
+    /// `spec.imagePullSecrets`, including those of its service account, which the API server has already added.
     pub names: Vec<String>,
 }
 
-/// Makes the source that a RegistryPolicy describes.
+/// Creates the source that a RegistryPolicy describes.
 pub(crate) type SourceFactory = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformSource>> + Send + Sync>;
 
-/// The present source of platforms; [none](Self::default) at first.
+/// The current source of platforms; [none](Self::default) at first.
 #[derive(Default)]
 pub struct ImageSources {
     /// The newest first. While policies are replaced, the source of the old ones and that of the new ones.
@@ -83,7 +83,7 @@ pub struct ImageSources {
 struct PolicySource {
     /// [`PolicySet::hash`] of these.
     hash: String,
-    /// The settings of the source; `None`: no registry is asked.
+    /// The settings of the source; `None`: no registry is queried.
     policy: Option<RegistryPolicy>,
     source: Option<Arc<dyn PlatformSource>>,
 }
@@ -122,7 +122,7 @@ impl ImageSources {
             if let Some(found) = sources.iter().find(|one| self.factory.is_none() || one.hash == set.hash) {
                 return (set, found.source.clone());
             }
-            // Replaced between the two loads; or there was never a source.
+            // It was replaced between the two loads, or there was never a source.
             let newest = policies.load_full();
             if Arc::ptr_eq(&newest, &set) {
                 return (set, None);
@@ -131,8 +131,9 @@ impl ImageSources {
         }
     }
 
-    /// Uses the source that these policies set, once `put` has put them in force, and that of the earlier policies until then.
-    /// What is known so far is kept, unless the settings of the source differ. After an error there is no source.
+    /// Uses the source that these policies set, once `put` has put them in force, and that of the earlier policies
+    /// until then. Results so far are kept, unless the settings of the source differ. After an error there is no
+    /// source.
     pub fn follow(&self, policies: &PolicySet, put: impl FnOnce()) -> anyhow::Result<()> {
         let Some(factory) = &self.factory else {
             put();
@@ -141,7 +142,7 @@ impl ImageSources {
         let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.sources.load_full();
         let wanted = Some(&policies.registries).filter(|_| policies.queries_registries());
-        // A source that could not be made is tried again.
+        // The creation of a source is retried after a failure.
         let same = |one: &&PolicySource| one.policy.as_ref() == wanted && (wanted.is_none() || one.source.is_some());
         let (source, outcome) = match present.iter().find(same) {
             Some(one) => (one.source.clone(), Ok(())),
@@ -173,13 +174,13 @@ impl PullSecrets {
     }
 }
 
-/// How long a review may wait for registries: half of the time that its caller gives it, because the review itself also
+/// How long a review may wait for registries: half of the time that its caller allows, because the review itself also
 /// takes time.
 pub fn wait_limit(budget: Duration) -> Duration {
     (budget / 2).min(LONGEST)
 }
 
-/// The platforms of the `wanted` references, at once, or by `deadline` if the mode lets the review wait.
+/// The platforms of the `wanted` references, immediately, or by `deadline` if the mode lets the review wait.
 pub(crate) async fn look_up(
     source: &dyn PlatformSource,
     wanted: &[String],
@@ -212,8 +213,8 @@ pub(crate) async fn look_up(
             source.want(image, secrets);
         }
     }
-    // An earlier answer is better than none: otherwise a pod that is created less often than tags expire would never use the
-    // answer of a background look-up, and images of a registry that is down would be unknown.
+    // An earlier result is better than none. Otherwise a pod that is created less often than tags expire would never
+    // use the result of a background look-up, and images of a registry that is down would be unknown.
     for (text, image) in missing {
         if !found.contains_key(text) {
             found.extend(source.last_known(&image, secrets).map(|platforms| (text.clone(), platforms)));

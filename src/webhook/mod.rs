@@ -7,7 +7,7 @@
 //!                                     state: snapshot, policies, images, mullion-state ← cluster, reload, registries
 //! ```
 //!
-//! Required rights, which the chart grants; the webhook writes nothing:
+//! It needs these permissions, which the chart grants; the webhook writes nothing:
 //!
 //! | on | named | in | verbs | when |
 //! |---|---|---|---|---|
@@ -17,7 +17,7 @@
 //! | secrets | `mullion-tls` | its own namespace | `list`, `watch` | `--tls-secret`; of the name given there |
 //! | secrets |  | where pods have pull secrets | `get` | pull secrets; if a RegistryPolicy sets their use |
 //!
-//! `start::run` puts the parts together; tests use the parts alone.
+//! `start::run` connects the parts; tests use the parts alone.
 
 pub mod admin;
 mod args;

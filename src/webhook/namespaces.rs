@@ -1,8 +1,9 @@
 //! Look-ups of namespaces that are too new for the watch: `kubectl apply` of a namespace and a pod takes less time than the
 //! watch event of the namespace.
 //!
-//! Each namespace is read once for all waiting reviews, and the answer is kept until the watch has certainly brought it. A
-//! missing namespace is remembered, too: a client of the port can name any namespace, so the reads per second are limited.
+//! Each namespace is read once for all waiting reviews, and the result is kept until the watch has certainly delivered
+//! it. A missing namespace is also stored. A client of the port can send any namespace, so the reads per second are
+//! limited.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,21 +18,22 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::cluster::namespace_entry;
 use crate::telemetry::{NamespaceOutcome, WebhookMetrics, in_words};
 
-/// The longest that a review waits, and that a read may take.
+/// The longest time that a review waits, and that a read may take.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How long a namespace is kept. The watch brings it in a fraction of a second (`GATHER` of `snapshot::live`).
+/// How long a namespace is kept. The watch delivers it in a fraction of a second (`GATHER` of `snapshot::live`).
 const KEPT: Duration = Duration::from_secs(5);
-/// How long a missing namespace, or a failed read, is remembered.
+/// How long a missing namespace, or a failed read, is stored.
 const MISSING: Duration = Duration::from_secs(1);
-/// How many are kept at once; further namespaces stay unknown. So at most this many are read in a second.
+/// The maximum number that is stored at once; further namespaces stay unknown. So at most this many are read in a
+/// second.
 const MOST: usize = 256;
 /// The longest name: namespaces are DNS labels (`ValidateNamespaceName`, apimachinery `pkg/api/validation/generic.go`).
 const LONGEST_NAME: usize = 63;
 
-/// The answer for one namespace; the outer `None`: there is none yet.
+/// The result for one namespace; the outer `None`: there is no result yet.
 type Answer = Option<Option<Arc<Namespace>>>;
 
-/// The API of namespaces, and its recent answers.
+/// The API of namespaces, and its recent results.
 #[derive(Debug)]
 pub struct NamespaceLookups {
     api: Api<core::Namespace>,
@@ -45,7 +47,7 @@ struct Lookup {
 }
 
 impl Lookup {
-    /// Whether the answer is still valid; a look-up without an answer gets one within [`PATIENCE`], or never.
+    /// Whether the result is still valid; a look-up without a result gets one within [`PATIENCE`], or never.
     fn is_valid(&self) -> bool {
         let kept = if matches!(&*self.answer.borrow(), Some(Some(_))) { KEPT } else { MISSING };
         self.since.elapsed() < kept
@@ -53,13 +55,14 @@ impl Lookup {
 }
 
 impl NamespaceLookups {
-    /// The namespaces of this cluster. Needs `get` on namespaces; without it, none is found, and a warning is logged.
+    /// The namespaces of this cluster. Requires permission to `get` namespaces; without it, no namespace is found, and
+    /// a warning is logged.
     pub fn of(client: Client) -> Self {
         Self { api: Api::all(client), lookups: Mutex::default() }
     }
 
-    /// The namespace of that name. Waits until `deadline` and no longer than 200 ms; `None` if there is no such namespace, or
-    /// no answer in time. Needs a tokio runtime.
+    /// The namespace of that name. Waits until `deadline`, and at most 200 ms; `None` if there is no such namespace, or
+    /// no response in time. Requires a tokio runtime.
     pub async fn get(&self, name: &str, deadline: Instant, metrics: &WebhookMetrics) -> Option<Arc<Namespace>> {
         let mut answer = self.lookup(name, metrics)?;
         let deadline = deadline.min(Instant::now() + PATIENCE);
@@ -67,7 +70,7 @@ impl NamespaceLookups {
         answered.ok()?.ok()?.clone().flatten()
     }
 
-    /// The channel that has the answer, or will have it.
+    /// The channel that has the result, or will have it.
     fn lookup(&self, name: &str, metrics: &WebhookMetrics) -> Option<channel::Receiver<Answer>> {
         if !is_name(name) {
             return None;
@@ -84,7 +87,7 @@ impl NamespaceLookups {
         }
         let (sender, answer) = channel::channel(None);
         lookups.insert(name.into(), Lookup { since: Instant::now(), answer: answer.clone() });
-        // A task of its own: a review that stops waiting does not cancel the read for others.
+        // This is a task of its own, so that a review that stops waiting does not cancel the read for others.
         let (api, name, metrics) = (self.api.clone(), name.to_owned(), metrics.clone());
         tokio::spawn(async move {
             let found = read(&api, &name, &metrics).await;
@@ -112,7 +115,7 @@ async fn read(api: &Api<core::Namespace>, name: &str, metrics: &WebhookMetrics) 
     found
 }
 
-/// Whether a namespace can have the name; other texts would change the path of the request.
+/// Whether a namespace can have the name. Other texts would change the path of the request.
 fn is_name(name: &str) -> bool {
     let label = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(label)
@@ -201,7 +204,7 @@ mod tests {
         let start = Instant::now();
         assert!(get(&namespaces, "shop").await.is_none());
         assert_eq!(start.elapsed().as_millis() / 10, PATIENCE.as_millis() / 10);
-        // Others neither read nor wait again while the failure is remembered.
+        // Other reviews neither read nor wait again while the failure is stored.
         assert!(get(&namespaces, "shop").await.is_none());
         assert_eq!((start.elapsed().as_millis() / 10, requests.load(Ordering::SeqCst)), (PATIENCE.as_millis() / 10, 1));
 
@@ -209,7 +212,7 @@ mod tests {
         let late = Instant::now() + QUICK / 2;
         assert!(namespaces.get("shop", late, &WebhookMetrics::new()).await.is_none());
         assert_eq!(Instant::now(), late);
-        // An answer that is too late for one review is there for the next.
+        // A result that is too late for one review is available for the next.
         tokio::time::advance(QUICK).await;
         assert!(namespaces.get("shop", Instant::now() + QUICK, &WebhookMetrics::new()).await.is_some());
     }
@@ -222,7 +225,7 @@ mod tests {
             join_all(names.iter().map(|name| get(&namespaces, name))).await;
         }
         assert_eq!(requests.load(Ordering::SeqCst), MOST);
-        // Afterwards, new names are read again.
+        // After that, new names are read again.
         tokio::time::advance(MISSING).await;
         get(&namespaces, "shop").await;
         assert_eq!(requests.load(Ordering::SeqCst), MOST + 1);
@@ -247,7 +250,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_review_waits_for_its_namespace() {
         let all = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {mode: Enforce}\n";
-        // If policies select namespaces, they can select an unknown one.
+        // If policies select namespaces by labels, they can select an unknown one.
         let chosen = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {mode: Disabled}\n---\n\
             apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: b}\n\
             spec: {priority: 1, mode: Enforce, match: {namespaceSelector: {matchExpressions: [{key: x, operator: DoesNotExist}]}}}\n";

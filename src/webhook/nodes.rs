@@ -1,7 +1,9 @@
 //! The taint of a Windows node at its CREATE, before the first pod can be scheduled to it.
 //!
-//! The taint is added only at CREATE, and only if the controller has found that it blocks no pod. If a taint changes in a kubelet's UPDATE, the API server rejects the kubelet's own request
-//! (`admitNode` in plugin/pkg/admission/noderestriction/admission.go), and the node cannot report its status any more. The controller keeps everything else about nodes.
+//! The taint is added only at CREATE, and only if the controller has found that it blocks no pod. If a taint changes in
+//! a kubelet's UPDATE, the API server rejects the kubelet's own request (`admitNode` in
+//! plugin/pkg/admission/noderestriction/admission.go), and the node can no longer report its status. The controller
+//! sets everything else on nodes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,11 +20,11 @@ use crate::cluster::SlimNode;
 use crate::webhook::envelope::AdmissionRequest;
 use crate::webhook::state::WebhookState;
 
-/// The patch for a node that is being created; most often empty, and always empty if the node cannot be read.
+/// The patch for a node that is being created; usually empty, and always empty if the node cannot be parsed.
 pub(crate) fn patch(state: &WebhookState, request: &AdmissionRequest) -> Vec<PatchOperation> {
     let Some(allowed) = allowed(state) else { return Vec::new() };
     let policies = state.policies.load();
-    // Continuing after a panic is sound, as for reviews: everything is only read.
+    // As for reviews, it is safe to continue after a panic, because everything is only read.
     let planned = catch_unwind(AssertUnwindSafe(|| plan(&request.object, &policies.nodes, &allowed)));
     planned.unwrap_or_else(|_| {
         state.metrics.review_panicked(&request.uid);
@@ -30,7 +32,7 @@ pub(crate) fn patch(state: &WebhookState, request: &AdmissionRequest) -> Vec<Pat
     })
 }
 
-/// The taint that ConfigMap `mullion-state` allows; none until it was read.
+/// The taint that ConfigMap `mullion-state` allows; `None` until it was read.
 fn allowed(state: &WebhookState) -> Option<Taint> {
     let stored = state.mullion_state.as_ref()?.borrow();
     let stored = stored.as_ref().filter(|stored| stored.withdrawn.is_none())?;
@@ -42,9 +44,9 @@ fn plan(object: &Value, policy: &NodeSettings, allowed: &Taint) -> Vec<PatchOper
     patch.map_or_else(Vec::new, |patch| compile(object, &changes(&patch)))
 }
 
-/// `None` for an object that the API server would reject as a node, too.
+/// `None` for an object that the API server would also reject as a node.
 fn facts(object: &Value) -> Option<NodeFacts> {
-    // serde takes a list for a struct.
+    // serde accepts a list for a struct.
     let well_formed = ["", "/metadata", "/spec", "/status"].iter().all(|pointer| {
         let member = object.pointer(pointer);
         member.is_none_or(|member| member.is_object() || (member.is_null() && *pointer != "/metadata"))

@@ -1,8 +1,10 @@
-//! Marks in the responses to the controller's probes, by which the controller sees that the API server reaches this webhook.
+//! Marks in the responses to the controller's probes, which prove to the controller that the API server reaches this
+//! webhook.
 //!
-//! A probe is a dry run of a pod with annotation `PROBE_ANNOTATION`: nothing is stored, whatever the response is. So the marks
-//! are added to the engine's response under every policy. Each endpoint adds a warning, which arrives even if another
-//! webhook denies the pod; `/mutate` also adds annotation `RECEIVED_ANNOTATION`, to show that its patches arrive.
+//! A probe is a dry run of a pod with annotation `PROBE_ANNOTATION`: nothing is stored, whatever the response is. So
+//! the marks are added to the engine's response under every policy. Each endpoint adds a warning, which reaches the
+//! controller even if another webhook denies the pod; `/mutate` also adds annotation `RECEIVED_ANNOTATION`, to prove
+//! that its patches take effect.
 
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::json_pointer::escape;
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 use crate::admission_probe::{PROBE_ANNOTATION, RECEIVED_ANNOTATION, probe_warning};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 
-/// The longest value that is accepted, in bytes. The controller's have 32.
+/// The longest value that is accepted, in bytes. The controller's values have 32.
 const MAX_VALUE: usize = 64;
 
 /// The value of the probe, if the request is one.
@@ -25,9 +27,9 @@ pub(crate) fn value<'a>(request: &AdmissionRequest, object: &'a Value) -> Option
     if !is_probe {
         return None;
     }
-    // `get` and not `pointer`, which allocates for each part of the path.
+    // This uses `get` and not `pointer`, which allocates for each part of the path.
     let value = object.get("metadata")?.get("annotations")?.get(PROBE_ANNOTATION)?.as_str()?;
-    // Anybody can send a probe: a repeated value must be short and valid in a header.
+    // Anyone can send a probe, so a repeated value must be short and valid in a header.
     let valid = (1..=MAX_VALUE).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
     valid.then_some(value)
 }
@@ -36,7 +38,7 @@ pub(crate) fn value<'a>(request: &AdmissionRequest, object: &'a Value) -> Option
 pub(crate) fn mark_response(endpoint: Endpoint, value: &str, response: &mut AdmissionResponse) {
     response.warnings.push(probe_warning(endpoint, value));
     if endpoint == Endpoint::Mutate {
-        // `add` to a map also replaces: a second call changes nothing.
+        // `add` to a map also replaces, so a second call changes nothing.
         let at = format!("/metadata/annotations/{}", escape(RECEIVED_ANNOTATION));
         let added = json!([{"op": "add", "path": at, "value": value}]);
         response.patch.extend(serde_json::from_value::<Vec<_>>(added).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! The registries as a source of platforms, with the pull secrets of the pods under review.
 //!
-//! Secrets are read from the API server when an image is looked up, never while a review uses known answers. They are kept,
-//! so that a review in the background mode knows at once which answers its pod may see.
+//! Secrets are read from the API server when an image is looked up, never while a review uses known results. They are
+//! kept, so that a review in background mode can immediately decide which results its pod may use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,14 +23,15 @@ use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, Source
 /// How long credentials are used before they are read again; they stay in use meanwhile. Those of a registry in a cloud
 /// are valid for hours.
 const KEPT: Duration = Duration::from_secs(5 * 60);
-/// Most sets of pull secrets whose credentials are kept: a namespace has few, and a set some hundred bytes.
+/// The maximum number of sets of pull secrets with stored credentials: a namespace has few, and a set has some hundred
+/// bytes.
 const MOST_KEPT: usize = 2_000;
-/// How long the API server may take for a Secret.
+/// The time limit for reading a Secret from the API server.
 const READ: Duration = Duration::from_secs(5);
-/// Images that can wait for their Secrets at one time; the next pod asks for further ones again.
+/// The number of images that can wait for their Secrets at one time; the next pod requests further images again.
 const WAITING: usize = 64;
 
-/// Makes sources that ask registries; without a client for the API server they send no pull secrets. `addresses` is
+/// Creates sources that query registries; without a client for the API server they send no pull secrets. `addresses` is
 /// [`AddressRule::of`], except in tests with registries on loopback.
 pub fn source_factory(client: Option<Client>, addresses: fn(&RegistryPolicy) -> AddressRule) -> SourceFactory {
     Box::new(move |policy| {
@@ -102,7 +103,7 @@ impl PlatformSource for RegistrySource {
 }
 
 impl Shared {
-    /// The credentials in these secrets, as read last; starts reading them again if they are due.
+    /// The credentials in these secrets, as last read; starts reading them again if that is due.
     fn credentials(self: &Arc<Self>, secrets: &PullSecrets) -> Option<Credentials> {
         let Some(keyring) = self.keyring.as_ref().filter(|_| !secrets.names.is_empty()) else {
             return Some(Credentials::anonymous());
@@ -137,7 +138,7 @@ impl Shared {
 struct Keyring {
     client: Client,
     kept: Mutex<BTreeMap<PullSecrets, (Credentials, Instant)>>,
-    /// Whether the log has the warning that Secrets may not be read: one is enough for all of them.
+    /// Whether the warning that Secrets may not be read was logged: one warning is enough for all of them.
     warned: AtomicBool,
 }
 
@@ -159,14 +160,14 @@ impl Keyring {
         let now = Instant::now();
         let due = *until <= now;
         if due {
-            // Other callers use the present ones until the read has ended.
+            // Other callers use the current credentials until the read has ended.
             *until = now + READ;
         }
         Some((credentials.clone(), due))
     }
 
-    /// Reads the secrets that can be read, as the kubelet does: a missing one is left out. `None` if the API server
-    /// gives no answer.
+    /// Reads the secrets that can be read, as the kubelet does: a missing secret is left out. `None` if the API server
+    /// does not respond.
     async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &secrets.namespace);
         let answers = join_all(secrets.names.iter().map(|name| timeout(READ, api.get_opt(name)))).await;
@@ -178,7 +179,7 @@ impl Keyring {
                     if !self.warned.swap(true, Ordering::Relaxed) {
                         tracing::warn!(
                             namespace = secrets.namespace,
-                            "pull secrets may not be read; allow the webhook's service account to get Secrets, \
+                            "not permitted to read pull secrets; allow the webhook's service account to get Secrets, \
                              or set pullSecrets: Never in the RegistryPolicy"
                         );
                     }
@@ -199,7 +200,7 @@ impl Keyring {
     }
 }
 
-/// The credentials in a Secret; none, if it is not a pull secret.
+/// The credentials in a Secret; `None` if it is not a pull secret.
 fn of_secret(secret: &Secret) -> Option<Credentials> {
     let data = secret.data.as_ref()?;
     let credentials = match (data.get(".dockerconfigjson"), data.get(".dockercfg")) {

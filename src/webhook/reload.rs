@@ -12,18 +12,19 @@ use crate::server::tls::ClientCa;
 use crate::telemetry::WebhookMetrics;
 use crate::webhook::state::WebhookState;
 
-/// Puts the policies of a reading at `now`, in seconds since 1970, in force. After an invalid reading the earlier ones stay.
+/// Puts the policies of a reading at `now`, in seconds since 1970, in force. After an invalid reading the earlier
+/// policies stay.
 pub fn policies_once(state: &WebhookState, reading: &PolicyReading, now: i64) {
     if let PolicyReading::Loaded(set) | PolicyReading::Ended(set) = reading {
         in_force(state, set);
     } else {
-        // A file that the RegistryPolicy names may exist by now.
+        // A file that the RegistryPolicy refers to may exist by now.
         follow_registries(state, &state.policies.load(), || ());
     }
     state.policy_reporter.record(reading, now);
 }
 
-/// Puts policies in force for reviews. A review that has begun ends with the earlier ones.
+/// Puts policies in force for reviews. A review that has begun ends with the earlier policies.
 pub fn in_force(state: &WebhookState, set: &Arc<PolicySet>) {
     follow_registries(state, set, || state.policies.store(Arc::clone(set)));
 }
@@ -38,7 +39,7 @@ fn follow_registries(state: &WebhookState, policies: &PolicySet, put: impl FnOnc
     }
 }
 
-/// Reads the policies every `interval` until `stop` is cancelled.
+/// Reads the policies every `interval` until `stop` is canceled.
 pub async fn policies(
     state: Arc<WebhookState>,
     mut source: PolicyFileReader,
@@ -51,7 +52,8 @@ pub async fn policies(
     .await;
 }
 
-/// Reads the certificate in `dir` every `interval` until `stop` is cancelled; `seen` is the content it was loaded from.
+/// Reads the certificate in `dir` every `interval` until `stop` is canceled; `seen` is the content from which it was
+/// loaded.
 pub async fn certificate(
     state: Arc<WebhookState>,
     dir: PathBuf,
@@ -63,8 +65,8 @@ pub async fn certificate(
         .await;
 }
 
-/// Reads the authorities of clients at `path` every `interval` until `stop` is cancelled; `seen` is the content they were loaded
-/// from.
+/// Reads the authorities of clients at `path` every `interval` until `stop` is canceled; `seen` is the content from
+/// which they were loaded.
 pub async fn client_ca(
     authorities: Arc<ClientCa>,
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! The outcome of one request, from which its response, metrics and event are made.
+//! The outcome of one request, from which its response, metrics and event are built.
 
 use json_patch::PatchOperation;
 use mullion_engine::admission::CountedOutcome;
@@ -15,7 +15,7 @@ pub(crate) struct RequestOutcome {
     pub(crate) decision: RequestDecision,
     pub(crate) response: AdmissionResponse,
     pub(crate) findings: Vec<Finding>,
-    /// What is counted, as [`ReviewResponse`](mullion_engine::admission::ReviewResponse) has it.
+    /// What is counted, as in [`ReviewResponse`](mullion_engine::admission::ReviewResponse).
     pub(crate) outcomes: Vec<(&'static str, CountedOutcome)>,
     pub(crate) placement: Option<(Os, CountedOutcome)>,
     pub(crate) generate_name: Option<String>,

@@ -1,17 +1,18 @@
-//! The memory that the review of a body can take, known before the body is parsed.
+//! The memory that the review of a body can take, computed before the body is parsed.
 
 use crate::webhook::envelope::{AdmissionRequest, TreeSize, estimate};
 
 /// Up to this size, in bytes, the estimate is enough. A pod of 4 KB is estimated at 65 KB, of which it takes half.
 const ESTIMATED: usize = 1 << 20;
-/// What a finding takes, in bytes: 192, its place as a pointer and as a path, and the lists that outcomes and responses make of
-/// findings. An item of a list has at least one, even if it is empty (a container without a limit).
+/// The memory of a finding, in bytes: 192, its place as a pointer and as a path, and the lists of findings in outcomes
+/// and responses. An item of a list has at least one finding, even if it is empty (a container without a limit).
 const FINDING: usize = 400;
-/// What texts take beside the tree, in lengths of the longest one: the parser's copy of a text with escapes, which grows by
-/// doubling.
+/// The memory of texts beside the tree, in lengths of the longest one: the parser's copy of a text with escapes, which
+/// grows by doubling.
 const ESCAPED: usize = 3;
 
-/// The bytes that the review of this body takes at most, from parsing to the response. Fails if the body cannot be parsed.
+/// The maximum number of bytes that the review of this body takes, from parsing to the response. Fails if the body
+/// cannot be parsed.
 pub fn needed(body: &[u8]) -> anyhow::Result<usize> {
     let estimate = estimate(body);
     let size = if estimate.bytes <= ESTIMATED {

@@ -1,9 +1,9 @@
-//! The stages of one review: measuring its body, parsing, reviewing, encoding. Ordinary reviews take microseconds and run where
-//! they are. Large ones run in blocking tasks, as many at a time as there are processor cores but one, so that other requests
-//! always find a thread.
+//! The stages of one review: measuring its body, parsing, reviewing, encoding. Ordinary reviews take microseconds and
+//! run on the current thread. Large ones run in blocking tasks, as many at a time as there are processor cores but one,
+//! so that a thread is always free for other requests.
 //!
-//! Between two stages a large review ends if its time is over or if its client is gone. It holds no permit then, so that
-//! reviews which wait for namespaces and registries keep no other from running.
+//! Between two stages a large review ends if its time is over or if its client has disconnected. It holds no permit
+//! then, so that reviews that wait for namespaces and registries do not prevent others from running.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::{RejectedRequest, RequestDeadline};
 use crate::telemetry::BadRequest;
 
-/// How many stages of large reviews run at a time.
+/// The number of stages of large reviews that run at a time.
 #[derive(Debug, Clone)]
 pub struct BlockingPermits(Arc<Semaphore>);
 
@@ -37,13 +37,14 @@ pub(crate) enum Stages {
     Blocking {
         permits: BlockingPermits,
         deadline: RequestDeadline,
-        /// Whether the client is gone.
+        /// Whether the client has disconnected.
         abandoned: CancellationToken,
     },
 }
 
 impl Stages {
-    /// Runs one stage. Fails if the client is gone, if the time is over, or if half of it passes before a thread is free.
+    /// Runs one stage. Fails if the client has disconnected, if the time is over, or if half of it passes before a
+    /// thread is free.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         stage: impl FnOnce() -> T + Send + 'static,
@@ -67,7 +68,8 @@ impl Stages {
         run_blocking(permit, stage).await
     }
 
-    /// Runs the last stage, which frees what the review holds: always, also if the time is over or the client is gone.
+    /// Runs the last stage, which frees what the review holds. It always runs, even if the time is over or the client
+    /// has disconnected.
     pub(crate) async fn finish<T: Send + 'static>(
         &self,
         stage: impl FnOnce() -> T + Send + 'static,
@@ -77,7 +79,7 @@ impl Stages {
         run_blocking(permit, stage).await
     }
 
-    /// Whether the response has no reader any more.
+    /// Whether the response is no longer needed.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Inline => false,
@@ -86,7 +88,8 @@ impl Stages {
     }
 }
 
-/// Runs a stage in a blocking task, which holds `permit` until the stage has ended, even if nobody waits for it any more.
+/// Runs a stage in a blocking task, which holds `permit` until the stage has ended, even if nothing waits for it any
+/// more.
 async fn run_blocking<T: Send + 'static>(
     permit: impl Send + 'static,
     stage: impl FnOnce() -> T + Send + 'static,
@@ -95,6 +98,6 @@ async fn run_blocking<T: Send + 'static>(
         let _permit = permit;
         stage()
     });
-    // A stage that panics was not reviewed, as one without time.
+    // A stage that panics counts as not reviewed, like one that ran out of time.
     ended.await.map_err(|_| RejectedRequest::late())
 }

@@ -16,7 +16,7 @@ pub(crate) enum Route<'r> {
     NodeCreate,
     /// CREATE or UPDATE of a ConfigMap at `/validate`: its policies, if it contains any.
     PolicyConfigMap,
-    /// Anything else is allowed as it is.
+    /// Any other request is allowed unchanged.
     Skip,
 }
 
@@ -27,9 +27,9 @@ pub(crate) struct WorkloadRequest<'r> {
     pub(crate) kind: WorkloadKind,
     /// CREATE or UPDATE.
     pub(crate) operation: Operation,
-    /// Its namespace: of the request, else of the object; empty if unknown.
+    /// Its namespace: that of the request, else that of the object; empty if unknown.
     pub(crate) namespace: &'r str,
-    /// The object as it would be stored. It can be any JSON: the webhook does not decode it.
+    /// The object as it would be stored. It can be any JSON, because the webhook does not decode it into a type.
     pub(crate) object: &'r Value,
     /// The stored object; on UPDATE.
     pub(crate) old: Option<&'r Value>,
@@ -49,7 +49,7 @@ impl<'r> Route<'r> {
 }
 
 impl<'r> WorkloadRequest<'r> {
-    /// Of a request for an object of that kind.
+    /// The route of a request for an object of that kind.
     pub(crate) fn of(kind: WorkloadKind, operation: Operation, request: &'r AdmissionRequest) -> Self {
         let object = &request.object;
         let own = || member(object, "/metadata/namespace").and_then(Value::as_str).unwrap_or("");

@@ -44,7 +44,7 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, reque
         Ok(json) => (([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response(), false),
         Err(rejected) => (error_response(state, &rejected), rejected.close),
     };
-    // A client that reconnects reaches another replica.
+    // A client that reconnects may reach another replica.
     if close || state.draining.load(Ordering::Acquire) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -27,20 +27,20 @@ use crate::webhook::registries::source_factory;
 use crate::webhook::state::WebhookState;
 use crate::webhook::{admin, reload, router};
 
-/// Runs until SIGTERM or SIGINT. An error means that it could not start, and contains what to do: exit code 2; or that a
-/// part of it ended, and that a restart is better than a snapshot that no longer changes. It logs to standard error from
-/// several threads, so the caller must not hold the lock of standard error.
+/// Runs until SIGTERM or SIGINT. An error (exit code 2) means that it could not start, and describes what to do; or
+/// that a part of it ended, because a restart is better than a snapshot that no longer changes. It logs to standard
+/// error from several threads, so the caller must not hold the lock of standard error.
 pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<()> {
     run_with_addresses(args, AddressRule::of)
 }
 
-/// The same with another rule for the addresses of registries: for tests, whose registries are on loopback.
+/// Does the same with another rule for the addresses of registries, for tests with registries on loopback.
 pub fn run_with_addresses(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule) -> anyhow::Result<()> {
     run_to_end(&args.log, start(args, addresses))
 }
 
 async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule) -> anyhow::Result<()> {
-    // First: a signal during the start must not find the default action.
+    // This comes first, because a signal during the start must not trigger the default action.
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
     let (certificate, seen) = match &args.tls_dir {
@@ -99,7 +99,7 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     }
     stop.cancel();
     main.await.context("the HTTPS server ended early")?;
-    // Last, so that probes and scrapes get responses until the end.
+    // This comes last, so that probes and scrapes get responses until the end.
     admin.stop().await;
     drop(follower);
     tracing::info!("stopped");
@@ -133,7 +133,7 @@ fn follow_certificate(
     Ok(())
 }
 
-/// What is read from the cluster.
+/// The facts that are read from the cluster.
 struct ClusterFacts {
     snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     /// Whether `snapshot` is complete.
@@ -205,8 +205,8 @@ async fn policies(
     Ok(Some(source))
 }
 
-/// Returns when the server must stop accepting: at once on SIGINT (a person waits) or a second signal, else `delay` after
-/// SIGTERM. The server is not ready meanwhile.
+/// Returns when the server must stop accepting connections: immediately on SIGINT (a person waits) or a second signal,
+/// else `delay` after SIGTERM. The server is not ready meanwhile.
 async fn stop_requested(mut signals: Signals, state: &WebhookState, delay: Duration) {
     let request = signals.next().await;
     state.draining.store(true, Ordering::Release);

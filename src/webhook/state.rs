@@ -22,11 +22,11 @@ use crate::webhook::review_stages::BlockingPermits;
 /// Shared by all connections; no lock in it is held for longer than a pointer swap.
 #[derive(Debug)]
 pub struct WebhookState {
-    /// The cluster snapshot; replaced whole.
+    /// The cluster snapshot; replaced as a whole.
     pub snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     /// Whether `snapshot` is complete: the first lists of all watches have arrived.
     pub snapshot_synced: Arc<AtomicBool>,
-    /// The policies in force; replaced whole.
+    /// The policies in force; replaced as a whole.
     pub policies: Arc<ArcSwap<PolicySet>>,
     /// The report about the policy files.
     pub policy_reporter: PolicyReporter,
@@ -42,15 +42,15 @@ pub struct WebhookState {
     pub images: ImageSources,
     /// The certificate of TLS handshakes.
     pub certificate: Arc<Certificate>,
-    /// The authorities of clients' certificates; `None`: the webhook asks for no certificate.
+    /// The authorities of clients' certificates; `None`: the webhook requests no certificate.
     pub client_ca: Option<Arc<ClientCa>>,
     /// Whether the process is about to stop: it is not ready, and connections are closed after the response.
     pub draining: AtomicBool,
     /// The memory of all requests.
     pub memory: MemoryPool,
-    /// How many stages of large reviews run at a time.
+    /// The number of stages of large reviews that run at a time.
     pub blocking_permits: BlockingPermits,
-    /// The users whose owner references are believed.
+    /// The users with trusted owner references.
     pub controller_users: ControllerUsers,
     /// The review of one workload.
     pub review: ReviewFunction,
@@ -96,7 +96,8 @@ impl WebhookState {
         )
     }
 
-    /// What is missing for readiness; empty: ready. Policies are never missing: without them the process does not start.
+    /// What is missing for readiness; empty if it is ready. Policies are never missing, because without them the
+    /// process does not start.
     pub fn missing(&self) -> Vec<&'static str> {
         let checks = [
             (self.certificate.is_loaded(), "no certificate is loaded"),

@@ -1,4 +1,4 @@
-//! The review of one workload, again when more is known.
+//! The review of one workload, repeated when more facts are known.
 //!
 //! ```text
 //! review → its namespace, if the snapshot does not contain it → review → platforms of its images → review
@@ -32,7 +32,7 @@ use crate::webhook::{images, probe};
 /// Audit annotation: the namespace is unknown; the value is the consequence.
 const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
 
-/// The review of one workload. Cheap to clone, because each stage has one.
+/// The review of one workload. Cloning is cheap, because each stage has a clone.
 #[derive(Clone)]
 pub(crate) struct WorkloadReview {
     state: Arc<WebhookState>,
@@ -42,12 +42,13 @@ pub(crate) struct WorkloadReview {
     kind: WorkloadKind,
     operation: Operation,
     requester: Requester,
-    /// Loaded once for the request, as the source: both can change while a namespace or a registry is looked up.
+    /// Loaded once for the request, like the source, because both can change while a namespace or a registry is looked
+    /// up.
     policies: Arc<PolicySet>,
     source: Option<Arc<dyn PlatformSource>>,
 }
 
-/// Facts that are looked up for one request beside the cluster snapshot, if a first review needs them.
+/// Facts that are looked up for one request in addition to the cluster snapshot, if a first review needs them.
 #[derive(Default)]
 struct LateFacts {
     images: Option<KnownImages>,
@@ -131,11 +132,11 @@ impl WorkloadReview {
     fn review(&self, facts: &LateFacts) -> RequestOutcome {
         let Self { state, policies, endpoint, request, .. } = self;
         let WorkloadRequest { kind, operation, namespace, object, old } = self.workload();
-        // /validate reviews the object as it would be stored, by the policies in force now, even if other policies placed it
-        // at /mutate: a moment ago, or on a replica that got the same files about a minute apart. What the present policies
-        // deny is denied. No mark on the object can prove under which policies it was placed, because its author can write
-        // the mark, too. Nothing that Mullion wrote is a reason to deny; pods of controllers get warnings as always; and the
-        // policies that denied this attempt place the next one.
+        // /validate reviews the object as it would be stored, by the policies in force now, even if other policies
+        // placed it at /mutate: a moment ago, or on a replica that got the same files about a minute apart. What the
+        // current policies deny is denied. No mark on the object can prove under which policies it was placed, because
+        // its author can write the mark too. Nothing that Mullion wrote is a reason to deny; pods of controllers get
+        // warnings as always; and the policies that denied this attempt place the next one.
         let review_request = ReviewRequest {
             operation,
             subresource: request.subresource(),
@@ -148,7 +149,8 @@ impl WorkloadReview {
             requester: self.requester,
         };
         let snapshot = state.snapshot.load();
-        // Continuing after a panic is sound: the request and both snapshots are only read, and the result is dropped.
+        // It is safe to continue after a panic, because the request and both snapshots are only read, and the result is
+        // dropped.
         let reviewed =
             catch_unwind(AssertUnwindSafe(|| (state.review)(&review_request, &snapshot, policies, *endpoint)));
         let Ok((review, response)) = reviewed else {

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::rendered::{Rendered, text};
 use crate::server::Server;
 
-/// By a server-side dry run that rejects unknown fields; the server's own defaults and checks apply.
+/// Checked by a server-side dry run that rejects unknown fields; the API server's own defaults and checks apply.
 pub async fn every_object_is_accepted(server: &Server, file: &Rendered) -> Result<()> {
     let namespace = format!("accepted-{}", file.name);
     server.namespace(&namespace, json!({})).await?;
@@ -20,7 +20,8 @@ pub async fn every_object_is_accepted(server: &Server, file: &Rendered) -> Resul
     Ok(())
 }
 
-/// Deployments are never rejected for their pods, so the pods themselves are sent, as their owners would create them.
+/// Deployments are never rejected because of their pods, so the pods themselves are sent, as their owners would create
+/// them.
 pub async fn pods_pass_pod_security(server: &Server, file: &Rendered) -> Result<()> {
     for (level, version) in [("restricted", "latest"), ("privileged", "latest")] {
         let namespace = format!("{level}-{}", file.name);
@@ -59,7 +60,7 @@ pub async fn pods_pass_pod_security(server: &Server, file: &Rendered) -> Result<
 /// Only the host's network and its ports violate Pod Security.
 fn only_for_the_network(denial: &str) -> Result<()> {
     let (_, reasons) = denial.rsplit_once("violates PodSecurity \"restricted:latest\": ").context(denial.to_owned())?;
-    // The probes go to 127.0.0.1, where the admin port is.
+    // The probes connect to 127.0.0.1, where the admin port is.
     let known = |reason: &str| {
         let begins = ["host namespaces (hostNetwork=true)", "hostPort (", "probe or lifecycle host ("];
         begins.iter().any(|begin| reason.starts_with(begin))

@@ -39,7 +39,7 @@ fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>
         wrong.push(format!("{at} is no object in values.yaml"));
         return;
     };
-    // The comment of an object that is empty by default names its keys.
+    // The comment of an object that is empty by default lists its keys.
     if values.is_empty() {
         return;
     }
@@ -63,8 +63,9 @@ fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>
     }
 }
 
-/// The keys that a comment describes: the one right above, which keys of the same object that follow without an empty line
-/// share, or that of the object they are in (but not that of a whole part, as `webhook`, unless it is for the switch).
+/// The keys that a comment describes: the key directly below it, the keys of the same object that follow without an
+/// empty line, or the object that contains them (but not a whole part such as `webhook`, unless the comment is for its
+/// switch).
 fn commented(content: &str) -> Result<BTreeSet<String>> {
     let (mut found, mut parents): (BTreeSet<String>, Vec<(usize, String)>) = (BTreeSet::new(), Vec::new());
     let mut described: BTreeSet<usize> = BTreeSet::new();

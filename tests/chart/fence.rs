@@ -1,5 +1,5 @@
-//! What the tokens of Mullion's accounts can do on the API server, with the chart's default values; and upgrades from the chart
-//! before, which had neither a fence nor a ResourceQuota.
+//! What the tokens of Mullion's accounts can do on the API server, with the chart's default values; and upgrades from
+//! the previous chart, which had neither a fence nor a ResourceQuota.
 
 use std::path::Path;
 
@@ -12,25 +12,25 @@ use crate::rendered::text;
 use crate::server::{DEADLINE, Server};
 
 const HOME: &str = "mullion-system";
-/// The chart of the version before this one: `helm package` of its folder.
+/// The chart of the previous version: `helm package` of its folder.
 const BEFORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chart/before.tgz");
 
-/// How a request ends.
+/// The expected result of a request.
 enum Outcome {
-    /// As it is asked.
+    /// The request succeeds.
     Done,
     /// Denied by the fence, whose message contains this.
     Fenced(&'static str),
-    /// Without a right to it.
+    /// Forbidden, because the account has no permission.
     Forbidden,
 }
 
 use Outcome::{Done, Fenced, Forbidden};
 
-/// A request: what, method, path, body, and how it ends.
+/// A request: description, method, path, body, and the expected result.
 type Attempt = (&'static str, &'static str, String, Value, Outcome);
 
-/// Sends one. `MERGE`, `STRATEGIC` and `APPLY` are kinds of PATCH. The error is the API server's message.
+/// Sends one request. `MERGE`, `STRATEGIC` and `APPLY` are kinds of PATCH. The error is the API server's message.
 async fn send(client: &Client, (_, method, path, body, _): &Attempt, dry: bool) -> Result<Result<(), String>> {
     let (method, content) = match *method {
         "MERGE" => ("PATCH", "application/merge-patch+json"),
@@ -52,7 +52,8 @@ async fn send(client: &Client, (_, method, path, body, _): &Attempt, dry: bool) 
     }
 }
 
-/// Sends all, and compares how they end. A denied request is first sent as a dry run until the API server knows the policy.
+/// Sends all requests, and compares the results. A denied request is first sent as a dry run until the API server has
+/// loaded the policy.
 async fn all_end_as_expected(client: &Client, account: &str, attempts: &[Attempt]) -> Result<()> {
     for attempt in attempts {
         let (what, method, path, _, outcome) = attempt;
@@ -79,11 +80,11 @@ async fn all_end_as_expected(client: &Client, account: &str, attempts: &[Attempt
     Ok(())
 }
 
-/// Of a node with much of everything.
+/// The number of labels, taints and tolerations of the test objects.
 const MANY: usize = 100;
 const MANY_TAINTS: usize = 50;
 
-/// Objects of others, and a node that Mullion keeps.
+/// Objects of others, and a node that Mullion manages.
 struct Cluster {
     shop: TestNamespace,
     taints: Vec<Value>,
@@ -141,7 +142,7 @@ impl Cluster {
                 anyhow::Ok(object.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default())
             }
         };
-        // With those that the API server itself adds.
+        // Including those that the API server itself adds.
         let tolerations = read("pod", &["waiting"], "/spec/tolerations").await?;
         let taints = read("node", &["fenced"], "/spec/taints").await?;
         ensure!(tolerations.len() > MANY && taints.len() > MANY_TAINTS, "{tolerations:?} {taints:?}");
@@ -159,13 +160,13 @@ impl Cluster {
         self.shop.delete().await
     }
 
-    /// Of the node `fenced`: these taints behind the present ones.
+    /// The taints of the node `fenced`, followed by `more`.
     fn with_taints(&self, more: &[Value]) -> Value {
         let all = [&self.taints[..], more].concat();
         json!({"spec": {"taints": all}})
     }
 
-    /// Of the pod `waiting`: these tolerations behind the present ones.
+    /// The tolerations of the pod `waiting`, followed by `more`.
     fn with_tolerations(&self, more: &[Value]) -> Value {
         let all = [&self.tolerations[..], more].concat();
         json!({"spec": {"tolerations": all}})
@@ -291,7 +292,7 @@ impl Cluster {
             ),
             ("a pod", "POST", create.to_owned(), pod("stolen", &json!({})), Fenced("dry runs only")),
             ("a pod by server-side apply", "APPLY", apply, pod("applied", &json!({})), Fenced("dry runs only")),
-            // Last: the API server lets nobody remove it again.
+            // This comes last, because the API server never permits its removal.
             ("a toleration", "MERGE", path("waiting"), tolerate(fine), Done),
             (
                 "a pod elsewhere",
@@ -440,7 +441,7 @@ impl Cluster {
         ]
     }
 
-    /// Of the withdraw Job.
+    /// The requests of the withdraw Job.
     fn withdrawal(&self) -> Vec<Attempt> {
         let classes = "/apis/node.k8s.io/v1/runtimeclasses";
         let node = || "/api/v1/nodes/fenced".to_owned();
@@ -474,7 +475,7 @@ impl Cluster {
         ]
     }
 
-    /// Of the webhook, which writes nothing.
+    /// The requests of the webhook, which writes nothing.
     fn webhook(&self) -> Vec<Attempt> {
         let shop = format!("/api/v1/namespaces/{}", self.shop.name);
         let home = format!("/api/v1/namespaces/{HOME}");
@@ -492,8 +493,8 @@ impl Cluster {
     }
 }
 
-/// With the token of each account: what docs/security.md says. The node has many labels and taints, the pod many
-/// tolerations: the expressions stay below the API server's limit of cost.
+/// Checks docs/reference/security.md with the token of each account. The node has many labels and taints, the pod many
+/// tolerations, and the expressions still stay below the API server's limit of cost.
 pub async fn a_stolen_token_writes_no_more_than_mullion(server: &Server) -> Result<()> {
     let _alone = server.alone().await?;
     let plane = &server.plane;
@@ -506,10 +507,10 @@ pub async fn a_stolen_token_writes_no_more_than_mullion(server: &Server) -> Resu
     for attempts in attempts {
         all_end_as_expected(&controller, "controller", &attempts).await?;
     }
-    // The fence is for Mullion's accounts alone.
+    // The fence applies only to Mullion's accounts.
     plane.kubectl(&["taint", "nodes", "unfenced", "os=windows:NoExecute"]).await?;
 
-    // The account of the Job and its rights, which exist while Helm uninstalls.
+    // The account of the Job and its permissions, which exist while Helm uninstalls.
     let hooks: Vec<_> = Chart::default().objects()?.into_iter().filter(crate::upgrades::is_hook).collect();
     for object in hooks.iter().filter(|object| object["kind"] != "Job") {
         server.apply(object, "helm").await?;
@@ -526,13 +527,13 @@ pub async fn a_stolen_token_writes_no_more_than_mullion(server: &Server) -> Resu
     cluster.stop(server).await
 }
 
-/// How many pods the Deployments have, which no scheduler binds here.
+/// The number of pods of the Deployments, which no scheduler binds here.
 async fn pods(server: &Server) -> Result<usize> {
     let shown = ["get", "pods", "-n", HOME, "-l", "app.kubernetes.io/name=mullion", "-o", "name"];
     Ok(server.plane.kubectl(&shown).await?.lines().count())
 }
 
-/// As on GKE: without a quota the API server creates no pod of a system class.
+/// As on GKE: without a quota the API server creates no pod of a system priority class.
 pub async fn pods_are_created_where_system_classes_are_limited(server: &Server) -> Result<()> {
     let _alone = server.alone().await?;
     let chart = Chart::folder();
@@ -547,14 +548,14 @@ pub async fn pods_are_created_where_system_classes_are_limited(server: &Server) 
     };
     server.helm(&["install", "mullion", &chart]).await?;
     exactly(4).await?;
-    // A rollout: old pods stay until new ones are ready, which they never are here.
+    // A rollout: old pods stay until new ones are ready, which never happens here.
     let more = ["--set", "webhook.replicas=5,controller.replicas=3,webhook.log=debug,controller.log=debug"];
     server.helm(&[&["upgrade", "mullion", &chart], &more[..]].concat()).await?;
-    // maxSurge of each.
+    // The sum of replicas and maxSurge of each.
     exactly(5 + 1 + 3 + 1).await?;
 
     server.helm(&["upgrade", "mullion", &chart, "--set", "priorityClass.quota=false"]).await?;
-    // Helm deletes last: the quota was still there for the pods of this upgrade.
+    // Helm deletes last, so the quota still existed for the pods of this upgrade.
     server.plane.kubectl(&["scale", "deployment", "mullion-webhook", "-n", HOME, "--replicas=9"]).await?;
     wait_for("the ReplicaSet to be refused", DEADLINE, async || {
         let events = [
@@ -576,7 +577,8 @@ pub async fn pods_are_created_where_system_classes_are_limited(server: &Server) 
     exactly(0).await
 }
 
-/// The class of the chart before goes with the upgrade and returns with the rollback; the fence the other way round.
+/// The priority class of the previous chart is removed by the upgrade and returns with the rollback; the fence is added
+/// by the upgrade and removed by the rollback.
 pub async fn upgrades_from_the_chart_before_and_back(server: &Server) -> Result<()> {
     let _alone = server.alone().await?;
     ensure!(Path::new(BEFORE).is_file(), "no {BEFORE}");
@@ -603,7 +605,7 @@ pub async fn upgrades_from_the_chart_before_and_back(server: &Server) -> Result<
         server.helm(&["rollback", "mullion", "1"]).await?;
         ensure!(state().await? == before, "after the rollback: {:?}", state().await?);
     }
-    // With the values of the release before, the chart names what they lack.
+    // With the values of the previous release, the chart reports which values are missing.
     let reused = server.helm(&["upgrade", "mullion", &chart.to_string_lossy(), "--reuse-values"]).await;
     let reused = reused.err().context("an upgrade without values of this chart")?.to_string();
     ensure!(reused.contains("fence") || reused.contains("priorityClass"), "{reused}");

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::rendered::{Rendered, list, text};
 
-/// Programs with rights to write.
+/// Programs with permission to write.
 const PROGRAMS: [&str; 2] = ["controller", "withdraw"];
 
 fn words<'a>(value: &'a Value, pointer: &'a str) -> impl Iterator<Item = &'a str> {
     list(value, pointer).iter().filter_map(Value::as_str)
 }
 
-/// `UPDATE nodes` for each write that a program has a right to; Events are not fenced.
+/// `UPDATE nodes` for each write that a program is permitted; Events are not fenced.
 fn writes(chart: &Chart, program: &str) -> Result<BTreeSet<String>> {
     let mut writes = BTreeSet::new();
     for (_, rule) in chart.rules_of(&format!("mullion-{program}"))? {
@@ -32,7 +32,8 @@ fn writes(chart: &Chart, program: &str) -> Result<BTreeSet<String>> {
     Ok(writes)
 }
 
-/// `helm template` lists no kinds and has a fence; a cluster that lists kinds without this one has none.
+/// `helm template`, which has no list of kinds, renders the fence; for a cluster without this kind in its list it is
+/// not rendered.
 pub fn servers_without_the_kind_get_no_fence() -> Result<()> {
     let version = "admissionregistration.k8s.io/v1";
     let policies = |kinds: &[&str]| -> Result<usize> {
@@ -84,7 +85,7 @@ pub fn every_write_is_fenced(file: &Rendered) -> Result<()> {
             ensure!(message.len() < 512, "{name}: an Event has no room for {message}");
         }
     }
-    // Pods of other namespaces are not the fence's business, unless others give the rights.
+    // Pods of other namespaces are not fenced, unless others grant the permissions.
     let probe = file.named("ValidatingAdmissionPolicy", "mullion-fence-probe")?;
     let selected =
         &probe["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"];

@@ -1,8 +1,8 @@
-//! The chart under every values file of `charts/mullion/ci`: the rendered objects, the responses of the API server, and
+//! The chart with every values file of `charts/mullion/ci`: the rendered objects, the responses of the API server, and
 //! upgrades from one values file to another.
 //!
-//! One trial for each check and values file; `cargo test --test chart eks` runs those of one file. One control plane is
-//! shared by the checks that need one. Needs the control-plane tools, of which Helm is one: `make test` builds them.
+//! One trial for each check and values file; `cargo test --test chart eks` runs those of one file. The checks that need
+//! a control plane share one. They need the control-plane tools, which include Helm: `make test` builds them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -118,7 +118,7 @@ const ALL_FILES_CHECKS: &[(&str, AllFilesCheck)] = &[
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let files = rendered::files().expect("the values files");
-    // Helm and the API server keep the processors busy: more at the same time take longer.
+    // Helm and the API server keep the processors busy, so more trials at the same time take longer.
     let mut suite = Suite::new("chart", 3);
     let server = Shared::new(Server::start);
     for (name, check) in ALL_FILES_CHECKS {

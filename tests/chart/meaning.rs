@@ -47,7 +47,7 @@ pub fn only_known_kinds_are_installed(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Rendered with `helm template` and applied without `-n`, every object is in its namespace.
+/// After `helm template` and an apply without `-n`, every object is in its namespace.
 pub fn names_labels_and_namespaces(file: &Rendered) -> Result<()> {
     let mut elsewhere = vec![file.value("/controller/probeNamespace").as_str().unwrap_or_default(), "mullion-system"];
     elsewhere.extend(list(&file.values, "/rbac/pullSecrets").iter().filter_map(Value::as_str));
@@ -89,7 +89,7 @@ pub fn hooks_are_those_of_the_withdrawal(file: &Rendered) -> Result<()> {
         ensure!(file.value("/withdraw/deadlineSeconds").as_u64() == Some(deadline), "{deadline} s");
         let policy = object["metadata"]["annotations"]["helm.sh/hook-delete-policy"].as_str().unwrap_or_default();
         ensure!(policy.contains("before-hook-creation") && policy.contains("hook-succeeded"), "{policy}");
-        // It must stop before it is killed, or it does not report what is left.
+        // It must stop before it is killed, because otherwise it does not report what is left.
         let arguments = list(object, "/spec/template/spec/containers/0/args");
         ensure!(arguments.first() == Some(&json!("withdraw")), "{arguments:?}");
         let own = arguments.iter().filter_map(Value::as_str).find_map(|one| one.strip_prefix("--timeout="));
@@ -178,7 +178,8 @@ pub fn configurations_follow_the_values(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// A ConfigMap of the chart or of the values; never a single file of it, which a kubelet would not update.
+/// The source is a ConfigMap of the chart or of the values, never a single file of it, which a kubelet would not
+/// update.
 pub fn policies_are_mounted_whole(file: &Rendered) -> Result<()> {
     let theirs = file.value("/policies/configMap").as_str().unwrap_or_default();
     for owner in file.templates()? {

@@ -29,7 +29,7 @@ pub fn services_reach_their_pods(file: &Rendered) -> Result<()> {
         ensure!(list(service, "/spec/ports").iter().any(|port| port["name"] == "admin") == admin, "{service}");
         for port in list(service, "/spec/ports") {
             let reached = container_port(&owners[0], &port["targetPort"]);
-            ensure!(reached.is_some(), "{name}: nobody listens at {port}");
+            ensure!(reached.is_some(), "{name}: no process listens at {port}");
         }
     }
     let webhook = file.named("Service", "mullion-webhook")?;
@@ -45,8 +45,8 @@ pub fn services_reach_their_pods(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// The address of the API server is unknown (a node, a tunnel's pod, an address outside): the webhook's port must be open to
-/// all, or the policy would block it, unless the values name the address.
+/// The address of the API server is unknown (a node, a tunnel's pod, an address outside). The webhook's port must be
+/// open to all, because otherwise the policy would block it, unless the values contain the address.
 pub fn policies_allow_required_clients(file: &Rendered) -> Result<()> {
     let all: Vec<_> = file.of_kind("NetworkPolicy")?.collect();
     ensure!(all.is_empty() != file.is_on("/networkPolicy/enabled"), "{} policies", all.len());
@@ -67,7 +67,7 @@ pub fn policies_allow_required_clients(file: &Rendered) -> Result<()> {
             });
             ensure!(open, "{name} keeps the API server out: {}", policy["spec"]["ingress"]);
         }
-        // The API server's address is that of no pod, and looks different in each cluster.
+        // The API server's address is not that of a pod, and differs between clusters.
         if list(policy, "/spec/policyTypes").contains(&json!("Egress")) {
             let rules = list(policy, "/spec/egress");
             ensure!(

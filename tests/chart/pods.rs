@@ -10,7 +10,7 @@ pub fn pinned_to_linux(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         let spec = owner.spec();
         ensure!(spec["nodeSelector"]["kubernetes.io/os"] == "linux", "{}: {}", owner.name(), spec["nodeSelector"]);
-        // A program for another processor fails at once.
+        // A program for another processor architecture fails immediately.
         let architecture = &spec["nodeSelector"]["kubernetes.io/arch"];
         ensure!(architecture == file.value("/image/architecture"), "{}: {architecture}", owner.name());
         // Rancher's taint of Linux nodes, in any form.
@@ -27,7 +27,7 @@ pub fn pinned_to_linux(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// A CPU limit can pause an admission webhook, and every pod of the cluster then waits.
+/// A CPU limit can throttle an admission webhook, and every pod of the cluster then waits.
 pub fn requests_and_no_cpu_limit(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         for container in owner.containers() {
@@ -41,7 +41,7 @@ pub fn requests_and_no_cpu_limit(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Pod Security `restricted`; the API server checks it, too, and reports unknown fields.
+/// Pod Security `restricted`; the API server also checks it, and reports unknown fields.
 pub fn nothing_that_pod_security_restricts(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         let (name, spec) = (owner.name(), owner.spec());
@@ -50,7 +50,7 @@ pub fn nothing_that_pod_security_restricts(file: &Rendered) -> Result<()> {
             pod["runAsNonRoot"] == true && pod["seccompProfile"] == json!({"type": "RuntimeDefault"}),
             "{name}: {pod}"
         );
-        // OpenShift gives each namespace its own range of users, and rejects any other: null sets none.
+        // OpenShift assigns each namespace a range of users, and rejects any other user: null sets none.
         for user in ["runAsUser", "runAsGroup"] {
             ensure!(pod[user] == *file.value("/runAsUser"), "{name}: {user} {}", pod[user]);
         }
@@ -99,11 +99,11 @@ pub fn probes_ask_the_admin_port(file: &Rendered) -> Result<()> {
             let host = if on_host { json!("127.0.0.1") } else { Value::Null };
             ensure!(get["host"] == host, "{part}: {probe} {get}");
         }
-        // A slow start must not kill it: a webhook that waits is not ready, but alive.
+        // A slow start must not kill it: a webhook that waits is alive, but not ready.
         let bind =
             list(container, "/args").iter().filter_map(Value::as_str).find_map(|one| one.strip_prefix("--admin-bind="));
         let bind: std::net::SocketAddr = bind.context("no --admin-bind")?.parse()?;
-        // Every process of a node reaches its loopback, and everybody the node's other addresses.
+        // Every process of a node can reach its loopback address, and everyone the node's other addresses.
         let ip_fits = if on_host { bind.ip().is_loopback() } else { bind.ip().is_unspecified() };
         ensure!(json!(bind.port()) == *admin && ip_fits, "{part}: {bind}");
         let fixed = list(container, "/args").contains(&json!("--fixed-log-level"));
@@ -134,7 +134,7 @@ pub fn volumes_are_there_and_used(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// A drain evicts one replica after the other: neither both nor none.
+/// A drain evicts one replica after the other: neither both at once nor none.
 pub fn budgets_leave_a_way(file: &Rendered) -> Result<()> {
     for owner in file.deployments()? {
         let part = owner.name().replace("Deployment mullion-", "");
@@ -184,7 +184,7 @@ pub fn replicas_spread(file: &Rendered) -> Result<()> {
         }
         let strategy = &owner.owner["spec"]["strategy"];
         if owner.spec()["hostNetwork"] == true {
-            // If there are as many nodes as replicas, a third pod has no free port until another ends.
+            // If there are as many nodes as replicas, a third pod has no free port until another pod ends.
             ensure!(strategy["rollingUpdate"]["maxUnavailable"] == 1, "{}: {strategy}", owner.name());
         } else if owner.name().ends_with("-webhook") {
             ensure!(strategy["rollingUpdate"]["maxUnavailable"] == 0, "{}: {strategy}", owner.name());

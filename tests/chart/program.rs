@@ -19,7 +19,7 @@ fn mullion(arguments: &[&str], input: &str) -> Result<Output> {
         .context("run mullion")?;
     let mut stdin = child.stdin.take().context("its input")?;
     let input = input.to_owned();
-    // It may end before it has read everything.
+    // The program may end before it has read everything.
     let feed = std::thread::spawn(move || stdin.write_all(input.as_bytes()).is_ok());
     let output = child.wait_with_output()?;
     feed.join().map_err(|_panic| anyhow::anyhow!("the input was not written"))?;
@@ -50,7 +50,7 @@ pub fn every_flag_is_known(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// `mullion check` as a user runs it over the rendered chart.
+/// Runs `mullion check` as a user does on the rendered chart.
 pub fn check_finds_nothing(file: &Rendered) -> Result<()> {
     let done = mullion(&["check", "--fail-on", "warn", "-o", "json", "-"], &file.chart().text()?)?;
     let output = String::from_utf8(done.stdout)?;
@@ -65,7 +65,8 @@ pub fn check_finds_nothing(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// The OS decision is Linux from fields of the chart, without changes by Mullion, which does not review its own namespace.
+/// The OS decision is Linux from fields of the chart, without changes by Mullion, which does not review its own
+/// namespace.
 pub fn the_engine_leaves_the_pods_on_linux(file: &Rendered) -> Result<()> {
     let templates = file.templates()?;
     let pods: Vec<_> = templates
@@ -89,7 +90,7 @@ pub fn the_engine_leaves_the_pods_on_linux(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// The policies that the chart installs are ones that a webhook with them starts with.
+/// A webhook can start with the policies that the chart installs.
 pub fn policies_load(file: &Rendered) -> Result<()> {
     let mut judged = 0;
     for map in file.of_kind("ConfigMap")?.filter(|map| map["metadata"]["labels"]["mullion.dev/policy"] == "true") {

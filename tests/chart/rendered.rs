@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 /// A values file.
 pub struct Rendered {
-    /// `eks` of `ci/eks.yaml`.
+    /// `eks` for `ci/eks.yaml`.
     pub name: String,
     pub path: PathBuf,
-    /// The values of the file over those of the chart.
+    /// The values of the file merged over those of the chart.
     pub values: Value,
     objects: OnceLock<std::result::Result<Vec<Value>, String>>,
 }
@@ -90,7 +90,7 @@ impl Rendered {
         Chart::default().values(&self.path)
     }
 
-    /// As installed in `mullion-system`.
+    /// The objects as installed in `mullion-system`.
     pub fn objects(&self) -> Result<&[Value]> {
         let made = self.objects.get_or_init(|| self.chart().objects().map_err(|error| format!("{error:#}")));
         made.as_deref().map_err(|error| anyhow::anyhow!("{error}"))
@@ -131,12 +131,12 @@ impl Rendered {
     }
 }
 
-/// The string at a pointer; "" without one.
+/// The string at a pointer; "" if there is none.
 pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The items of the list at a pointer; none without one.
+/// The items of the list at a pointer; empty if there is no list.
 pub fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

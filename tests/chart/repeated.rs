@@ -1,4 +1,4 @@
-//! Repeated rendering: nothing may differ, or tools that apply Git always report drift.
+//! Repeated rendering: nothing may differ, because otherwise tools that apply from Git always report drift.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use mullion_cluster::{Chart, Tool, Tools};
@@ -19,7 +19,7 @@ pub fn helm_lint_reports_nothing(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Byte for byte, and with every order of values.
+/// Compares the output byte for byte, with every order of values.
 pub fn rendered_again_it_is_the_same(file: &Rendered) -> Result<()> {
     let first = file.chart().text()?;
     ensure!(file.chart().text()? == first, "another text the second time");
@@ -33,7 +33,7 @@ pub fn rendered_again_it_is_the_same(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// As JSON, with the keys of every object in order of name or in the opposite one.
+/// The value as JSON, with the keys of every object in order of name or in the reverse order.
 fn json_text(value: &Value, reversed: bool) -> String {
     match value {
         Value::Object(members) => {
@@ -54,7 +54,7 @@ fn json_text(value: &Value, reversed: bool) -> String {
     }
 }
 
-/// No Secret, no certificate except from the values, no template function with another result in another run.
+/// No Secret, no certificate except from the values, no template function that returns another result in another run.
 pub fn nothing_is_generated(file: &Rendered) -> Result<()> {
     if let Some(secret) = file.of_kind("Secret")?.next() {
         bail!("a Secret: {}", secret["metadata"]["name"]);
@@ -67,7 +67,7 @@ pub fn nothing_is_generated(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Functions of Helm with another result in another run.
+/// Functions of Helm that return another result in another run.
 const UNREPEATABLE: [&str; 16] = [
     "genCA",
     "genCAWithKey",
@@ -87,11 +87,11 @@ const UNREPEATABLE: [&str; 16] = [
     "now",
 ];
 
-/// The one template that may ask which APIs there are: the answer is the same for every API server that has its defaults,
-/// and for `helm template`.
+/// The only template that may query the available APIs: the result is the same for every API server with default
+/// settings, and for `helm template`.
 const ASKS_FOR_APIS: &str = "_fence.tpl";
 
-/// Also in branches that no values file uses. `.Capabilities` differs between a cluster and `helm template`.
+/// This includes branches that no values file uses. `.Capabilities` differs between a cluster and `helm template`.
 pub fn no_template_uses_random_values_clock_or_cluster() -> Result<()> {
     let (mut folders, mut read) = (vec![Chart::folder().join("templates")], 0);
     while let Some(folder) = folders.pop() {

@@ -1,4 +1,4 @@
-//! The chart gives each program the rights that its module documents, and no others.
+//! The chart grants each program the permissions that its module documents, and no others.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::rendered::{Rendered, list};
 /// A verb on a resource: `patch nodes`, `get configmaps mullion-state in its own namespace`.
 type Rights = BTreeSet<String>;
 
-/// Programs, and the file with the documentation of their rights.
+/// Programs, and the file with the documentation of their permissions.
 const PROGRAMS: [(&str, &str); 3] = [
     ("webhook", "src/webhook/mod.rs"),
     ("controller", "src/controller/mod.rs"),
@@ -49,7 +49,7 @@ fn one(verb: &str, resource: &str, name: &str, place: &str) -> String {
     format!("{} in {place}", words.join(" "))
 }
 
-/// The rows of the table of rights in a file's documentation: resources, names, where, verbs, when.
+/// The rows of the table of permissions in a file's documentation: resources, names, where, verbs, when.
 fn documented(file: &Rendered, source: &str) -> Result<Rights> {
     let content =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(source)).context(source.to_owned())?;
@@ -70,7 +70,7 @@ fn documented(file: &Rendered, source: &str) -> Result<Rights> {
             "" => true,
             "`--webhook-service`" | "`--tls-secret`" => file.value("/certificates/mode") == "Managed",
             "pull secrets" => {
-                // The namespaces that the values name, or all.
+                // The namespaces in the values, or all.
                 places = list(&file.values, "/rbac/pullSecrets")
                     .iter()
                     .filter_map(Value::as_str)
@@ -78,7 +78,7 @@ fn documented(file: &Rendered, source: &str) -> Result<Rights> {
                     .collect();
                 !places.is_empty()
             }
-            // A right that a Job of the chart does not need, because it knows its namespace.
+            // A permission that a Job of the chart does not need, because its namespace is known.
             "without `--lease-namespace`" => false,
             other => bail!("{source}: {other:?} is no condition that this test knows"),
         };
@@ -95,7 +95,7 @@ fn documented(file: &Rendered, source: &str) -> Result<Rights> {
     Ok(rights)
 }
 
-/// The rights that the chart binds to a program's account.
+/// The permissions that the chart binds to a program's account.
 fn granted(file: &Rendered, program: &str) -> Result<Rights> {
     let mut rights = Rights::new();
     for (namespace, rule) in file.chart().rules_of(&format!("mullion-{program}"))? {
@@ -148,7 +148,7 @@ pub fn as_documented(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Independent of the tables.
+/// This does not depend on the tables.
 pub fn no_wildcards_and_no_writes_of_the_webhook(file: &Rendered) -> Result<()> {
     let mut accounts = BTreeSet::new();
     for role in
@@ -166,7 +166,8 @@ pub fn no_wildcards_and_no_writes_of_the_webhook(file: &Rendered) -> Result<()> 
             }
             let reads = words("verbs").iter().all(|verb| ["get", "list", "watch"].contains(verb));
             ensure!(reads || !name.starts_with("mullion-webhook"), "{name} writes: {rule}");
-            // Who can create pods in a namespace can read every Secret there: allowed only in an empty namespace (for dry runs).
+            // An account that can create pods in a namespace can read every Secret there, so that is allowed only in an
+            // empty namespace (for dry runs).
             let makes_pods = words("resources").contains(&"pods") && words("verbs").contains(&"create");
             ensure!(!makes_pods || role["kind"] == "Role" && name == "mullion-controller-probe", "{name}: {rule}");
             let secrets = words("resources").contains(&"secrets");

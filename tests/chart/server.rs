@@ -1,4 +1,4 @@
-//! The API server with the kinds that the chart can use, and requests to it.
+//! The API server with the kinds that the chart can use, and helpers for requests to it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ impl Server {
         })
     }
 
-    /// The object as it would be stored, also if others own fields of it.
+    /// The object as it would be stored, even if others own fields of it.
     pub async fn dry_run(&self, object: &Value) -> Result<Value> {
         self.patch(object, PatchParams::apply("chart-test").force().dry_run()).await
     }
@@ -71,12 +71,12 @@ impl Server {
         self.patch(object, PatchParams::apply(manager)).await
     }
 
-    /// The same, also over fields of other managers.
+    /// Does the same, and overrides fields of other managers.
     pub async fn apply_forced(&self, object: &Value, manager: &str) -> Result<Value> {
         self.patch(object, PatchParams::apply(manager).force()).await
     }
 
-    /// With an error for every unknown field.
+    /// Patches, with an error for every unknown field.
     async fn patch(&self, object: &Value, parameters: PatchParams) -> Result<Value> {
         let api = self.api(self.plane.client(), object).await?;
         let parameters = parameters.validation_strict();
@@ -104,7 +104,8 @@ impl Server {
         )?)
     }
 
-    /// A lock for a trial that installs: names are fixed, so one installs at a time. Removes what another trial left.
+    /// A lock for a trial that installs: names are fixed, so one trial installs at a time. Removes what an earlier
+    /// trial left.
     pub async fn alone(&self) -> Result<tokio::sync::MutexGuard<'_, ()>> {
         let turn = self.installing.lock().await;
         let plane = &self.plane;
@@ -118,7 +119,7 @@ impl Server {
         Ok(turn)
     }
 
-    /// What `helm <arguments>` prints, in Mullion's namespace.
+    /// The output of `helm <arguments>` in Mullion's namespace.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
         let plane = &self.plane;
         let home = plane.dir().join("tools");
@@ -144,7 +145,7 @@ impl Server {
         Ok(())
     }
 
-    /// A namespace of that name with labels, which may exist already.
+    /// Creates a namespace of that name with labels; it may exist already.
     pub async fn namespace(&self, name: &str, labels: Value) -> Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
         self.apply(&namespace, "chart-test").await.map(drop)

@@ -20,7 +20,7 @@ fn configurations(file: &Rendered) -> Result<Vec<&Value>> {
     CONFIGURATIONS.iter().map(|kind| file.named(kind, "mullion")).collect()
 }
 
-/// As the controller does it: `caBundle` of every webhook, by name, and nothing else.
+/// Sets `caBundle` of every webhook, by name, and nothing else, as the controller does.
 async fn fill(server: &Server, configuration: &Value) -> Result<Value> {
     let stored = server.get(configuration).await?;
     let names = list(&stored, "/webhooks").iter().map(|webhook| &webhook["name"]);
@@ -32,14 +32,14 @@ fn bundles(configuration: &Value) -> BTreeMap<&str, &Value> {
     list(configuration, "/webhooks").iter().map(|one| (text(one, "/name"), &one["clientConfig"]["caBundle"])).collect()
 }
 
-/// From each file to the default and back, and from each to the next. Existing webhooks keep their bundle, and
-/// removed ones return without one.
+/// From each file to the default and back, and from each to the next. Existing webhooks keep their bundle, and removed
+/// webhooks return without one.
 pub async fn from_and_to_each_file_the_bundle_stays(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     let managed: Vec<_> = files.iter().filter(|file| file.value("/certificates/mode") == "Managed").collect();
     ensure!(managed.len() > 6, "{} values files with managed certificates", managed.len());
     let default = named(files, "default")?;
-    // One path with every one of these upgrades, from the default back to it.
+    // One path that includes every one of these upgrades, from the default back to it.
     let others = || managed.iter().map(|file| &***file).filter(|file| file.name != default.name);
     let path = others().flat_map(|file| [default, file]).chain([default]).chain(others()).chain([default]);
     let path: Vec<&Rendered> = path.collect();
@@ -78,21 +78,21 @@ pub async fn from_and_to_each_file_the_bundle_stays(server: &Server, files: &[Ar
     Ok(())
 }
 
-/// All objects of each file over those of the one before, as `helm upgrade` applies them: an immutable field that differs
-/// between two files (a Deployment's selector, a role of a binding) would have to be deleted by hand. Applied again by
-/// any manager, each is as it is stored.
+/// All objects of each file over those of the previous one, as `helm upgrade` applies them. An immutable field that
+/// differs between two files (a Deployment's selector, a role of a binding) would have to be deleted by hand. If any
+/// manager applies them again, each stays as it is stored.
 pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     server.namespace("mullion-system", json!({})).await?;
     let mut installed: Vec<Value> = Vec::new();
-    // To the first again at the end: the way back.
+    // The first file follows again at the end, for the reverse path.
     for file in files.iter().chain(files.first()) {
         let wanted: Vec<_> = file.objects()?.iter().filter(|object| !is_hook(object)).cloned().collect();
         for gone in installed.iter().filter(|one| !wanted.iter().any(|other| identity(other) == identity(one))) {
             server.delete(gone).await?;
         }
         for object in &wanted {
-            // Where Managed was before, the bundle is the controller's: `--force-conflicts`, as values.yaml says.
+            // After Managed, the bundle belongs to the controller: `--force-conflicts`, as values.yaml explains.
             let taken_over = is_configuration(object) && file.value("/certificates/mode") == "Provided";
             let applied =
                 if taken_over { server.apply_forced(object, HELM).await } else { server.apply(object, HELM).await };
@@ -154,7 +154,7 @@ fn without_metadata_changes(object: &Value) -> Value {
     object
 }
 
-/// Helm 4 itself, then kubectl over it, then Helm again, and back; the bundles stay, and at the end nothing is left.
+/// Helm 4 itself, then kubectl over it, then Helm again, and back. The bundles stay, and at the end nothing is left.
 pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     let plane = &server.plane;
@@ -176,8 +176,8 @@ pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, 
     for configuration in configurations(first)? {
         fill(server, configuration).await?;
     }
-    // --reset-values: with an empty values file, as default.yaml is, Helm takes those of the release before.
-    // Both ways in which Helm 4 writes: the server merges, or Helm does.
+    // --reset-values: with an empty values file, such as default.yaml, Helm takes those of the previous release. Both
+    // ways in which Helm 4 writes are tested: merged by the server, or by Helm.
     for server_side in ["true", "false"] {
         let flag = format!("--server-side={server_side}");
         helm(&["upgrade", "mullion", &chart, "--values", &last_values, "--reset-values", "--no-hooks", &flag]).await?;
@@ -197,7 +197,7 @@ pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, 
         "{applied}"
     );
     bundled(first, "kubectl apply").await?;
-    // Nothing differs between what is stored and what is rendered: `kubectl diff` ends with 1 if anything does.
+    // Nothing differs between what is stored and what is rendered: `kubectl diff` exits with 1 if anything differs.
     plane.kubectl_with_input(&["diff", "--server-side", "--force-conflicts", "-f", "-"], &manifests).await?;
     helm(&["rollback", "mullion", "1", "--no-hooks"]).await?;
     bundled(first, "helm rollback").await?;

@@ -8,7 +8,7 @@ use crate::rendered::read;
 
 /// Invalid values, and texts in Helm's message: the value's path, and what is expected.
 const WRONG: &[(&str, &[&str])] = &[
-    // Misspelt, at every depth.
+    // Misspelled keys, at every depth.
     ("webhok.replicas=3", &["additional properties 'webhok' not allowed"]),
     ("webhook.replica=3", &["at '/webhook'", "additional properties 'replica' not allowed"]),
     ("controller.hostNetwork=true", &["at '/controller'", "'hostNetwork' not allowed"]),
@@ -18,7 +18,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("monitoring.serviceMonitor.enable=true", &["at '/monitoring/serviceMonitor'", "'enable' not allowed"]),
     ("certificates.provided.tls=x", &["at '/certificates/provided'", "'tls' not allowed"]),
     ("webhook.podDisruptionBudget.minAvailable=1", &["'minAvailable' not allowed"]),
-    // Out of bounds.
+    // Out of range.
     ("admission.timeoutSeconds.mutating=6", &["at '/admission/timeoutSeconds/mutating'", "got 6, want 5"]),
     ("admission.timeoutSeconds.validating=0", &["at '/admission/timeoutSeconds/validating'", "got 0, want 1"]),
     ("webhook.port=70000", &["at '/webhook/port'", "want 65,535"]),
@@ -39,7 +39,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("policies.shipped=Default", &["at '/policies/shipped'", "'default', 'compatible', 'strict', 'audit'"]),
     ("webhook.log=warning", &["at '/webhook/log'", "'error', 'warn', 'info', 'debug', 'trace'"]),
     ("image.pullPolicy=always", &["at '/image/pullPolicy'", "'Always', 'IfNotPresent', 'Never'"]),
-    // Of the wrong type.
+    // Values of the wrong type.
     ("webhook.hostNetwork=yes", &["at '/webhook/hostNetwork'", "got string, want boolean"]),
     ("webhook.replicas=two", &["at '/webhook/replicas'", "got string, want integer"]),
     ("webhook.replicas=1.5", &["at '/webhook/replicas'", "want integer"]),
@@ -126,7 +126,7 @@ pub fn wrong_values_are_rejected_with_a_message() -> Result<()> {
     Ok(())
 }
 
-/// At their bounds, in the forms in which people write them, and what Helm itself adds to a chart below another.
+/// Values at their bounds, in the forms in which people write them, and what Helm itself adds to a subchart.
 pub fn valid_values_are_accepted() -> Result<()> {
     let right = [
         "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=1",
@@ -155,7 +155,7 @@ pub fn valid_values_are_accepted() -> Result<()> {
     Ok(())
 }
 
-/// Values that `null` may remove, alone or with all below: then Kubernetes sets a default, or there is none.
+/// Values that `null` may remove, alone or with everything below: then Kubernetes sets a default, or there is none.
 const TAKEN_AWAY: &[&str] = &[
     "runAsUser",
     "priorityClass.create",
@@ -171,7 +171,8 @@ const TAKEN_AWAY: &[&str] = &[
 ];
 
 /// Each value is removed, alone or with its parent, as in an upgrade with the values of an older release
-/// (`--reuse-values`): the rendered objects are the same, or Helm's message names the missing value and how to set it.
+/// (`--reuse-values`). The rendered objects are the same, or Helm's message contains the missing value and how to set
+/// it.
 pub fn missing_values_are_named() -> Result<()> {
     let optional = ["networkPolicy", "monitoring.serviceMonitor", "monitoring.prometheusRule", "monitoring.dashboard"];
     let chart = || optional.iter().fold(Chart::default(), |chart, key| chart.value(&format!("{key}.enabled=true")));
@@ -200,7 +201,7 @@ pub fn missing_values_are_named() -> Result<()> {
     Ok(())
 }
 
-/// The paths of everything in `values`, as `--set` takes them.
+/// The paths of everything in `values`, in the format of `--set`.
 fn below(at: &str, values: &Value, paths: &mut Vec<String>) {
     for (key, value) in values.as_object().into_iter().flatten() {
         let key = key.replace('.', "\\.");

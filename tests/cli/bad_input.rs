@@ -74,7 +74,7 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
 
 #[test]
 fn a_document_with_too_many_values_is_not_read() {
-    // Eight megabytes, which as values would be hundreds.
+    // Eight megabytes, which as parsed values would take hundreds.
     let many = format!("{{\"a\": [{}1]}}", "1,".repeat(4_000_000));
     let ran = mullion(&["mutate", "-"], &many);
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
@@ -158,7 +158,7 @@ fn pipes_sockets_and_broken_links_are_reported_without_waiting() {
     }
     let ran = mullion(&["check", "--snapshot", &pipe, "denied.yaml"], "");
     assert!(ran.code == 2 && ran.err.contains("it is a named pipe"), "{}", ran.err);
-    // In a directory the same, each with its own line, and the rest is judged.
+    // In a directory the result is the same, each failure on its own line, and the rest is reviewed.
     write(&dir, "sub.yaml/pod.yaml", GOOD);
     symlink("..", path("sub.yaml/up.yaml")).unwrap();
     let ran = mullion(&["check", dir.path().to_str().unwrap()], "");

@@ -1,4 +1,4 @@
-//! Commands that read a cluster, which is a server in this process; and command lines that must contact none.
+//! Commands that read a cluster, which is a server in this process; and command lines that must not contact any.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -65,13 +65,13 @@ fn container() -> Value {
     json!({"name": "c", "image": WINDOWS, "resources": {"limits": {"memory": "1Gi"}}})
 }
 
-/// A pod's specification that Windows cannot run.
+/// A pod specification that does not work on Windows.
 fn bad() -> Value {
     json!({"containers": [container()], "securityContext": {"runAsUser": 1000}})
 }
 
-/// A cluster with a Deployment, its `ReplicaSet` and two pods; two pods of a Job that is gone; and a pod of its own. Two kinds
-/// are forbidden, and one does not exist.
+/// A cluster with a Deployment, its `ReplicaSet` and two pods; two pods of a deleted Job; and a pod without owner. Two
+/// kinds are forbidden, and one does not exist.
 fn shop(url: &str) -> (u16, Value) {
     let path = url.split('?').next().unwrap();
     match path.rsplit('/').next().unwrap() {
@@ -114,13 +114,14 @@ fn a_cluster_is_read_with_what_may_be_read() {
     let lines: Vec<&str> = ran.err.lines().collect();
     let expected = [
         "mullion: context prod, all namespaces",
+        "mullion: reviewed with the built-in policies; if the cluster has others, name their files with --policies",
         "mullion: nodes not read: forbidden: nodes is forbidden: User \"ann\" cannot list resource \"nodes\"; the ClusterRole mullion-reader has the rights",
         "mullion: cronjobs: unknown to this API server: the server could not find the requested resource",
         "mullion: statefulsets: forbidden: statefulsets.apps is forbidden: User \"ann\" cannot list; the ClusterRole mullion-reader has the rights; to read one namespace, write --context NAME -n NAMESPACE instead of -A",
         "mullion: 3 workloads, 2 findings (1 denied, 1 warned), 1 unreadable input",
     ];
     assert_eq!(lines, expected);
-    // The place is in the object as `kubectl get -o yaml` prints it.
+    // The place is in the object in the form that `kubectl get -o yaml` prints.
     let deployment = "--> shop/deployment/web:18:9\n   |\n18 |         runAsUser: 1000\n";
     assert!(ran.out.contains(deployment) && ran.out.contains("--> shop/pod/once-a:"), "{}", ran.out);
     assert!(!ran.out.contains("once-b") && !ran.out.contains("web-1"), "{}", ran.out);
@@ -199,7 +200,7 @@ fn no_cluster_is_contacted_without_being_asked_for() {
         let ran = finish(spawn(args, &env), b"");
         assert!(ran.err.starts_with(expected) && ran.code == 2, "{args:?}: {}", ran.err);
     }
-    // What exists is a file.
+    // An argument that exists is a file.
     write(&dir, "pod/alone", GOOD);
     let file = format!("{}/pod/alone", dir.path().display());
     assert_eq!(finish(spawn(&["check", &file, "-n", "shop"], &env), b"").code, 0);

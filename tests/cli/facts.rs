@@ -25,7 +25,7 @@ fn the_printed_tables_can_be_used() {
     let counts = ran.out.strip_prefix(&format!("{file}: ")).unwrap_or_else(|| panic!("{}", ran.out));
     let tables: Vec<&str> = counts.trim_end().split(", ").map(|count| count.split_once(' ').unwrap().1).collect();
     assert_eq!(tables, ["dates", "images", "constraints", "changes", "commands"]);
-    // With equal tables, everything is as without the file.
+    // With equal tables, the output is the same as without the file.
     for args in [&["survey", MIXED][..], &["plan", "--to", "ltsc2025", MIXED]] {
         let with = |more: &[&str]| mullion(&[args, &["-o", "json", "--today", "2026-11-22"], more].concat(), "");
         let (without, with) = (with(&[]), with(&["--facts", &file]));

@@ -190,7 +190,7 @@ fn kubectl_gets_the_candidates_of_a_word() {
     };
     assert_eq!(complete(&["check", "--o"]), "--output\tOutput format\n:4\n");
     assert_eq!(complete(&["policy", "sch"]), "schema\tPrint the JSON Schema of policy files\n:4\n");
-    assert_eq!(complete(&["check", "--fail-on", "w"]), "warn\tFindings that warn, too\n:4\n");
+    assert_eq!(complete(&["check", "--fail-on", "w"]), "warn\tAlso findings that warn\n:4\n");
     assert_eq!(complete(&["check", "man"]), "manifests/\n:6\n");
     assert_eq!(complete(&["check", "manifests/"]), "manifests/a.yaml\n:4\n");
     assert_eq!(complete(&["check", "nosuch"]), ":4\n");

@@ -55,7 +55,7 @@ fn repairs_that_change_nothing_are_reported_to_programs_only() {
     );
 }
 
-/// An error names the evidence, and the way out where that is a guess: no other finding does.
+/// An error contains the evidence, and the exemption hint if the decision is a guess; no other finding contains it.
 #[test]
 fn errors_have_the_reason_for_windows() {
     let pod = |image: &str, more: &str| {
@@ -145,8 +145,8 @@ enum Is {
 /// A property of an object: its name, whether it is required, and its type.
 type Property = (&'static str, bool, Is);
 
-/// The objects of SARIF 2.1.0 that Mullion writes, with the properties that it may write. The schema itself is not part of
-/// this repository: its terms are those of OASIS, not of an open licence.
+/// The objects of SARIF 2.1.0 that Mullion writes, with the properties that it may write. The schema itself is not part
+/// of this repository, because it has the terms of OASIS and not an open license.
 const OBJECTS: &[(&str, &[Property])] = &[
     ("log", &[("$schema", true, Is::Uri), ("version", true, Is::OneOf(&["2.1.0"])), ("runs", true, Is::ListOf("run"))]),
     (
@@ -156,7 +156,7 @@ const OBJECTS: &[(&str, &[Property])] = &[
             ("columnKind", true, Is::OneOf(&["unicodeCodePoints"])),
             ("originalUriBaseIds", true, Is::MapOf("artifactLocation")),
             ("invocations", true, Is::ListOf("invocation")),
-            // Required here: without it the tool did not look for results.
+            // Required here: without it the tool did not search for results.
             ("results", true, Is::ListOf("result")),
         ],
     ),
@@ -227,7 +227,7 @@ const OBJECTS: &[(&str, &[Property])] = &[
     ),
 ];
 
-/// Asserts that `value` is the SARIF object `name`, with listed properties only.
+/// Asserts that `value` is the SARIF object `name`, with only the listed properties.
 fn assert_object(value: &Value, name: &str, at: &str) {
     let (_, properties) = OBJECTS.iter().find(|(known, _)| *known == name).expect("a listed object");
     let members = value.as_object().unwrap_or_else(|| panic!("{at} is no object: {value}"));

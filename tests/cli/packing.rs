@@ -40,12 +40,12 @@ fn no_registry_is_named() {
     let digest = images[0].split_once("@sha256:").map(|(_, digest)| digest.len());
     assert_eq!(digest, Some(64), "the build image is named by its digest: {}", images[0]);
     for image in images {
-        // A host has a dot or a port, and stands before the first slash.
+        // A registry host contains a dot or a port, and comes before the first slash.
         assert!(!image.contains('/'), "{image}");
     }
 }
 
-/// The build sees what `.dockerignore` includes: every source file of the program must be part of it.
+/// The build includes what `.dockerignore` does not exclude: every source file of the program must be part of it.
 #[test]
 fn the_build_sees_every_source_file() {
     let ignore = repository(".dockerignore");
@@ -65,6 +65,13 @@ fn the_build_sees_every_source_file() {
     assert_eq!(copied.iter().collect::<std::collections::BTreeSet<_>>(), allowed.iter().collect(), "copied, included");
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for entry in fs::read_dir(root.join("crates")).unwrap().map(Result::unwrap) {
+        if !entry.file_type().unwrap().is_dir() {
+            continue;
+        }
+        let manifest = format!("crates/{}/Cargo.toml", entry.file_name().to_str().unwrap());
+        assert!(copied.contains(&manifest.as_str()), "the build of the dependencies needs {manifest}");
+    }
     for name in &allowed {
         assert!(root.join(name).exists(), "{name}");
     }

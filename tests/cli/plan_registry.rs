@@ -1,4 +1,4 @@
-//! `mullion plan --registry` and `--registry-cache`, with a registry that the test plays.
+//! `mullion plan --registry` and `--registry-cache`, with a registry that the test simulates.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A registry without TLS. It has these documents by path below `/v2/`; others are absent.
+/// A registry without TLS. It has these documents by path below `/v2/`; others do not exist.
 struct PlayedRegistry {
     host: String,
     /// Paths of the requests.
@@ -23,7 +23,7 @@ impl PlayedRegistry {
         let host = listener.local_addr().unwrap().to_string();
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let paths = Arc::clone(&seen);
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 respond_to(&connection.unwrap(), &documents, &paths);
@@ -51,7 +51,7 @@ fn respond_to(connection: &TcpStream, documents: &BTreeMap<String, String>, path
     paths.lock().unwrap().push(path);
     let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
     let mut connection = connection;
-    // A client that refuses the length closes the connection.
+    // A client that rejects the length closes the connection.
     drop(connection.write_all(&[head.as_bytes(), body.as_bytes()].concat()));
 }
 
@@ -72,7 +72,7 @@ fn add_index(documents: &mut BTreeMap<String, String>, name: &str, tag: &str, os
     path
 }
 
-/// A registry, a port without one, policies that name both, and a dump of workloads that move from 2019 to 2025.
+/// A registry, a closed port, policies that list both, and a dump of workloads that move from 2019 to 2025.
 struct Fixture {
     dir: TempDir,
     registry: PlayedRegistry,
@@ -110,7 +110,7 @@ impl Fixture {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Without the logins of whoever runs the test.
+    /// Runs without the logins of the user who runs the test.
     fn plan(&self, args: &[&str]) -> Ran {
         let policies = self.path("policies");
         let fixed = ["plan", "--to", "ltsc2025", "-o", "json", "--today", "2026-11-23", "--policies", &policies];
@@ -189,11 +189,11 @@ fn a_cache_gives_the_same_report_without_a_registry() {
     let offline = fixture.plan(&[&dump, "--registry-cache", &cache]);
     assert_eq!((offline.code, fixture.registry.seen().len(), offline.err.as_str()), (0, 0, ""));
     assert_eq!(offline.out, first.out);
-    // The file is an object of a dump as well; only the number of files that the header names differs.
+    // The file is also an object of a dump; only the number of files in the header differs.
     let from_dump = report(&fixture.plan(&[&dump, &cache]));
     assert_eq!(from_dump["workloads"], report(&first)["workloads"]);
     assert_eq!(from_dump["unknown"], report(&first)["unknown"]);
-    // What is known is not asked again, what is absent or failed is.
+    // Known images are not queried again; absent and failed ones are.
     let again = fixture.plan(&[&dump, "--registry", "--registry-cache", &cache]);
     assert_eq!((again.out, fixture.registry.seen()), (first.out, vec!["old/manifests/1-ltsc2025".to_owned()]));
     let file: Value = serde_json::from_str(&fs::read_to_string(&cache).unwrap()).unwrap();
@@ -227,7 +227,7 @@ fn caches_that_cannot_be_used_are_errors() {
     assert_eq!(fs::read_to_string(&wrong).unwrap(), "kind: ImagePlatforms\nimages:\n  a:1: {index: [{os: 7}]}\n");
 }
 
-/// What a registry reports that lies neither confirms nor refutes.
+/// What a malicious registry reports neither confirms nor refutes anything.
 #[test]
 fn hostile_registries_confirm_nothing() {
     let mut documents = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `mullion plan --write DIR`: which manifests are changed, byte for byte around the edits, and which are not.
+//! `mullion plan --write DIR`: the manifests that are changed, byte for byte around the edits, and those that are not.
 
 use super::*;
 
@@ -133,7 +133,7 @@ fn what_does_not_match_is_listed_and_stays() {
             "nodeSelector: &pin {kubernetes.azure.com/os-sku: Windows2022}",
         )
         .replace("metadata:\n  name: web", "metadata:\n  labels: *pin\n  name: anchored");
-    // An alias before its anchor is an error; afterwards both change together, which nobody asked for.
+    // An alias before its anchor is an error; in the reverse order both would change together, which was not requested.
     let anchored = anchored.replace("  labels: *pin\n", "") + "  paused: *pin\n";
     let files = [
         ("anchored.yaml", anchored),

@@ -20,7 +20,7 @@ fn shipped(name: &str) -> String {
     format!("{POLICIES}/{name}.yaml")
 }
 
-/// Where a shipped file has `text` first: its lines move with its comments.
+/// The line of the first `text` in a shipped file, because lines move with comments.
 fn line(name: &str, text: &str) -> usize {
     let file = fs::read_to_string(shipped(name)).unwrap();
     file.lines().position(|line| line.trim_start().starts_with(text)).expect(text) + 1
@@ -129,7 +129,7 @@ fn nodes_that_would_be_labelled_or_tainted_differently() {
     let input = dump(&[node("w", "windows", &json!([])), node("l", "linux", &json!([]))]);
     let ran = diff("built-in", &taint, &["-"], &input);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    let expected = "1 of 2 nodes would be labelled or tainted differently\n\nw\n    \
+    let expected = "1 of 2 nodes would be labeled or tainted differently\n\nw\n    \
         - label mullion.dev/windows-revision=2655\n    - taint os=windows:NoSchedule\n    + taint team=win:NoSchedule\n";
     assert!(ran.out.contains(expected), "{}", ran.out);
     let labels = line("default", "labels:");
@@ -172,7 +172,7 @@ fn without_input_the_keys_that_differ_are_shown() {
     assert_eq!((of_type(&all, "policy").len(), of_type(&all, "key").len()), (1, 2), "{}", json.out);
     assert_eq!(of_type(&all, "key")[1]["new"]["value"], "Exact");
 
-    // A file that replaces a built-in policy differs from that.
+    // A file that replaces a built-in policy is compared with it.
     let system = "priority: 1000, match: {namespaces: {include: [kube-system]}}, rules: {denials: Deny}";
     let replaced = write(&dir, "replaced.yaml", policy(system).replace("name: a", "name: kube-system"));
     let ran = diff(&more, &replaced, &[], "");
@@ -188,7 +188,7 @@ fn many_differences_are_cut_short_without_all() {
     let of = |n: usize| deployment(&format!("d{n}"), WINDOWS, &json!({"securityContext": {"runAsGroup": 5}}));
     let input: Vec<Value> = (0..9).map(of).collect();
     let mut input = input;
-    // Each of these differs in a place of its own.
+    // Each of these has a difference of its own.
     for n in 0..60 {
         let mut object = deployment(&format!("e{n}"), WINDOWS, &json!({}));
         let containers: Vec<Value> = (0..=n)
@@ -229,7 +229,7 @@ fn pods_are_judged_with_the_template_of_the_input() {
     let group = json!({"securityContext": {"runAsGroup": 5}});
     let mut items = vec![deployment("web", WINDOWS, &group)];
     items.extend((0..3).map(|n| owned("ReplicaSet", "web-7d9f", &format!("web-7d9f-{n}"), &pod(WINDOWS, &group))));
-    // Pods of an owner that was not dumped: each is judged, and they share a line.
+    // Pods of an owner that was not dumped: each is reviewed, and they share a line.
     items.extend((0..3).map(|n| owned("ReplicaSet", "gone-7d9f", &format!("gone-7d9f-{n}"), &pod(WINDOWS, &group))));
     let dir = dir();
     let placed = write(&dir, "placed.yaml", policy("place: {nodeSelector: {mode: Never}}"));
@@ -240,7 +240,7 @@ fn pods_are_judged_with_the_template_of_the_input() {
     assert!(ran.err.contains("3 more pods, ReplicaSets and Jobs come from templates"), "{}", ran.err);
 }
 
-/// A live object, with all fields that Mullion and the server set, is decided like the authored object.
+/// A live object, with all fields that Mullion and the API server set, is decided like the authored object.
 #[test]
 fn live_pods_are_judged_like_authored_ones() {
     let dir = dir();
@@ -393,7 +393,7 @@ proptest! {
         // A set and itself.
         let same = of(&old_file, &old_file);
         prop_assert_eq!((same.code, named(&same).len()), (0, 0));
-        // Two sets, each way.
+        // Two sets, in both directions.
         let (there, back) = (of(&old_file, &new_file), of(&new_file, &old_file));
         let expected: Vec<String> = workloads
             .iter()

@@ -21,7 +21,7 @@ fn a_config_map_from_git_is_policies() {
     let ran = mullion(&["policy", "check", &bad], "");
     let at = format!(" --> {bad}:9:12\n  |\n9 |     spec: {{mod: Audit}}\n  |            ^^^\n");
     assert!(ran.code == 2 && ran.out.contains(&at) && ran.out.contains("did you mean `mode`?"), "{}", ran.out);
-    // Another object beside it in the output of `helm template` is not a problem.
+    // Another object in the output of `helm template` is not a problem.
     let release = format!("apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\n---\n{}", config_map(POLICY));
     let ran = mullion(&["policy", "check", "-"], &release);
     assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"), "{}", ran.out);
@@ -59,7 +59,7 @@ fn built_in_policies_lie_under_the_files_and_those_that_a_file_replaces_are_name
     let all = records(&ran);
     assert_eq!((&all[0]["severity"], &of_type(&all, "summary")[0]["notes"]), (&Value::from("note"), &Value::from(1)));
 
-    // A policy for something else leaves kube-system without a policy of its own.
+    // A policy for other namespaces leaves kube-system without a policy of its own.
     let other = named("other.yaml", "detect: {default: Nothing}");
     let ran = mullion(&["policy", "check", "--fail-on", "warn", &other], "");
     assert!(
@@ -68,7 +68,7 @@ fn built_in_policies_lie_under_the_files_and_those_that_a_file_replaces_are_name
         ran.out
     );
 
-    // One file with one key leaves the rest as it is.
+    // One file with one key does not change other keys.
     let one = write(&dir, "one.yaml", POLICY);
     let ran = mullion(&["policy", "check", "--fail-on", "warn", &one], "");
     assert!(ran.code == 0 && !ran.out.contains("note"), "{}", ran.out);
@@ -80,7 +80,7 @@ fn built_in_policies_lie_under_the_files_and_those_that_a_file_replaces_are_name
 #[test]
 fn an_exemption_ends() {
     let dir = dir();
-    // A day of UTC, that many days from now.
+    // A UTC day, that many days from now.
     let until = |days: i64| {
         let day = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days);
         day.strftime("%Y-%m-%d").to_string()

@@ -95,7 +95,7 @@ FAIL a.test.yaml:17 Hostile \u{9b}31m & <b>
     = MUL201 run-as-user: rules.actions has run-as-user: Repair (./ours.yaml:9)
 "#;
 
-/// Runs `policy test` in `dir`, which files are named from.
+/// Runs `policy test` in `dir`, the base of file names.
 fn test(dir: &TempDir, args: &[&str]) -> Ran {
     let child = bare_program().args(["policy", "test"]).args(args).current_dir(dir.path()).spawn();
     finish(child.expect("the program starts"), b"")
@@ -244,7 +244,7 @@ fn problems_are_reported_with_their_place() {
     ];
     let pods = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: Deployment\napiVersion: apps/v1\nmetadata: {name: b}\n";
     for (keys, message) in table {
-        // Last, so that places stay.
+        // At the end, so that places do not change.
         let policies = if keys.contains("policies") { "" } else { "policies: [ours.yaml]" };
         let text = format!("apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\n{keys}\n{policies}\n");
         let files = [
@@ -283,7 +283,7 @@ fn a_run_without_cases_fails() {
     }
 }
 
-/// The rest of the language: manifests from files, a snapshot in place, namespaces, templates.
+/// Other parts of the format: manifests from files, an inline snapshot, namespaces, templates.
 #[test]
 fn manifests_snapshots_namespaces_and_pods() {
     let tests = "\

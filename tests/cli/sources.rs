@@ -94,7 +94,7 @@ fn helm_output_is_checked() {
     let expected = [("shop-web", "windows"), ("shop-api", "linux"), ("shop-test", "windows")];
     assert_eq!(workloads, expected.map(|(name, os)| (format!("\"{name}\""), format!("\"{os}\""))));
     assert_eq!((others, skipped), (1.into(), 0.into()));
-    // `helm install --dry-run` puts a summary before and notes for people after the manifests.
+    // `helm install --dry-run` prints a summary before the manifests and notes after them.
     let dry_run = format!(
         "NAME: shop\nLAST DEPLOYED: Thu Jan  1 00:00:00 2026\nSTATUS: pending-install\nHOOKS:\nMANIFEST:\n{HELM}\n\
          NOTES:\n1. Get the URL by running these commands:\n  export POD=$(kubectl get pods: [\n"
@@ -183,7 +183,7 @@ fn patched(text: &str, diff: &str) -> String {
 
 #[test]
 fn kustomize_output_is_checked_and_changed() {
-    // Keys in order of the alphabet, lists at the column of their key, one `---` between documents.
+    // Keys in alphabetical order, lists at the column of their key, one `---` between documents.
     let input = "\
 apiVersion: v1
 data:
@@ -228,7 +228,8 @@ spec:
     assert!(ran.out.contains("      nodeSelector:\n        kubernetes.io/os: windows\n"), "{}", ran.out);
 }
 
-/// A `List` as `kubectl get -o json` prints it: pods with everything the cluster added, other kinds between.
+/// A `List` in the form that `kubectl get -o json` prints: pods with everything that the cluster added, with other
+/// kinds between them.
 fn cluster(pods: usize) -> String {
     let managed = serde_json::json!([{
         "manager": "kubelet", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "subresource": "status",

@@ -1,8 +1,8 @@
-//! `mullion status` without a cluster: one line that says why, and exit code 2.
+//! `mullion status` without a cluster: one line with the reason, and exit code 2.
 
 use super::*;
 
-/// A kubeconfig for an address where nothing listens: port 1 is `tcpmux`, which nobody runs.
+/// A kubeconfig for an address without a listener: port 1 is `tcpmux`, which is not in use.
 const NOBODY: &str = "apiVersion: v1
 kind: Config
 current-context: away

@@ -40,7 +40,7 @@ fn dumps_are_read_from_everywhere() {
     write(&dir, "all/a.json", node("a"));
     write(&dir, "all/below/b.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: b}\n");
     write(&dir, "all/c.json.gz", packed(node("c").as_bytes()));
-    // Two members, as `cat a.gz b.gz` writes them.
+    // Two members, as in the output of `cat a.gz b.gz`.
     write(&dir, "all/d.gz", [packed(node("d").as_bytes()), packed(node("e").as_bytes())].concat());
     write(&dir, "all/readme.txt", "not a dump");
     let all = dir.path().join("all").to_str().unwrap().to_owned();
@@ -128,7 +128,7 @@ fn a_saved_inventory_is_a_dump() {
     }
     assert_eq!(first, again);
     assert!(!dir.path().join("saved.json.gz.partial").exists());
-    // Nothing is left of a survey without input.
+    // A survey without input leaves no file.
     let none = dir.path().join("none.gz");
     assert_eq!(mullion(&["survey", "nosuch.json", "--save", none.to_str().unwrap()], "").code, 2);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stops what up.sh left running: down.sh FOLDER
+# Stops the cluster that up.sh started: down.sh FOLDER
 set -euo pipefail
 folder=$1
 if [ ! -f "$folder/pid" ] || ! kill -0 "$(cat "$folder/pid")" 2>/dev/null; then

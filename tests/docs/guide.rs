@@ -1,7 +1,8 @@
-//! `docs/policy.md`: every example of the guide does what the page shows.
+//! The pages of `docs/how-to/policies/`: every example does what its page shows.
 //!
-//! Each section is a directory of its own. A yaml block is a file, a console block is run there and prints what the page shows, exit code included; `make rules` writes what is printed
-//! into the page. What needs a cluster is tried in `tests/cases/guide`, with what the page has.
+//! Each section is a directory of its own. A yaml block is a file, a console block is run there and prints what the
+//! page shows, including the exit code; `make rules` writes the output into the page. `tests/cases/guide` tests what
+//! needs a cluster, with the examples of the page.
 use std::collections::BTreeSet;
 use std::{fs, thread};
 
@@ -12,12 +13,19 @@ use crate::page::{self, File, Run, Section, Shown};
 use crate::run::Directory;
 use crate::{all, golden};
 
-const PAGE: &str = "docs/policy.md";
+/// The pages.
+pub const FOLDER: &str = "docs/how-to/policies";
+
+/// A section, and the page that has it.
+struct Example {
+    page: String,
+    section: Section,
+}
 
 /// An empty policy, to compare with one whose effect is tested.
 const NOTHING: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: nothing}\nspec: {}\n";
 
-/// Lines of `sh` blocks, the case in which each is tried, and what the case has of it.
+/// Lines of `sh` blocks, the case that tests each, and the part of it in the case.
 const ELSEWHERE: [(&str, &str, &str); 4] = [
     ("kubectl annotate namespace shop mullion.dev/ignore=true", "namespace-annotations", "mullion.dev/ignore=true"),
     ("kubectl annotate namespace legacy mullion.dev/os=windows", "namespace-annotations", "mullion.dev/os=windows"),
@@ -29,8 +37,8 @@ const ELSEWHERE: [(&str, &str, &str); 4] = [
     ("kubectl apply -n mullion-system -k .", "kustomize", r#"[apply, -k, "{cases}/guide/kustomize"]"#),
 ];
 
-/// Documents of the page by file and kind, and the file below `tests/cases` that has the same for a cluster, whole or as
-/// the value of a key.
+/// Documents of the page by file and kind, and the file below `tests/cases` that contains the same for a cluster,
+/// completely or as the value of a key.
 const ALSO: [(&str, &str, &str); 5] = [
     ("policies/ours.yaml", "PodPolicy", "guide/kustomize/policies/ours.yaml"),
     ("runtimeclass.yaml", "RuntimeClass", "clusters/special.yaml"),
@@ -39,40 +47,48 @@ const ALSO: [(&str, &str, &str); 5] = [
     ("kustomization.yaml", "Kustomization", "guide/kustomize/kustomization.yaml"),
 ];
 
-fn sections() -> Vec<Section> {
-    let sections = page::read(&fs::read_to_string(golden::path(PAGE)).unwrap());
-    let sections = sections.unwrap_or_else(|wrong| panic!("{PAGE}, {wrong}"));
-    for section in &sections {
-        let nameless = section.files.iter().find(|file| file.name.is_empty());
-        assert!(nameless.is_none(), "{PAGE}: the first line of a yaml block is its file name: {nameless:?}");
-        let other = section.runs.iter().find(|run| run.shown.is_some() && !run.command.starts_with("mullion "));
-        assert!(other.is_none(), "{PAGE}: only mullion is run: {other:?}");
-    }
-    sections
+fn pages() -> Vec<String> {
+    golden::names(FOLDER).into_iter().map(|name| format!("{FOLDER}/{name}")).collect()
 }
 
-/// Commands without what they print: those for a cluster.
+fn examples() -> Vec<Example> {
+    let read = |page: String| {
+        let sections = page::read(&fs::read_to_string(golden::path(&page)).unwrap());
+        let sections = sections.unwrap_or_else(|wrong| panic!("{page}, {wrong}"));
+        sections.into_iter().map(move |section| Example { page: page.clone(), section })
+    };
+    let examples: Vec<Example> = pages().into_iter().flat_map(read).collect();
+    for Example { page, section } in &examples {
+        let nameless = section.files.iter().find(|file| file.name.is_empty());
+        assert!(nameless.is_none(), "{page}: the first line of a yaml block is its file name: {nameless:?}");
+        let other = section.runs.iter().find(|run| run.shown.is_some() && !run.command.starts_with("mullion "));
+        assert!(other.is_none(), "{page}: only mullion is run: {other:?}");
+    }
+    examples
+}
+
+/// Commands without output: those for a cluster.
 fn bare(section: &Section) -> impl Iterator<Item = &Run> {
     section.runs.iter().filter(|run| run.shown.is_none())
 }
 
-/// The files of a section, written.
+/// A directory with the files of a section.
 fn directory(section: &Section) -> Directory {
     let directory = Directory::empty();
     section.files.iter().for_each(|file| directory.write(&file.name, &file.text));
     directory
 }
 
-/// Each section in its directory, beside all others.
-fn in_each<T: Send>(does: impl Fn(&Section, &Directory) -> Vec<T> + Sync) -> Vec<T> {
-    let sections = sections();
+/// Runs a function for each section in its directory, in parallel.
+fn in_each<T: Send>(does: impl Fn(&Example, &Directory) -> Vec<T> + Sync) -> Vec<T> {
+    let examples = examples();
     thread::scope(|scope| {
-        let begin = |section| {
-            let directory = directory(section);
+        let begin = examples.iter().map(|example| {
+            let directory = directory(&example.section);
             let does = &does;
-            scope.spawn(move || does(section, &directory))
-        };
-        let all: Vec<_> = sections.iter().map(begin).collect();
+            scope.spawn(move || does(example, &directory))
+        });
+        let all: Vec<_> = begin.collect();
         all.into_iter().flat_map(|section| section.join().unwrap()).collect()
     })
 }
@@ -98,7 +114,7 @@ impl Section {
         self.files.iter().filter(|file| file.is_policy())
     }
 
-    /// Whether it shows that what a folder holds has faults.
+    /// Whether it shows that the content of a folder has faults.
     fn shows_faults_of(&self, folder: &str) -> bool {
         let checks = |command: &str| command.contains("policy check") && command.ends_with(&format!(" {folder}"));
         self.runs.iter().any(|run| checks(&run.command) && run.code() != 0)
@@ -109,26 +125,30 @@ impl Section {
 
 #[test]
 fn every_command_prints_what_the_page_shows() {
-    let runs = in_each(|section, directory| {
-        // In their order: one may write what the next one reads.
+    let runs = in_each(|Example { page, section }, directory| {
+        // In order, because one command may write what the next one reads.
         let shown = section.runs.iter().filter_map(|run| Some((run, run.shown.clone()?)));
-        shown.map(|(run, shown)| (run.line, shown, directory.run(&run.command))).collect()
+        shown.map(|(run, shown)| (page.clone(), run.line, shown, directory.run(&run.command))).collect()
     });
     assert!(runs.len() >= 20, "{} commands", runs.len());
-    let wrong = runs.into_iter().filter(|(_, shown, printed)| shown != printed);
-    let printed: Vec<(usize, Shown)> = wrong.map(|(line, _, printed)| (line, printed)).collect();
-    let made = page::rewritten(&fs::read_to_string(golden::path(PAGE)).unwrap(), &printed);
-    golden::file(PAGE, &made).unwrap_or_else(|complaint| panic!("{complaint}"));
+    let mut complaints = Vec::new();
+    for page in pages() {
+        let wrong = runs.iter().filter(|(on, _, shown, printed)| *on == page && shown != printed);
+        let printed: Vec<(usize, Shown)> = wrong.map(|(_, line, _, printed)| (*line, printed.clone())).collect();
+        let made = page::rewritten(&fs::read_to_string(golden::path(&page)).unwrap(), &printed);
+        complaints.extend(golden::file(&page, &made).err());
+    }
+    all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
 }
 
-/// An example that a reader copies works without warnings, alone, with and without `priority`, and beside a copy of the
-/// built-in policies, which clusters have from earlier versions; some of its cases fail without it.
+/// A copied example works without warnings, alone, with and without `priority`, and beside a copy of the built-in
+/// policies, which clusters have from earlier versions; some of its cases fail without it.
 #[test]
 fn every_policy_is_tested_and_its_cases_fail_without_it() {
-    let complaints = in_each(|section, directory| {
+    let complaints = in_each(|Example { page, section }, directory| {
         let mut complaints = Vec::new();
         let mut complain = |file: &File, what: String| {
-            complaints.push(format!("{PAGE}:{}: {} in `{}`: {what}", file.line, file.name, section.title));
+            complaints.push(format!("{page}:{}: {} in `{}`: {what}", file.line, file.name, section.title));
         };
         for file in section.policies().filter(|file| !section.shows_faults_of(file.folder())) {
             let folder = file.folder();
@@ -149,7 +169,7 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
             for priority in ["", "\n  priority: 70"] {
                 directory.write(&file.name, &with_priority(&file.text, priority));
                 let tested = directory.run(&format!("mullion policy test {folder}"));
-                // Of several policies some need different priorities.
+                // If there are several policies, some need different priorities.
                 let collides = several && tested.code == 2 && tested.to_string().contains("neither takes precedence");
                 if tested.code != 0 && !collides {
                     complain(file, format!("with priority {priority:?} policy test prints\n{tested}"));
@@ -185,24 +205,24 @@ fn with_priority(text: &str, priority: &str) -> String {
     documents.collect::<Vec<_>>().join("\n---\n")
 }
 
-/// Keys in the text load as they stand there: as those of a PodPolicy, or of a NodePolicy.
+/// Keys in the text load as they are: as those of a PodPolicy, or of a NodePolicy.
 #[test]
 fn keys_in_the_text_are_those_of_a_policy() {
-    let sections = sections();
+    let examples = examples();
     let starts = ["mode", "match", "optOut", "detect", "place", "rules", "taint", "windowsTaints"];
-    let keys = sections
+    let keys = examples
         .iter()
-        .flat_map(|section| &section.inline)
-        .filter(|(_, code)| code.split_once(": ").is_some_and(|(key, _)| starts.contains(&key)));
+        .flat_map(|Example { page, section }| section.inline.iter().map(move |(line, code)| (page, line, code)))
+        .filter(|(_, _, code)| code.split_once(": ").is_some_and(|(key, _)| starts.contains(&key)));
     let mut seen = 0;
-    for (line, code) in keys {
+    for (page, line, code) in keys {
         seen += 1;
         let problems = ["PodPolicy", "NodePolicy"].map(|kind| {
             let text =
                 format!("{{apiVersion: mullion.dev/v1alpha1, kind: {kind}, metadata: {{name: a}}, spec: {{{code}}}}}");
             PolicySet::from_files(&[("a.yaml", text)]).err()
         });
-        assert!(problems.iter().any(Option::is_none), "{PAGE}:{line}: `{code}`: {problems:?}");
+        assert!(problems.iter().any(Option::is_none), "{page}:{line}: `{code}`: {problems:?}");
     }
     assert!(seen > 10, "{seen}");
 }
@@ -215,8 +235,9 @@ fn cases(name: &str) -> String {
 
 #[test]
 fn commands_that_are_not_run_here_are_tried_on_a_cluster() {
-    let sections = sections();
-    let on_page: BTreeSet<&str> = sections.iter().flat_map(bare).map(|run| run.command.as_str()).collect();
+    let examples = examples();
+    let on_page: BTreeSet<&str> =
+        examples.iter().flat_map(|example| bare(&example.section)).map(|run| run.command.as_str()).collect();
     let known: BTreeSet<&str> = ELSEWHERE.iter().map(|(command, ..)| *command).collect();
     assert_eq!(on_page, known, "what blocks `sh` have, and what ELSEWHERE has");
     for (command, case, has) in ELSEWHERE {
@@ -229,19 +250,20 @@ fn commands_that_are_not_run_here_are_tried_on_a_cluster() {
 
 #[test]
 fn files_that_no_command_reads_are_tried_on_a_cluster() {
-    let sections = sections();
+    let examples = examples();
     let mut complaints = Vec::new();
-    for section in &sections {
+    for Example { page, section } in &examples {
         for file in section.files.iter().filter(|file| !file.is_policy() && !file.is_test()) {
             let run = section.runs.iter().any(|run| run.command.contains(&file.name));
             if !run && !ALSO.iter().any(|(name, ..)| *name == file.name) {
-                complaints.push(format!("{PAGE}:{}: nothing reads {}", file.line, file.name));
+                complaints.push(format!("{page}:{}: nothing reads {}", file.line, file.name));
             }
         }
     }
     all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
     for (name, kind, case) in ALSO {
-        let file = sections.iter().flat_map(|section| &section.files).find(|file| file.name == name).expect(name);
+        let file =
+            examples.iter().flat_map(|example| &example.section.files).find(|file| file.name == name).expect(name);
         let documents: Vec<Value> = serde_saphyr::from_multiple(&file.text).expect(name);
         let document = documents.iter().find(|document| document["kind"] == kind).expect(kind);
         let case_has: Vec<Value> = serde_saphyr::from_multiple(&cases(case)).expect(case);
@@ -249,7 +271,7 @@ fn files_that_no_command_reads_are_tried_on_a_cluster() {
     }
 }
 
-/// Whether a document stands in a value; its name may be one for each case.
+/// Whether a value contains a document; its name may differ for each case.
 fn holds(value: &Value, document: &Value) -> bool {
     let same = |value: &Value| {
         let named = |value: &Value| {

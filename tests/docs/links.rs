@@ -8,10 +8,10 @@ use crate::{all, golden};
 
 const FOLDERS: [&str; 6] = ["docs", "charts", "examples", "policies", "tests", "."];
 
-/// The beginning of docs/policy-reference.md, for which its links are.
+/// The beginning of docs/reference/policy.md; its links are relative to that page.
 const PART: &str = "tests/schema/head.md";
 
-/// Every Markdown file below these folders; of the repository's own only those in it.
+/// Every Markdown file below these folders; of the repository's root only its own files.
 fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
@@ -29,7 +29,7 @@ fn files() -> Vec<PathBuf> {
     found
 }
 
-/// The text without blocks and without what stands between backticks, by line.
+/// The text without blocks and without text between backticks, by line.
 fn prose(page: &str) -> Vec<(usize, String)> {
     let mut fenced = false;
     let mut prose = Vec::new();
@@ -43,7 +43,7 @@ fn prose(page: &str) -> Vec<(usize, String)> {
     prose
 }
 
-/// What links lead to, with their lines.
+/// The targets of links, with their lines.
 fn links(page: &str) -> Vec<(usize, String)> {
     let targets = |(number, line): (usize, String)| {
         let targets: Vec<_> =
@@ -53,7 +53,7 @@ fn links(page: &str) -> Vec<(usize, String)> {
     prose(page).into_iter().flat_map(targets).collect()
 }
 
-/// The anchors of a page's headings, as GitHub makes them.
+/// The anchors of a page's headings, in GitHub's form.
 fn anchors(page: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut fenced = false;
@@ -72,7 +72,8 @@ fn anchors(page: &str) -> Vec<String> {
     anchors
 }
 
-/// The path that a link on a page means, below the repository; none if it leads out of it.
+/// The path to which a link on a page leads, relative to the repository; `None` if it leads out of
+/// it.
 fn resolved(page: &Path, target: &str) -> Option<PathBuf> {
     let mut path = page.parent()?.to_owned();
     for part in Path::new(target).components() {
@@ -123,15 +124,15 @@ fn links_lead_somewhere() {
 
 #[test]
 fn dead_links_are_found() {
-    let page = Path::new("docs/admission.md");
+    let page = Path::new("docs/how-to/survey.md");
     for (text, found) in [
-        ("[a](../README.md) [b](audit.md) [c](#a-b)\n# A `b`", 0),
+        ("[a](../../README.md) [b](plan.md) [c](#a-b)\n# A `b`", 0),
         ("[a](https://example.com/no)", 0),
         ("`[a](no.md)`\n```text\n[a](no.md)\n```", 0),
         ("[a](no.md)", 1),
-        ("[a](../../etc/passwd)", 1),
+        ("[a](../../../etc/passwd)", 1),
         ("![a](no.svg) and [b](#no)", 2),
-        ("[a](audit.md#no)", 1),
+        ("[a](plan.md#no)", 1),
     ] {
         assert_eq!(wrong(page, text).len(), found, "{text}: {:?}", wrong(page, text));
     }

@@ -1,9 +1,9 @@
 //! README.md and `docs/`: commands print what the pages show, and links lead to existing places.
 //!
-//! A yaml block is a file of the page's directory, named by its first line. An `sh` or `console` block is run there, line
-//! by line; below a `$ command` of the second stands what it prints, `…` for text that differs, the exit code as a last
-//! line `[1]`. `make rules` writes into the pages what is printed now. Commands for a cluster are run by
-//! `tests/installed`; `places.rs` lists these, and those that are not run.
+//! A yaml block is a file of the page's directory, named by its first line. An `sh` or `console` block is run there,
+//! line by line. In a `console` block, a `$ command` is followed by its output, with `…` for text that differs and the
+//! exit code as a last line `[1]`. `make rules` writes the current output into the pages. `tests/installed` runs the
+//! commands for a cluster; `places.rs` lists these, and those that are not run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "these read the pages")]
 #![allow(unreachable_pub, reason = "modules of one test program")]

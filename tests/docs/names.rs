@@ -5,7 +5,7 @@ use std::fs;
 use crate::golden;
 use crate::pages::all_pages;
 
-/// Metrics that pages name are in the code, where counters stand without `_total`.
+/// Metrics on the pages exist in the code, where counters have no `_total`.
 #[test]
 fn metrics_have_their_names() {
     let code = source();
@@ -16,7 +16,9 @@ fn metrics_have_their_names() {
         for metric in words.filter(|word| word.starts_with("mullion_")) {
             seen += 1;
             let name = metric.trim_start_matches("mullion_");
-            let bare = ["_total", "_bucket", "_count", "_sum", "_info"].iter().find_map(|end| name.strip_suffix(end));
+            let bare = ["_total", "_seconds", "_bucket", "_count", "_sum", "_info"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end));
             let known = [Some(name), bare].into_iter().flatten().any(|name| code.contains(&format!("\"{name}\"")));
             assert!(known, "{}: no metric {metric} is in the code", page.name);
         }
@@ -35,9 +37,9 @@ fn modules_have_their_names() {
         .collect();
     assert!(paths.len() > 10, "{}", paths.len());
     for path in paths {
-        // The last part may be what a module has, and not a module.
+        // The last part may be an item of a module, and not a module.
         let is_module = |parts: &[&str]| {
-            // Of a crate, by its name, or of the program.
+            // A path of a crate, by its name, or of the program.
             let of_crate = parts.split_first().map(|(name, below)| format!("crates/{name}/src/{}", below.join("/")));
             [of_crate, Some(format!("src/{}", parts.join("/")))]
                 .into_iter()

@@ -1,4 +1,4 @@
-// What yaml-language-server makes of the schemas: run by `make editor`. Its first argument is the server's program.
+// Tests the schemas with yaml-language-server: run by `make editor`. The first argument is the path of the server's program.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync, mkdirSync, copyFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const work = mkdtempSync(join(tmpdir(), "mullion-editor-"));
 const server = new Server(process.argv[2]);
 let failed = 0;
 
-// Shows what was said, and complains where it lacks one of the texts, or says anything although there are none.
+// Prints the messages. Reports an error if they lack one of the texts, or if there are messages although no text is given.
 function expect(what, said, texts) {
   console.log(`\n== ${what}\n${said.join("\n") || "(nothing)"}`);
   const missing = texts.filter((text) => !said.some((line) => line.includes(text)));
@@ -20,7 +20,7 @@ function expect(what, said, texts) {
   }
 }
 
-// Opens a text in which ^ is the cursor.
+// Opens a text in which ^ marks the cursor.
 let opened = 0;
 const MODELINE = "# yaml-language-server: $schema=schema/policy.json\n";
 async function open(text, modeline = MODELINE) {

@@ -1,4 +1,4 @@
-// yaml-language-server over stdio, as an editor talks to it.
+// Runs yaml-language-server and communicates with it on stdio like an editor.
 import { spawn } from "node:child_process";
 
 export class Server {
@@ -29,7 +29,7 @@ export class Server {
     this.tell("workspace/didChangeConfiguration", { settings });
   }
 
-  // Opens a document and gives what the server has to say of it.
+  // Opens a document and returns the server's diagnostics.
   open(uri, text) {
     const told = new Promise((resolve) => this.#waiting.set(uri, resolve));
     this.tell("textDocument/didOpen", { textDocument: { uri, languageId: "yaml", version: 1, text } });

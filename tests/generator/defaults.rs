@@ -1,12 +1,12 @@
-//! Defaults that the API server sets on a pod before webhooks see it (pkg/apis/core/v1/defaults.go, and the members that its
-//! Go types omit in JSON).
+//! Defaults that the API server sets on a pod before it calls webhooks (pkg/apis/core/v1/defaults.go, and the members
+//! that its Go types omit in JSON).
 
 use serde_json::{Value, json};
 
 /// Fields of plain Go types with `omitempty`: their zero value is omitted.
 const ZERO_IS_NONE: [&str; 6] = ["hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty"];
 
-/// The pod as mutating webhooks see it.
+/// The pod as mutating webhooks receive it.
 pub fn defaulted(pod: &Value) -> Value {
     let mut pod = pod.clone();
     let spec = &mut pod["spec"];

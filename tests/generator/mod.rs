@@ -1,8 +1,9 @@
 //! Pods over every field and value kind that Windows and Linux treat differently, as JSON.
 //!
-//! Pure and seeded: the same seed always gives the same pods. A pod is a [`Base`] (which determines its operating
+//! Pure and seeded: the same seed always returns the same pods. A pod is a [`Base`] (which determines its operating
 //! system) with some [`Piece`]s (a field and a value each). Everything else in it is valid for the API server, so that
-//! if the server rejects a pod, the reason is the operating system. Each piece is alone in some pods, then with others.
+//! if the API server rejects a pod, the reason is the operating system. Each piece is alone in some pods, then with
+//! others.
 
 mod defaults;
 mod names;
@@ -19,7 +20,7 @@ pub const SEED: u64 = 0x004d_756c_6c69_6f6e;
 pub const WINDOWS_IMAGE: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 /// A Linux image by its tag.
 pub const LINUX_IMAGE: &str = "nginx:1.27-alpine";
-/// An image whose name shows no operating system.
+/// An image with a name that does not reveal an operating system.
 pub const OPAQUE_IMAGE: &str = "registry.example.com/app:1";
 
 /// A pod, and the names of its parts.
@@ -116,7 +117,7 @@ impl Base {
     }
 }
 
-/// A pod of that base with those pieces. The second of two that set the same field wins.
+/// A pod of that base with those pieces. The second of two that set the same field takes precedence.
 pub fn assemble(base: &Base, containers: usize, chosen: &[&Piece]) -> Generated {
     let mut object = base.pod(containers);
     let mut what = format!("{}:", base.name);
@@ -129,7 +130,7 @@ pub fn assemble(base: &Base, containers: usize, chosen: &[&Piece]) -> Generated 
     Generated { what, object }
 }
 
-/// Sets `value` at a pointer and makes objects and lists on the way; `-` at its end appends to a list.
+/// Sets `value` at a pointer and creates the missing objects and lists on the path; `-` at its end appends to a list.
 fn set(object: &mut Value, pointer: &str, value: Value) {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return };
     let mut at = object;
@@ -180,7 +181,7 @@ pub fn pods(seed: u64, count: usize) -> Vec<Generated> {
             }
         }
         let generated = assemble(base, containers, &moved.iter().collect::<Vec<_>>());
-        // A few stay: pods that the server rejects for another reason must stay rejected.
+        // A few stay, because pods that the API server rejects for another reason must stay rejected.
         if !rejected_anyway(&generated.object) || random.below(16) == 0 {
             all.push(generated);
         }

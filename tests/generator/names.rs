@@ -1,4 +1,4 @@
-//! Names of users and of gMSA credential specs: valid, at each limit, and with each mistake the API server knows
+//! Names of users and of gMSA credential specs: valid, at each limit, and with each mistake that the API server detects
 //! (`validateWindowsSecurityContextOptions`).
 
 /// `runAsUserName`.

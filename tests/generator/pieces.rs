@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::names;
 
-/// A field with a value, and all else that the value needs to be valid.
+/// A field with a value, and everything else that the value needs to be valid.
 #[derive(Debug, Clone)]
 pub struct Piece {
     pub what: String,
     /// Pointers into a Pod and their values; `-` at the end of one appends. The field itself comes first.
     pub sets: Vec<(String, Value)>,
-    /// Whether it is alone on the Windows bases only: for values that differ only in their syntax.
+    /// Whether it is alone only on the Windows bases: for values that differ only in their syntax.
     pub windows_only: bool,
 }
 
@@ -41,7 +41,7 @@ impl Piece {
         self
     }
 
-    /// The same in the second container of its pod, as far as it is about the first.
+    /// The same in the second container of its pod, if it is about the first.
     pub(super) fn in_second_container(&self) -> Self {
         let second = |text: &str| text.replacen(CONTAINER, "/spec/containers/1", 1);
         Self {

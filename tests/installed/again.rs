@@ -11,11 +11,11 @@ use crate::site::{DEADLINE, NAMESPACE, Site, chart};
 use crate::traces::{self, But};
 use crate::user_actions::{at_work, uninstall};
 
-/// There is no pause between uninstalling and installing: the garbage collector has not finished, and controllers of both
-/// run at the same time. The withdrawal does not affect the new one, and its objects stay.
+/// There is no pause between uninstalling and installing: the garbage collector has not finished, and controllers of
+/// both releases run at the same time. The withdrawal does not affect the new release, and its objects stay.
 pub async fn at_once(site: &Site) -> Result<()> {
     site.install(&[]).await?;
-    // The Job as well has to be a pod that the strictest standard lets in.
+    // The pod of the Job must also pass the strictest Pod Security level.
     let strict = ["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted", "--overwrite"];
     site.plane.kubectl(&strict).await?;
     at_work(site).await?;
@@ -60,8 +60,8 @@ async fn made(site: &Site) -> Result<[ObjectMeta; 4]> {
     ])
 }
 
-/// Names are fixed, so a second release in a cluster would overwrite the first one. Helm rejects it, names the owner of the
-/// objects, and changes nothing; nor does uninstalling a release that was not installed.
+/// Names are fixed, so a second release in a cluster would overwrite the first one. Helm rejects it, prints the owner
+/// of the objects, and changes nothing; uninstalling a release that was not installed changes nothing either.
 pub async fn a_second_release_is_rejected(site: &Site) -> Result<()> {
     site.install(&[]).await?;
     at_work(site).await?;

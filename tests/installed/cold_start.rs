@@ -16,12 +16,12 @@ use crate::user_actions::{WINDOWS, at_work, mullion, running, uninstall, upgrade
 
 /// The program for every Linux image except Mullion's: it sleeps.
 const SLEEP: &str = "registry.example.com/linux/sleep:1";
-/// How long certificates last here.
+/// The lifetime of certificates here.
 const LIFETIME: Duration = Duration::from_secs(20);
 const CA_LIFETIME: Duration = Duration::from_secs(30);
 
-/// Every node is drained, no pod is left, all certificates run out, and the API server restarts. Then the nodes
-/// return, Windows first: its network plugin, the cluster's own components, and Deployments of users.
+/// Every node is drained, no pod is left, all certificates expire, and the API server restarts. Then the nodes return,
+/// Windows first: its network plugin, the cluster's own components, and Deployments of users.
 pub async fn everything_comes_up(site: &Site) -> Result<()> {
     site.kubelet.image(SLEEP, Image::new("/bin/sleep"));
     let flags = format!(
@@ -84,7 +84,8 @@ pub async fn everything_comes_up(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// All pods are gone, Mullion's first, and return as pods without a node; or not at all, while no webhook can admit them.
+/// All pods are deleted, Mullion's first, and return as pods without a node; or not at all, while no webhook can admit
+/// them.
 async fn power_off(site: &Site) -> Result<()> {
     for namespace in [Some(NAMESPACE), None] {
         let client = site.plane.client();
@@ -98,7 +99,7 @@ async fn power_off(site: &Site) -> Result<()> {
             };
             let (mut left, at_once) = (Vec::new(), DeleteParams::default().grace_period(0));
             for pod in all.into_iter().filter(bound) {
-                // A DaemonSet's pods come back at once: they ignore cordons.
+                // A DaemonSet's pods return immediately, because they ignore cordons.
                 let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
                 if !owners.iter().any(|owner| owner.kind == "DaemonSet") {
                     left.push(pod.name_any());
@@ -113,7 +114,7 @@ async fn power_off(site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// As a cluster's name service is deployed everywhere.
+/// A cluster's name service as it is usually deployed.
 fn dns() -> serde_json::Value {
     json!({
         "apiVersion": "apps/v1",
@@ -135,7 +136,7 @@ fn dns() -> serde_json::Value {
     })
 }
 
-/// As Calico, Flannel and others come onto Windows nodes.
+/// A network plugin for Windows nodes, like Calico, Flannel and others.
 fn network_plugin() -> serde_json::Value {
     let host = json!({"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"});
     json!({
@@ -158,7 +159,7 @@ fn network_plugin() -> serde_json::Value {
     })
 }
 
-/// A laptop: one Linux node, one replica of each, and no Job. Then all its nodes are lost, and others come.
+/// A laptop: one Linux node, one replica of each, and no Job. Then all its nodes are lost, and others join.
 pub async fn one_node(site: &Site) -> Result<()> {
     site.plane.kubectl(&["cordon", "l2"]).await?;
     let values = values("one-node")?;
@@ -174,7 +175,7 @@ pub async fn one_node(site: &Site) -> Result<()> {
     at_work(site).await.context("on new nodes")?;
     for deployment in ["mullion-webhook", "mullion-controller"] {
         site.whole(deployment).await?;
-        // A drain gets its pod.
+        // A drain can evict its pod.
         let budget = format!("poddisruptionbudget/{deployment}");
         let allowed = ["--for=jsonpath={.status.disruptionsAllowed}=1", "--timeout=300s"];
         site.plane.kubectl(&[&["wait", "-n", NAMESPACE, &budget], &allowed[..]].concat()).await?;

@@ -1,7 +1,8 @@
 //! README.md, the chart's and `docs/`: every command that needs a cluster, run on one with Mullion installed as described.
 //!
-//! A page is a directory with what the repository has, its own files, kubectl, helm and mullion, and a home with a
-//! kubeconfig. Pages that install Mullion begin without it. `UPDATE_DOCS=1` writes what `console` blocks print.
+//! A page is a directory with copies of the repository's folders, its own files, kubectl, helm and mullion, and a home
+//! with a kubeconfig. Pages that install Mullion begin without it. `UPDATE_DOCS=1` writes the output of `console`
+//! blocks.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -17,18 +18,18 @@ use crate::pages::run::Directory;
 use crate::pages::{Page, all_pages, is_known_to_servers};
 use crate::site::{PATIENT, image, program};
 
-/// How a page finds the cluster, before all others that are not named here.
+/// The state of the cluster for a page; all pages that are not listed come after these.
 const FOUND: [(&str, Found); 4] = [
     ("README.md", Found::Bare),
-    ("docs/operations.md", Found::Bare),
+    ("docs/how-to/install.md", Found::Bare),
     ("charts/mullion/README.md", Found::Bare),
-    ("docs/audit.md", Found::Installed("audit")),
+    ("docs/how-to/roll-out.md", Found::Installed("audit")),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
     Bare,
-    /// With these of the shipped policies.
+    /// Mullion with these shipped policies.
     Installed(&'static str),
 }
 
@@ -97,12 +98,12 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
     for page in pages {
         let found =
             FOUND.iter().find(|(name, _)| *name == page.name).map_or(Found::Installed("default"), |(_, found)| *found);
-        // A page that installs Mullion can leave it in any state: withdrawn, for instance.
+        // A page that installs Mullion can leave it in any state, for example withdrawn.
         let clear = former == Found::Bare && found != Found::Bare;
         former = found;
         let mut wrong = run_page(plane, &page, found, clear)?;
-        // The API server waits for the webhook for 5 s, the chart's maximum, and admits a pod after that. A busy machine can
-        // take longer, so a page counts as wrong if it is wrong from a new start, too.
+        // The API server waits for the webhook for 5 s, the chart's maximum, and admits a pod after that. A busy
+        // machine can take longer, so a page counts as wrong only if it is also wrong after a new start.
         if !wrong.is_empty() {
             wrong = run_page(plane, &page, found, true)?;
         }

@@ -1,4 +1,4 @@
-//! What the fence denies to the controller itself.
+//! The writes that the fence denies to the controller itself.
 
 use anyhow::{Result, ensure};
 use mullion_cluster::wait_for;
@@ -7,8 +7,8 @@ use crate::site::{DEADLINE, NAMESPACE, Site};
 
 const KEY: &str = "example.com/platform";
 
-/// A NodePolicy whose taint has a key that the fence does not know: an Event on the node names the chart value, and with that
-/// value the taint is set. The withdraw Job removes it through the same fence.
+/// A NodePolicy has a taint with a key that the fence does not know: an Event on the node contains the chart value, and
+/// with that value the taint is set. The withdraw Job removes it through the same fence.
 pub async fn a_denied_taint_names_the_value_that_allows_it(site: &Site) -> Result<()> {
     let policy = format!(
         "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {{name: platform}}\n\

@@ -19,14 +19,14 @@ use crate::site::{DEADLINE, NAMESPACE, Site};
 pub async fn the_defaults_work(site: &Site) -> Result<()> {
     site.bare().await?;
     let client = site.plane.client();
-    // As in a strict cluster: pods that violate the strictest standard are rejected.
+    // As in a strict cluster: pods that violate the strictest level are rejected.
     let namespace =
         json!({"metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
 
     site.install(&[]).await?;
-    // Helm learns of ready pods, and the API server of their addresses: the order is not fixed.
+    // Helm waits for ready pods, and the API server for their addresses: the order is not fixed.
     wait_for("the Service to have the addresses of both webhooks", DEADLINE, async || endpoints(site).await).await?;
 
     let shop = site.plane.namespace("shop").await?;

@@ -12,7 +12,7 @@ use crate::site::{DEADLINE, Site};
 
 const SHELL: &str = "registry.example.com/shell:1";
 
-/// A pod sees what its manifest contains, and nothing else of this machine.
+/// A container gets what the pod's manifest contains, and nothing else of this machine.
 pub async fn containers_match_their_pods(site: &Site) -> Result<()> {
     let shop = Shop::open(site).await?;
     let data =
@@ -161,7 +161,7 @@ impl<'a> Shop<'a> {
 
     async fn create(&self, pod: Value) -> Result<()> {
         let pod: Pod = serde_json::from_value(pod)?;
-        // The root CA of pods' volumes comes into a new namespace a moment after it, which kubelets wait for.
+        // The root CA of pods' volumes is added to a new namespace a moment later, which kubelets wait for.
         self.pods().create(&PostParams::default(), &pod).await?;
         Ok(())
     }

@@ -38,12 +38,12 @@ pub struct Outcome {
 }
 
 impl Load {
-    /// In a namespace of its own, until [`Load::stop`].
+    /// Starts a load in a namespace of its own, until [`Load::stop`].
     pub async fn start(site: &Site) -> Result<Self> {
         Self::of(site, "mcr.microsoft.com/windows/servercore:ltsc2022", "windows").await
     }
 
-    /// The same with another image, whose pods belong on another operating system.
+    /// Does the same with another image, for pods of another operating system.
     pub async fn of(site: &Site, image: &'static str, system: &'static str) -> Result<Self> {
         let namespace = site.plane.namespace("load").await?;
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));

@@ -1,8 +1,9 @@
-//! Mullion as a user installs it: the unmodified chart, by Helm, on a real control plane that calls it through its Service.
+//! Mullion as a user installs it: the unmodified chart, by Helm, on a real control plane that calls it through its
+//! Service.
 //!
-//! The pods that its Deployments make really run, each with its own address, files and environment (`Kubelet` in
-//! `tests/cluster`); Windows nodes and their pods are simulated by KWOK. `cargo test --test installed NAME` runs the trials
-//! whose name contains NAME. Needs the control-plane tools (`make test` builds them) and user namespaces.
+//! The pods of its Deployments run as real processes, each with its own address, files and environment (`Kubelet` in
+//! `tests/cluster`); KWOK simulates Windows nodes and their pods. `cargo test --test installed NAME` runs the trials
+//! whose name contains NAME. They need the control-plane tools (`make test` builds them) and user namespaces.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -39,7 +40,7 @@ use mullion_cluster::{Pool, Suite, trials};
 
 use crate::site::Site;
 
-/// Control planes at the same time: 0.7 GB each, and they mostly wait. One more is that of `documents`.
+/// The number of control planes at the same time: 0.7 GB each, and they mostly wait. `documents` uses one more.
 const SITES: usize = 3;
 
 fn main() -> ExitCode {

@@ -11,11 +11,11 @@ use mullion_cluster::{Seen, wait_for};
 use crate::load::{Load, Outcome, all_pods_were_reviewed};
 use crate::site::{DEADLINE, NAMESPACE, Site};
 
-/// Deleted, evicted, drained or replaced in a rollout: a replica answers all its requests before it stops.
+/// Deleted, evicted, drained or replaced in a rollout: a replica handles all its requests before it stops.
 pub async fn stopping_one_replica_causes_no_unreviewed_pod(site: &Site) -> Result<()> {
     site.install(&[]).await?;
     let load = Load::start(site).await?;
-    // Each in turn: the API server keeps its connection to one of them.
+    // Each in turn, because the API server keeps its connection to one of them.
     for pod in site.pods_of("mullion-webhook").await? {
         site.pods().delete(&pod.name_any(), &DeleteParams::default()).await?;
         wait_for(&format!("{} to be gone", pod.name_any()), DEADLINE, async || {
@@ -32,14 +32,14 @@ pub async fn stopping_one_replica_causes_no_unreviewed_pod(site: &Site) -> Resul
     all_pods_were_reviewed(&load.stop().await)
 }
 
-/// A crash breaks connections with requests. With `failurePolicy: Ignore` their pods are admitted without a review, and no
-/// other pod is affected; with `Fail` they are rejected, and another attempt succeeds. Both end with the first pods after
-/// the API server has learned that the replica is gone.
+/// A crash breaks connections with requests. With `failurePolicy: Ignore` their pods are admitted without a review, and
+/// no other pod is affected; with `Fail` they are rejected, and another attempt succeeds. Both end with the first pods
+/// after the API server has detected that the replica is gone.
 pub async fn a_crash_of_one_replica_has_a_short_impact(site: &Site) -> Result<()> {
     for (policy, replica) in [("Ignore", 0), ("Fail", 1)] {
         site.install(&["--set", &format!("admission.failurePolicy={policy}")]).await?;
         let load = Load::start(site).await?;
-        // Another one each time: the second crash of a container is followed by a pause of ten seconds.
+        // Another pod each time, because the second crash of a container is followed by a pause of ten seconds.
         let pods = site.pods_of("mullion-webhook").await?;
         let pod = pods.get(replica).context("two replicas")?;
         let name = pod.name_any();

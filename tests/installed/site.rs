@@ -1,4 +1,4 @@
-//! The clusters that trials install Mullion in, one after the other.
+//! The clusters in which trials install Mullion, one after the other.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,25 +11,26 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use mullion_cluster::{ControlPlane, Fixture, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
 
-/// For all actions of a cluster; far longer than they take on an idle machine.
+/// The time limit for all actions of a cluster, far longer than they take on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 /// The namespace of Mullion, as in all its documents.
 pub const NAMESPACE: &str = "mullion-system";
 /// The longest timeout of webhooks, so that a busy machine does not fail the trials. Every installation here uses it.
 pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
 
-/// For the system classes in kube-system, as on GKE, which limits them elsewhere to namespaces with such a quota.
+/// For the system priority classes in kube-system, as on GKE, which limits them elsewhere to namespaces with such a
+/// quota.
 const QUOTA_OF_THE_CLUSTER: &str = r#"{"apiVersion": "v1", "kind": "ResourceQuota",
     "metadata": {"name": "critical-pods", "namespace": "kube-system"},
     "spec": {"hard": {"pods": "1000"}, "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass",
         "operator": "In", "values": ["system-node-critical", "system-cluster-critical"]}]}}}"#;
 
-/// The chart of the version before this one: `helm package` of its folder.
+/// The chart of the previous version: `helm package` of its folder.
 pub const BEFORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chart/before.tgz");
 
-/// A cluster with two Linux nodes, whose pods really run, and two Windows nodes of different builds.
+/// A cluster with two Linux nodes, whose pods run as real processes, and two Windows nodes of different builds.
 pub struct Site {
-    pub kubelet: Kubelet, // first: it ends before what it talks to
+    pub kubelet: Kubelet, // first, because it ends before the servers that it uses
     pub plane: ControlPlane,
 }
 
@@ -48,7 +49,7 @@ impl Site {
         Ok(Self { kubelet, plane })
     }
 
-    /// What `helm <arguments>` prints.
+    /// The output of `helm <arguments>`.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
         let home = self.plane.dir();
         let mut helm = tokio::process::Command::from(self.plane.tools().command(Tool::Helm));
@@ -88,7 +89,7 @@ impl Site {
         .await
     }
 
-    /// The pods of one of Mullion's Deployments, but for those that are being deleted.
+    /// The pods of one of Mullion's Deployments, except for those that are being deleted.
     pub async fn pods_of(&self, deployment: &str) -> Result<Vec<Pod>> {
         let component = deployment.trim_start_matches("mullion-");
         let selector = format!("app.kubernetes.io/name=mullion,app.kubernetes.io/component={component}");
@@ -119,7 +120,7 @@ impl Site {
         self.install_chart(&chart(), arguments).await
     }
 
-    /// The same of another chart, as [`BEFORE`].
+    /// Does the same with another chart, such as [`BEFORE`].
     pub async fn install_chart(&self, chart: &Path, arguments: &[&str]) -> Result<String> {
         let chart = chart.to_str().context("a path that is not UTF-8")?;
         let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
@@ -127,7 +128,7 @@ impl Site {
     }
 }
 
-/// Their pods really run.
+/// Nodes with pods that run as real processes.
 pub fn linux_nodes() -> [NodeSpec; 2] {
     ["l1", "l2"].map(|name| NodeSpec::linux(name).played())
 }
@@ -137,7 +138,7 @@ pub fn windows_nodes() -> [NodeSpec; 2] {
     [NodeSpec::windows("w2019", "10.0.17763.6293"), NodeSpec::windows("w2022", "10.0.20348.2655")]
 }
 
-/// `charts/mullion`, as it is.
+/// `charts/mullion`, unmodified.
 pub fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/mullion")
 }
@@ -147,7 +148,7 @@ pub fn image(repository: &str) -> String {
     format!("{repository}:{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The image as the Dockerfile makes it, with the program under test.
+/// The image as the Dockerfile builds it, with the program under test.
 pub fn program() -> Image {
     Image::new(env!("CARGO_BIN_EXE_mullion"))
 }

@@ -58,12 +58,12 @@ pub async fn an_installation_is_good_until_it_is_not(site: &Site) -> Result<()> 
         "√ the CA is valid from ",
         "√ 2 Windows nodes with label mullion.dev/windows-release\n",
         "√ 2 Windows nodes with taint os=windows:NoSchedule\n",
-        "\nNothing needs a person",
+        "\nNothing needs attention",
     ] {
         ensure!(shown.contains(part), "no {part:?}: {shown}");
     }
 
-    // Helm's values stay, and nobody answers.
+    // Helm's values stay, and no replica responds.
     let scale = |replicas: &str| {
         let replicas = format!("--replicas={replicas}");
         async move { site.plane.kubectl(&["scale", "deployment/mullion-webhook", "-n", NAMESPACE, &replicas]).await }
@@ -71,7 +71,7 @@ pub async fn an_installation_is_good_until_it_is_not(site: &Site) -> Result<()> 
     scale("0").await?;
     wait_for_result(site, "webhook-running", "bad", "scaled to 0").await?;
     wait_for_result(site, "webhook-reached", "bad", "does not reach").await?;
-    ensure!(status(site, &[]).await?.status.code() == Some(1), "nobody answers, and nothing is reported");
+    ensure!(status(site, &[]).await?.status.code() == Some(1), "no replica runs, and the status does not report it");
     scale("2").await?;
     wait_for_result(site, "webhook-reached", "good", "probed").await?;
 

@@ -11,18 +11,19 @@ use serde_json::Value;
 
 use crate::site::{DEADLINE, NAMESPACE, Site};
 
-/// Traces that a withdrawal leaves because they do no harm, or are still needed (chart README, docs/operations.md).
+/// Traces that a withdrawal leaves because they cause no damage, or are still needed (chart README,
+/// docs/how-to/uninstall.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum But {
     /// Fields that Mullion set on pods stay until the pods are created again.
     Pods,
-    /// RuntimeClasses that these pods name, and fields of the pods.
+    /// RuntimeClasses of existing pods, and fields of these pods.
     PodsAndTheirClasses,
 }
 
 /// Waits until only these traces are left, which takes the garbage collector and terminating pods some time.
 pub async fn none(site: &Site, but: But) -> Result<()> {
-    wait_for("nothing of Mullion to be left", DEADLINE, async || match of_mullion(site, but).await {
+    wait_for("all objects of Mullion to be removed", DEADLINE, async || match of_mullion(site, but).await {
         Ok(traces) if traces.is_empty() => Seen::Done(()),
         Ok(traces) => Seen::NotYet(traces.into_iter().take(20).collect::<Vec<_>>().join("\n  ")),
         Err(error) => Seen::NotYet(format!("{error:#}")),
@@ -72,7 +73,7 @@ pub async fn of_mullion(site: &Site, but: But) -> Result<Vec<String>> {
 
 /// Every key and every text with the word in it.
 fn words(value: &Value, at: String, found: &mut Vec<(String, String)>) {
-    // Not these tests' own label, nor where their kubelet has an image's program.
+    // Not the label of these tests, and not the path of an image's program in their kubelet.
     let has = |text: &str| text != "/mullion" && text.replace("mullion-cluster", "").to_lowercase().contains("mullion");
     match value {
         Value::Object(members) => {
@@ -103,9 +104,9 @@ fn is_users(kind: &str, name: &str, at: &str, value: &str) -> bool {
         "/spec/runtimeClassName",
     ];
     match kind {
-        // If taints of others stay, the API server records the last writer of their list. That list is one field.
+        // If taints of others stay, the API server records the last writer of their list, which is one field.
         "Node" => at.starts_with("/metadata/managedFields/") && at.ends_with("/manager"),
-        // The user deletes the namespace: Helm never does.
+        // The user deletes the namespace, because Helm never does.
         "Namespace" => name == NAMESPACE && !value.contains("mullion.dev"),
         "Pod" if pods.iter().any(|documented| at.starts_with(documented)) => true,
         // Objects that every namespace has.

@@ -17,8 +17,9 @@ use crate::user_actions::{
     windows_pod,
 };
 
-/// Under a load of pods of both systems: none of them is rejected, even with `Fail`. Running pods continue, and the objects
-/// that they name stay. Then the cluster is as if it had never had Mullion, and it can be installed again at once.
+/// Under a load of pods of both systems: none of them is rejected, even with `Fail`. Running pods continue, and the
+/// objects that they refer to stay. Then the cluster is as if it had never had Mullion, and it can be installed again
+/// immediately.
 pub async fn nobody_notices(site: &Site) -> Result<()> {
     site.plane.kubectl(&["taint", "nodes", "w2022", "team=blue:NoSchedule"]).await?;
     site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
@@ -47,10 +48,10 @@ pub async fn nobody_notices(site: &Site) -> Result<()> {
     let classes: Api<RuntimeClass> = Api::all(site.plane.client());
     ensure!(classes.get_opt(&class).await?.is_some(), "{class} went while pods named it: they could not start again");
 
-    // Created again, the pods no longer name it.
+    // After they are created again, the pods no longer refer to it.
     shop.api::<Pod>().delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await?;
     // Their nodes are no longer checked.
-    wait_for("pods that are created again to name nothing of Mullion", DEADLINE, async || {
+    wait_for("pods that are created again without anything of Mullion", DEADLINE, async || {
         let pods = match shop.api::<Pod>().list(&ListParams::default()).await {
             Ok(pods) => pods.items,
             Err(error) => return Seen::NotYet(error.to_string()),
@@ -75,7 +76,8 @@ pub async fn nobody_notices(site: &Site) -> Result<()> {
     shop.delete().await
 }
 
-/// Every pod of the webhook is gone, of the controller too, and with `Fail` the API server rejects Windows pods: a reason to uninstall.
+/// Every pod of the webhook and of the controller is gone, and with `Fail` the API server rejects Windows pods, which
+/// is a reason to uninstall.
 pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
     site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
     at_work(site).await?;
@@ -102,16 +104,16 @@ pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// The Job cannot do its work: Helm reports it and changes nothing, to be tried again. Without the Job, traces are left only
-/// on nodes and in classes, and `mullion withdraw` removes them.
+/// The Job cannot do its work: Helm reports that and changes nothing, so that it can be repeated. Without the Job,
+/// traces are left only on nodes and in RuntimeClasses, and `mullion withdraw` removes them.
 pub async fn a_failed_job_is_tried_again_or_skipped(site: &Site) -> Result<()> {
     let shop = site.plane.namespace("shop").await?;
-    // Waited for to its end, and long enough for a busy machine to do the work of a few seconds in the second try: Helm
-    // does not upgrade a release that is being uninstalled.
+    // The deadline is awaited to its end, and is long enough for a busy machine to do the work of a few seconds in the
+    // second attempt, because Helm does not upgrade a release that is being uninstalled.
     let deadline = ["--set", "withdraw.deadlineSeconds=90"];
     site.install(&deadline).await?;
     at_work(site).await?;
-    // An image that does not exist. The earlier pods continue.
+    // An image that does not exist. The earlier pods continue to run.
     upgrade(site, &[&deadline[..], &["--set", "image.tag=nowhere"]].concat()).await?;
     let error = uninstall(site, &["--wait"]).await.err().context("it was uninstalled without its Job")?.to_string();
     for words in ["Job/mullion-system/mullion-withdraw", "Failed"] {
@@ -147,8 +149,8 @@ pub async fn a_failed_job_is_tried_again_or_skipped(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// The user deletes the namespace first, although there are more objects. Nothing hangs, no Linux pod is rejected, and the
-/// commands in the chart's README remove the rest; or the chart does, installed and uninstalled again.
+/// The user deletes the namespace first, although there are more objects. Nothing hangs, no Linux pod is rejected, and
+/// the commands in the chart's README remove the rest; or the chart does if it is installed and uninstalled again.
 pub async fn the_namespace_is_deleted_first(site: &Site) -> Result<()> {
     let shop = site.plane.namespace("shop").await?;
     for way in ["by hand", "by the chart"] {

@@ -12,8 +12,8 @@ use crate::user_actions::at_work;
 
 const NEXT: &str = "registry.example.com/mirror/mullion";
 
-/// From the chart before to this one and back, controllers of both side by side: no pod is rejected, none is admitted without a
-/// review, and the fence denies nothing that a controller writes.
+/// From the previous chart to this one and back, with controllers of both at the same time: no pod is rejected, none is
+/// admitted without a review, and the fence denies nothing that a controller writes.
 pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     site.kubelet.image(&format!("{NEXT}:next"), program());
     site.install_chart(Path::new(BEFORE), &[]).await?;
@@ -38,7 +38,7 @@ pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     all_pods_were_reviewed(&load.stop().await)
 }
 
-/// New nodes get labels and taint from the controller that leads now, RuntimeClasses come back, and no write was denied.
+/// New nodes get labels and taint from the current leader, RuntimeClasses are created again, and no write was denied.
 async fn writes_are_allowed(site: &Site) -> Result<()> {
     let undo = ["label", "node", "w2022", "mullion.dev/windows-release-", "mullion.dev/windows-revision-"];
     site.plane.kubectl(&undo).await?;
@@ -59,7 +59,7 @@ async fn writes_are_allowed(site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// Waits until exactly so many webhooks, all of this image, are left.
+/// Waits until exactly this number of webhooks, all of this image, are left.
 async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
     site.whole("mullion-webhook").await?;
     site.whole("mullion-controller").await?;
@@ -81,7 +81,7 @@ async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
     .await
 }
 
-/// The `caBundle` that the controller has filled in, as `kubectl` shows it.
+/// The `caBundle` that the controller has set, as `kubectl` prints it.
 async fn bundles(site: &Site) -> Result<String> {
     let path = "-o=jsonpath={.items[*].webhooks[*].clientConfig.caBundle}";
     let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";

@@ -15,9 +15,9 @@ use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
 
 /// A Windows image whose name contains its build.
 pub const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
-/// One that runs on hosts of one release alone, whose RuntimeClass its pods therefore get.
+/// An image that runs only on hosts of one release, so that its pods get that release's RuntimeClass.
 pub const WINDOWS_2019: &str = "mcr.microsoft.com/windows/servercore:ltsc2019";
-/// One of Linux.
+/// A Linux image.
 pub const LINUX: &str = "docker.io/library/nginx:1.27-alpine";
 
 /// A pod in a user's manifest.
@@ -45,7 +45,7 @@ pub fn system(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_selector.as_ref()?.get("kubernetes.io/os").map(String::as_str)
 }
 
-/// Waits until Mullion works: nodes are labelled, classes created, pods placed and denied.
+/// Waits until Mullion works: nodes are labeled, classes are created, and pods are placed and denied.
 pub async fn at_work(site: &Site) -> Result<()> {
     let trial = site.plane.namespace("at-work").await?;
     let nodes: Api<Node> = Api::all(site.plane.client());
@@ -74,8 +74,8 @@ pub async fn at_work(site: &Site) -> Result<()> {
     wait_for("Mullion to be at work", DEADLINE, async || look().await).await
 }
 
-/// Waits until pods of this image are as they would be in a cluster that has never had Mullion. The API server stops
-/// calling deleted webhooks a moment after the deletion.
+/// Waits until pods of this image are the same as in a cluster that has never had Mullion. The API server stops calling
+/// deleted webhooks a moment after the deletion.
 pub async fn left_alone(namespace: &TestNamespace, image: &str) -> Result<()> {
     wait_for(&format!("pods of {image} to be left alone"), DEADLINE, async || {
         untouched(&tried(namespace, &pod("after", image)).await?)
@@ -95,7 +95,7 @@ fn untouched(pod: &Pod) -> Result<()> {
     ];
     let given: Vec<_> = given.into_iter().filter_map(|(what, given)| given.then_some(what)).collect();
     ensure!(given.is_empty(), "it was given {given:?}");
-    // The API server itself gives every pod two.
+    // The API server itself adds two to every pod.
     let tolerations = spec.tolerations.as_deref().unwrap_or_default();
     let own = |key: &str| key.starts_with("node.kubernetes.io/");
     ensure!(tolerations.iter().all(|one| one.key.as_deref().is_some_and(own)), "{tolerations:?}");

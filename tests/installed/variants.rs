@@ -33,7 +33,7 @@ pub async fn a_provided_certificate(site: &Site) -> Result<()> {
     site.install(&["-f", &values, "--set-file", &both]).await?;
     at_work(site).await?;
     give(site, "webhook-certificate", &second).await?;
-    // From here on no client trusts the first.
+    // From here on no client trusts the first certificate.
     site.install(&["-f", &values, "--set-file", &new]).await?;
     at_work(site).await.context("after the Secret has changed")?;
 
@@ -48,7 +48,7 @@ pub async fn a_provided_certificate(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// cert-manager makes the Secret, and its CA injector fills in `caBundle`: an upgrade does not remove it.
+/// cert-manager creates the Secret, and its CA injector fills in `caBundle`: an upgrade does not remove it.
 pub async fn cert_manager(site: &Site) -> Result<()> {
     site.bare().await?;
     namespace(site, "restricted").await?;
@@ -75,13 +75,13 @@ pub async fn cert_manager(site: &Site) -> Result<()> {
     site.install(&["-f", &values, "--set", "webhook.podAnnotations.upgraded=yes"]).await?;
     at_work(site).await.context("after an upgrade")?;
     uninstall(site, &["--wait"]).await?;
-    // cert-manager would keep it, too.
+    // cert-manager would also restore it.
     site.plane.kubectl(&["delete", "secret", "mullion-webhook-certificate", "-n", NAMESPACE]).await?;
     traces::none(site, But::Pods).await?;
     site.plane.kubectl(&["delete", "crd", "-l", "app=cert-manager"]).await.map(drop)
 }
 
-/// The API server reaches nodes and no pods; or of all ports only 443, which takes a sysctl and no right.
+/// The API server reaches nodes and no pods; or of all ports only 443, which takes a sysctl and no capability.
 pub async fn other_networks(site: &Site) -> Result<()> {
     namespace(site, "privileged").await?;
     site.install(&["-f", &values("eks")?]).await?;
@@ -90,7 +90,7 @@ pub async fn other_networks(site: &Site) -> Result<()> {
         let status = pod.status.context("a status")?;
         ensure!(status.host_ip.is_some() && status.host_ip == status.pod_ip, "{status:?}");
     }
-    // Ports of nodes are taken by the old pods while the new ones want them.
+    // The old pods use ports of nodes that the new ones need.
     site.install(&["-f", &values("eks")?, "--set", "webhook.podAnnotations.upgraded=yes"]).await?;
     at_work(site).await.context("upgraded on the nodes' network")?;
 
@@ -137,7 +137,7 @@ pub async fn policies_of_others(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// RKE1: every Linux node has a taint of its own. Mullion runs there, and gives Linux pods the toleration that they need.
+/// RKE1: every Linux node has a taint of its own. Mullion runs there, and adds the toleration that Linux pods need.
 pub async fn tainted_linux_nodes(site: &Site) -> Result<()> {
     namespace(site, "restricted").await?;
     let taint = async |change: &str| {
@@ -171,7 +171,7 @@ async fn apply(site: &Site, object: &Value) -> Result<()> {
     site.plane.kubectl_with_input(&["apply", "-f", "-"], &object.to_string()).await.map(drop)
 }
 
-/// A Secret with this certificate, as people and cert-manager make them.
+/// A Secret with this certificate, as people and cert-manager create them.
 async fn give(site: &Site, name: &str, certificate: &ServingCert) -> Result<()> {
     let read = |file: &str| std::fs::read_to_string(certificate.folder().join(file)).context(file.to_owned());
     let data = json!({"tls.crt": read("tls.crt")?, "tls.key": read("tls.key")?, "ca.crt": certificate.ca_pem()});
@@ -183,7 +183,7 @@ async fn give(site: &Site, name: &str, certificate: &ServingCert) -> Result<()> 
     .await
 }
 
-/// As cert-manager's CA injector does it: one update of all webhooks, by its own name.
+/// One update of all webhooks by the injector's own name, as cert-manager's CA injector does.
 async fn inject(site: &Site, ca: &str) -> Result<()> {
     let client = site.plane.client();
     let manager = PatchParams { field_manager: Some("cert-manager-cainjector".to_owned()), ..PatchParams::default() };
@@ -225,7 +225,7 @@ fn definition(plural: &str, kind: &str) -> Value {
     })
 }
 
-/// A ConfigMap with policies, as a team of a company keeps it.
+/// A ConfigMap with policies that a team maintains.
 fn policies(mode: &str) -> Value {
     let metadata =
         json!({"name": "company-policies", "namespace": NAMESPACE, "labels": {"mullion.dev/policy": "true"}});

@@ -115,7 +115,7 @@ fn panels_fill_the_grid_and_do_not_overlap() {
         let (x, y, w, h) = (side("x"), side("y"), side("w"), side("h"));
         assert!(w > 0 && h > 0 && x + w <= COLUMNS, "{}", panel["title"]);
         for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
-            assert!(taken.insert(cell), "{} lies upon another panel", panel["title"]);
+            assert!(taken.insert(cell), "{} overlaps another panel", panel["title"]);
             rows.insert(cell.1);
         }
     }

@@ -34,7 +34,7 @@ const FOREIGN: [(&str, &[&str]); 5] = [
 
 type Values = BTreeMap<String, BTreeSet<String>>;
 
-/// By name of the metric: its labels, and the values these have had.
+/// By name of the metric: its labels, and their values so far.
 pub struct Exported(BTreeMap<String, Values>);
 
 impl Exported {
@@ -155,6 +155,8 @@ fn webhook() -> String {
     }
     metrics.tls_loaded(Some(&(1..2)));
     metrics.tls_failed(&"gone");
+    metrics.client_ca_loaded();
+    metrics.client_ca_failed(&"gone");
     metrics.encode().unwrap()
 }
 
@@ -198,7 +200,7 @@ fn controller() -> String {
     metrics.encode().unwrap()
 }
 
-/// Of one good file, with an exemption.
+/// The report of one good file, with an exemption.
 fn policies() -> PolicyReporter {
     let reporter = PolicyReporter::default();
     let bytes =

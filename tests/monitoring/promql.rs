@@ -1,5 +1,5 @@
-//! A partial parser of `PromQL`, for the metrics, labels and values that a query needs. promtool checks the rest of the syntax
-//! (`make monitoring`), because parsers of `PromQL` in Rust need thirty crates.
+//! A partial parser of `PromQL` for the metrics, labels and values that a query needs. promtool checks the rest of the
+//! syntax (`make monitoring`), because parsers of `PromQL` in Rust need thirty crates.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -8,7 +8,7 @@ use std::str::Chars;
 #[derive(Debug, Default, PartialEq)]
 pub struct Query {
     pub selectors: Vec<Selector>,
-    /// Labels that are grouped or joined by.
+    /// Labels used for grouping or joining.
     pub grouping: Vec<String>,
     /// Texts outside selectors, such as the label that `label_replace` sets.
     pub strings: Vec<String>,
@@ -89,7 +89,7 @@ fn tokens(query: &str) -> Result<Vec<Token>, String> {
     while let Some(first) = rest.next() {
         match first {
             '"' => tokens.push(Token::Text(text(&mut rest)?)),
-            // A duration, of Grafana's variables too.
+            // A duration, including Grafana's variables.
             '[' => while rest.next().ok_or("no end of a range")? != ']' {},
             c if c.is_ascii_digit() => while rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '.').is_some() {},
             c if c.is_ascii_alphabetic() || c == '_' => {

@@ -1,4 +1,4 @@
-//! Tests of `charts/mullion/rules/mullion.yaml`, and of the runbook of each alert in `docs/alerts.md`.
+//! Tests of `charts/mullion/rules/mullion.yaml`, and of the runbook of each alert in `docs/operators/alerts.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,11 +11,11 @@ use crate::exported::Exported;
 use crate::{complaints, dashboard, file};
 
 const RULES: &str = "charts/mullion/rules/mullion.yaml";
-const RUNBOOKS: &str = "docs/alerts.md";
+const RUNBOOKS: &str = "docs/operators/alerts.md";
 /// The test file of promtool, for `make monitoring`.
 const CASES: &str = "tests/monitoring/rules.test.yaml";
 /// The parts of every runbook, in this order.
-const PARTS: [&str; 5] = ["**Means**", "**Hurt**", "**Look**", "**Do**", "**Ends**"];
+const PARTS: [&str; 5] = ["**Meaning**", "**Impact**", "**Diagnosis**", "**Mitigation**", "**Resolved**"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +109,7 @@ fn every_alert_has_a_severity_and_a_runbook_link() {
     for Alert { name: alert, r#for, labels, annotations, .. } in alerts() {
         assert!(alert.starts_with("Mullion"), "{alert}");
         assert!(["critical", "warning", "info"].contains(&labels.severity.as_str()), "{alert}: {}", labels.severity);
-        // A page should not be for a condition that ends before somebody can react.
+        // A page must not be for a condition that ends before a person can react.
         let minutes =
             r#for.as_deref().and_then(|time| time.strip_suffix('m')).map(|minutes| minutes.parse::<u32>().unwrap());
         assert!(labels.severity != "critical" || minutes.is_some_and(|minutes| minutes >= 5), "{alert}");
@@ -143,7 +143,8 @@ fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
     }
 }
 
-/// A case lists all alerts that fire at some times, so an alert that fires at one time and not at another is tested both ways.
+/// A case lists all alerts that fire at certain times, so an alert that fires at one time and not at another is tested
+/// in both states.
 #[test]
 fn every_alert_starts_firing_in_a_test_case() {
     let cases: Value = serde_saphyr::from_str(&file(CASES)).unwrap();

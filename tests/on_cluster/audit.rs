@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub struct AuditLog(tempfile::TempDir);
 
 impl AuditLog {
-    /// With the `rules` of an audit `Policy`, for completed requests.
+    /// A log by the `rules` of an audit `Policy`, for completed requests.
     pub fn of(rules: &Value) -> Result<Self> {
         let log = Self(tempfile::tempdir()?);
         let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
@@ -37,7 +37,7 @@ impl AuditLog {
 }
 
 /// Fails if a request, a line of the log at level `Request`, changes or deletes an object unconditionally, without the
-/// version that was read. Only the count of an Event may be set so.
+/// version that was read. Only the count of an Event may be set unconditionally.
 pub fn ensure_conditional(request: &Value) -> Result<()> {
     let sent = &request["requestObject"];
     // The body was never read.

@@ -1,5 +1,5 @@
-//! `mode: Audit` as an administrator sees it: in the API server's audit log and in the webhook's metrics. What the user
-//! sees is in `tests/cases/audit`.
+//! `mode: Audit` from the perspective of an administrator: in the API server's audit log and in the webhook's metrics.
+//! `tests/cases/audit` tests the user's perspective.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ impl Audited {
 
 pub async fn audit_annotations_and_metrics_show_the_outcomes(audited: &Audited) -> Result<()> {
     let namespace = audited.plane.namespace("audited").await?;
-    // The first ones may come before the API server knows the webhook.
+    // The first pods may be created before the API server uses the webhook.
     wait_for("Mullion to be called", DEADLINE, async || {
         dry_run(&namespace, &pod("first", json!({"containers": [{"name": "c", "image": LTSC2022}]}))).await?;
         let (_, text) = admin_get(audited.admin, "/metrics").await?;

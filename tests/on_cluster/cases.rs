@@ -54,7 +54,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// Adds the trials of the case runner to a suite that has all others, because `acceptance.tsv` names some of them.
+/// Adds the trials of the case runner to a suite with all other trials, because `acceptance.tsv` lists some of them.
 pub fn add_runner(suite: &mut Suite) {
     let all: BTreeSet<String> = suite.names().map(str::to_owned).collect();
     let mut runner = |name: &str, test: fn() -> anyhow::Result<()>| {

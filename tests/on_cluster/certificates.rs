@@ -1,7 +1,7 @@
-//! Certificates that the controller keeps and two webhooks follow, on a control plane of their own.
+//! Certificates that the controller manages and two webhooks use, on a control plane of their own.
 //!
-//! The mutating configuration asks one webhook and the validating one the other, both failing closed: a call works only
-//! if both do. Processes have the rights that their documentation lists, and no others.
+//! The mutating configuration calls one webhook and the validating one the other, both failing closed: a call succeeds
+//! only if both work. Processes have the permissions that their documentation lists, and no others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ use tokio_rustls::TlsConnector;
 use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, pod, wait_until_mullion_is_called};
 
-/// Configurations `mullion` are the whole cluster's; nothing here needs nodes.
+/// Configurations `mullion` apply to the whole cluster; nothing here needs nodes.
 pub(crate) fn plane() -> Builder {
     ControlPlane::builder().controller_manager(false).scheduler(false).kwok(false)
 }
 
-/// A Mullion that keeps its certificates.
+/// A Mullion instance that manages its certificates.
 struct Mullion {
     home: TestNamespace,
     team: TestNamespace,
@@ -50,7 +50,7 @@ struct Webhook {
 }
 
 impl Mullion {
-    /// Starts everything over configurations without a bundle; the controller with `flags`.
+    /// Starts everything with configurations without a bundle; the controller with `flags`.
     async fn start(plane: &ControlPlane, flags: &[&str]) -> Result<Self> {
         let (home, team) = (plane.namespace("mullion").await?, plane.namespace("team").await?);
         let mut webhooks = Vec::new();
@@ -104,7 +104,7 @@ impl Mullion {
         Ok(secret.data.unwrap_or_default().remove("tls.crt").context("no tls.crt")?.0)
     }
 
-    /// What every webhook of both configurations is verified with: the same everywhere.
+    /// The bundle with which every webhook of both configurations is verified; it is the same in all of them.
     async fn bundle(&self) -> Result<Vec<u8>> {
         let client = self.home.client.clone();
         let mutating = Api::<MutatingWebhookConfiguration>::all(client.clone()).get("mullion").await?;
@@ -147,13 +147,13 @@ impl Mullion {
         Ok(())
     }
 
-    /// Stops everything; no log may hold a key that was ever in a Secret at the end.
+    /// Stops everything; no log may contain a key that was in a Secret at any time.
     async fn stop(self, plane: &ControlPlane) -> Result<Vec<String>> {
         let mut keys = Vec::new();
         for (name, key) in [("mullion-ca", "ca.key"), ("mullion-tls", "tls.key")] {
             let data = self.secrets().get(name).await?.data.unwrap_or_default();
             let pem = String::from_utf8(data[key].0.clone())?;
-            // Both as it is and as the API encodes it.
+            // The key as it is, and as the API encodes it.
             keys.push(json!(data[key]).as_str().unwrap()[60..100].to_owned());
             keys.push(pem.lines().nth(1).context("a line of the key")?[10..50].to_owned());
         }
@@ -185,7 +185,7 @@ impl Webhook {
         ensure!(served(self.port, b"").await.is_err(), "a handshake without a certificate");
         wait_for("words about the certificate", DEADLINE, || async {
             let log = self.process.log()?;
-            // Nothing is wrong yet.
+            // There is no error yet.
             let first = log.lines().find(|line| line.contains("certificate")).unwrap_or_default();
             ensure!(first.contains("INFO") && first.contains("waiting for the certificate"), "{log}");
             Ok(())
@@ -227,7 +227,7 @@ async fn served(port: u16, bundle: &[u8]) -> Result<CertificateDer<'static>> {
     Ok(chain[0].clone().into_owned())
 }
 
-/// A pair for 127.0.0.1 that some other CA signed, and that CA.
+/// A pair for 127.0.0.1 that another CA signed, and that CA.
 fn foreign() -> Result<(String, String, String)> {
     let cert = mullion_cluster::ServingCert::for_loopback()?;
     let read = |name: &str| std::fs::read_to_string(cert.folder().join(name));
@@ -238,7 +238,8 @@ fn base64(text: &str) -> Value {
     json!(ByteString(text.as_bytes().to_vec()))
 }
 
-/// Deleted, emptied, corrupted, foreign, of another type, immutable; bundles emptied, foreign: a call works again.
+/// Deleted, emptied, corrupted, foreign, of another type, immutable; bundles emptied, foreign: after each, a call
+/// succeeds again.
 pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane) -> Result<()> {
     let mullion = Mullion::start(plane, &[]).await?;
     let first = mullion.tls_crt().await?;
@@ -294,7 +295,7 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
         ensure!(mullion.bundle().await? != bundle.as_bytes(), "the bundle stays");
     }
 
-    // Another tool fills in this bundle. The controller has seen that if it has filled in the other one.
+    // Another tool fills in this bundle. The controller has processed that if it has set the other one.
     let client = plane.client();
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let annotated = |value: Value| json!({"metadata": {"annotations": {"cert-manager.io/inject-ca-from": value}}});
@@ -352,12 +353,12 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
 }
 
 /// Pairs of 20 s and CAs of 40 s change under load until a new CA is alone in the bundles; in `make soak`, until the
-/// second one is.
+/// second new CA is.
 ///
-/// The next pair must be there within the last third of the one before, and the API server must have seen the bundles of
-/// a new CA within two seconds: fractions of these lifetimes, as of the real ones. If the machine is too busy for that, and
-/// a client rejects a certificate, the test runs again with lifetimes three times as long; the second time nothing is
-/// tolerated. Other failures are never tolerated.
+/// The next pair must be ready within the last third of the previous one, and the API server must have received the
+/// bundles of a new CA within two seconds: the same fractions as with the real lifetimes. If the machine is too busy
+/// for that, and a client rejects a certificate, the test runs again with lifetimes three times as long; the second
+/// time nothing is tolerated. Other failures are never tolerated.
 pub(crate) async fn no_call_fails_while_certificates_change(plane: &ControlPlane) -> Result<()> {
     for lifetime in [20, 60, 180] {
         match change_certificates(plane, lifetime).await {
@@ -368,7 +369,7 @@ pub(crate) async fn no_call_fails_while_certificates_change(plane: &ControlPlane
     Ok(())
 }
 
-/// A certificate was used after its end, or before its CA was known; or did not change in nine lifetimes.
+/// A certificate was used after its end, or before its CA was trusted; or did not change in nine lifetimes.
 #[derive(Debug)]
 struct Late(String);
 
@@ -389,14 +390,14 @@ impl Late {
     }
 }
 
-/// The same once, with pairs of `lifetime` seconds.
+/// Does this once, with pairs of `lifetime` seconds.
 async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> {
     const HANDSHAKE_FAILURES: &str = "mullion_tls_handshake_failures_total";
     // Requested creations per second, and the CAs and pairs to observe.
     let (rate, enough_cas, enough_pairs) = if mullion_cluster::soak() { (200, 3, 4) } else { (50, 2, 3) };
     let (pair, ca) = (lifetime.to_string(), (2 * lifetime).to_string());
     let mullion = Mullion::start(plane, &["--certificate-lifetime", &pair, "--ca-lifetime", &ca]).await?;
-    // Before the first bundles are there, clients trust nothing.
+    // Before the first bundles exist, clients trust nothing.
     let mut failed_before = Vec::new();
     for webhook in &mullion.webhooks {
         failed_before.push(metric(webhook.admin, HANDSHAKE_FAILURES).await?);
@@ -458,7 +459,7 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
 
 /// The certificates of both webhooks for clients that open new connections and trust the current bundles; and those bundles.
 async fn open_new_connections(mullion: &Mullion) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
-    // They differ for a moment: the two configurations are written one after the other.
+    // They differ for a moment, because the two configurations are written one after the other.
     let bundle = wait_for("equal bundles", DEADLINE, || mullion.bundle()).await?;
     let mut served_ones = Vec::new();
     for webhook in &mullion.webhooks {
@@ -468,9 +469,10 @@ async fn open_new_connections(mullion: &Mullion) -> Result<(Vec<Vec<u8>>, Vec<Ve
     Ok((served_ones, cas))
 }
 
-/// Creates pods, as dry runs, `rate` in a second if the machine can, until it is `enough`. If responses come within a
-/// second, more at a time than the 25 idle connections to a webhook that an API server keeps, so that many are opened again.
-/// If they do not, half as many, and again: a machine that this load alone keeps busy shows nothing of certificates.
+/// Creates pods as dry runs, `rate` per second if the machine can, until `enough` returns true. If responses take less
+/// than a second, there are more at a time than the 25 idle connections to a webhook that an API server keeps, so that
+/// many are opened again. If they take longer, the rate is halved repeatedly, because a machine that this load alone
+/// keeps busy proves nothing about certificates.
 async fn load(
     team: TestNamespace,
     rate: u32,

@@ -1,4 +1,4 @@
-//! An API server that shows the webhook a client certificate, by the files that docs/security.md has.
+//! An API server that presents a client certificate to the webhook, by the files in docs/reference/security.md.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ fn authority() -> Result<Authority> {
     Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
 }
 
-/// Writes what each control-plane node has: a client certificate of the authority, a kubeconfig and an admission configuration.
+/// Writes the files of each control-plane node: a client certificate of the authority, a kubeconfig and an admission
+/// configuration.
 fn write_node_files(folder: &Path, authority: &Authority, host: &str) -> Result<()> {
     let mut params = CertificateParams::default();
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -102,7 +103,7 @@ pub async fn the_api_server_shows_its_certificate() -> Result<()> {
     ensure!(status.starts_with("HTTP/1.1 200"), "{status}");
     ensure!(counter(admin, "mullion_unknown_callers_total").await? == 1, "a caller without a certificate is unknown");
 
-    // Another authority from now on: the API server is not trusted as soon as it connects again.
+    // Another authority from now on: the API server is no longer trusted when it connects again.
     std::fs::write(&client_ca, self::authority()?.pem())?;
     wait_for("the new authority", DEADLINE, async || match counter(admin, RELOADS).await {
         Ok(1) => Seen::Done(()),

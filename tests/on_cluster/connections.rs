@@ -1,4 +1,4 @@
-//! Connections of a real API server while slots are short.
+//! Connections of a real API server when few slots are free.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ use crate::shared::*;
 
 /// The label of the namespace, and the name of the configurations.
 const MARK: (&str, &str) = ("mullion-test", "connections");
-/// Few slots, limits that many connections meet, and the rest as installed.
+/// Few slots, limits that many connections reach, and the rest as installed.
 const LIMITS: ConnectionLimits = ConnectionLimits {
     connections: 64,
     handshake: Duration::from_secs(5),
@@ -37,17 +37,19 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 };
 /// A bit more than three quarters of the slots.
 const MOST_SLOTS: usize = 52;
-/// Longer than [`LIMITS`] lets unused connections be, and the second until they are looked for, and another one in which the
-/// API server sees that its spare connections were closed: Go does not repeat a POST that it writes into a closed one.
+/// Longer than [`LIMITS`] permits unused connections, and the second until they are detected, and another second in
+/// which the API server detects that its spare connections were closed, because Go does not repeat a POST that it
+/// writes into a closed one.
 const PAUSE: Duration = Duration::from_secs(6);
 /// Pods created at the same time, each on a connection of its own.
 const BURST: usize = 16;
-/// The pause between two connections of a hostile client. Two of them take all slots within 2.5 seconds, which is longer than
-/// the API server takes for a handshake on a busy machine; one has 50 connections after the 4 seconds of [`LIMITS`].
+/// The pause between two connections of a malicious client. Two of them take all slots within 2.5 seconds, which is
+/// longer than the API server takes for a handshake on a busy machine; one has 50 connections after the 4 seconds of
+/// [`LIMITS`].
 const HOSTILE_PAUSE: Duration = Duration::from_millis(80);
 
-/// Bursts of pods with pauses between them: at first while two hostile clients take every slot, one from the address of the
-/// API server and one from another; then while one keeps more than three quarters of the slots. No review is lost.
+/// Bursts of pods with pauses between them: first while two malicious clients take every slot, one from the address of
+/// the API server and one from another; then while one holds more than three quarters of the slots. No review is lost.
 pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<()> {
     let bursts = if mullion_cluster::soak() { 60 } else { 2 };
     let certificate = ServingCert::for_loopback()?;
@@ -106,7 +108,7 @@ async fn create(name: String, namespace: &mullion_cluster::TestNamespace) -> Res
     Ok(())
 }
 
-/// Opens connections for ever, and closes the oldest when it has `most`: some stay silent, some begin a handshake.
+/// Opens connections forever, and closes the oldest when there are `most`: some stay silent, some begin a handshake.
 async fn open_connections(own: Ipv4Addr, server: SocketAddr, most: usize) -> Result<()> {
     let mut pause = interval(HOSTILE_PAUSE);
     pause.set_missed_tick_behavior(MissedTickBehavior::Delay);

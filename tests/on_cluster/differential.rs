@@ -1,8 +1,8 @@
 //! The rule catalogue against the API server: thousands of generated pods, each reviewed by both.
 //!
-//! A disagreement is a rule that predicts a rejection that does not happen, a rejection for the operating system that no rule
-//! predicted, a repair that does not help, a pod whose findings change with the server's defaults, or a Linux pod that
-//! Mullion stores differently.
+//! A disagreement is a rule that predicts a rejection that does not happen, a rejection for the operating system that
+//! no rule predicted, a repair that does not help, a pod whose findings change with the API server's defaults, or a
+//! Linux pod that is stored differently with Mullion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,9 +26,9 @@ fn pods_at_least() -> usize {
     if mullion_cluster::soak() { 3_000 } else { 0 }
 }
 
-/// Requests at a time: more than two do not make two cores faster, fewer leave them waiting.
+/// The number of requests at a time: more do not make two cores faster, fewer leave them idle.
 const PARALLEL: usize = 12;
-/// How many pods of each kind of disagreement are shown.
+/// The number of pods of each kind of disagreement that are printed.
 const SHOWN: usize = 4;
 
 /// Why the API server rejects a pod because of its operating system.
@@ -98,8 +98,9 @@ impl Plain {
         Ok(plain)
     }
 
-    /// Whether the server, not Mullion, may reject the pod: for a reason besides the operating system, or for an operating
-    /// system that no rule may deny, because a later server can know it (`PodOS` in core/v1/types.go); Mullion warns of it.
+    /// Whether the API server, and not Mullion, may reject the pod: for a reason besides the operating system, or for
+    /// an operating system that no rule may deny, because a later API server can know it (`PodOS` in core/v1/types.go);
+    /// Mullion warns about it.
     fn server_may_reject(&self) -> bool {
         !self.other.is_empty() || self.os.iter().any(|(reason, _)| *reason == Reason::UnknownOs)
     }
@@ -118,7 +119,7 @@ struct Prediction {
     /// The review of the pod after Mullion's changes.
     after: Review,
     denied: bool,
-    /// Whether the webhook, which sees the pod with the server's defaults, leaves it as it is.
+    /// Whether the webhook, which receives the pod with the API server's defaults, leaves it unchanged.
     untouched: bool,
 }
 
@@ -129,8 +130,8 @@ impl Engine {
         review(&request, &self.snapshot, &self.policies.resolve(&request, &self.snapshot))
     }
 
-    /// Code and path of every finding, but for one: `supplementalGroups: []` is rejected with `spec.os.name: windows`,
-    /// but no webhook sees it, because the server omits it from the pod in its requests.
+    /// Code and path of every finding, except one: `supplementalGroups: []` is rejected with `spec.os.name: windows`,
+    /// but no webhook receives it, because the API server omits it from the pod in its requests.
     fn findings(&self, object: &Value) -> BTreeSet<(&'static str, String)> {
         let unseen = |path: &str| {
             path == "spec.securityContext.supplementalGroups"
@@ -175,7 +176,7 @@ impl Prediction {
     }
 }
 
-/// Disagreements by kind, each with the pods that show it.
+/// Disagreements by kind, each with the pods that have it.
 #[derive(Default)]
 struct Disagreements(BTreeMap<String, Vec<String>>);
 
@@ -197,7 +198,7 @@ impl fmt::Display for Disagreements {
     }
 }
 
-/// A field path with what stands in it between brackets left out, to group by.
+/// A field path without the text between brackets, for grouping.
 fn shape(path: &str) -> String {
     let mut inside = false;
     path.chars()
@@ -308,7 +309,7 @@ fn field_by_field(
     }
 }
 
-/// A field path of ours as the server has it: causes about a mount name the container, and no mount.
+/// A field path of Mullion in the API server's form: causes about a mount contain the container, and no mount.
 fn as_the_server_spells(path: &str) -> String {
     match path.split_once("volumeMounts[") {
         Some((start, rest)) => format!("{start}volumeMounts{}", rest.split_once(']').map_or("", |(_, end)| end)),
@@ -325,12 +326,13 @@ fn needs_privileged(plain: &Plain, path: &str) -> bool {
         })
 }
 
-/// Findings are the same for the authored pod, with our defaults, and with the server's defaults.
+/// Findings are the same for the authored pod, with Mullion's defaults, and with the API server's defaults.
 fn defaults_change_nothing(engine: &Engine, pod: &Generated, plain: &Plain, wrong: &mut Disagreements) {
     let sent = engine.findings(&pod.object);
     let defaulted = generator::defaulted(&pod.object);
     let mut others = vec![("our defaults", engine.findings(&defaulted))];
-    // Legacy AppArmor annotations become fields after every webhook: these are no defaults, and Mullion cannot see them.
+    // Legacy AppArmor annotations become fields after every webhook: these are not defaults, and Mullion cannot detect
+    // them.
     if let Some(stored) = plain.stored.as_ref().filter(|_| !has_apparmor_annotation(&pod.object)) {
         others.push(("the server's defaults", engine.findings(stored)));
         let differ = differences(&defaulted["spec"], &stored["spec"], "");
@@ -403,7 +405,8 @@ fn accepted(
         }
         return;
     }
-    // Without the OS field the server turns a legacy annotation into a field, which a Windows kubelet rejects.
+    // Without the OS field the API server turns a legacy annotation into a field, and a kubelet on Windows rejects the
+    // pod for it.
     let from_annotation = |place: &str| {
         prediction.sets_os_field()
             && has_apparmor_annotation(&pod.object)
@@ -417,13 +420,13 @@ fn accepted(
     }
 }
 
-/// A pod without what Mullion may give a Linux pod, and without what is new in every pod.
+/// A pod without what Mullion may add to a Linux pod, and without what is new in every pod.
 fn without_ours(stored: &Value) -> Value {
     let mut pod = stored.clone();
     for field in ["uid", "creationTimestamp", "namespace", "managedFields"] {
         remove(&mut pod["metadata"], field);
     }
-    // A gated pod has a condition already, with the second in which it was made.
+    // A gated pod already has a condition with the time of its creation in seconds.
     for condition in pod["status"]["conditions"].as_array_mut().into_iter().flatten() {
         remove(condition, "lastTransitionTime");
     }
@@ -486,8 +489,9 @@ fn rejected(
     }
 }
 
-/// Whether the server rejects only `supplementalGroups: []`, and Mullion changes nothing else: no webhook sees that empty
-/// list (the server omits it in its requests), and without a patch the server does not decode the pod again without it.
+/// Whether the API server rejects only `supplementalGroups: []`, and Mullion changes nothing else: no webhook receives
+/// that empty list (the API server omits it in its requests), and without a patch the API server does not decode the
+/// pod again without it.
 fn unseen_groups(plain: &Plain, prediction: &Prediction) -> bool {
     prediction.untouched
         && !plain.os.is_empty()

@@ -1,4 +1,4 @@
-//! Manifests that the API server cannot decode: its decoder against the table of fields.
+//! Manifests that the API server cannot decode: its decoder compared with the table of fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,10 +27,10 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("CronJob", "batch", "apis/batch/v1"),
 ];
 
-/// How the table writes a status, of any kind.
+/// The table's entry for a status, of any kind.
 const STATUS: &str = "map[string]any";
 
-/// How many requests are under way at once.
+/// The number of concurrent requests.
 const PARALLEL: usize = 16;
 
 // === the table ===
@@ -142,11 +142,11 @@ pub async fn the_table_matches_the_server(shared: &Shared) -> Result<()> {
 /// The server's result for an object.
 #[derive(Debug)]
 enum Decoded {
-    /// It can read it; the object that it would store if it is valid.
+    /// The API server can decode it; the object that it would store if it is valid.
     Read(Option<Value>),
-    /// It cannot: the field that its message names, without indices, if it names one.
+    /// The API server cannot decode it: the field in its message, without indices, if there is one.
     Rejected(String),
-    /// It can, but for fields it does not know.
+    /// The API server can decode it, except for unknown fields.
     Unknown(BTreeSet<String>),
 }
 
@@ -154,8 +154,8 @@ fn get_request(path: &str) -> Result<http::Request<Vec<u8>>> {
     Ok(http::Request::get(path).body(Vec::new())?)
 }
 
-/// Creates an object without storing it. Validation (`fieldValidation`) is `Ignore`, which drops what is unknown, or
-/// `Strict`, which names it.
+/// Creates an object without storing it. Validation (`fieldValidation`) is `Ignore`, which drops unknown fields, or
+/// `Strict`, which reports them.
 async fn decode(client: &Client, namespace: &str, object: &Value, validation: &str) -> Result<Decoded> {
     let kind = object["kind"].as_str().context("a kind")?;
     let (.., group) = KINDS.iter().find(|(name, ..)| *name == kind).context("a kind of ours")?;
@@ -279,7 +279,7 @@ fn manifest(kind: &str) -> Value {
     object
 }
 
-/// The same with a value at a pointer.
+/// The manifest with a value at a pointer.
 fn with(kind: &str, pointer: &str, value: Value) -> Value {
     let mut object = manifest(kind);
     set(&mut object, pointer, value);
@@ -515,8 +515,8 @@ pub async fn the_server_agrees_about_common_manifests(shared: &Shared) -> Result
 
 // === every field ===
 
-/// One place for each field of each type, as a kind, a pointer and the shape of what stands there: fields themselves,
-/// and the items and values of those that hold others.
+/// One place for each field of each type, as a kind, a pointer and the shape of the value there: fields themselves, and
+/// the items and values of lists and maps.
 fn places(fields: &Fields) -> Vec<(&'static str, String, String)> {
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();

@@ -102,8 +102,8 @@ pub async fn every_linux_only_value_is_repaired_or_denied(shared: &Shared) -> Re
     for (place, field, value) in cases() {
         for has_os_field in [false, true] {
             let sent = object_with(place, field, &value);
-            // The server's own reading of the pod, without any webhook: what "as sent" means after defaulting. It may
-            // reject the value by itself (its feature gates decide); then the pod without the field is the measure.
+            // The API server's own result for the pod, without any webhook: what "as sent" means after defaulting. It
+            // may reject the value itself (its feature gates decide); then the pod without the field is the reference.
             let plain = match dry_run(&without, &sent).await {
                 Ok(plain) => plain,
                 Err(_) => dry_run(&without, &object_with(place, "absent", &Value::Null)).await?,
@@ -141,7 +141,7 @@ pub async fn every_value_in_an_ephemeral_container_is_repaired_or_denied(shared:
     bound(&namespace, 1).await?;
     let mut stored = get(&namespace, "Pod", "p").await?;
     ensure!(stored["spec"]["os"]["name"] == "windows", "{stored}");
-    // Its status still moves; only the spec matters here.
+    // Its status still changes; only the spec matters here.
     stored["metadata"].as_object_mut().context("metadata")?.remove("resourceVersion");
     let (mut repaired, mut denied) = (0, 0);
     for (_, field, value) in cases().into_iter().filter(|(place, ..)| place.starts_with("/spec/containers")) {

@@ -108,7 +108,7 @@ const NAMES: &[&str] = &[
     r"d?\?",
 ];
 
-/// These, every character that is not allowed somewhere, and both sides of every limit.
+/// The names, every character that is not allowed somewhere, and both sides of every limit.
 fn user_names() -> Vec<String> {
     let labels = |count: usize| vec!["a".repeat(50); count].join(".");
     let mut names: Vec<String> = NAMES.iter().map(ToString::to_string).collect();
@@ -208,7 +208,7 @@ fn host_process_specs() -> Vec<Value> {
     specs
 }
 
-/// Around a pod template of that kind; the same for a Pod.
+/// An object of that kind with a pod template; for a Pod, the pod itself.
 fn object(kind: &str, spec: &Value) -> Value {
     let mut spec = spec.clone();
     if kind.ends_with("Job") {
@@ -230,7 +230,7 @@ fn object(kind: &str, spec: &Value) -> Value {
     object
 }
 
-/// The fields in the server's causes for a request in dry run; none if it accepts the request.
+/// The fields in the API server's causes for a request in dry run; empty if it accepts the request.
 async fn server(namespace: &TestNamespace, method: &str, path: &str, body: &Value) -> Result<Fields> {
     let group = body["apiVersion"].as_str().context("an apiVersion")?;
     let group = if group == "v1" { "api/v1".to_owned() } else { format!("apis/{group}") };

@@ -1,7 +1,8 @@
-//! Pods placed by the responses of a registry, because the names of their images show no operating system.
+//! Pods placed by the reports of a registry, because the names of their images do not reveal an operating system.
 //!
-//! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one caches tags for long,
-//! the other as short as possible. Undecided pods get nothing here, so every placement comes from the registry.
+//! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one caches tags for
+//! a long time, the other as briefly as possible. Undecided pods get nothing here, so every placement comes from the
+//! registry.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +26,9 @@ const INLINE: &str = "inline";
 const BACKGROUND: &str = "background";
 const NEVER: &str = "never";
 
-/// A review waits 0.8 s for a registry, and on a busy machine the response may be late. Then it counts for the next pod, and
-/// only another reference, which was not looked up yet, can show the result for a first pod. At most this many references.
+/// A review waits 0.8 s for a registry, and on a busy machine the response may be late. Then it counts for the next
+/// pod, and only another reference, which was not looked up yet, can prove the result for a first pod. This is the
+/// maximum number of references.
 const ATTEMPTS: usize = 20;
 
 /// Labels of the namespaces of the webhook with the long cache, and of the other.
@@ -36,7 +38,7 @@ const BRIEF: (&str, &str) = ("mullion-test", "images-brief");
 /// Two webhooks, and their registries. A registry with images in it belongs to one test.
 pub struct Registries {
     plane: Arc<Shared>,
-    /// As long as it is held, that runs.
+    /// Keeps the shared fixture running while it is held.
     _shared: SharedUser<Shared>,
     webhooks: [MullionProcess; 2],
     _policies: [TempDir; 2],
@@ -53,7 +55,7 @@ impl Fixture for Registries {
 }
 
 impl Registries {
-    /// On the shared control plane.
+    /// Starts them on the shared control plane.
     pub async fn start(user: SharedUser<Shared>) -> Result<Self> {
         let (steady, moving, doomed) = block_in_place(|| {
             let (steady, moving, doomed) = (Registry::open(), Registry::open(), Registry::open());
@@ -94,7 +96,7 @@ impl Registries {
     }
 }
 
-/// A webhook for namespaces with a label, which the API server calls by now, and the folder of its policies.
+/// A webhook for namespaces with a label, which the API server already calls, and the folder of its policies.
 async fn webhook(
     shared: &Shared,
     label: (&str, &str),
@@ -131,7 +133,7 @@ async fn webhook(
     }
     let (webhook, registration) = start_webhook_with_registries(plane, &folder.path().to_string_lossy()).await?;
     registration.named(label.1).namespace_label(label.0, label.1).register(&plane.client()).await?;
-    // The image of this probe has a name that shows its operating system: no registry is called.
+    // The image of this probe has a name that reveals its operating system, so no registry is queried.
     wait_until_mullion_is_called(&plane.namespace_with_labels(NEVER, &[label]).await?).await?;
     Ok((webhook, folder))
 }
@@ -171,8 +173,8 @@ async fn nodes(namespace: &TestNamespace, names: &[&str]) -> Result<Vec<String>>
     Ok(nodes)
 }
 
-/// Creates the first pod of an image: of the first reference with a response in time. `fresh` makes references to the same
-/// image. Returns the pod's namespace, and the reference.
+/// Creates the first pod of an image: of the first reference with a response in time. `fresh` creates references to the
+/// same image. Returns the pod's namespace, and the reference.
 async fn first_pod(
     registries: &Registries,
     webhook: (&str, &str),
@@ -194,13 +196,13 @@ async fn first_pod(
 
 pub async fn the_registry_places_the_first_pod(registries: &Registries) -> Result<()> {
     let host = registries.steady.host();
-    // Image, its OS, where Compatible may put it, and where Exact does.
+    // Image, its OS, where Compatible may place it, and where Exact does.
     let cases: [(&str, &str, &[&str], &[&str]); 5] = [
         ("shop/legacy", "windows", &["win2019"], &["win2019"]),
         ("shop/recent", "windows", &["win2022", "win2025"], &["win2022"]),
-        // Of the two builds in the index, the later one runs on the latest node too; equality is for a single build.
+        // Of the two builds in the index, the later one also runs on the latest node; equality is for a single build.
         ("shop/web", "windows", &WINDOWS_NODES, &WINDOWS_NODES),
-        // Nothing in the index runs on the node between.
+        // Nothing in the index runs on the node with the build between them.
         ("shop/gap", "windows", &["win2019", "win2025"], &["win2019", "win2025"]),
         ("shop/agent", "linux", &LINUX_NODES, &LINUX_NODES),
     ];
@@ -224,7 +226,7 @@ pub async fn the_registry_places_the_first_pod(registries: &Registries) -> Resul
             let landed = nodes(&namespace, &names).await?;
             ensure!(landed.iter().all(|node| allowed.contains(&node.as_str())), "{image}, {prefix}: {landed:?}");
         }
-        // Its name shows no operating system, and without a look-up nothing is known.
+        // Its name does not reveal an operating system, and without a look-up nothing is known.
         let stored = dry_run(&registries.namespace(NEVER, LASTING).await?, &of("not-looked-up", &image)).await?;
         ensure!(os(&stored).is_none(), "{image}: {stored}");
     }
@@ -283,7 +285,7 @@ pub async fn pods_are_admitted_while_the_registry_is_away(registries: &Registrie
     }
 
     block_in_place(|| registries.doomed(|registry| drop(registry.take())));
-    // The last response still counts, and nothing is known about a new image.
+    // The last report still counts, and nothing is known about a new image.
     for namespace in [&inline, &background, &lasting] {
         let stored = create(namespace, &of("known", &known)).await?;
         ensure!(os(&stored) == Some("windows"), "{known}: {stored}");

@@ -1,7 +1,7 @@
 //! Two controllers, of which one leads: killed, stopped and continued, and terminated, while nodes change all the time.
 //!
-//! The evidence is the API server's audit log. Every process has a user of its own, so the log shows which process wrote
-//! what and when, and which one held the lease at that time.
+//! The evidence is the API server's audit log. Every process has a user of its own, so the log shows which process
+//! wrote what and when, and which process held the lease at that time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,17 +28,17 @@ fn rounds_and_handovers() -> (usize, usize) {
     if mullion_cluster::soak() { (50, 4) } else { (8, 1) }
 }
 
-/// Leases in seconds. Most of a round is a wait for the end of one, so the shortest possible comes first. On a machine that
-/// is too busy for it the result is [`Unclear`], and the test runs again with a longer one.
+/// Leases in seconds. Most of a round is a wait for the end of a lease, so the shortest possible comes first. On a
+/// machine that is too busy for it the result is [`Unclear`], and the test runs again with a longer one.
 const LEASES: [&str; 2] = ["1", "9"];
 const NAMESPACE: &str = "leaders";
 const GROUP: &str = "controllers-under-test";
 const USER: &str = "controller-under-test-";
 const REVISION: &str = "mullion.dev/windows-revision";
-/// Most requests that a controller has under way: 16 about nodes, and one each about RuntimeClasses, `mullion-state`, the
-/// policy files and the probe.
+/// The maximum number of pending requests of a controller: 16 about nodes, and one each about RuntimeClasses,
+/// `mullion-state`, the policy files and the probe.
 const UNDER_WAY: usize = 20;
-/// Nodes that stay; others come and go.
+/// The number of nodes that stay; others are created and deleted.
 const STAYING: usize = 12;
 
 /// A control plane with an audit log of the controllers' writes, with the responses about the lease.
@@ -68,17 +68,17 @@ impl Audited {
         let plane = log.written_by(ControlPlane::builder()).scheduler(false).start().await?;
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         plane.kubectl_with_input(&["create", "-f", "-"], &namespace.to_string()).await?;
-        // The same rights for every process.
+        // Every process has the same permissions.
         rights::of_controller(&plane, NAMESPACE, "default", Subject::Group(GROUP)).await?;
         Ok(Self { plane, log })
     }
 
-    /// Waits until one of the processes holds the lease and has written something else since: it is in the middle of its
-    /// work. Returns its index.
+    /// Waits until one of the processes holds the lease and has written something else since, so that it is working.
+    /// Returns its index.
     async fn wait_for_work(&self, among: &[Controller]) -> Result<usize> {
         let from = usize::try_from(std::fs::metadata(self.log.path())?.len())?;
         wait_for("the leader to write", DEADLINE, async || {
-            // Read again each time: on a busy machine a lease this short is lost now and then.
+            // Read again each time, because on a busy machine a lease this short is lost occasionally.
             let (which, _) = wait_for_holder(&self.plane, among).await.map_err(|error| format!("{error:#}"))?;
             let user = among.get(which).map_or_else(String::new, |one| format!("\"username\":\"{}\"", one.user));
             let log = std::fs::read(self.log.path()).map_err(|error| error.to_string())?;
@@ -91,8 +91,8 @@ impl Audited {
     }
 }
 
-/// A running process lost the lease because the machine was so busy: no process held it for long enough to do anything, or
-/// to release it.
+/// A running process lost the lease because the machine was busy: no process held it long enough to do anything, or to
+/// release it.
 #[derive(Debug)]
 struct Unclear(String);
 
@@ -169,7 +169,7 @@ impl Controller {
 struct Absence {
     user: String,
     from: String,
-    /// Still, if there is none.
+    /// `None` if it still cannot.
     until: Option<String>,
 }
 
@@ -202,7 +202,7 @@ async fn wait_for_holder(plane: &ControlPlane, among: &[Controller]) -> Result<(
     .await
 }
 
-/// Changes of nodes by people and other tools, until `stop`, which returns how many there were.
+/// Changes of nodes by people and other tools, until `stop`, which returns the number of changes.
 struct Churn {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<Result<usize>>>,
@@ -260,7 +260,7 @@ fn theirs(number: usize) -> Taint {
     Taint { key: format!("third.example/{}", number % 3), effect: "NoSchedule".to_owned(), ..Taint::default() }
 }
 
-/// Removes a label of Mullion's, and adds or removes a taint of its own, with the version that was read.
+/// Removes a label of Mullion, and adds or removes a taint of its own, with the version that was read.
 async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
     let drift = json!({"metadata": {"labels": {REVISION: null}}});
     api.patch(name, &PatchParams::default(), &Patch::Merge(drift)).await?;
@@ -268,7 +268,7 @@ async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
     loop {
         let mut node = api.get(name).await?;
         let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
-        // Three taints: each is there for two rounds of three, whoever else writes meanwhile.
+        // Three taints: each exists for two of three rounds, even if other clients write meanwhile.
         let (new, old) = (theirs(round), round.checked_sub(2).map(theirs));
         ensure!(!taints.iter().any(|taint| taint.key == new.key), "{} came by itself: {taints:?}", new.key);
         if let Some(old) = old {
@@ -285,8 +285,8 @@ async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
     }
 }
 
-/// Again and again the leader is killed, or stopped and continued once the other leads; then it is terminated a few times.
-/// Never do two write at the same time, no node is missed, and no third-party taint is lost.
+/// Repeatedly the leader is killed, or stopped and continued once the other leads; then it is terminated a few times.
+/// Two processes never write at the same time, no node is missed, and no third-party taint is lost.
 pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
     let [short, long] = LEASES;
     match play(audited, short).await {
@@ -334,7 +334,7 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
         let leader = running.remove(which);
         let (status, log) = leader.process.stop().await?;
         ensure!(status.success(), "{status}\n{log}");
-        // Not if it had lost the lease by then: it is that short.
+        // Not if it had already lost the lease, which is that short.
         if log.contains("lease released") {
             handed_over.insert(leader.user);
         }
@@ -371,7 +371,7 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
     ensure!(story.working_terms.len() >= rounds / 2, "work in {} terms only", story.working_terms.len());
     for user in handed_over {
         let (before, after) = story.vacated.get(&user).with_context(|| format!("{user} did not give the lease up"))?;
-        // Released, and acquired with no write in between: no process waited for the lease to end.
+        // Released, and acquired without a write in between: no process waited for the lease to end.
         ensure!(*after == before.map(|before| before + 1), "{user}: {before:?} → {after:?} transitions");
     }
     Ok(())
@@ -430,7 +430,7 @@ impl Write {
     }
 }
 
-/// The leaders and their writes, as the log shows them.
+/// The leaders and their writes, by the log.
 #[derive(Default)]
 struct Story<'a> {
     /// The leaders with the start of their terms, in order; each term lasts until the next.
@@ -449,7 +449,7 @@ struct Late<'a> {
     write: &'a Write,
     /// When the next term began.
     lost: String,
-    /// Whether its writer stood still then.
+    /// Whether its writer was stopped at that time.
     stood: bool,
 }
 
@@ -489,7 +489,7 @@ impl<'a> Story<'a> {
                 one.user == write.user && one.from < lost && one.until.as_ref().is_none_or(|until| *until > lost)
             });
             match stood.next() {
-                // A request can wait in the API server, the longer the busier the machine: a process that has sent nothing
+                // A request can wait in the API server, longer if the machine is busy: a process that has sent nothing
                 // since the next term began sent this one before.
                 Some(still) if still.until.as_ref().is_none_or(|until| *until > write.received) => {}
                 stood => story.late.push(Late { write, lost, stood: stood.is_some() }),
@@ -498,7 +498,7 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// Fails if a process continued after another led. Requests that were under way when its term ended may arrive late.
+    /// Fails if a process continued after another led. Requests that were pending when its term ended may arrive late.
     fn ensure_nobody_went_on(&self) -> Result<()> {
         let mut requests: BTreeMap<_, usize> = BTreeMap::new();
         for Late { write, lost, stood } in &self.late {
@@ -507,7 +507,7 @@ impl<'a> Story<'a> {
                 write.user, write.received, write.what, write.code, write.body
             );
             let late = requests.entry((&write.user, lost)).or_default();
-            // Mostly it closes the connection at once, before the body: then the server has nothing to write.
+            // Usually it closes the connection immediately, before the body: then the server has nothing to write.
             *late += usize::from(write.body);
             ensure!(*late <= UNDER_WAY, "{} went on after {lost}, when another led", write.user);
         }

@@ -2,8 +2,8 @@
 //!
 //! Trials share control planes: one with Mullion's webhook and controller for most of them, a namespace each; a pool of
 //! bare ones for those that change nodes or configurations, one trial at a time; and one for each set of API server
-//! flags. `cargo test --test on_cluster NAME` runs the trials whose name contains NAME. Needs the control-plane tools:
-//! `make tools` builds them.
+//! flags. `cargo test --test on_cluster NAME` runs the trials whose name contains NAME. They need the control-plane
+//! tools: `make tools` builds them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -56,9 +56,9 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 use mullion_cluster::{ControlPlane, Pool, Shared, Suite, trials};
 
-/// Trials at the same time. Most of them wait; with more, what is waited for takes longer on two processors.
+/// The number of trials at the same time. Most of them wait; with more, each takes longer on two processors.
 const AT_ONCE: usize = 8;
-/// Bare control planes at the same time.
+/// The number of bare control planes at the same time.
 const PLANES: usize = 3;
 
 #[allow(clippy::too_many_lines, reason = "the list of all trials")]
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut suite = Suite::new("on_cluster", AT_ONCE);
 
-    // The longest first, because others fill the processors beside them.
+    // The longest come first, because others use the processors meanwhile.
     cases::add(&mut suite);
     let led = Shared::new(leaders::Audited::start);
     suite.shared(&led, trials![leaders::one_writes_at_a_time]);

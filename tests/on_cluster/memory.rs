@@ -1,4 +1,5 @@
-//! ConfigMap `mullion-state` between controller and webhook, the taint at a node's CREATE, and what nodes cannot make grow.
+//! ConfigMap `mullion-state` between controller and webhook, the taint at a node's CREATE, and limits on what nodes can
+//! make grow.
 //!
 //! Each function runs Mullion over the whole cluster: one at a time.
 
@@ -148,7 +149,7 @@ pub async fn webhook(
     Ok((start(&arguments).await?, registration))
 }
 
-/// With the rights that the webhook's documentation lists; those on the ConfigMap can be left out.
+/// Starts a webhook with the permissions that its documentation lists; those on the ConfigMap can be left out.
 pub async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state: bool) -> Result<PathBuf> {
     let user = format!("{}-{}", if on_state { "webhook" } else { "blind" }, namespace.name);
     if on_state {
@@ -159,7 +160,7 @@ pub async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state:
     plane.kubeconfig_for(&user, &[])
 }
 
-/// With the rights that the controller's documentation lists.
+/// Starts a controller with the permissions that its documentation lists.
 pub async fn controllers(plane: &ControlPlane, namespace: &TestNamespace) -> Result<PathBuf> {
     let user = format!("controller-{}", namespace.name);
     rights::of_controller(plane, &namespace.name, "default", Subject::User(&user)).await?;
@@ -189,13 +190,13 @@ pub fn windows_pod(name: &str) -> Value {
     pod(name, json!({"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]}))
 }
 
-/// Whether a Windows pod is given the toleration of a taint with this value.
+/// Whether a Windows pod gets the toleration of a taint with this value.
 pub fn tolerates(pod: &Value, value: &str) -> bool {
     pod["spec"]["tolerations"].as_array().is_some_and(|all| all.iter().any(|one| one["value"] == value))
 }
 
-/// Asks for a Windows pod and for one of no known OS until the answers are as expected: whether the first tolerates
-/// `os=Windows`, and whether the second is kept to Linux.
+/// Creates a Windows pod and one of unknown OS as dry runs until the responses are as expected: whether the first
+/// tolerates `os=Windows`, and whether the second is placed on Linux.
 async fn pods(namespace: &TestNamespace, what: &str, tolerant: bool, kept_to_linux: bool) -> Result<()> {
     let any = pod("any", json!({"containers": [{"name": "c", "image": "registry.example.com/app:1"}]}));
     wait_for(what, DEADLINE, async || {
@@ -233,7 +234,7 @@ pub async fn seen_taints_survive_the_pool_and_the_processes(plane: &ControlPlane
     let controller = controller(&kubeconfigs.0, &own, policies.path()).await?;
     state(&own, "nothing to remember", |data| data["taint-on-create"] == "os=windows:NoSchedule").await?;
 
-    // A pool comes up, all at once.
+    // All nodes of a pool join at once.
     let names: Vec<String> = (0..40).map(|n| format!("mem-{n}")).collect();
     let before = controller.metric("mullion_state_writes_total{outcome=\"done\"}").await?;
     let specs: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::windows(name, "10.0.20348.2655")).collect();
@@ -250,7 +251,7 @@ pub async fn seen_taints_survive_the_pool_and_the_processes(plane: &ControlPlane
     .await?;
     ensure!(writes <= 3, "{writes} writes for 40 nodes with one taint and one build");
 
-    // The pool is deleted, and the webhook that knew it stops.
+    // The pool is deleted, and the webhook that had its taints stops.
     remove(plane, &names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
     let (first, registration) = webhook(plane, &kubeconfigs.1, &own, policies.path()).await?;
     let registration = registration.only_namespace(&namespace);
@@ -286,7 +287,7 @@ pub async fn registration_gone(plane: &ControlPlane, namespace: &TestNamespace) 
     WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(namespace).remove(&plane.client()).await
 }
 
-/// A webhook and a controller that start beside bad policy files use the stored ones, and report it.
+/// A webhook and a controller that start with bad policy files use the stored ones, and report it.
 pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
@@ -339,14 +340,14 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
             ensure!(log.contains(part), "no {part:?}: {log}");
         }
     }
-    // With valid files the ConfigMap is not needed, or the right to read it.
+    // With valid files neither the ConfigMap is needed nor the permission to read it.
     let blind = webhooks(plane, &own, false).await?;
     let (blind, _) = webhook(plane, &blind, &own, good.path()).await?;
     ensure!(blind.policies().await?["kept"] == false, "there are files");
     Ok(())
 }
 
-/// The taint is there before the first pod can land, and a kubelet under NodeRestriction still works.
+/// The taint is set before the first pod can be scheduled there, and a kubelet under NodeRestriction still works.
 pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let namespace = plane.namespace("create").await?;
@@ -398,7 +399,7 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
     kubelet.goes_on(&[]).await?;
     remove(plane, &["kubelet-1"]).await?;
 
-    // Nodes that get no taint, or no second one, and one that does not know its kernel yet.
+    // Nodes that get no taint, or no second one, and one with a kernel version that is not known yet.
     let cases = [
         (NodeSpec::windows("kubelet-2", "10.0.20348.1").taint("os=Windows:NoSchedule"), vec!["os=Windows:NoSchedule"]),
         (
@@ -428,7 +429,7 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
         names.push(spec.name().to_owned());
     }
 
-    // A controller starts again, and adds only what was not known on CREATE.
+    // A controller starts again, and adds only what was not known at CREATE.
     let third = controller(&kubeconfigs.0, &own, policies.path()).await?;
     admin
         .patch_status(
@@ -474,7 +475,7 @@ pub async fn permission_to_taint_at_create_follows_the_daemon_sets(plane: &Contr
         "pool": "of-tomorrow"}, "containers": [{"name": "c", "image": "agent"}]}});
     let daemon = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
         "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template}});
-    // In a namespace without Mullion, which would add the toleration.
+    // In a namespace that Mullion does not cover, because Mullion would add the toleration.
     let outside = plane.namespace("outside").await?;
     create(&outside, &daemon).await?;
     state(&own, "no leave", |data| data["taint-on-create"] == "false").await?;
@@ -492,7 +493,7 @@ pub async fn permission_to_taint_at_create_follows_the_daemon_sets(plane: &Contr
     outside.delete().await
 }
 
-/// A policy with another taint is set while there is no leader: the earlier taint of Mullion is removed from nodes, and a
+/// A policy with another taint is set while there is no leader: Mullion's earlier taint is removed from nodes, and a
 /// taint that only a kubelet claims to be Mullion's is not.
 pub async fn earlier_taints_are_removed_and_forged_ones_kept(plane: &ControlPlane) -> Result<()> {
     let (earlier, ours, vault) =
@@ -533,7 +534,7 @@ pub async fn earlier_taints_are_removed_and_forged_ones_kept(plane: &ControlPlan
     let second = controller(&kubeconfig, &own, policies.path()).await?;
     let honest = wait_for_taints("honest", &[ours]).await?;
     ensure!(owned(&honest).contains("windows\",\"effect\":\"NoSchedule"), "{}", owned(&honest));
-    // Its record of the first taint is lost, so Mullion does not remove it either.
+    // Its record of the first taint is lost, so Mullion does not remove that one either.
     let forger = wait_for_taints("forger", &[vault, earlier, ours]).await?;
     ensure!(!owned(&forger).contains("vault"), "{}", owned(&forger));
     // After the response to the patch.
@@ -560,7 +561,7 @@ async fn at_create(api: &Api<Node>, what: &str, expected: &[&str]) -> Result<()>
     Ok(())
 }
 
-/// The taints of a node, without those that show its current condition.
+/// The taints of a node, without those for its current condition.
 fn taints(node: &Node) -> Vec<String> {
     let all = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     let text = all.map(|taint| format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or(""), taint.effect));
@@ -572,7 +573,7 @@ fn owned(node: &Node) -> String {
     annotations.get("mullion.dev/owned").cloned().unwrap_or_default()
 }
 
-/// A kubelet's own identity, which NodeRestriction holds to its own node.
+/// A kubelet's own identity, which NodeRestriction limits to its own node.
 struct Kubelet {
     name: String,
     nodes: Api<Node>,
@@ -584,7 +585,7 @@ impl Kubelet {
         Ok(Self { name: name.to_owned(), nodes: Api::all(client) })
     }
 
-    /// Creates the node; what is stored then.
+    /// Creates the node; returns what is stored.
     async fn register(&self, spec: &NodeSpec) -> Result<Node> {
         self.nodes
             .create(&PostParams::default(), &spec.build()?)
@@ -617,8 +618,8 @@ impl Kubelet {
     }
 }
 
-/// A node that reports another kernel version again and again, as a kubelet may: no RuntimeClass is made for one of them, and
-/// none is remembered. A known one counts at once.
+/// A node reports another kernel version repeatedly, as a kubelet may: no RuntimeClass is created for any of them, and
+/// none is stored. A known build counts immediately.
 pub async fn a_node_that_cycles_its_kernel_version_leaves_nothing(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let policies = directory(&policy(0))?;
@@ -636,7 +637,7 @@ pub async fn a_node_that_cycles_its_kernel_version_leaves_nothing(plane: &Contro
     };
     for build in 30_000..30_040 {
         report(build).await?;
-        // The controller has seen it.
+        // The controller has processed it.
         let release = format!("build-{build}");
         wait_for(&format!("the label {release}"), DEADLINE, async || {
             let labels = api.get("mem-cycle").await?.metadata.labels.unwrap_or_default();

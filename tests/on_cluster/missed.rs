@@ -1,5 +1,5 @@
-//! Pods that were created without Mullion, and unreported findings of pods, on a real control plane: repaired, reported once,
-//! or left unchanged.
+//! Pods that were created without Mullion, and unreported findings of pods, on a real control plane: repaired, reported
+//! once, or left unchanged.
 //!
 //! There is no webhook. Every trial has a controller of its own for the trial's namespace.
 
@@ -52,12 +52,12 @@ impl Missed {
         Ok(Self { plane, client })
     }
 
-    /// A controller for the namespace alone, with more YAML in the policy's spec.
+    /// A controller for only this namespace, with more YAML in the policy's spec.
     fn controller(&self, namespace: &TestNamespace, more: &str) -> Result<Controller> {
         self.controller_of(&[namespace], more)
     }
 
-    /// The same for several namespaces.
+    /// Does the same for several namespaces.
     fn controller_of(&self, namespaces: &[&TestNamespace], more: &str) -> Result<Controller> {
         let names: Vec<&str> = namespaces.iter().map(|namespace| &*namespace.name).collect();
         let text = format!(
@@ -103,7 +103,7 @@ impl Controller {
         self.number("mullion_pod_patches_total{outcome=\"done\"}")
     }
 
-    /// Patches are counted once they are answered: that may be after their pods were bound.
+    /// Patches are counted after their response, which may be after their pods were bound.
     async fn wait_for_patched(&self, expected: u64) -> Result<()> {
         wait_for(&format!("{expected} patches"), DEADLINE, async || match self.patched() {
             Ok(found) if found == expected => Seen::Done(()),
@@ -126,7 +126,7 @@ fn windows(name: &str) -> Value {
     pod(name, json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "image": WINDOWS}]}))
 }
 
-/// The events of the namespace that a Mullion wrote.
+/// The Events of Mullion in the namespace.
 async fn events(namespace: &TestNamespace) -> Result<Vec<Value>> {
     let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", namespace.name);
     let mut all: Value = namespace.client.request(http::Request::get(path).body(Vec::new())?).await?;
@@ -161,7 +161,7 @@ fn helped(pod: &Value) -> bool {
     pod["spec"]["tolerations"].as_array().is_some_and(|all| all.contains(&ours))
 }
 
-/// They wait, get what they lack and nothing else, and the scheduler binds them.
+/// They wait, get what is missing and nothing else, and the scheduler binds them.
 pub async fn windows_pods_made_without_mullion_land(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("missed").await?;
     let mut unusual = windows("unusual");
@@ -189,8 +189,8 @@ pub async fn windows_pods_made_without_mullion_land(missed: &Missed) -> Result<(
     controller.stop().await
 }
 
-/// A pool comes with a taint of its own kind while pods wait for it. On a plane of its own: all Windows pods that wait
-/// get a toleration for it.
+/// A pool with another taint joins while pods wait for it. On a control plane of its own, because all waiting Windows
+/// pods get a toleration for it.
 pub async fn taints_that_appear_later_are_tolerated(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("later").await?;
     let controller = missed.controller(&namespace, "mode: Enforce")?;
@@ -234,7 +234,7 @@ pub async fn other_pods_stay_unchanged(missed: &Missed) -> Result<()> {
     ];
     // It was created after all the others.
     wait_for_node(&ours, "control").await?;
-    // The other two have their pods due at the same time; this is the time of one more.
+    // The other two pods are due at the same time; this one is due at a later time.
     let sentinel = plane.namespace("sentinel").await?;
     create(&sentinel, &windows("p")).await?;
     let last = missed.controller(&sentinel, "mode: Enforce")?;
@@ -360,7 +360,7 @@ pub async fn the_findings_of_a_deployment_are_one_event(missed: &Missed) -> Resu
     next.stop().await
 }
 
-/// The pods of a Job are its CronJob's, those of a StatefulSet its own.
+/// The pods of a Job are reported on its CronJob, those of a StatefulSet on the StatefulSet.
 pub async fn findings_are_reported_on_the_top_level_owner(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("owners").await?;
     let job = with_findings("Job", "nightly-1");
@@ -380,7 +380,7 @@ pub async fn findings_are_reported_on_the_top_level_owner(missed: &Missed) -> Re
     controller.stop().await
 }
 
-/// Creates many, eight at a time.
+/// Creates many objects, eight at a time.
 async fn create_all(namespace: &TestNamespace, objects: &[Value]) -> Result<()> {
     for some in objects.chunks(8) {
         futures::future::try_join_all(some.iter().map(|object| create(namespace, object))).await?;
@@ -388,7 +388,7 @@ async fn create_all(namespace: &TestNamespace, objects: &[Value]) -> Result<()> 
     Ok(())
 }
 
-/// A tenant's pods that wait for a node are hundreds, and were there before the one of another namespace. It is repaired
+/// A tenant has hundreds of unscheduled pods, which existed before the one of another namespace. That one is repaired
 /// with the first few of them.
 pub async fn a_tenant_with_many_pods_delays_no_other(missed: &Missed) -> Result<()> {
     const MANY: usize = 300;
@@ -426,7 +426,7 @@ pub async fn a_tenant_with_many_pods_delays_no_other(missed: &Missed) -> Result<
     })
     .await
     .with_context(|| format!("{} pods of the tenant are repaired, and not the other one", repaired.len()))??;
-    // Eight are repaired at a time, and each may be seen again when the scheduler has tried it.
+    // Eight are repaired at a time, and each may be processed again when the scheduler has tried it.
     ensure!(repaired.len() <= 40, "{} pods of the tenant were repaired before", repaired.len());
     controller.wait_for_patched(MANY as u64 + 1).await?;
     controller.stop().await?;
@@ -434,7 +434,7 @@ pub async fn a_tenant_with_many_pods_delays_no_other(missed: &Missed) -> Result<
     quiet.delete().await
 }
 
-/// A tenant's pods that must be reported are more than its share of Events. Others get theirs.
+/// A tenant has more pods to report than its share of Events. Other tenants get theirs.
 pub async fn a_tenant_with_many_reports_uses_up_its_own_share(missed: &Missed) -> Result<()> {
     const SHARE: usize = 100;
     let (noisy, quiet) = (missed.plane.namespace("a-reported").await?, missed.plane.namespace("quiet-reported").await?);
@@ -456,12 +456,12 @@ pub async fn a_tenant_with_many_reports_uses_up_its_own_share(missed: &Missed) -
         events => Seen::NotYet(format!("{:?}", events.map(|events| events.len()))),
     })
     .await?;
-    // By the time that another one is written, so would be the rest.
+    // When another one has been written, the rest would have been written too.
     create(&quiet, &hopeless("second")).await?;
     event_of(&quiet, "Pod", "second").await?;
     let events = events(&noisy).await?;
     ensure!(events.len() == SHARE, "{} events", events.len());
-    // All are counted, whether or not an Event says so.
+    // All are counted, whether or not there is an Event.
     controller.wait_for_missed(SHARE as u64 + 42).await?;
     controller.stop().await?;
     noisy.delete().await?;

@@ -11,11 +11,11 @@ const MARK: (&str, &str) = ("mullion-test", "newborn");
 const AT_ONCE: usize = 10;
 /// The minimum number of rounds, and the maximum until a namespace was too new.
 const ROUNDS: (usize, usize) = (5, 50);
-/// The longest that a review waits for its namespace, in microseconds. On a busy machine the response may be late.
+/// The longest time that a review waits for its namespace, in microseconds. On a busy machine the response may be late.
 const PATIENCE: u64 = 200_000;
 
-/// Namespace, service account and pod in one `kubectl apply`, again and again: the pod is there before the news of its
-/// namespace, whose annotation alone decides. A review that did not wait as long as it may must be right.
+/// Namespace, service account and pod in one `kubectl apply`, repeatedly: the pod arrives before the watch event of its
+/// namespace, whose annotation alone decides. A review that waited less than its limit must be correct.
 pub async fn a_pod_in_a_new_namespace_is_placed_by_its_annotation(shared: &Shared) -> Result<()> {
     let plane = &shared.plane;
     let admin = free_port()?;
@@ -71,8 +71,8 @@ fn waited(log: &str, namespace: &str) -> Result<u64> {
     review.and_then(|line| line["micros"].as_u64()).with_context(|| format!("no review in {namespace} was logged"))
 }
 
-/// A namespace whose pods are for Windows, and what a pod needs to be made at once: of an account named `default` the
-/// API server waits for whoever makes it.
+/// A namespace with pods for Windows, and what a pod needs to be created immediately: for an account named `default`
+/// the API server waits until it is created.
 fn family(name: &str) -> [Value; 3] {
     let labels = json!({MARK.0: MARK.1});
     let annotations = json!({"mullion.dev/os": "windows"});

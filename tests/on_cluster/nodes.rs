@@ -1,4 +1,4 @@
-//! The controller and the live snapshot against a real control plane.
+//! The controller and the live snapshot with a real control plane.
 //!
 //! Each function runs controllers over the whole cluster: one at a time, and on a control plane where taints of Windows nodes
 //! affect no other test.
@@ -117,7 +117,7 @@ fn text(taint: &Taint) -> String {
     format!("{}{}:{}", taint.key, value.map(|value| format!("={value}")).unwrap_or_default(), taint.effect)
 }
 
-/// The taints of a node, without those that show its current condition.
+/// The taints of a node, without those for its current condition.
 fn taints(node: &Node) -> Vec<String> {
     let all = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).map(text);
     all.filter(|taint| !taint.starts_with("node.kubernetes.io/not-ready")).collect()
@@ -137,7 +137,7 @@ async fn wait_for_taints(api: &Api<Node>, name: &str, expected: &[&str]) -> Resu
     .await
 }
 
-/// A client with the rights that the controller's documentation lists, and no others.
+/// A client with the permissions that the controller's documentation lists, and no others.
 async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
     let user = "controller-under-test";
     rights::of_controller(plane, "default", "default", Subject::User(user)).await?;
@@ -241,7 +241,8 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
     controller.stop().await
 }
 
-/// The taint comes once the DaemonSet that runs on Windows nodes tolerates it, and the node names the DaemonSet that the taint waits for.
+/// The taint is set once the DaemonSet that runs on Windows nodes tolerates it, and an Event on the node contains the
+/// DaemonSet that the taint waits for.
 pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("waiting").await?;
     let daemons: Api<DaemonSet> = namespace.api();
@@ -273,7 +274,8 @@ pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result
     controller.stop().await
 }
 
-/// Two controllers and a third program with taints of its own, all at once: a hundred rounds, and no taint is lost.
+/// Two controllers and a third program with taints of its own, all at the same time: a hundred rounds, and no taint is
+/// lost.
 pub(crate) async fn racing_writers_lose_no_taint(plane: &ControlPlane) -> Result<()> {
     const ROUNDS: usize = 100;
     let names = ["nrace-a", "nrace-b"];
@@ -312,7 +314,7 @@ pub(crate) async fn racing_writers_lose_no_taint(plane: &ControlPlane) -> Result
         conflicts += controller.patches("conflict")?;
         controller.stop().await?;
     }
-    // Otherwise nothing raced, and the test proves nothing.
+    // Otherwise there was no race, and the test proves nothing.
     ensure!(conflicts > 0, "no write of {ROUNDS} rounds came too late");
     Ok(())
 }
@@ -349,7 +351,8 @@ async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// The live snapshot shows nodes, classes and namespaces as they come and go, and remembers what Windows nodes had.
+/// The live snapshot contains nodes, classes and namespaces as they are created and deleted, and keeps what Windows
+/// nodes had.
 pub(crate) async fn the_snapshot_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
     let state = mullion::cluster::state::follow(plane.client(), "default", true);
     let live = LiveSnapshot::start(plane.client(), state.state.clone());

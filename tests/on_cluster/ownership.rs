@@ -1,7 +1,8 @@
 //! Owners of the objects that a controller creates, the objects that are deleted with a release, and the cold start of a
 //! whole cluster.
 //!
-//! The control plane checks owner references as OpenShift's does. Each function runs the only Mullion of the cluster.
+//! The control plane checks owner references like that of OpenShift. Each function runs the only Mullion of the
+//! cluster.
 
 use std::path::Path;
 
@@ -133,7 +134,7 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
     rights::of_withdraw(plane, &home.name, Subject::User(hook)).await?;
     let hook = plane.kubeconfig_for(hook, &[])?;
 
-    // Before any controller runs: the withdrawal creates nothing that the first one would find.
+    // Before any controller runs: the withdrawal creates nothing that the first controller would find.
     let output = withdraw(&hook, &home, &[]).await?;
     ensure!(output.contains("no controller of Mullion has worked here") && !output.contains("ConfigMap"), "{output}");
     for (kind, name) in MADE {
@@ -153,7 +154,7 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
     let output = withdraw(&hook, &home, &[]).await?;
     ensure!(output.contains("the controller has stopped") && output.contains("nodes: 1 of 1 freed"), "{output}");
     labelled(plane, "owin", false).await?;
-    // The release stays after all.
+    // The withdrawal is undone.
     let output = withdraw(&hook, &home, &["--undo"]).await?;
     ensure!(output.contains("controllers work again"), "{output}");
     labelled(plane, "owin", true).await?;
@@ -182,7 +183,7 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
 
     let second = account(&home).await?;
     ensure!(first != second, "uids");
-    // A late garbage collector leaves the withdrawn state of the previous release.
+    // If the garbage collector is late, the withdrawn state of the previous release still exists.
     let gone = json!([{"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": first}]);
     let state = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "mullion-state",
         "ownerReferences": gone}, "data": {"service-account": first, "withdrawn": "2026-01-01T00:00:00Z",
@@ -204,8 +205,8 @@ async fn delete_made(plane: &ControlPlane, home: &TestNamespace, kind: &str, nam
     plane.kubectl(&["delete", kind, name, "-n", &home.name]).await.map(drop)
 }
 
-/// From a Mullion that set no owners: state and keys stay, and every object is deleted with the release from now on, if the
-/// API server lets the controller set the owner.
+/// Objects of a version of Mullion that set no owners: state and keys stay, and every object is deleted with the
+/// release from now on, if the API server lets the controller set the owner.
 pub async fn objects_without_owner_are_adopted(plane: &ControlPlane) -> Result<()> {
     for may_delete in [true, false] {
         let home = plane.namespace("mullion").await?;
@@ -294,10 +295,10 @@ async fn ends(admin: u16) -> Result<(i64, i64)> {
     Ok((of("serving").context("no pair")?, of("ca").context("no CA")?))
 }
 
-/// Everything was off for longer than the certificates last, and pods of the whole cluster come back, `failurePolicy: Fail`
-/// or not: Linux first, Mullion among it, and then Windows, by itself.
+/// Everything was off for longer than the certificates last, and pods of the whole cluster return, with `failurePolicy:
+/// Fail` or without: Linux first, including Mullion, and then Windows, without intervention.
 pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
-    // As the chart is rendered.
+    // The namespace for which the chart is rendered.
     plane.kubectl(&["create", "namespace", "mullion-system"]).await?;
     let of = |name: &str| TestNamespace { name: name.to_owned(), client: plane.client() };
     let (home, system, team) = (of("mullion-system"), of("kube-system"), plane.namespace("team").await?);
@@ -314,7 +315,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     let short = ["--certificate-lifetime", "10", "--ca-lifetime", "20"];
     let (keeper, admin) = controller(plane.kubeconfig(), &home, &[&CERTIFIED[..], &short].concat()).await?;
     let registration = WebhookRegistration::new(&format!("https://127.0.0.1:{port}"), "").as_installed().with_nodes();
-    // Waited for, however busy the machine is: a missing process fails at once.
+    // The timeout is long, for a busy machine: a missing process fails immediately.
     let registration = registration.value("admission.failurePolicy=Fail").timeout_seconds(30);
     registration.register(&plane.client()).await?;
     wait_until_mullion_is_called(&team).await?;

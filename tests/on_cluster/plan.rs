@@ -1,5 +1,5 @@
-//! `mullion plan`, carried out on played fleets with the real scheduler: its own commands run as they are printed, and the
-//! test plays the provider, whose commands create and delete nodes.
+//! `mullion plan`, carried out on simulated fleets with the real scheduler: its own commands run as printed, and the
+//! test simulates the provider, whose commands create and delete nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::shared::*;
 
-/// Kinds of the objects that a test creates; controllers make the others.
+/// Kinds of the objects that a test creates. Controllers create the other objects.
 const CREATED: [&str; 10] = [
     "Namespace",
     "RuntimeClass",
@@ -35,10 +35,10 @@ const CREATED: [&str; 10] = [
 /// The build and a kernel version of the nodes of the new pools.
 const TARGET: (&str, &str) = ("10.0.26100", "10.0.26100.32860");
 
-/// A device for graphics, which the plan tells the provider to offer.
+/// A graphics device, which the plan requests from the provider.
 const DEVICE: &str = "microsoft.com/directx";
 
-/// An image that somebody has built for the release of the plan.
+/// An image that is built for the release of the plan.
 const REBUILT: &str = "registry.example.com/rebuilt:ltsc2025";
 
 pub async fn an_aks_fleet_moves(plane: &ControlPlane) -> Result<()> {
@@ -62,8 +62,8 @@ struct Move<'a> {
     new_nodes: BTreeSet<String>,
 }
 
-/// Creates the fleet, and does what its plan tells, in order. Before its step no workload is in the new pools, after the
-/// last one all are.
+/// Creates the fleet, and carries out its plan in order. Before its step no pod of a workload is in the new pools,
+/// after the last step all are.
 async fn carry_out(plane: &ControlPlane, fleet: &str) -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan_fleets").join(fleet);
     let dump = std::fs::read_to_string(folder.join("dump.yaml")).with_context(|| folder.display().to_string())?;
@@ -104,7 +104,7 @@ async fn carry_out(plane: &ControlPlane, fleet: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the manager of a workload does whose images must be built first.
+/// The edit by the manager of a workload whose images must be built first.
 fn patch_of_edits(workload: &PlannedWorkload) -> Result<Value> {
     let rebuilt = workload.containers.iter().filter(|container| container.verdict == Verdict::Rebuild);
     let containers: Vec<Value> = rebuilt.map(|container| json!({"name": container.name, "image": REBUILT})).collect();
@@ -192,7 +192,7 @@ fn taint_text(taint: &Value) -> String {
     if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") }
 }
 
-/// Volumes for the claims of a StatefulSet: no provisioner runs here.
+/// Volumes for the claims of a StatefulSet, because no provisioner runs here.
 fn volumes_of(object: &Value) -> Vec<Value> {
     let replicas = object["spec"]["replicas"].as_u64().unwrap_or(1);
     let claims = object["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
@@ -225,8 +225,8 @@ fn plan(plane: &ControlPlane) -> Result<PlanReport> {
 }
 
 impl Move<'_> {
-    /// Runs a command of the plan in a shell, with `kubectl` and `mullion` as an admin has them. Commands of providers are
-    /// played elsewhere.
+    /// Runs a command of the plan in a shell, with `kubectl` and `mullion` as an admin has them. Commands of providers
+    /// are simulated elsewhere.
     async fn run(&self, command: &PlanCommand) -> Result<()> {
         if command.source.is_some() {
             return Ok(());
@@ -258,7 +258,7 @@ impl Move<'_> {
         self.plan.workloads.iter().filter(|workload| workload.step.is_some())
     }
 
-    /// What is to be done before the new pool is there.
+    /// What must be done before the new pool exists.
     async fn hold(&self) -> Result<()> {
         for workload in self.moving() {
             self.run_all(&workload.hold).await?;
@@ -266,7 +266,7 @@ impl Move<'_> {
         Ok(())
     }
 
-    /// Nodes as the provider would create them: like those of the pools that they replace, with what the plan tells.
+    /// Nodes as the provider would create them: like those of the pools that they replace, with the plan's settings.
     async fn create_new_pools(&mut self) -> Result<()> {
         let nodes = self.nodes().await?;
         let mut specs = Vec::new();
@@ -291,7 +291,7 @@ impl Move<'_> {
         self.offer_devices().await
     }
 
-    /// Gives a new node the graphics device that workloads request.
+    /// Adds to a new node the graphics device that workloads request.
     async fn offer_devices(&self) -> Result<()> {
         let uses_gpu = |workload: &PlannedWorkload| workload.risks.iter().any(|risk| risk.name == "gpu");
         if self.moving().any(uses_gpu) {
@@ -303,7 +303,7 @@ impl Move<'_> {
         Ok(())
     }
 
-    /// The Windows node of the dump that has most of these labels.
+    /// The Windows node of the dump with most of these labels.
     fn most_alike(&self, labels: &BTreeMap<String, String>) -> Option<&Value> {
         let alike = |node: &Value| {
             labels.iter().filter(|(key, value)| node["metadata"]["labels"][key.as_str()] == value.as_str()).count()
@@ -333,7 +333,7 @@ impl Move<'_> {
         self.wait_until_pods_run().await
     }
 
-    /// The commands of the workloads of a step; for those that something manages, what that would do.
+    /// The commands of the workloads of a step; for managed workloads, what the manager would do.
     async fn move_workloads(&self, step: usize) -> Result<()> {
         for workload in self.moving().filter(|workload| workload.step == Some(step)) {
             self.run_all(&workload.commands).await?;
@@ -361,7 +361,7 @@ impl Move<'_> {
         self.wait_until_pods_run().await
     }
 
-    /// What the providers' commands do, whose taints the Kubernetes API cannot remove on AKS.
+    /// Simulates the providers' commands, because the Kubernetes API cannot remove their taints on AKS.
     async fn open_new_pools(&self) -> Result<()> {
         for node in self.nodes().await?.iter().filter(|node| is_closed(node)) {
             self.plane.kubectl(&["taint", "nodes", &node.name_any(), "mullion.dev/move-"]).await?;
@@ -415,7 +415,7 @@ impl Move<'_> {
         .await
     }
 
-    /// Workloads of steps up to this one are in the new pools with all their pods, later ones with none.
+    /// All pods of workloads of steps up to this one are in the new pools, and no pods of later ones.
     async fn check(&self, step: usize, kind: StepKind) -> Result<()> {
         if self.new_nodes.is_empty() {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Policy files that an admin edits: the effect on pods, and where it is reported.
 //!
-//! One at a time with whatever else runs Mullion over the whole cluster: see `memory`.
+//! Not at the same time as other trials that run Mullion over the whole cluster: see `memory`.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::memory::{
 };
 use crate::shared::{DEADLINE, dry_run};
 
-/// A policy that gives every Windows pod a toleration of that key.
+/// A policy that adds a toleration of that key to every Windows pod.
 fn marks(key: &str) -> String {
     format!(
         "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: mine}}\nspec:\n  priority: 7\n  place:\n    \
@@ -56,7 +56,7 @@ async fn condition(own: &TestNamespace, status: &str, text: &str) -> Result<Stri
     found(&data).context("it was there")
 }
 
-/// Waits for an Event about `mullion-state` as `kubectl get events` shows it.
+/// Waits for an Event about `mullion-state` in the output of `kubectl get events`.
 async fn event(plane: &ControlPlane, own: &TestNamespace, parts: &[&str]) -> Result<String> {
     let arguments = ["get", "events", "-n", &own.name, "--field-selector", "involvedObject.name=mullion-state"];
     wait_for(&format!("an Event with {parts:?}"), DEADLINE, async || {
@@ -67,7 +67,7 @@ async fn event(plane: &ControlPlane, own: &TestNamespace, parts: &[&str]) -> Res
     .await
 }
 
-/// A webhook that starts beside `bad` files and a `mullion-state` that a Mullion of another version wrote.
+/// A webhook that starts with `bad` files and a `mullion-state` that another version of Mullion wrote.
 async fn kept_by_another_version(
     plane: &ControlPlane,
     own: &TestNamespace,
@@ -93,7 +93,7 @@ async fn kept_by_another_version(
     Ok(())
 }
 
-/// With invalid files the last valid set decides about pods, and every status that an admin reads shows the problem, the
+/// With invalid files the last valid set decides about pods, and every status for admins shows the problem, the
 /// policies in force, and the end of the problem.
 #[allow(clippy::too_many_lines, reason = "one story")]
 pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result<()> {
@@ -172,7 +172,7 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
         "the log lacks it"
     );
 
-    // The directory is gone for a while.
+    // The directory is missing for some time.
     let away = mount.path().with_extension("away");
     std::fs::rename(mount.path(), &away)?;
     event(plane, &own, &["Warning", "PolicyFilesBad", "it does not exist"]).await?;
@@ -196,7 +196,7 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
     let corrected = marks("of-two");
     mount.publish(&[("mine.yaml", corrected.as_str())])?;
     marked(&namespace, "the new policies", "of-two").await?;
-    let note = event(plane, &own, &["Normal", "PoliciesInForce", "good again"]).await?;
+    let note = event(plane, &own, &["Normal", "PoliciesInForce", "valid again"]).await?;
     ensure!(note.contains("gone nodes.yaml") && note.contains("changed mine.yaml"), "{note}");
     condition(&own, "True", "1 policy file with 1 policy is in force").await?;
     let good = shown(&second, "no problems", |shown| shown["problems"] == json!([])).await?;

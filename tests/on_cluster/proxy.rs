@@ -19,17 +19,17 @@ use tokio::task::JoinHandle;
 /// The response in the API server's place; `None` forwards the request.
 pub type Fault = Arc<dyn Fn(&http::Uri) -> Option<Response> + Send + Sync>;
 
-/// What the line does to connections.
+/// The state of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Open,
-    /// Nothing is forwarded any more, in either direction, and nothing is closed; not even once the line is open again.
+    /// Nothing is forwarded any more, in either direction, and nothing is closed, even after the line is open again.
     Silent,
     /// Every connection is reset.
     Cut,
 }
 
-/// A plain HTTP proxy before the API server, with an administrator's rights.
+/// A plain HTTP proxy before the API server, with an administrator's permissions.
 pub struct Proxy {
     address: SocketAddr,
     line: watch::Sender<(u64, Line)>,
@@ -40,7 +40,7 @@ pub struct Proxy {
 #[derive(Default)]
 struct Shared {
     fault: Mutex<Option<Fault>>,
-    /// Paths and queries of the requests that met the fault.
+    /// Paths and queries of the requests that the fault affected.
     struck: Mutex<Vec<String>>,
 }
 
@@ -79,13 +79,13 @@ impl Proxy {
         *lock(&self.shared.fault) = Some(Arc::new(fault));
     }
 
-    /// Forwards everything again; returns the requests that met the fault.
+    /// Forwards everything again; returns the requests that the fault affected.
     pub fn mend(&self) -> Vec<String> {
         *lock(&self.shared.fault) = None;
         std::mem::take(&mut *lock(&self.shared.struck))
     }
 
-    /// How many requests met the fault.
+    /// How many requests the fault affected.
     pub fn struck(&self, what: &str) -> usize {
         lock(&self.shared.struck).iter().filter(|url| url.contains(what)).count()
     }

@@ -1,4 +1,4 @@
-//! Whether the API server reaches the webhook, as the controller sees it.
+//! Whether the API server reaches the webhook, as the controller reports it.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -41,7 +41,8 @@ async fn wait_for_event(plane: &ControlPlane, reason: &str) -> Result<Value> {
     .await
 }
 
-/// The namespace is as narrow as namespaces get: Pod Security `restricted`, requests of a minimum, and no pod at all.
+/// The namespace is as restrictive as possible: Pod Security `restricted`, requests of a minimum, and a quota of no
+/// pods.
 pub async fn the_webhook_is_reported_as_reachable_or_not(plane: &ControlPlane) -> Result<()> {
     let narrow = [("pod-security.kubernetes.io/enforce", "restricted")];
     let namespace = plane.namespace_with_labels("narrow", &narrow).await?;
@@ -49,7 +50,7 @@ pub async fn the_webhook_is_reported_as_reachable_or_not(plane: &ControlPlane) -
         "spec": {"limits": [{"type": "Container", "min": {"cpu": "250m", "memory": "64Mi"}}]}});
     plane.kubectl_with_input(&["create", "-f", "-"], &limits.to_string()).await?;
     let admin = free_port()?;
-    // With the rights of the documentation, and no others.
+    // With the permissions of the documentation, and no others.
     let user = "controller-under-test";
     rights::of_controller(plane, "default", &namespace.name, Subject::User(user)).await?;
     let kubeconfig = plane.kubeconfig_for(user, &[])?;

@@ -1,4 +1,4 @@
-//! Commands that read the live cluster: as an administrator, with the shipped cluster role, and with fewer rights.
+//! Commands that read the live cluster: as an administrator, with the shipped cluster role, and with fewer permissions.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -12,7 +12,7 @@ use crate::shared::*;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
 
-/// What a command printed, and its exit code.
+/// The output of a command, and its exit code.
 struct Ran {
     out: String,
     err: String,
@@ -32,8 +32,8 @@ async fn mullion(kubeconfig: &Path, words: &[&str]) -> Result<Ran> {
     Ok(command.args(words).env("KUBECONFIG", kubeconfig).output().await?.into())
 }
 
-/// A namespace without Mullion's webhook, in which Mullion was never installed, with a Deployment that Windows cannot run, a
-/// StatefulSet that it can, and a Linux pod of its own.
+/// A namespace without Mullion's webhook, in which Mullion was never installed, with a Deployment that cannot run on
+/// Windows, a StatefulSet that can, and a Linux pod without owner.
 async fn unplaced(shared: &Shared) -> Result<TestNamespace> {
     let namespace = shared.plane.namespace("reading").await?;
     let mut bad = workload("Deployment", "bad", WINDOWS);
@@ -61,7 +61,7 @@ async fn unplaced(shared: &Shared) -> Result<TestNamespace> {
     Ok(namespace)
 }
 
-/// The kubeconfig of an account with these rights in the namespaces, or everywhere.
+/// The kubeconfig of an account with these permissions in the namespaces, or everywhere.
 async fn account(shared: &Shared, namespace: &str, name: &str, bindings: &[&[&str]]) -> Result<PathBuf> {
     shared.plane.kubectl(&["create", "serviceaccount", name, "--namespace", namespace]).await?;
     let subject = format!("--serviceaccount={namespace}:{name}");
@@ -105,7 +105,7 @@ pub async fn commands_read_what_is_there(shared: &Shared) -> Result<()> {
     // The nodes are those of the cluster.
     ensure!(deployment.out.contains("may be scheduled on: win2022, win2025"), "{}", deployment.out);
 
-    // One pod, with what the cluster did with it.
+    // One pod, and what the cluster did with it.
     bound_pod(&namespace, "good-0").await?;
     let ran = mullion(admin, &["explain", "pod/good-0", "-n", name]).await?;
     ensure!(ran.out.contains(", on node win") && ran.out.contains("os: windows"), "{}", ran.out);
@@ -186,7 +186,7 @@ pub async fn placed_objects_are_reported_without_changes(shared: &Shared) -> Res
     let context = shared.plane.kubectl(&["config", "current-context"]).await?;
     let of_namespace = ["check", "--context", context.trim(), "-n", name, "-o", "json"];
     let ran = mullion(shared.plane.kubeconfig(), &of_namespace).await?;
-    // Which nodes a DaemonSet misses is a finding about its manifest.
+    // The nodes on which a DaemonSet is missing are a finding about its manifest.
     let findings =
         ran.out.lines().filter(|line| line.contains("\"type\":\"finding\"") && !line.contains("nodes-left-out"));
     let findings: Vec<&str> = findings.collect();
@@ -194,7 +194,7 @@ pub async fn placed_objects_are_reported_without_changes(shared: &Shared) -> Res
     Ok(())
 }
 
-/// The shipped cluster role is enough for every kind, and gives no Secrets.
+/// The shipped cluster role is enough for every kind, and grants no access to Secrets.
 pub async fn the_shipped_role_is_enough(shared: &Shared) -> Result<()> {
     let namespace = unplaced(shared).await?;
     let name = namespace.name.as_str();
@@ -203,7 +203,7 @@ pub async fn the_shipped_role_is_enough(shared: &Shared) -> Result<()> {
     let binding = format!("reader-of-{name}");
     let kubeconfig =
         account(shared, name, "reader", &[&["clusterrolebinding", &binding, "--clusterrole=mullion-reader"]]).await?;
-    // The authorizer learns of the binding through a watch.
+    // The authorizer receives the binding through a watch.
     wait_for("a read with the shipped role", DEADLINE, async || {
         let ran = mullion(&kubeconfig, &["check", "-A"]).await?;
         ensure!(!ran.err.contains("forbidden") && ran.err.contains("workloads, "), "{}", ran.err);
@@ -217,7 +217,7 @@ pub async fn the_shipped_role_is_enough(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// With rights in one namespace, and only for some kinds.
+/// With permissions in one namespace, and only for some kinds.
 pub async fn fewer_rights_are_reported_first(shared: &Shared) -> Result<()> {
     let namespace = unplaced(shared).await?;
     let name = namespace.name.as_str();
@@ -254,7 +254,7 @@ pub async fn fewer_rights_are_reported_first(shared: &Shared) -> Result<()> {
     ensure!(everywhere.err.contains("mullion: pods: forbidden: pods is forbidden"), "{}", everywhere.err);
     ensure!(everywhere.err.contains("write --context NAME -n NAMESPACE instead of -A"), "{}", everywhere.err);
     ensure!(everywhere.code == Some(2) && everywhere.err.contains("0 workloads"), "{}", everywhere.err);
-    // Another user without rights.
+    // Another user without permissions.
     let other = mullion(shared.plane.kubeconfig(), &["check", "-A", "--as", "nobody"]).await?;
     ensure!(other.err.contains("User \"nobody\" cannot list resource \"pods\""), "{}", other.err);
     Ok(())

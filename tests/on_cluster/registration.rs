@@ -27,14 +27,15 @@ async fn calls(admin: u16) -> Result<u64> {
     Ok(lines.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
 }
 
-/// The default of `admission.controllerUsers` against the roles that the API server gives its own controllers.
+/// The default of `admission.controllerUsers`, compared with the roles that the API server grants to its own
+/// controllers.
 pub async fn controller_users_are_those_of_the_cluster(plane: &ControlPlane) -> Result<()> {
     let get = async |kind: &str| -> Result<Value> {
         Ok(serde_json::from_str(&plane.kubectl(&["get", kind, "-o", "json"]).await?)?)
     };
     let (roles, bindings) = (get("clusterroles").await?, get("clusterrolebindings").await?);
     let has = |value: &Value, name: &str| value.as_array().is_some_and(|all| all.contains(&json!(name)));
-    // Objects whose owner Mullion believes.
+    // Objects with owner references that Mullion trusts.
     let owned = [("", "pods"), ("apps", "replicasets"), ("batch", "jobs")];
     let creates = |role: &Value| {
         role["rules"].as_array().into_iter().flatten().any(|rule| {
@@ -47,7 +48,7 @@ pub async fn controller_users_are_those_of_the_cluster(plane: &ControlPlane) -> 
         .iter()
         .filter(|role| creates(role))
         .filter_map(|role| role["metadata"]["name"].as_str().map(str::to_owned))
-        // Its pods, which recycle volumes, name no owner.
+        // Its pods, which recycle volumes, have no owner.
         .filter(|name| name.starts_with("system:controller:") && name != "system:controller:persistent-volume-binder")
         .collect();
     let mut expected = BTreeSet::from([CONTROLLERS.0.to_owned()]);
@@ -84,7 +85,7 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
         pod
     };
     let windows = pod("w", json!({"containers": [{"name": "c", "image": generator::WINDOWS_IMAGE}]}));
-    // The API server learns of the two configurations one by one.
+    // The API server loads the two configurations one after the other.
     wait_for("both endpoints to be called for a Windows pod", DEADLINE, async || {
         let before = calls(admin).await?;
         dry_run(&namespace, &windows).await?;
@@ -106,7 +107,7 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
         object["metadata"]["name"] = json!(format!("linux-{}", kind.to_lowercase()));
         create(&namespace, &object).await.with_context(|| format!("an explicitly Linux {kind}"))?;
     }
-    // Deployment, StatefulSet, ReplicaSet, Job and ReplicationController make one pod, the DaemonSet one a node.
+    // Deployment, StatefulSet, ReplicaSet, Job and ReplicationController create one pod, the DaemonSet one per node.
     bound(&namespace, 1 + 5 + names.len()).await?;
     merge(&namespace, "Deployment", "linux-deployment", &json!({"spec": {"replicas": 2}})).await?;
     merge(&namespace, "DaemonSet", "linux-daemonset", &json!({"metadata": {"labels": {"a": "b"}}})).await?;
@@ -145,7 +146,7 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
         .await?;
     ensure!(calls(admin).await? == before + 2, "no template was changed");
 
-    // Where Linux nodes are tainted, Mullion has something to add to them.
+    // If Linux nodes are tainted, Mullion adds something to Linux pods.
     registration.value("admission.skipSettledLinux=false").register(&plane.client()).await?;
     wait_for("the API server to call about explicitly Linux pods", DEADLINE, async || {
         let before = calls(admin).await?;

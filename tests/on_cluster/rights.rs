@@ -1,5 +1,6 @@
-//! The rights that the chart grants, and no others. Every Mullion under test with a user of its own has these; one run shows
-//! that they are enough, and that each is used. `tests/chart` compares them with the documentation.
+//! The permissions that the chart grants, and no others. Every Mullion process under test with a user of its own has
+//! these; one run proves that they are enough, and that each is used. `tests/chart` compares them with the
+//! documentation.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use crate::missed::with_findings;
 use crate::shared::{DEADLINE, create, pod, wait_until_mullion_is_called};
 use crate::withdraw::withdraw;
 
-/// A user or group with rights.
+/// A user or group with permissions.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
     User(&'a str),
@@ -34,15 +35,15 @@ impl Subject<'_> {
     }
 }
 
-/// A rule, and the namespace that it holds in; everywhere without one.
+/// A rule, and the namespace in which it applies; `None`: everywhere.
 type Given = (Option<String>, Value);
 
-/// Certificates are provided by another tool: neither `--webhook-service` nor `--tls-secret`.
+/// Another tool provides certificates: neither `--webhook-service` nor `--tls-secret`.
 const WITHOUT_CERTIFICATES: &str = "certificates.mode=CertManager";
 
-/// The rights to which the chart binds a program's account, for Mullion in `namespace`.
+/// The permissions to which the chart binds a program's account, for Mullion in `namespace`.
 fn chart(program: &str, namespace: &str, probe_namespace: &str, values: &[&str]) -> Result<Vec<Given>> {
-    // Rendered for other namespaces: the chart cannot be installed in `default`, where some trials have Mullion.
+    // Rendered for other namespaces, because the chart cannot be installed in `default`, where some trials run Mullion.
     let (home, probed) = ("rights-of-mullion", "rights-of-probe");
     let chart = Chart::default().namespace(home).value(&format!("controller.probeNamespace={probed}"));
     let rules = values.iter().fold(chart, |chart, value| chart.value(value)).rules_of(&format!("mullion-{program}"))?;
@@ -54,7 +55,7 @@ fn chart(program: &str, namespace: &str, probe_namespace: &str, values: &[&str])
     Ok(rules.into_iter().map(|(name, rule)| (name.map(of_trial), rule)).collect())
 }
 
-/// The rights that the documentation adds for a withdrawal by hand, without a namespace argument.
+/// The permissions that the documentation adds for a withdrawal by hand, without a namespace argument.
 fn to_find_controllers() -> [Given; 2] {
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
         "resourceNames": ["mullion-controller"], "verbs": ["list"]});
@@ -63,7 +64,7 @@ fn to_find_controllers() -> [Given; 2] {
     [(None, leases), (None, maps)]
 }
 
-/// Those of `mullion controller` in Mullion's `namespace`, without `--webhook-service`.
+/// The permissions of `mullion controller` in Mullion's `namespace`, without `--webhook-service`.
 pub async fn of_controller(
     plane: &ControlPlane,
     namespace: &str,
@@ -74,7 +75,7 @@ pub async fn of_controller(
     give(plane, "controller", subject, &given).await
 }
 
-/// The same with `--webhook-service`.
+/// The permissions of the controller with `--webhook-service`.
 pub async fn of_controller_with_certificates(
     plane: &ControlPlane,
     namespace: &str,
@@ -84,24 +85,24 @@ pub async fn of_controller_with_certificates(
     give(plane, "controller", subject, &chart("controller", namespace, probe_namespace, &[])?).await
 }
 
-/// Those of `mullion webhook` beside Mullion's `namespace`, without `--tls-secret`.
+/// The permissions of `mullion webhook` in Mullion's `namespace`, without `--tls-secret`.
 pub async fn of_webhook(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
     give(plane, "webhook", subject, &chart("webhook", namespace, "", &[WITHOUT_CERTIFICATES])?).await
 }
 
-/// The same with `--tls-secret`, the one that the controller keeps.
+/// The permissions of the webhook with `--tls-secret`, for the Secret that the controller manages.
 pub async fn of_webhook_with_tls_secret(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
     give(plane, "webhook", subject, &chart("webhook", namespace, "", &[])?).await
 }
 
-/// Those of a webhook that may not read `mullion-state`.
+/// The permissions of a webhook that may not read `mullion-state`.
 pub async fn of_blind_webhook(plane: &ControlPlane, subject: Subject<'_>) -> Result<()> {
     let mut given = chart("webhook", "", "", &[WITHOUT_CERTIFICATES])?;
     given.retain(|(namespace, _)| namespace.is_none());
     give(plane, "webhook", subject, &given).await
 }
 
-/// Those of `mullion withdraw`, where Mullion's namespace is this.
+/// The permissions of `mullion withdraw` for Mullion in this namespace.
 pub async fn of_withdraw(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
     let mut given = chart("withdraw", namespace, "", &[])?;
     given.extend(to_find_controllers());
@@ -126,7 +127,7 @@ async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: 
     }
     let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
     plane.kubectl_with_input(&["apply", "-f", "-"], &text.join("\n")).await?;
-    // The authorizer learns of them through watches.
+    // The authorizer receives them through watches.
     for right in rights_of(program, given) {
         wait_for(&format!("{} to have {right:?}", subject.name()), DEADLINE, || may(plane, subject, &right)).await?;
     }
@@ -147,16 +148,16 @@ async fn may(plane: &ControlPlane, subject: Subject<'_>, right: &Right) -> Resul
     Ok(())
 }
 
-/// One verb on one thing.
+/// One verb on one resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
     program: String,
     verb: String,
     group: String,
     resource: String,
-    /// Of all, where it is empty.
+    /// Empty: all namespaces.
     namespace: String,
-    /// Of all, where it is empty.
+    /// Empty: all names.
     name: String,
 }
 
@@ -190,16 +191,16 @@ fn rights_of(program: &str, given: &[Given]) -> BTreeSet<Right> {
 
 const GROUP: &str = "mullion-under-test";
 
-/// The rights that only other trials need, in which something is old or fails.
+/// The permissions that only other trials need, in which something is old or fails.
 const RARE: [(&str, &str, &str); 5] = [
-    // Where lists are not streamed.
+    // If lists are not streamed.
     ("controller", "list", ""),
     ("webhook", "list", ""),
-    // The same news again: `missed`, with the same rights.
+    // The same Event again: `missed`, with the same permissions.
     ("controller", "patch", "events"),
-    // A pod that comes before the news of its namespace: `namespaces`.
+    // A pod that arrives before the watch event of its namespace: `namespaces`.
     ("webhook", "get", "namespaces"),
-    // The last good policies, beside bad files: `memory`.
+    // The last good policies, with bad files: `memory`.
     ("webhook", "get", "configmaps"),
 ];
 
@@ -249,7 +250,7 @@ impl Audited {
         Ok(Self { plane, log })
     }
 
-    /// The requests of the programs until now.
+    /// The requests of the programs so far.
     fn requests(&self) -> Result<Vec<Value>> {
         let log = std::fs::read_to_string(self.log.path())?;
         // The last line may be half written.
@@ -268,15 +269,15 @@ impl Audited {
     }
 }
 
-/// Controller and webhook with all features, then a withdrawal: the API server allows all their requests, each right is
-/// needed, and every change is conditional on the version that was read.
+/// Controller and webhook with all features, then a withdrawal: the API server allows all their requests, each
+/// permission is needed, and every change is conditional on the version that was read.
 pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result<()> {
     let plane = &audited.plane;
     let (home, team) = (plane.namespace("mullion").await?, plane.namespace("team").await?);
     of_controller_with_certificates(plane, &home.name, &team.name, Subject::User("controller")).await?;
     of_webhook_with_tls_secret(plane, &home.name, Subject::User("webhook")).await?;
 
-    // Pods from before Mullion: one that waits for a toleration, and owners whose pods have findings.
+    // Pods from before Mullion: one that waits for a toleration, and owners of pods with findings.
     let node = NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=windows:NoSchedule");
     plane.create_nodes(&[NodeSpec::linux("linux"), node]).await?;
     let image = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -335,7 +336,7 @@ pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result
         let forbidden = log.to_lowercase().contains("forbidden") || log.contains("may not be");
         ensure!(ended.success() && !forbidden, "{program}: {ended} {log}");
     }
-    // "forbid" is RBAC's word; quotas and webhooks reject with other messages.
+    // "forbid" is the word in RBAC's messages; quotas and webhooks reject with other messages.
     let of_rbac = |request: &Value| request["annotations"]["authorization.k8s.io/decision"] == "forbid";
     let forbidden: Vec<_> = audited.requests()?.into_iter().filter(of_rbac).collect();
     ensure!(forbidden.is_empty(), "{forbidden:?}");

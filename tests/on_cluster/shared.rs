@@ -1,4 +1,4 @@
-//! The control plane that all tests share, and the calls they make.
+//! The control plane that all tests share, and helpers for its requests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 /// The limit of waits. Nothing takes nearly as long on an idle machine, and the tests must also pass on a busy one.
 pub const DEADLINE: Duration = Duration::from_secs(180);
 
-/// Namespaces with this label are the shared Mullion's.
+/// The label of namespaces for the shared Mullion.
 pub const LABEL: (&str, &str) = ("mullion-test", "shared");
 
 pub const LINUX_NODES: [&str; 2] = ["linux-1", "linux-2"];
@@ -51,7 +51,7 @@ pub async fn start_webhook_with(plane: &ControlPlane, policies: &str) -> Result<
     start_webhook_at(plane, policies, free_port()?).await
 }
 
-/// The same, with registries on loopback: this program as the webhook, see [`webhook_with_registries_on_loopback`].
+/// Does the same with registries on loopback: this program as the webhook, see [`webhook_with_registries_on_loopback`].
 pub async fn start_webhook_with_registries(
     plane: &ControlPlane,
     policies: &str,
@@ -59,7 +59,7 @@ pub async fn start_webhook_with_registries(
     start_program(&std::env::current_exe()?, plane, policies, [free_port()?, free_port()?], &[]).await
 }
 
-/// The webhook, if that is what this program was started as. `mullion` itself asks no registry on loopback.
+/// Runs the webhook, if this program was started as one. `mullion` itself never queries registries on loopback.
 pub fn webhook_with_registries_on_loopback() -> Option<ExitCode> {
     #[derive(clap::Parser)]
     enum Program {
@@ -78,7 +78,7 @@ pub fn webhook_with_registries_on_loopback() -> Option<ExitCode> {
     })
 }
 
-/// The same with an admin port, as for [`admin_get`].
+/// Does the same with an admin port, as for [`admin_get`].
 pub async fn start_webhook_at(
     plane: &ControlPlane,
     policies: &str,
@@ -107,7 +107,7 @@ pub async fn start_program(
     more: &[&str],
 ) -> Result<(MullionProcess, WebhookRegistration)> {
     let certificate = ServingCert::for_loopback()?;
-    // In the plane's folder: read again and again as long as the webhook runs.
+    // In the plane's folder, because it is read repeatedly as long as the webhook runs.
     let tls = plane.dir().join(format!("webhook-{bind}"));
     std::fs::create_dir_all(&tls)?;
     certificate.copy_to(&tls)?;
@@ -133,14 +133,14 @@ pub async fn as_tenant(plane: &ControlPlane, user: &str, namespace: &TestNamespa
     Ok(TestNamespace { client: plane.client_as(user, &[]).await?, ..namespace.clone() })
 }
 
-/// The users whose owner references the chart has Mullion believe.
+/// The users whose owner references Mullion trusts by the chart's default.
 pub fn controller_users() -> Result<Vec<String>> {
     let arguments = Chart::default().arguments_of("mullion-webhook")?;
     let users = arguments.iter().find_map(|argument| argument.strip_prefix("--controller-users="));
     Ok(users.context("the chart has no --controller-users")?.split(',').map(str::to_owned).collect())
 }
 
-/// The user of kube-controller-manager, where it is one user and may do everything.
+/// The user of kube-controller-manager if it is one user, which may do everything.
 pub const CONTROLLERS: (&str, &[&str]) = ("system:kube-controller-manager", &["system:masters"]);
 
 /// The namespace with a client of that user.
@@ -160,7 +160,7 @@ pub async fn admin_get(port: u16, path: &str) -> Result<(u16, String)> {
     Ok((status, body.to_owned()))
 }
 
-/// The prefix of namespaces of the shared Mullion in which pods need nodes of their image's own build.
+/// The prefix of namespaces of the shared Mullion in which pods require nodes with their image's own build.
 pub const EXACT: &str = "exact";
 
 /// A directory with the shipped default policies, and one more for namespaces of [`EXACT`].
@@ -182,7 +182,7 @@ pub fn policies() -> String {
 
 impl Shared {
     pub async fn start() -> Result<Self> {
-        // Without the gate the server drops `lifecycle.stopSignal` and judges nothing about it.
+        // Without the feature gate the API server drops `lifecycle.stopSignal` and does not validate it.
         let gates = "--feature-gates=ContainerStopSignals=true";
         let plane = ControlPlane::builder().api_server_flag(gates).start().await?;
         plane
@@ -212,7 +212,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The controller's part: every Windows node carries a release label and one OS taint.
+    /// Waits for the controller: every Windows node has a release label and one OS taint.
     async fn nodes_are_tainted(&self) -> Result<()> {
         wait_for("labels and taints on the Windows nodes", DEADLINE, || async move {
             let nodes = list(&self.plane.client(), "/api/v1/nodes?labelSelector=kubernetes.io/os=windows").await?;
@@ -229,7 +229,7 @@ impl Shared {
         .await
     }
 
-    /// What Mullion's webhook knows of the cluster.
+    /// The snapshot of the cluster in Mullion's webhook.
     pub async fn snapshot(&self) -> Result<ClusterSnapshot> {
         let mut items = Vec::new();
         for (kind, path) in [
@@ -247,7 +247,7 @@ impl Shared {
         mullion_snapshot::from_text("the cluster", &serde_json::to_vec(&dump)?).map_err(|why| anyhow!("{why}"))
     }
 
-    /// A namespace whose pods Mullion sees.
+    /// A namespace with pods that the API server sends to Mullion.
     pub async fn namespace(&self, prefix: &str) -> Result<TestNamespace> {
         self.plane.namespace_with_labels(prefix, &[LABEL]).await
     }
@@ -267,7 +267,7 @@ pub async fn wait_until_mullion_is_called(namespace: &TestNamespace) -> Result<(
 
 // === raw objects: typed ones would hide what is compared ===
 
-/// Where the objects of a kind live.
+/// The API path of the objects of a kind.
 pub fn path(namespace: &TestNamespace, kind: &str) -> String {
     let (group, plural) = match kind {
         "Pod" => ("api/v1", "pods"),
@@ -301,19 +301,19 @@ pub async fn create(namespace: &TestNamespace, object: &Value) -> Result<Value> 
     send(&namespace.client, "POST", &path(namespace, kind), Some(object)).await
 }
 
-/// The same without storing it.
+/// Does the same without storing it.
 pub async fn dry_run(namespace: &TestNamespace, object: &Value) -> Result<Value> {
     let kind = object["kind"].as_str().context("an object with a kind")?;
     send(&namespace.client, "POST", &format!("{}?dryRun=All", path(namespace, kind)), Some(object)).await
 }
 
-/// The object that the server would store, or the status with which it rejects or a webhook denies.
+/// The object that the API server would store, or the status with which it rejects or a webhook denies the request.
 pub async fn ask(namespace: &TestNamespace, object: &Value) -> Result<std::result::Result<Value, Box<Status>>> {
     let kind = object["kind"].as_str().context("an object with a kind")?;
     ask_at(namespace, "POST", &path(namespace, kind), object).await
 }
 
-/// The same of any request, as a dry run.
+/// Does the same for any request, as a dry run.
 pub async fn ask_at(
     namespace: &TestNamespace,
     method: &str,
@@ -355,7 +355,7 @@ async fn list(client: &Client, path: &str) -> Result<Vec<Value>> {
     Ok(send(client, "GET", path, None).await?["items"].as_array().cloned().unwrap_or_default())
 }
 
-/// The namespace's pods that are not in deletion.
+/// The namespace's pods that are not being deleted.
 pub async fn pods(namespace: &TestNamespace) -> Result<Vec<Value>> {
     let mut pods = list(&namespace.client, &path(namespace, "Pod")).await?;
     pods.retain(|pod| pod["metadata"].get("deletionTimestamp").is_none());
@@ -402,9 +402,9 @@ pub fn workload(kind: &str, name: &str, image: &str) -> Value {
     }
 }
 
-// === what differs ===
+// === differences ===
 
-/// Whether Mullion may write there whatever else a pod has: placement.
+/// Whether Mullion may write there whatever else a pod contains: placement.
 pub fn declared(path: &str) -> bool {
     ["/spec/nodeSelector", "/spec/tolerations", "/spec/affinity", "/spec/os", "/spec/runtimeClassName"]
         .iter()

@@ -1,4 +1,4 @@
-//! `mullion status` beside a controller that is not the chart's, as a user who may only read.
+//! `mullion status` with a controller that is not the chart's, as a user who may only read.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::memory::{controller, controllers, state};
 use crate::shared::DEADLINE;
 
-/// A user with the shipped cluster role, and no other rights.
+/// A user with the shipped cluster role, and no other permissions.
 async fn reader(plane: &ControlPlane) -> Result<PathBuf> {
     let role = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion/reader-role.yaml");
     plane.kubectl(&["apply", "-f", role]).await?;
@@ -120,15 +120,15 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
     // A bad file: the problem, and what is in force.
     mount.publish(&[("mine.yaml", PLAIN.replace("priority", "priorty").as_str())])?;
     let bad = wait_for_check(&kubeconfig, "policies-loaded", "bad", "mine.yaml:4:").await?;
-    ensure!(bad["message"].to_string().contains("until they are good, 3 policies of 1 file are in force"), "{bad}");
+    ensure!(bad["message"].to_string().contains("until they are valid, 3 policies of 1 file are in force"), "{bad}");
 
-    // The text shows the same as JSON, and no escape sequence.
+    // The text contains the same as JSON, and no escape sequence.
     let text = String::from_utf8(run(&kubeconfig, &[]).await?.stdout)?;
     ensure!(!text.contains('\u{1b}') && text.starts_with("context ") && text.contains(&own.name), "{text}");
     let json: Value = serde_json::from_slice(&run(&kubeconfig, &["-o", "json"]).await?.stdout)?;
     for check in json["checks"].as_array().context("checks")? {
         let message = check["message"].as_str().context("a message")?;
-        // Ages differ from one to the other.
+        // Ages differ between the two runs.
         let start: String = message.chars().take_while(|c| !c.is_ascii_digit()).collect();
         ensure!(text.contains(&start), "no {start:?}: {text}");
         for item in check["items"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -136,7 +136,7 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
         }
     }
 
-    // What only Mullion can end is waited for, and the wait ends.
+    // `--wait` waits for what Mullion can resolve itself, and the wait ends.
     let waited = run(&kubeconfig, &["--wait", "--timeout", "3s"]).await?;
     let message = String::from_utf8(waited.stderr)?;
     ensure!(waited.status.code() == Some(1) && message.contains("mullion: not done within 3 s"), "{message}");

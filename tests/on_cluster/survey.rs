@@ -1,4 +1,5 @@
-//! `mullion survey` about a played cluster: 300 nodes, 3,000 pods, and a workload for each fault that statuses can show.
+//! `mullion survey` about a simulated cluster: 300 nodes, 3,000 pods, and a workload for each fault that statuses can
+//! reveal.
 
 mod faults;
 mod fleet;
@@ -19,7 +20,7 @@ use crate::shared::*;
 use crate::survey::faults::{CORDONED_POOL, NAMESPACE, careless_agent, cordoned, daemon_sets_without_a_pool, faults};
 use crate::survey::fleet::{SOUND, nodes, sound_workloads};
 
-/// Creates nodes and workloads, and waits until every pod is in the state that it stays in.
+/// Creates nodes and workloads, and waits until every pod is in its final state.
 async fn create_fleet(plane: &ControlPlane) -> Result<()> {
     plane.create_nodes(&nodes()).await?;
     let namespaces = SOUND.iter().chain([&NAMESPACE]);
@@ -39,7 +40,7 @@ async fn create_fleet(plane: &ControlPlane) -> Result<()> {
     wait_until_settled(plane).await
 }
 
-/// Waits until every pod of every Deployment is in the state that it stays in.
+/// Waits until every pod of every Deployment is in its final state.
 async fn wait_until_settled(plane: &ControlPlane) -> Result<()> {
     let deployments: Api<Deployment> = Api::all(plane.client());
     let pods: Api<Pod> = Api::all(plane.client());
@@ -71,7 +72,7 @@ fn is_settled(pod: &Pod) -> bool {
     unschedulable || status.is_some_and(|status| status.pod_ip.is_some() || status.reason.is_some())
 }
 
-/// Records the Events of kubelets that cannot make a sandbox.
+/// Records the Events of kubelets that cannot create a sandbox.
 async fn record_events(plane: &ControlPlane) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(plane.client(), NAMESPACE);
     let events: Api<Event> = Api::namespaced(plane.client(), NAMESPACE);
@@ -92,7 +93,7 @@ async fn record_events(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// What docs/survey.md has kubectl write.
+/// The dump that docs/how-to/survey.md creates with kubectl.
 const DUMPED: &str = "nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
     replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers";
 
@@ -129,7 +130,8 @@ fn findings(report: &Value) -> Result<BTreeMap<String, BTreeSet<String>>> {
     Ok(found)
 }
 
-/// Every planted fault is found by name, nothing that is fine is reported, and a dump gives the same report as the cluster.
+/// Every planted fault is found by name, nothing that is correct is reported, and a dump results in the same report as
+/// the cluster.
 pub async fn every_planted_fault_is_found(plane: &ControlPlane) -> Result<()> {
     create_fleet(plane).await?;
     record_events(plane).await?;
@@ -138,7 +140,7 @@ pub async fn every_planted_fault_is_found(plane: &ControlPlane) -> Result<()> {
     let kubeconfig = plane.kubeconfig().to_string_lossy().into_owned();
     let live = survey(&["--kubeconfig", &kubeconfig])?;
 
-    // A dump gives the same report, but for where it is from and for kinds of which there is nothing in it.
+    // A dump results in the same report, except for its source and for kinds of which it contains no object.
     let mut from_dump = survey(&[&dump.to_string_lossy()])?;
     for part in ["header", "coverage"] {
         from_dump[part] = live[part].clone();

@@ -1,5 +1,6 @@
 //! Disruptions that the controller and the webhook survive: API servers that restart, reject requests, lose history and
-//! return wrong data, and networks that reset connections or send nothing. In each a node is created, which must get its taint.
+//! return wrong data, and networks that reset connections or send nothing. In each case a node is created, which must
+//! get its taint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::shared::{DEADLINE, admin_get, policies, start_webhook_at};
 
 const RELEASE: &str = "mullion.dev/windows-release";
 
-/// Waits until the controller has labelled a node.
+/// Waits until the controller has labeled a node.
 async fn labelled(plane: &ControlPlane, name: &str, why: &str) -> Result<()> {
     let nodes: Api<Node> = Api::all(plane.client());
     wait_for(&format!("the label on {name}, {why}"), 2 * DEADLINE, async || match nodes.get(name).await {
@@ -39,7 +40,7 @@ async fn number(admin: u16, metric: &str, what: &str) -> Result<u64> {
     lines.map(|line| Ok(line.rsplit(' ').next().unwrap_or_default().parse::<u64>()?)).sum()
 }
 
-/// The programs themselves, and an API server that is killed and comes back.
+/// The programs themselves, and an API server that is killed and restarted.
 pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
     let admin = free_port()?;
     let controller = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
@@ -57,7 +58,7 @@ pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
     plane.create_node(&NodeSpec::windows("nafter", "10.0.20348.2655")).await?;
     labelled(plane, "nafter", "after the restart").await?;
     for port in [admin, webhook_admin] {
-        // The last of the watches that see nodes is back, and the facts are those of now.
+        // The last of the watches of nodes works again, and the facts are current.
         wait_for("the watches of nodes", 2 * DEADLINE, async || {
             match number(port, "mullion_watch_failing", "nodes").await {
                 Ok(0) => Seen::Done(()),
@@ -69,7 +70,7 @@ pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
         ensure!(heard > 1_700_000_000, "{heard}");
         let (ready, text) = admin_get(port, "/readyz").await?;
         ensure!(ready == 200, "not ready after the restart: {text}");
-        // The longer the API server is away, the more attempts fail: every sixth begins with a list.
+        // The longer the API server is down, the more attempts fail: every sixth begins with a list.
         let failures = number(port, "mullion_watch_failures_total", "").await?;
         let lists = number(port, "mullion_watch_restarts_total", "").await?;
         ensure!(lists < 20 + failures / 6, "everything is listed again and again: {lists} times, {failures} failures");
@@ -81,15 +82,15 @@ pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// What goes wrong, and what is answered then.
+/// A disruption, and the response during it.
 type Trouble = (&'static str, Box<dyn Fn(&http::Uri) -> Option<axum::response::Response> + Send + Sync>);
 
-/// A controller behind a proxy, through one trouble after another.
+/// A controller behind a proxy, through one disruption after another.
 pub async fn every_network_failure(plane: &ControlPlane) -> Result<()> {
-    // How often requests meet each trouble, with longer pauses each time, and how often connections are reset.
+    // How many requests each disruption affects, with longer pauses each time, and how often connections are reset.
     let (strikes, resets) = if mullion_cluster::soak() { (3, 3) } else { (1, 1) };
     let proxy = Proxy::start(plane).await?;
-    // Mullion waits minutes for a silent server. Here it is seconds: the clock is the same.
+    // Mullion waits minutes for an unresponsive server. Here it is seconds, because the clock is real.
     let client = client_with(kube::Config::new(proxy.url().parse()?), Duration::from_secs(3))?;
     let (_policies, follow) = watch::channel(Arc::new(PolicySet::default()));
     let (say_ready, mut ready) = watch::channel(false);
@@ -97,7 +98,7 @@ pub async fn every_network_failure(plane: &ControlPlane) -> Result<()> {
     let leading =
         LeaderContext::new(client.clone(), "default", follow, ControllerMetrics::new(), say_ready, stop.clone()).await;
     let controller = tokio::spawn(leading.run(std::future::pending()));
-    // What the webhook knows comes the same way.
+    // The facts of the webhook arrive in the same way.
     let state = follow_state(client.clone(), "default", true);
     let live = LiveSnapshot::start(client, state.state.clone());
     tokio::time::timeout(DEADLINE, ready.wait_for(|ready| *ready)).await.context("the controller gets ready")??;
@@ -138,7 +139,7 @@ pub async fn every_network_failure(plane: &ControlPlane) -> Result<()> {
     ];
     for (why, fault) in troubles {
         proxy.fail(fault);
-        // Open watches send no request: they have to be started again.
+        // Open watches send no request, so they have to be restarted.
         proxy.cut();
         let node = arrives(why).await?;
         wait_for(&format!("requests for nodes that meet {why}"), DEADLINE, async || {

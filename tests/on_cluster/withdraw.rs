@@ -1,4 +1,5 @@
-//! `mullion withdraw` against a real control plane, as a user with the rights its documentation lists and no others.
+//! `mullion withdraw` with a real control plane, as a user with the permissions that its documentation lists and no
+//! others.
 //!
 //! Each function changes nodes and RuntimeClasses of the whole cluster: one at a time.
 
@@ -40,7 +41,7 @@ impl Ran {
     }
 }
 
-/// A kubeconfig for a user with the rights that `mullion withdraw` documents.
+/// A kubeconfig for a user with the permissions that `mullion withdraw` documents.
 async fn kubeconfig(plane: &ControlPlane) -> Result<String> {
     let user = "withdraw-under-test";
     rights::of_withdraw(plane, "default", Subject::User(user)).await?;
@@ -62,7 +63,7 @@ pub(crate) async fn withdraw(kubeconfig: &str, arguments: &[&str]) -> Result<Ran
     Ok(Ran { code: output.status.code(), lines, talk })
 }
 
-/// Everything of every node but its status and what each write changes.
+/// Everything of every node except its status and the fields that each write changes.
 async fn fleet(plane: &ControlPlane) -> Result<BTreeMap<String, Value>> {
     let nodes: Api<Node> = Api::all(plane.client());
     wait_for("the nodes with what the controller manager gives them", DEADLINE, async || {
@@ -74,7 +75,7 @@ async fn fleet(plane: &ControlPlane) -> Result<BTreeMap<String, Value>> {
                 "{}",
                 node["metadata"]
             );
-            // The time to live of a kubelet's cache: the controller manager writes it again as the cluster grows.
+            // The time to live of a kubelet's cache, which the controller manager updates as the cluster grows.
             node["metadata"]["annotations"]
                 .as_object_mut()
                 .context("no object")?
@@ -137,7 +138,7 @@ async fn wait_for_labels(plane: &ControlPlane, count: usize) -> Result<()> {
     .await
 }
 
-/// Beside a running controller, every node is restored, twice; nothing is added again until the withdrawal is undone.
+/// With a running controller, every node is restored, twice; nothing is added again until the withdrawal is undone.
 pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> Result<()> {
     let build = "node.kubernetes.io/windows-build";
     let mut specs = vec![
@@ -158,7 +159,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     let (process, port) = controller(plane).await?;
     wait_for_labels(plane, MANY + 4).await?;
 
-    // A taint that another tool adds behind ours.
+    // A taint that another tool adds after Mullion's.
     let nodes: Api<Node> = Api::all(plane.client());
     let mut taints = serde_json::to_value(nodes.get("dtaints").await?)?["spec"]["taints"].take();
     let late = json!({"key": "late", "value": "x", "effect": "NoSchedule"});
@@ -189,7 +190,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
         let condition =
             plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.data.conditions}"]).await?;
         let condition: Value = serde_json::from_str(&condition)?;
-        // Beside others, in the order in which they came.
+        // With others, in the order in which they were added.
         let mut all = condition.as_array().into_iter().flatten();
         let stands = all.any(|one| one["type"] == "Withdrawn" && one["status"] == "True");
         if stands { Ok(()) } else { bail!("{condition}") }
@@ -230,7 +231,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     Ok(())
 }
 
-/// Classes that a pod or a template names stay, and the output names it; third-party classes are not touched.
+/// Classes of existing pods or templates stay, and the output lists them; third-party classes are not changed.
 pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("withdraw").await?;
     let classes: Api<RuntimeClass> = Api::all(plane.client());
@@ -276,7 +277,7 @@ pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<
         ensure!(by("dpod") == Some(format!("[\"Pod {}/runs\"]", namespace.name)), "{ran:?}");
         ensure!(by("dtemplate") == Some(format!("[\"Deployment {}/web\"]", namespace.name)), "{ran:?}");
     }
-    // The pod and the template that named them are gone, and the next run finishes.
+    // The pod and the template that used them are deleted, and the next run finishes.
     plane.kubectl(&["-n", &namespace.name, "delete", "deployment,cronjob", "--all"]).await?;
     pods.delete("runs", &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await?;
     let ran = withdraw(&rights, &[]).await?;
@@ -284,7 +285,8 @@ pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<
     Ok(())
 }
 
-/// A node cannot get a third-party taint removed by recording it as Mullion's; the output names what stays, and what to do.
+/// A node cannot get a third-party taint removed by recording it as Mullion's; the output contains what stays, and what
+/// to do.
 pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlane) -> Result<()> {
     let owned = |taint: &str| format!("{{\"labels\":{{\"team\":\"a\"}},\"taint\":{taint}}}");
     let vault = owned(r#"{"key":"dedicated","value":"vault","effect":"NoSchedule"}"#);
@@ -317,7 +319,7 @@ pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlan
     );
     ensure!(differences(&before, &fleet(plane).await?).is_empty(), "something was taken off");
 
-    // The policy with the other taint shows that it is Mullion's.
+    // The policy with the other taint proves that it is Mullion's.
     let policies = tempfile::tempdir()?;
     let policy = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
         spec: {taint: {key: example.com/platform, value: nt, effect: NoSchedule}}\n";

@@ -1,5 +1,6 @@
-//! Chromium, driven by its debugging protocol through two pipes: it reads commands from descriptor 3 and writes answers and
-//! events to descriptor 4, each message with a NUL after it. Neither a port nor another program is needed.
+//! Chromium, driven by its debugging protocol through two pipes: it reads commands from descriptor 3 and writes
+//! responses and events to descriptor 4, each message with a NUL after it. Neither a port nor another program is
+//! needed.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -25,7 +26,7 @@ struct Browser {
     _profile: TempDir,
 }
 
-/// One browser for all tests. It ends when its pipes do, with the test program.
+/// One browser for all tests. It ends when its pipes are closed, with the test program.
 static BROWSER: LazyLock<Mutex<Browser>> = LazyLock::new(|| Mutex::new(Browser::start()));
 
 impl Browser {
@@ -61,7 +62,7 @@ impl Browser {
         self.answers.recv_timeout(LONGEST_WAIT).unwrap_or_else(|error| panic!("{error}: see {}", log.display()))
     }
 
-    /// Calls a method; events that come before its answer are kept.
+    /// Calls a method; events that arrive before its response are kept.
     fn call(&mut self, session: Option<&str>, method: &str, params: &Value, events: &mut Vec<Value>) -> Value {
         self.next += 1;
         let mut message = json!({"id": self.next, "method": method, "params": params});
@@ -113,7 +114,7 @@ impl Tab {
         self.browser.borrow_mut().call(Some(&self.session), method, params, &mut self.events.borrow_mut())
     }
 
-    /// The size and colours of the window.
+    /// Sets the size and colors of the window.
     pub fn show(&self, width: u32, scheme: &str) {
         let mobile = width < 500;
         let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": mobile});
@@ -122,7 +123,7 @@ impl Tab {
         self.call("Emulation.setEmulatedMedia", &json!({"media": "", "features": features}));
     }
 
-    /// Opens an address and waits until it is loaded. Events of the page before are dropped.
+    /// Opens an address and waits until it is loaded. Events of the previous page are dropped.
     pub fn open(&self, address: &str) {
         self.events.borrow_mut().clear();
         let answer = self.call("Page.navigate", &json!({"url": address}));
@@ -144,7 +145,7 @@ impl Tab {
         answer["result"]["value"].take()
     }
 
-    /// The number of elements, also where scripts are off.
+    /// The number of elements, even if scripts are off.
     pub fn count(&self, selector: &str) -> usize {
         let root = self.call("DOM.getDocument", &json!({}))["root"]["nodeId"].clone();
         let found = self.call("DOM.querySelectorAll", &json!({"nodeId": root, "selector": selector}));
@@ -169,7 +170,7 @@ impl Tab {
         STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
     }
 
-    /// What the browser reported since the page was opened. A frame that is drawn is after what is on its way.
+    /// What the browser has reported since the page was opened. A drawn frame comes after all pending reports.
     pub fn events(&self) -> Vec<Value> {
         let clip = json!({"x": 0, "y": 0, "width": 1, "height": 1, "scale": 1});
         self.call("Page.captureScreenshot", &json!({"clip": clip}));

@@ -1,9 +1,9 @@
-// Looks at a page of a survey or of a plan. Each function returns a list of what is wrong.
+// Checks a page of a survey or of a plan. Each function returns a list of errors.
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const name = (element) => `${element.tagName.toLowerCase()}${element.id ? `#${element.id}` : ""}.${element.getAttribute("class") ?? ""}`;
 
-// Nothing is wider than the page, except in boxes that scroll by themselves.
+// Checks that nothing is wider than the page, except in boxes that scroll by themselves.
 function overflow() {
   const width = document.documentElement.clientWidth;
   const found = [];
@@ -35,7 +35,7 @@ function structure() {
   return found.slice(0, 10);
 }
 
-// Text has the contrast of WCAG AA.
+// Checks that text has the contrast that WCAG AA requires.
 function contrast() {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const parse = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
@@ -69,7 +69,7 @@ function contrast() {
 
 const cells = (table, at) => [...document.getElementById(table).tBodies[0].rows].map((row) => row.cells[at].innerText.trim());
 
-// Whether a column has those values, or any order of texts, and says so. `click`: after a click.
+// Checks the order of a column's values and its `aria-sort`. `click`: clicks on the header first.
 function column(table, at, values, sort, click = false) {
   const head = document.getElementById(table).tHead.rows[0].cells[at];
   if (click) head.querySelector("button").click();
@@ -80,7 +80,7 @@ function column(table, at, values, sort, click = false) {
   return wrong;
 }
 
-// A click on each header sorts, and another one the other way around, and nothing is lost.
+// Checks that a click on a header sorts, that another click reverses the order, and that no row is lost.
 function sorts() {
   const found = [];
   for (const table of all(".table > table")) {
@@ -105,7 +105,7 @@ function sorts() {
 const tools = (table) => document.getElementById(table).closest(".table").previousElementSibling;
 const visible = (table) => [...document.getElementById(table).tBodies[0].rows].filter((row) => row.offsetParent !== null && getComputedStyle(row).display !== "none");
 
-// Filters by text; the number of rows that are left.
+// Filters by text and returns the number of rows that are left.
 function filter(table, text) {
   const input = tools(table).querySelector("input");
   input.value = text;
@@ -128,7 +128,7 @@ function filters() {
   system.dispatchEvent(new Event("input"));
   expect("chosen", visible("workloads-table").length, 15);
   expect("chosen and a word", filter("workloads-table", "monitoring"), 1);
-  // The number of findings of a code leads to them.
+  // The number of findings of a code is a link to them.
   document.querySelector("a[data-find='SUR301']").click();
   expect("findings of a code", visible("findings-table").length, 3);
   expect("in the search", tools("findings-table").querySelector("input").value, "SUR301");
@@ -159,7 +159,7 @@ function planFilters() {
   return found;
 }
 
-// Under the rules of paper, for a plan: every command is there, and no control.
+// Checks a plan with the styles for printing: every command is visible, and no control is.
 function planPaper() {
   const found = [];
   if (all("pre").length < 20) found.push(`${all("pre").length} commands`);
@@ -168,7 +168,7 @@ function planPaper() {
   return found.slice(0, 10);
 }
 
-// Under the rules of paper.
+// Checks a page with the styles for printing.
 function paper() {
   const found = [];
   const hidden = (selector) => all(selector).filter((element) => getComputedStyle(element).display !== "none" && element.getClientRects().length > 0);
@@ -180,7 +180,7 @@ function paper() {
   return found.slice(0, 10);
 }
 
-// Only elements and attributes of the page itself.
+// Checks that there are only elements and attributes of the page itself.
 function harmless() {
   const elements = new Set(("html head meta title style body a div nav details summary ul li span main h1 h2 h3 dl dt dd section p b br em code table thead tbody tr th td "
     + "wbr button input select option figure figcaption svg desc rect text line footer pre script").split(" "));

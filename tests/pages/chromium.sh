@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the path of Chromium, and installs it where apt can.
+# Prints the path of Chromium, and installs it with apt if it is missing.
 set -euo pipefail
 
 find_it() {

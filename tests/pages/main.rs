@@ -1,5 +1,6 @@
-//! The HTML reports of a survey and of a plan in Chromium: they render without errors and requests, fit each width, sort, filter,
-//! print, and take no name for markup. Screenshots are in `target/pages`. Run by `make pages`, which finds or installs Chromium.
+//! The HTML reports of a survey and of a plan in Chromium: they render without errors and requests, fit each width,
+//! sort, filter, print, and interpret no name as markup. Screenshots are in `target/pages`. Run by `make pages`, which
+//! finds or installs Chromium.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
@@ -28,7 +29,7 @@ use browser::{Tab, tab};
 const WIDTHS: [u32; 3] = [360, 820, 1440];
 const SCHEMES: [&str; 2] = ["light", "dark"];
 
-/// A call of one of the functions that look at a page.
+/// A call of one of the functions that inspect a page.
 fn check(call: &str) -> String {
     let functions = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/checks.js")).unwrap();
     format!("(() => {{\n{functions}\nreturn {call};\n}})()")
@@ -81,7 +82,7 @@ fn fixture(name: &str) -> String {
 }
 
 impl Tab {
-    /// What a function of `checks.js` complains about.
+    /// The complaints of a function of `checks.js`.
     fn complaints(&self, call: &str) -> Vec<Value> {
         self.evaluate(&check(call)).as_array().unwrap_or_else(|| panic!("{call} gives no list")).clone()
     }
@@ -205,7 +206,7 @@ fn tables_are_there_without_the_script() {
     tab.assert_quiet(&address);
 }
 
-/// The policy of the page stops what no escaping stops.
+/// The Content Security Policy of the page stops what escaping would miss.
 #[test]
 fn another_script_does_not_run() {
     let tab = tab();

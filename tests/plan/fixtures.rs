@@ -48,7 +48,7 @@ fn constraint(what: &str, state: &str, action: &str, source: &str, as_of: &str) 
     json!({"what": what, "state": state, "action": action, "source": source, "asOf": as_of})
 }
 
-/// A command whose effect Mullion's own tests show.
+/// A command of Mullion or kubectl, which Mullion's own tests run.
 fn own(run: &str, note: &str) -> Value {
     json!({"run": run, "note": note, "source": null, "asOf": null})
 }
@@ -645,7 +645,7 @@ fn tables(constraints_from: &str) -> Value {
     ])
 }
 
-/// Without Windows, everything that is a list is empty.
+/// Without Windows, every list is empty.
 pub fn empty() -> PlanReport {
     let mut header = header("empty.json");
     header["source"] = json!("dump");
@@ -698,7 +698,7 @@ const KEPT: [&str; 14] = [
     "documented",
 ];
 
-/// Every text of the plan that may come from a cluster or a file is hostile.
+/// Every text of the plan that may come from a cluster or a file is malicious.
 pub fn hostile() -> PlanReport {
     let mut value = serde_json::to_value(fleet()).unwrap();
     let mut next = 0;

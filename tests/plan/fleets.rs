@@ -1,4 +1,4 @@
-//! Whole plans for four played fleets, as an admin gets them: their text with all details, and as Markdown.
+//! Whole plans for four simulated fleets, as an admin gets them: their text with all details, and as Markdown.
 
 use std::path::Path;
 use std::process::Command;

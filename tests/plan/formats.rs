@@ -1,4 +1,4 @@
-//! What each format does with a whole plan.
+//! The output of each format for a whole plan.
 
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ fn commands_are_whole_lines_in_text_and_markdown() {
     }
 }
 
-/// A command that Mullion's tests do not run carries its source, the day of it, and that it is not run here.
+/// A command that Mullion's tests do not run has its source, the day of the source, and a note that it is not run here.
 #[test]
 fn commands_of_a_provider_have_a_source() {
     let report = fixtures::fleet();
@@ -47,14 +47,14 @@ fn commands_of_a_provider_have_a_source() {
     for format in [PlanFormat::Text, PlanFormat::Markdown, PlanFormat::Html] {
         let made = written(&report, format).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let source = "source microsoftdocs/azure-aks-docs articles/aks/upgrade-windows-os.md, as of 2026-07-13";
-        // The text states the same source for a constraint, with other words around it.
+        // The text contains the same source for a constraint, with other words around it.
         assert!(made.matches(source).count() >= provided, "{format:?}");
         assert_eq!(made.matches("not run here").count(), provided, "{format:?}");
     }
     assert_eq!(written(&report, PlanFormat::Markdown).matches("<details>").count(), provided);
 }
 
-/// Each number gets a value of its own, so that another one is not taken for it.
+/// Each number gets a value of its own, so that it cannot be confused with another.
 #[test]
 fn every_number_is_in_the_text_with_details() {
     let mut value = serde_json::to_value(fixtures::fleet()).unwrap();
@@ -63,7 +63,7 @@ fn every_number_is_in_the_text_with_details() {
     assert!(numbers.len() > 90, "{}", numbers.len());
     let report: PlanReport = serde_json::from_value(value).unwrap();
     let text = written(&report, PlanFormat::Text).split_whitespace().collect::<Vec<_>>().join(" ");
-    // Of objects with something unknown, the text has those that the plan names and the number of the others.
+    // Of objects with something unknown, the text has those that the plan lists and the number of the others.
     let others = |path: &str, number: u64| path == "/unknown/0/all" && shows(&text, number - 1);
     let missing = numbers.iter().filter(|(path, number)| !shows(&text, *number) && !others(path, *number));
     let missing: Vec<&(String, u64)> = missing.collect();
@@ -136,7 +136,7 @@ fn text_without_details_is_short_and_names_what_it_leaves_out() {
     assert!(coloured.contains("\u{1b}[1m"));
 }
 
-/// What a reader sees, kept to be read: `UPDATE_DOCS=1 cargo test --test plan` writes it again.
+/// The output for a reader, kept for review: `UPDATE_DOCS=1 cargo test --test plan` writes it again.
 #[test]
 fn whole_plans_read_as_before() {
     let short = PlanOptions::default();
@@ -185,7 +185,7 @@ fn csv_has_a_row_for_each_container() {
     assert_eq!(columns, 28);
 }
 
-/// No format has a control character, and no line of Markdown or CSV begins what the text of a cluster made up.
+/// No format has a control character, and no text of a cluster begins a line of Markdown or CSV with markup.
 #[test]
 fn hostile_names_are_text() {
     let report = fixtures::hostile();
@@ -215,7 +215,7 @@ fn hostile_names_are_text() {
                     let cells = line.replace("\\|", "").matches('|').count();
                     assert!([4, 5, 6, 7, 8].contains(&cells), "{cells} in {line}");
                 }
-                // Markdown is not read in the line that folds a command, so it has nothing of the plan.
+                // Markdown is not interpreted in the line that folds a command, so it contains nothing of the plan.
                 let folds = |label| line == format!("<details><summary>{label} (not run here)</summary>");
                 if line == "</details>" || folds("Run") || folds("To go back, run") {
                     continue;
@@ -239,7 +239,7 @@ fn the_largest_page_has_at_most_ten_megabytes() {
     assert!(html.contains("<code>mullion plan -o csv</code> writes all of them."), "containers");
     assert!(html.contains("writes all commands."), "commands");
     assert!(html.contains("and 1,900 steps more."), "steps");
-    // A name or a command of a megabyte is no reason for a larger page, and no part of a command is on it.
+    // A name or a command of a megabyte does not make a page larger, and no part of a command is on it.
     let mut report = fixtures::fleet();
     report.header.cluster = "x".repeat(1_000_000);
     report.workloads[0].object.name = "y".repeat(1_000_000);

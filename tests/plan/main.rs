@@ -1,4 +1,5 @@
-//! The formats of a plan, on whole plans: the schema of the JSON, sizes, hostile names, and that no number is missing.
+//! The formats of a plan, on whole plans: the schema of the JSON, sizes, malicious names, and that no number is
+//! missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 

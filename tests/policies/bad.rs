@@ -1,5 +1,6 @@
-//! Malformed files, and the output of `mullion policy check` about them: every folder of `tests/policies/bad`, and files that
-//! no repository can contain, beside a text that a person has read. `UPDATE_DOCS=1` writes the texts again.
+//! Malformed files, and the output of `mullion policy check` about them: every folder of `tests/policies/bad`, and
+//! files that no repository can contain, with an expected text that a person has reviewed. `UPDATE_DOCS=1` writes the
+//! texts again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

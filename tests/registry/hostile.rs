@@ -1,4 +1,4 @@
-//! Registries that are broken, overloaded or hostile.
+//! Registries that are broken, overloaded or malicious.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -152,7 +152,7 @@ async fn silence_ends_by_the_timeout_and_by_the_deadline() {
     let late = registries.resolve(&ImageRef::parse(&first).unwrap(), &anonymous, now).await;
     assert_eq!(late, Err(LookupError::Late));
     assert!(unreachable(&ask(&registries, &first).await).contains("no response in time"));
-    // The server has read the request when it comes to it; on a busy machine that is later.
+    // The server has read the request when it processes it, which is later on a busy machine.
     let seen = async {
         while server.seen().is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -7,8 +7,8 @@ use mullion::registry::{Credentials, LookupError};
 use crate::real::{PASSWORD, basic, local, token};
 use crate::support::{ask_as, log, login, registries};
 
-/// Every kind of login succeeds and fails once, and all events of Mullion, hyper, rustls and other libraries at level trace
-/// are searched, also those of other tests in this process.
+/// Every kind of login succeeds and fails once, and all events of Mullion, hyper, rustls and other libraries at level
+/// trace are searched, including those of other tests in this process.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_credential_in_any_log() {
     let wrong = "this one is wrong";

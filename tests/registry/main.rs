@@ -1,6 +1,7 @@
-//! Look-ups in registries: a real one with content from another tool, and hostile ones.
+//! Look-ups in registries: a real one with content from another tool, and malicious ones.
 //!
-//! Needs `registry` and `crane` from the tools that `make test` builds. Everything is on loopback; ports are given by the system.
+//! Needs `registry` and `crane` from the tools that `make test` builds. Everything is on loopback; the system assigns
+//! the ports.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -31,7 +31,7 @@ async fn child() {
     assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
 }
 
-/// The same, where only public addresses are allowed: [`REFUSED`] is in the error.
+/// The same with only public addresses allowed: [`REFUSED`] is in the error.
 #[tokio::test]
 #[ignore = "run by the other tests of this file"]
 async fn refused() {
@@ -114,8 +114,8 @@ async fn a_tunnel_for_tls() {
     assert!(request.to_ascii_lowercase().contains("proxy-authorization: basic dxnlcjpwyxnz\r\n"), "{request}");
 }
 
-/// The proxy resolves names, so that any name may be asked. A registry, a token service or a redirect with an address that is not
-/// public is not.
+/// The proxy resolves names, so that any name may be queried. A registry, a token service or a redirect with an address
+/// that is not public is rejected.
 #[tokio::test]
 async fn addresses_that_are_not_public_are_not_asked_through_a_proxy_either() {
     let registry = "registry.invalid:5000";

@@ -47,7 +47,7 @@ async fn single_manifests() {
         let platforms = ask(&registries, &format!("{}/{image}", registry.host())).await.unwrap();
         assert_eq!((shown(&platforms), platforms.index), (vec![expected.to_owned()], false), "{image}");
     }
-    // The tag before had the same digest.
+    // The previous tag had the same digest.
     assert_eq!((counted(&registries, RegistryOutcome::Found), counted(&registries, RegistryOutcome::Hit)), (4, 1));
     for image in ["team/web:absent", "team/absent:1", &format!("team/web@sha256:{}", "0".repeat(64))] {
         let answer = ask(&registries, &format!("{}/{image}", registry.host())).await;
@@ -193,11 +193,12 @@ async fn tls_with_an_authority_of_the_settings() {
 
 pub struct Private {
     pub registry: Registry,
-    /// Of a registry with basic authentication only.
+    /// The folder with the password file, for a registry with basic authentication. The field keeps it from being
+    /// deleted.
     _htpasswd: TempDir,
 }
 
-/// A registry that knows one user, with `a:1` in it.
+/// A registry with one user, with `a:1` in it.
 pub fn basic() -> Private {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
@@ -216,7 +217,7 @@ async fn basic_authentication() {
     assert_eq!(ask(&registries, &image).await, Err(LookupError::Denied));
     let right = login(&host, USER, PASSWORD);
     assert_eq!(shown(&ask_as(&registries, &image, &right).await.unwrap()), [LTSC2022]);
-    // Without access, the cache has no answer, either.
+    // Without access, the cache has no result either.
     let parsed = ImageRef::parse(&image).unwrap();
     for other in [Credentials::anonymous(), login(&host, USER, "wrong"), login("other.example", USER, PASSWORD)] {
         assert_eq!(registries.known(&parsed, &other), None);
@@ -228,7 +229,7 @@ async fn basic_authentication() {
     assert_eq!(shown(&ask_as(&registries, &image, &both).await.unwrap()), [LTSC2022]);
 }
 
-/// A token service that knows one user and lets everyone pull `public/…`, for a real registry that checks its signatures.
+/// A token service with one user that lets everyone pull `public/…`, for a real registry that checks its signatures.
 pub async fn token() -> (Registry, Scripted, TempDir) {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec!["tokens.example".to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -250,7 +251,7 @@ pub async fn token() -> (Registry, Scripted, TempDir) {
     (registry, service, folder)
 }
 
-/// By name: crane goes to no token service at an address of a private network.
+/// The service by name, because crane uses no token service at an address of a private network.
 pub fn local(service: &Scripted) -> String {
     format!("localhost:{}", service.address.port())
 }

@@ -27,7 +27,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Answers each request over HTTP by a function.
+    /// Responds to each request over HTTP by a function.
     pub async fn start(answer: impl Fn(&Seen) -> Response<Body> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -11,10 +11,10 @@ use mullion_cluster::{Tool, Tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long a registry may take to start; it takes a twentieth of a second.
+/// The time limit for the start of a registry; it takes a twentieth of a second.
 const START: Duration = Duration::from_secs(60);
 
-/// A registry that keeps everything in memory and ends with this process, also after a kill.
+/// A registry that keeps everything in memory and ends with this process, even after a kill.
 pub struct Registry {
     pub address: SocketAddr,
     folder: TempDir,
@@ -41,7 +41,7 @@ impl Registry {
             "log": {"level": "info", "accesslog": {"disabled": true}},
             "storage": {"inmemory": {}},
             "http": http,
-            // Indexes may name manifests that are not there: attestations need none here.
+            // Indexes may refer to manifests that do not exist: attestations need none here.
             "validation": {"manifests": {"indexes": {"platforms": "none"}}},
         });
         if auth != &json!({}) {
@@ -68,7 +68,7 @@ impl Registry {
         self.address.to_string()
     }
 
-    /// Runs crane, with `login` (user, password) for this registry; returns what it prints.
+    /// Runs crane, with `login` (user, password) for this registry; returns its output.
     pub fn crane_as(&self, login: Option<(&str, &str)>, arguments: &[&str]) -> String {
         let auths = login.map_or_else(
             || json!({}),
@@ -88,7 +88,7 @@ impl Registry {
         self.crane_as(None, arguments)
     }
 
-    /// Pushes an image of one layer for a platform as `--set-platform` takes it: `windows/amd64:10.0.20348.2655`.
+    /// Pushes an image of one layer for a platform in the format of `--set-platform`: `windows/amd64:10.0.20348.2655`.
     pub fn push_as(&self, login: Option<(&str, &str)>, image: &str, platform: &str) {
         let target = format!("{}/{image}", self.host());
         let layer = self.layer();
@@ -100,7 +100,7 @@ impl Registry {
         self.push_as(None, image, platform);
     }
 
-    /// Makes an index from pushed images.
+    /// Creates an index from pushed images.
     pub fn index(&self, image: &str, of: &[&str]) {
         let target = format!("{}/{image}", self.host());
         let children: Vec<_> = of.iter().map(|child| format!("{}/{child}", self.host())).collect();
@@ -119,7 +119,7 @@ impl Registry {
         serde_json::from_str(&self.crane(&["manifest", &format!("{}/{image}", self.host())])).unwrap()
     }
 
-    /// Pushes a manifest as it is.
+    /// Pushes a manifest unchanged.
     pub fn put(&self, repository: &str, tag: &str, manifest: &Value) {
         let media_type = manifest["mediaType"].as_str().unwrap();
         let body = manifest.to_string();

@@ -47,7 +47,7 @@ fn two_builds() -> (Documents, Value) {
     (documents, json!({"schemaVersion": 2, "manifests": [older, newer]}))
 }
 
-/// What is reported for nodes of `host`, and the requests.
+/// The report for nodes of `host`, and the requests.
 async fn asked(documents: Documents, host: Option<Build>) -> (Result<ImageAnswer, LookupError>, Vec<String>) {
     let answer = move |seen: &Seen| -> Response<Body> {
         let path = seen.uri.path().trim_start_matches("/v2/a/").to_owned();
@@ -83,7 +83,7 @@ async fn one_more_request_tells_the_size_of_the_entry_that_a_node_takes() {
 #[tokio::test]
 async fn a_single_manifest_is_pulled_by_every_node() {
     let mut documents = Documents::new();
-    // A foreign layer, as images for 2019 have, is pulled too.
+    // A foreign layer, as in images for 2019, is pulled too.
     let foreign = json!({"digest": format!("sha256:{}", "d".repeat(64)), "size": 300, "urls": ["https://r.example/d"],
         "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"});
     let manifest = add_image(&mut documents, "10.0.17763.8389", &[foreign, layer('a', 7)]);
@@ -95,7 +95,7 @@ async fn a_single_manifest_is_pulled_by_every_node() {
 
 type Change<'a> = (&'a str, Option<&'a str>);
 
-/// A registry that lies about an entry has no result; the image itself is not absent.
+/// If a registry reports wrong data about an entry, there is no result; the image itself is not absent.
 #[tokio::test]
 async fn hostile_entries() {
     let long = "x".repeat((4 << 20) + 1);

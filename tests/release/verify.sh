@@ -39,7 +39,7 @@ said=$(env -i "$work/$linux/kubectl-mullion" check --help) || true
 [[ $said == *"Usage: kubectl mullion check "* ]] || bad "kubectl-mullion is not kubectl's plugin"
 said=$(env -i "$work/$linux/kubectl_complete-mullion" expl) || true
 [[ $said == explain* ]] || bad "kubectl_complete-mullion completes nothing"
-for file in LICENSE desktop.md completions/{mullion.bash,_mullion,mullion.fish,mullion.ps1,mullion.elv} man/mullion{,-check,-policy-test}.1; do
+for file in LICENSE command-line.md completions/{mullion.bash,_mullion,mullion.fish,mullion.ps1,mullion.elv} man/mullion{,-check,-policy-test}.1; do
 	[ -s "$work/$linux/$file" ] || bad "$linux: $file is missing or empty"
 done
 bash -n "$work/$linux/completions/mullion.bash" || bad "bash does not read its completions"
@@ -75,7 +75,7 @@ for target in "$linux" "$windows"; do
 	jq -e '.bomFormat == "CycloneDX" and .specVersion == "1.5" and .metadata.component.name == "mullion"' "$bill" >/dev/null ||
 		bad "$bill: no CycloneDX 1.5 of mullion"
 	jq -e 'all(.components[]; .name and .version and .purl and (.licenses | length > 0))' "$bill" >/dev/null ||
-		bad "$bill: a crate without version, purl or licence"
+		bad "$bill: a crate without version, purl or license"
 	jq -r '.components[] | "\(.name) \(.version)"' "$bill" | sort -u >"$work/listed"
 	(cd "$repository" && cargo tree --locked --target "${target#mullion-"$version"-}" --edges normal,no-proc-macro --prefix none --format '{p}') |
 		sed -E 's/ \((proc-macro|\*|\/.*)\)//g; s/ v/ /' | grep -v '^mullion ' | sort -u >"$work/linked"

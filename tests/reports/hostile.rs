@@ -1,8 +1,8 @@
-//! Texts of a cluster that a format could take for markup, a formula or a command.
+//! Texts of a cluster that a format could interpret as markup, a formula or a command.
 
 use serde_json::Value;
 
-/// Texts that some format could take for something else.
+/// Texts that some format could interpret as something else.
 pub const HOSTILE: [&str; 12] = [
     "<img src=x onerror=alert(1)>",
     "</script><script>document.title='owned'</script>",

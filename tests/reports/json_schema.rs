@@ -11,7 +11,7 @@ pub fn schema(file: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The schema allows members that it does not know, because later versions of Mullion add some. Here they are errors.
+/// The schema allows unknown members, because later versions of Mullion add some. Here they are errors.
 pub fn strict(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -53,7 +53,7 @@ pub fn a_fault_anywhere_is_found(schema: &Value, json: &Value, optional: &[&str]
     }
 }
 
-/// Pointers to every member, of lists only in the first two items.
+/// Pointers to every member; of lists, only those in the first two items.
 fn collect(value: &Value, pointer: &str, opaque: &[&str], all: &mut Vec<String>) {
     if !pointer.is_empty() {
         all.push(pointer.to_owned());

@@ -11,14 +11,18 @@ const FOLDER: &str = "policies/rules";
 
 /// Families by the first digit of their codes.
 const FAMILIES: [(char, &str, &str); 8] = [
-    ('1', "Which operating system", "Contradictions about the operating system of a pod."),
-    ('2', "Linux-only fields", "Fields that mean something on Linux only, on pods for Windows."),
-    ('3', "Storage", "Volumes and mounts that come to something else on Windows, or to nothing."),
-    ('4', "Identity", "Who a container runs as: user names, gMSA, HostProcess."),
-    ('5', "Images and builds", "Windows builds of images against those of nodes."),
-    ('6', "Resources", "Resources that Windows does not know, or knows otherwise. These only ever warn."),
-    ('7', "Cluster", "What the cluster around a pod would reject."),
-    ('8', "Manifests", "What the API server would reject or drop, found in files only."),
+    ('1', "Operating system", "Contradictions about the operating system of a pod."),
+    ('2', "Linux-only fields", "Fields of Windows pods that have an effect on Linux only."),
+    ('3', "Storage", "Volumes and mounts that behave differently on Windows, or do not work there."),
+    ('4', "Identity", "The account that a container runs as: user names, gMSA, HostProcess."),
+    ('5', "Images and builds", "Windows builds of images, compared with those of nodes."),
+    (
+        '6',
+        "Resources",
+        "Resources that Windows does not have, or handles differently. By default, these rules never deny.",
+    ),
+    ('7', "Cluster", "Pods that conflict with a RuntimeClass or with the settings of their namespace."),
+    ('8', "Manifests", "Values and fields that the API server would reject or drop. Only files are checked."),
 ];
 
 fn file_name(rule: &Rule) -> String {
@@ -38,10 +42,14 @@ pub fn pages() -> Checked {
 
 pub fn index() -> Checked {
     let mut text = "# The rules\n\n\
-         The rules of Mullion by family, with their default actions. A PodPolicy changes an action:\n\
-         `spec.rules.actions: [{rule: run-as-user, action: Warn}]`, by name, by code, or for a whole family by the\n\
-         beginning of its codes (`MUL2`). `mullion rules` prints this list, `mullion rules run-as-user` a page of it.\n\n\
-         These files are made from `crates/engine/src/rules/` by `make rules`; what is written here by hand is lost.\n"
+         This page is for everyone whose manifest has a finding, and for authors of policies. It lists the rules of\n\
+         Mullion by family, with their default actions. `mullion rules` prints the same list, and\n\
+         `mullion rules run-as-user` prints the page of a rule.\n\n\
+         A PodPolicy sets another action: `spec.rules.actions: [{rule: run-as-user, action: Warn}]`. An entry names a\n\
+         rule, a code, or the beginning of the codes of a family (`MUL2`):\n\
+         [change the actions of rules](../../docs/how-to/policies/rules.md). A pod annotation exempts a pod if a policy\n\
+         permits it: [exempt a workload](../../docs/how-to/policies/exempt.md).\n\n\
+         `make rules` generates these files from `crates/engine/src/rules/`. Do not edit them.\n"
         .to_owned();
     for (family, title, about) in FAMILIES {
         let mut rules = of_family(family).peekable();
@@ -59,7 +67,7 @@ pub fn index() -> Checked {
 
 /// The page with the findings of a survey.
 pub fn survey_findings() -> Checked {
-    golden::file("docs/survey-findings.md", &mullion_survey::catalogue::all_pages())
+    golden::file("docs/reference/survey-findings.md", &mullion_survey::catalogue::all_pages())
 }
 
 fn of_family(family: char) -> impl Iterator<Item = &'static Rule> {

@@ -45,7 +45,7 @@ pub fn check(rule: &Rule) -> Checked {
     all(&complaints)
 }
 
-/// The default policies; for rules that these allow, one that warns of it.
+/// The default policies; for rules that these allow, one that warns about it.
 pub fn default_policies(rule: &Rule, beside: Beside) -> Beside {
     if rule.default == Action::Allow { beside.and(rule.code, Action::Warn) } else { beside }
 }

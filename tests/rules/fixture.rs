@@ -1,9 +1,9 @@
 //! `tests/rules/<CODE>/`: `bad.yaml` and `good.yaml`, and their findings and repairs.
 //!
 //! Each document of `bad.yaml` has a finding of the rule, those of `good.yaml` have none at all. If they need it,
-//! `snapshot.yaml` contains the cluster snapshot and `policy.yaml` the policies. `findings.txt` is what `check` finds in
-//! `bad.yaml`; `fixed.yaml` (rules with a repair only) is what `mutate --templates` makes of it under a policy that sets
-//! Repair for the rule. Both are made by `make rules`.
+//! `snapshot.yaml` contains the cluster snapshot and `policy.yaml` the policies. `findings.txt` contains what `check`
+//! finds in `bad.yaml`; `fixed.yaml` (rules with a repair only) is the output of `mutate --templates` for it under a
+//! policy that sets Repair for the rule. `make rules` generates both.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Files that are made, compared with what would be made now.
+//! Generated files, compared with what would be generated now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ pub fn path(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
 }
 
-/// Whether files are to be written instead of compared.
+/// Whether to write files instead of comparing them.
 pub fn writing() -> bool {
     std::env::var_os("UPDATE_DOCS").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Fails unless the file at `below` holds `made`, or writes it.
+/// Fails unless the file at `below` contains `made`, or writes it.
 pub fn file(below: &str, made: &str) -> Checked {
     let found = fs::read_to_string(path(below)).unwrap_or_default();
     if found == made {
@@ -33,7 +33,7 @@ pub fn file(below: &str, made: &str) -> Checked {
     Err(format!("{below} is not what would be made now; `make rules` writes it again:\n{diff}"))
 }
 
-/// Fails if a file of that folder whose name ends so is not among `expected`, or removes it.
+/// Fails if a file of that folder with this ending is not among `expected`, or removes it.
 pub fn no_others(folder: &str, ending: &str, expected: &[String]) -> Checked {
     let stale = names(folder).into_iter().filter(|name| name.ends_with(ending) && !expected.contains(name));
     let mut complaints = Vec::new();
@@ -47,7 +47,7 @@ pub fn no_others(folder: &str, ending: &str, expected: &[String]) -> Checked {
     super::all(&complaints)
 }
 
-/// What stands in a folder; nothing if there is none.
+/// The names in a folder; empty if it does not exist.
 pub fn names(folder: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(path(folder)) else { return Vec::new() };
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

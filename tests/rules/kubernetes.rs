@@ -1,9 +1,9 @@
-//! `kubernetes.tsv`: what Kubernetes documents about Windows pods, row by row, and the rule for each.
+//! `kubernetes.tsv`: what the Kubernetes documentation contains about Windows pods, row by row, and the rule for each.
 //!
-//! Columns: `source` (the symbol or file of Kubernetes, or the page of its documentation), `what` (the row in few words),
-//! `rule` (a code; `works`: no finding may appear; `cluster`: nothing in a pod shows it, for the reason in the last
-//! column) and `pod`: JSON that is laid over [`base`], object by object and list item by list item. In it `${x*300}`
-//! stands for 300 times x.
+//! Columns: `source` (the symbol or file of Kubernetes, or the page of its documentation), `what` (the row in few
+//! words), `rule` (a code; `works`: no finding may appear; `cluster`: it cannot be detected in a pod, for the reason in
+//! the last column) and `pod`: JSON that is merged into [`base`], object by object and list item by list item. In it
+//! `${x*300}` stands for 300 times x.
 
 use std::collections::BTreeSet;
 
@@ -145,7 +145,7 @@ fn judge(pod: &str, rule: Option<&Rule>) -> Result<run::Judged, String> {
     Ok(workloads.remove(0))
 }
 
-/// The base with that laid over it, below a namespace to be in.
+/// The base with that merged into it, with a namespace.
 fn manifest(pod: &str) -> Result<String, String> {
     let over: Value = serde_json::from_str(&repeated(pod)?).map_err(|error| error.to_string())?;
     let mut object = base();
@@ -153,7 +153,7 @@ fn manifest(pod: &str) -> Result<String, String> {
     Ok(format!("{NAMESPACE}{object}\n"))
 }
 
-/// With every `${x*300}` written out.
+/// The text with every `${x*300}` expanded.
 fn repeated(text: &str) -> Result<String, String> {
     let mut parts = text.split("${");
     let mut whole = parts.next().unwrap_or_default().to_owned();

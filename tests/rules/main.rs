@@ -1,9 +1,9 @@
 //! The rule catalogue against its pages, its documents and its fixtures.
 //!
-//! For each rule: the page has its six headings, its example triggers the rule alone, its remedy is clean, and
-//! `tests/rules/<CODE>/` holds manifests with their findings and repair. What is made from the catalogue
-//! (`policies/rules/`, `findings.txt`, `fixed.yaml`) must be as it would be made now;
-//! `make rules` makes it. `cargo test --test rules MUL201` runs the trials of one rule.
+//! For each rule: the page has its six headings, its example triggers only the rule, its remedy has no finding, and
+//! `tests/rules/<CODE>/` contains manifests with their findings and repair. What is generated from the catalogue
+//! (`policies/rules/`, `findings.txt`, `fixed.yaml`) must be current; `make rules` generates it. `cargo test --test
+//! rules MUL201` runs the trials of one rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 

@@ -1,4 +1,4 @@
-//! The texts under `crates/engine/src/rules/pages/`: their headings, and what stands below them.
+//! The texts under `crates/engine/src/rules/pages/`: their headings, and the text below them.
 
 use mullion_engine::rules::{Rule, catalogue};
 
@@ -8,10 +8,10 @@ use crate::{Checked, all, golden};
 pub const HEADINGS: [&str; 6] =
     ["What it checks", "Why it matters on Windows", "Why this default", "Example", "Use instead", "References"];
 
-/// The longest line, links aside.
+/// The longest line, without links.
 const WIDTH: usize = 120;
 
-/// Heading and what stands below it, in order.
+/// Each heading and the text below it, in order.
 pub fn sections(page: &str) -> Vec<(&str, String)> {
     let mut sections: Vec<(&str, String)> = Vec::new();
     let mut in_fence = false;
@@ -30,7 +30,7 @@ pub fn sections(page: &str) -> Vec<(&str, String)> {
     sections
 }
 
-/// The fenced blocks below a heading: what stands behind the fence, and the block.
+/// The fenced blocks below a heading: the language of the fence, and the block.
 pub fn fences(page: &str, heading: &str) -> Vec<(String, String)> {
     let mut fences: Vec<(String, String)> = Vec::new();
     let mut open = false;
@@ -81,7 +81,7 @@ pub fn check(rule: &Rule) -> Checked {
     all(&complaints)
 }
 
-/// A text that no rule shows belongs to a rule that got lost, or its name is misspelled.
+/// A text without a rule belongs to a rule that was removed, or its name is misspelled.
 pub fn every_text_has_a_rule() -> Checked {
     let folder = "crates/engine/src/rules/pages";
     let expected: Vec<String> = catalogue().map(|rule| format!("{}.md", rule.code)).collect();

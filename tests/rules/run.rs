@@ -8,7 +8,7 @@ use mullion_engine::model::settings::Action;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Files that a command reads beside its input.
+/// Files that a command reads in addition to its input.
 #[derive(Debug, Clone, Default)]
 pub struct Beside {
     /// Policy files; none: the built-in ones.
@@ -27,7 +27,7 @@ impl Beside {
         self
     }
 
-    /// The arguments that name it, and the folder they are in.
+    /// The arguments for the files, and the folder that contains them.
     fn arguments(&self) -> (Vec<String>, TempDir) {
         let folder = TempDir::new().unwrap();
         let mut arguments = Vec::new();
@@ -74,8 +74,8 @@ pub fn text<'v>(record: &'v Value, key: &str) -> &'v str {
     record[key].as_str().unwrap_or_else(|| panic!("no {key} in {record}"))
 }
 
-/// Runs `mullion check -o json` on a text: its workloads in order. Fails with the command's error if it cannot read
-/// the input, the policies or the snapshot.
+/// Runs `mullion check -o json` on a text: its workloads in order. Fails with the command's error if it cannot read the
+/// input, the policies or the snapshot.
 pub fn check(input: &str, beside: &Beside) -> Result<Vec<Judged>, String> {
     let (outcome, out, err) = run(&["check", "-o", "json"], input, beside)?;
     if outcome == Outcome::Unreadable {
@@ -103,7 +103,7 @@ pub fn check(input: &str, beside: &Beside) -> Result<Vec<Judged>, String> {
     Ok(workloads)
 }
 
-/// Runs `mullion mutate --templates` on a text: what it prints. Fails with its error if anything is denied.
+/// Runs `mullion mutate --templates` on a text; returns its output. Fails with its error if anything is denied.
 pub fn mutate(input: &str, beside: &Beside) -> Result<String, String> {
     let (outcome, out, err) = run(&["mutate", "--templates"], input, beside)?;
     if outcome == Outcome::Clean { Ok(out) } else { Err(err) }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::generate;
 
-/// Why the loader can reject a valid document, by words of its message.
+/// Why the loader can reject a valid document, by words in its message.
 const BEYOND_A_SCHEMA: [(&str, &str); 9] = [
     ("is newer than the release itself", "a comparison of two keys"),
     ("longer than a year", "a comparison of numbers"),
@@ -66,7 +66,7 @@ fn complaint(document: &Value) -> Option<String> {
     }
 }
 
-/// Policies anywhere in a value: some stand in cases of tests.
+/// Policies anywhere in a value: some are in cases of tests.
 fn policies(value: &Value, found: &mut Vec<Value>) {
     let is_policy = value.get("apiVersion").is_some_and(|version| version == API_VERSION)
         && KINDS.iter().any(|(kind, _)| value.get("kind").is_some_and(|of| of == kind));
@@ -119,7 +119,7 @@ fn schema_and_loader_agree_on_every_policy_of_the_repository() {
         }
     }
     assert!(complaints.is_empty(), "{complaints:#?}");
-    // Those of the four shipped files alone.
+    // The four shipped files alone contain that many policies.
     assert!(good >= 13, "{good}");
 }
 

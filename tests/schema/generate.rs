@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-/// Texts of a form, good ones first; the rest may or may not be.
+/// Texts of a form, valid ones first; the rest may or may not be valid.
 pub fn texts(form: TextFormat) -> (&'static [&'static str], &'static [&'static str]) {
     match form {
         TextFormat::Any => (&["x", "", "a b"], &["é"]),
@@ -93,7 +93,7 @@ pub fn of_other_types() -> Vec<Value> {
     ]
 }
 
-/// Any value: mostly of the shape, else nearly.
+/// Any value: mostly of the shape, else similar to it.
 pub fn value(shape: &'static ValueShape) -> BoxedStrategy<Value> {
     let good: BoxedStrategy<Value> = match shape {
         ValueShape::Object(object) => map(object),
@@ -117,7 +117,7 @@ pub fn value(shape: &'static ValueShape) -> BoxedStrategy<Value> {
 
 fn text(form: TextFormat) -> BoxedStrategy<String> {
     let (good, others) = texts(form);
-    // What is near to a good one is where two ideas of a form part ways.
+    // Two interpretations of a form differ for texts that are similar to valid ones.
     let near = (select(good), any::<prop::sample::Index>(), select(vec!["", "-", ".", "/", "*", "=", ":", "A", "0"]))
         .prop_map(|(good, at, put)| {
             let mut text: Vec<char> = good.chars().collect();

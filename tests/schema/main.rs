@@ -1,7 +1,7 @@
-//! The JSON Schemas of policy files, against the loader and against what is checked in.
+//! The JSON Schemas of policy files, compared with the loader and with the files in the repository.
 //!
-//! `policies/schema/` and `docs/policy-reference.md` are made from the same table as the loader's checks; `make rules`
-//! writes them again.
+//! `policies/schema/` and `docs/reference/policy.md` are generated from the same table as the loader's checks; `make
+//! rules` writes them again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
@@ -48,7 +48,7 @@ fn the_schemas_are_what_the_program_prints() {
 
 #[test]
 fn the_reference_is_made_from_the_table() {
-    golden::file("docs/policy-reference.md", &page::page()).unwrap_or_else(|complaint| panic!("{complaint}"));
+    golden::file("docs/reference/policy.md", &page::page()).unwrap_or_else(|complaint| panic!("{complaint}"));
 }
 
 /// Every schema is valid in its dialect for strict validators, except for keywords for editors.
@@ -61,7 +61,7 @@ fn each_is_a_schema_of_its_dialect() {
     }
 }
 
-/// The language server looks for it in the comments of each document.
+/// The language server searches for it in the comments of each document.
 #[test]
 fn each_document_of_the_shipped_files_names_its_schema() {
     for name in golden::names("policies") {

@@ -1,4 +1,4 @@
-//! `docs/policy-reference.md`: its head, and a section for each key of the table.
+//! `docs/reference/policy.md`: its head, and a section for each key of the table.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,7 +23,8 @@ pub fn page() -> String {
 #[derive(Default)]
 struct Page {
     text: String,
-    /// How often an object stands in the kind at hand: one that stands in several places is no section of its own.
+    /// How often an object occurs in the current kind: an object that occurs in several places has no section of its
+    /// own.
     places: HashMap<*const SchemaObject, usize>,
 }
 
@@ -77,12 +78,12 @@ impl Page {
             facts.push(("Required", "yes".to_owned()));
         }
         facts.extend(key.default().map(|yaml| ("Default", default(&yaml))));
-        facts.extend(layers.map(|sentence| ("Layers", sentence.trim_end_matches('.').to_owned())));
+        facts.extend(layers.map(|sentence| ("Merge", sentence.trim_end_matches('.').to_owned())));
         for (what, fact) in facts {
             writeln!(self.text, "- {what}: {fact}").unwrap();
         }
         match shape {
-            // Of the key that all have, each kind's table has its own word only.
+            // For the key that all kinds share, each kind's table has only its own word.
             ValueShape::Word([_]) if path == "kind" => {
                 let kinds = KINDS.iter().chain(&TEST_KINDS).filter_map(|(_, object)| object.key("kind"));
                 self.words(kinds.flat_map(|key| if let ValueShape::Word(words) = key.shape { words } else { &[] }));

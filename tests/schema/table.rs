@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::agree::{both, disagreement};
 use crate::generate::{of_other_types, texts};
 
-/// Puts a value into a document that is valid apart from it.
+/// Puts a value into a document that is otherwise valid.
 type Put<'a> = &'a dyn Fn(Value) -> Value;
 
 #[test]
@@ -114,7 +114,7 @@ pub fn yaml(text: &str) -> Value {
     mullion_manifest::documents("", text).remove(0).unwrap_or_else(|problem| panic!("{text}: {problem}")).json
 }
 
-/// A value for each key that must be there, and what the rule between keys asks for besides.
+/// A value for each required key, and what the rule between keys also requires.
 fn required(object: &SchemaObject) -> Map<String, Value> {
     let keys = object.keys.iter().filter(|key| key.required);
     let mut map: Map<_, _> = keys.map(|key| (key.name.to_owned(), values(&key.shape)[0].clone())).collect();
@@ -129,7 +129,7 @@ fn required(object: &SchemaObject) -> Map<String, Value> {
     map
 }
 
-/// The object with that value, and with what goes with it.
+/// The object with that value, and with the values that it requires.
 fn fit(base: &Map<String, Value>, key: &SchemaKey, value: Value) -> Map<String, Value> {
     let mut map = base.clone();
     let others = match (key.name, value.as_str()) {
@@ -179,7 +179,7 @@ fn takes(shape: &ValueShape, value: &Value) -> bool {
     }
 }
 
-/// The defaults of a map, all those below it included.
+/// The defaults of a map, including all those below it.
 fn defaults(object: &SchemaObject) -> Value {
     let of = |key: &'static SchemaKey| match &key.shape {
         ValueShape::Object(below) => Some(defaults(below)),
@@ -198,7 +198,7 @@ fn the_defaults_of_the_table_are_in_force() {
     });
     let set = PolicySet::from_files(&documents).unwrap_or_else(|problems| panic!("{problems:#?}"));
     let mut settings = Settings::clone(&set.settings("a", None, &()));
-    // Each scalar was set by the table, but for those that have no default.
+    // The table has set each scalar, except those without a default.
     let unset = ["message", "detect.os", "place.runtimeClass.name"];
     assert!(unset.iter().all(|key| !settings.origins.contains_key(*key)));
     assert!(settings.origins.len() >= 16, "{:?}", settings.origins.keys());

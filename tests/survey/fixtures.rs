@@ -1,5 +1,5 @@
-//! Reports for the tests of their formats: a mixed cluster with problems of each kind, the same cluster some weeks before,
-//! names that try to become markup, a cluster without anything, and the largest one.
+//! Reports for the tests of their formats: a mixed cluster with problems of each kind, the same cluster some weeks
+//! before, names that try to become markup, an empty cluster, and the largest one.
 
 use mullion::report::survey::Explanation;
 use mullion_survey::SurveyReport;
@@ -367,7 +367,7 @@ pub fn empty() -> SurveyReport {
 /// Members whose texts do not come from a cluster.
 const KEPT: [&str; 8] = ["schema", "source", "date", "asOf", "today", "datesAsOf", "severity", "knownFrom"];
 
-/// Every text of the mixed report that comes from a cluster is hostile.
+/// Every text of the mixed report that comes from a cluster is malicious.
 pub fn hostile() -> SurveyReport {
     let mut value = serde_json::to_value(mixed()).unwrap();
     let mut next = 0;

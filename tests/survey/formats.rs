@@ -1,4 +1,4 @@
-//! What each format does with a whole report.
+//! The output of each format for a whole report.
 
 use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
 use mullion_survey::{compare, read_report};
@@ -48,7 +48,7 @@ fn text_without_details_is_short_and_names_what_it_leaves_out() {
     }
 }
 
-/// What a reader sees, kept to be read: `UPDATE_DOCS=1 cargo test --test survey` writes it again.
+/// The output for a reader, kept for review: `UPDATE_DOCS=1 cargo test --test survey` writes it again.
 #[test]
 fn whole_reports_read_as_before() {
     let comparison = compare(&fixtures::earlier(), &fixtures::mixed());
@@ -92,7 +92,7 @@ fn csv_has_a_row_for_each_workload() {
     );
 }
 
-/// No format has a control character, and no line of Markdown or CSV begins what the text of a cluster made up.
+/// No format has a control character, and no text of a cluster begins a line of Markdown or CSV with markup.
 #[test]
 fn hostile_names_are_text() {
     let (report, earlier) = (fixtures::hostile(), fixtures::mixed());
@@ -130,7 +130,7 @@ fn the_largest_page_has_at_most_ten_megabytes() {
     assert!(html.len() > 5_000_000, "{}: the limits of the tables are not reached", html.len());
     assert!(html.contains("of 20,000 rows. The most severe are first."), "findings");
     assert!(html.contains("<code>mullion survey -o csv</code> writes all of them."), "workloads");
-    // A name of a megabyte is no reason for a larger page.
+    // A name of a megabyte does not make a page larger.
     let mut report = fixtures::mixed();
     report.header.cluster = "x".repeat(1_000_000);
     report.workloads[0].object.name = "y".repeat(1_000_000);

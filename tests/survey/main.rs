@@ -1,5 +1,5 @@
-//! The formats of the report of a survey, on whole reports: the schema of the JSON, sizes, hostile names, and that no name
-//! survives redaction in any format.
+//! The formats of the report of a survey, on whole reports: the schema of the JSON, sizes, malicious names, and that no
+//! name survives redaction in any format.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 

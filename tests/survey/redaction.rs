@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{FORMATS, fixtures, written};
 
-/// The names in the fixture, by the pointers that hold them.
+/// The names in the fixture, by the pointers that contain them.
 fn names(report: &SurveyReport) -> BTreeSet<String> {
     let mut names = BTreeSet::from([report.header.cluster.clone()]);
     for pool in &report.pools {
@@ -56,7 +56,7 @@ fn renamed(stems: &[String]) -> SurveyReport {
         } else {
             new
         };
-        // Of members whole values, and in sentences whole words.
+        // In members whole values, and in sentences whole words.
         for (before, after) in [
             ("\"", "\""),
             ("/", "\""),
@@ -105,7 +105,7 @@ proptest! {
                 }
             }
         }
-        // The redacted reports compare as the reports do.
+        // The redacted reports compare in the same way as the reports.
         let (plain, hidden) = (compare(&earlier, &report), compare(&redacted_earlier, &redacted));
         prop_assert_eq!(plain.summary, hidden.summary);
     }

@@ -1,4 +1,4 @@
-//! The JSON Schema of the report, against reports that have every member.
+//! The JSON Schema of the report, compared with reports that have every member.
 
 use mullion::report::survey::SurveyFormat;
 use mullion_survey::report::SCHEMA;

@@ -1,4 +1,4 @@
-//! The admin port and the policies it shows.
+//! The admin port and the policies that it shows.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -94,7 +94,7 @@ async fn stored_policies_are_reported_until_the_files_are_valid() {
     );
     assert_eq!(beside["inForceSince"], "1970-01-01T00:08:20Z");
     assert!(metric().await);
-    // Other bad files change nothing, good ones everything.
+    // Other bad files change nothing, and good ones change everything.
     reload::policies_once(&state, &PolicyReading::Rejected { problems: bad("worse"), files: Vec::new() }, 1000);
     assert!(shown().await["kept"] == true && metric().await);
     let new = Arc::new(PolicySet::from_files(&[("policy.yaml", GOOD)]).unwrap());
@@ -121,7 +121,7 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
     assert_eq!(good["policies"][1]["line"], 1);
     assert_eq!((&good["lastGood"], &good["problems"]), (&json!(1000), &json!([])));
 
-    // Half-written, then wrong in two places: each problem with its place, and the hash is still the good one.
+    // Half-written, then wrong in two places: each problem with its place, and the hash is still that of the good file.
     write(dir.path(), &GOOD[..GOOD.len() - 5]);
     reload::policies_once(&state, &source(), 2000);
     write(dir.path(), &GOOD.replace("{priority: 7}", "\n  priorty: 7\n  mode: Of"));

@@ -1,4 +1,4 @@
-//! Bodies that are malformed, too long, too slow or hostile.
+//! Bodies that are malformed, too long, too slow or malicious.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -82,7 +82,7 @@ async fn only_json_is_read() {
     still_serves(&router).await;
 }
 
-/// A body of this length, as hyper tells it from Content-Length, of which no byte ever comes.
+/// A body of this length, which hyper reads from Content-Length, of which no byte ever arrives.
 struct AnnouncedBody(u64);
 
 impl HttpBody for AnnouncedBody {
@@ -138,7 +138,7 @@ async fn a_body_that_stalls_or_drips_gets_408() {
     assert_eq!(got.headers[header::CONNECTION], "close");
     still_serves(&router).await;
 
-    // A byte now and then is progress, but the request's own deadline ends it.
+    // An occasional byte is progress, but the request's own deadline ends it.
     let drip = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Some((Ok::<_, Infallible>(Bytes::from_static(b" ")), ()))

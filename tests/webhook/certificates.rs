@@ -59,7 +59,7 @@ async fn a_new_pair_is_served_without_dropping_connections() {
         assert!(text.contains(&line), "{line}: {text}");
     }
 
-    // The pair in force again: no new certificate.
+    // The pair in force again is not a new certificate.
     write_pair(server.dir.path(), &certificate_pem, &key_pem);
     assert_eq!(server.certificate.reload(server.dir.path(), missing, &server.state.metrics), seen);
     assert!(server.state.metrics.encode().unwrap().contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"));
@@ -111,7 +111,7 @@ fn a_start_without_a_usable_pair_fails_with_path_and_reason() {
     }
 }
 
-/// Opening a pipe would wait for a writer, and the rotation with it, forever.
+/// Opening a pipe would wait forever for a writer, and so would the rotation.
 #[cfg(unix)]
 #[test]
 fn a_pipe_is_not_a_certificate() {

@@ -1,4 +1,4 @@
-//! Client certificates: which handshakes succeed, whose requests are those of an unknown caller, and new authorities.
+//! Client certificates: which handshakes succeed, which requests are those of an unknown caller, and new authorities.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn config(server: &Server, version: &'static SupportedProtocolVersion, client: O
 /// Whether a review on a connection of its own gets a response.
 async fn is_answered(server: &Server, config: &Arc<ClientConfig>) -> bool {
     let Ok(stream) = server.tls_with(Arc::clone(config)).await else { return false };
-    // With TLS 1.3 the client learns that its certificate was rejected when it reads.
+    // With TLS 1.3 the client receives the rejection of its certificate when it reads.
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     match within(sender.send_request(full("/mutate", "web"))).await {
@@ -104,7 +104,7 @@ async fn certificates_are_verified_if_they_are_shown() {
         ] {
             let before = count(&server.state.metrics, "mullion_unknown_callers_total");
             let config = config(&server, version, client.as_ref());
-            // Twice: a client that resumes its session shows its certificate again.
+            // Twice, because a client that resumes its session sends its certificate again.
             for round in 1..=2 {
                 assert_eq!(is_answered(&server, &config).await, answered, "{what}, {version:?}");
                 let after = count(&server.state.metrics, "mullion_unknown_callers_total");
@@ -129,7 +129,7 @@ async fn new_authorities_count_from_the_next_connection() {
     let answered = async || [is_answered(&server, &configs[0]).await, is_answered(&server, &configs[1]).await];
     assert_eq!(answered().await, [true, false]);
 
-    // Broken files, one after the other: the authorities stay, and each is counted once.
+    // Invalid files, one after the other: the authorities stay, and each is counted once.
     let pem = old.pem();
     for broken in
         ["", "nothing", &pem[..pem.len() / 2], "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]

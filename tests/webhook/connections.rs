@@ -13,7 +13,7 @@ use crate::support::{Server, TestResponse, full, pod_review, within};
 /// The end of a connection for a client: no more bytes, after a shutdown or a reset.
 async fn ends(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Vec<u8> {
     let mut all = Vec::new();
-    // A reset is an end too.
+    // A reset also ends it.
     drop(within(stream.read_to_end(&mut all)).await);
     all
 }
@@ -27,7 +27,7 @@ fn whole_request(name: &str) -> String {
     )
 }
 
-/// Sends these bytes and reads one response; what came of it, if the connection ends before.
+/// Sends these bytes and reads one response; returns what was received, if the connection ends before.
 async fn try_exchange(stream: &mut TlsStream<TcpStream>, text: &str) -> Result<String, Vec<u8>> {
     let mut answer = Vec::new();
     if stream.write_all(text.as_bytes()).await.is_err() || stream.flush().await.is_err() {
@@ -91,7 +91,7 @@ async fn only_http1_is_offered() {
     }
     let error = server.handshake(&[b"h2"]).await.unwrap_err();
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
-    // A client that does not ask.
+    // A client that sends no request.
     let mut stream = server.tls().await;
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
     let answer = ends(&mut stream).await;
@@ -127,7 +127,7 @@ async fn a_handshake_that_takes_too_long_ends() {
     let server =
         Server::start(ConnectionLimits { handshake: Duration::from_millis(50), ..ConnectionLimits::default() }).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    // Only the start of a ClientHello record; on a busy machine it comes too late.
+    // Only the start of a ClientHello record; on a busy machine it arrives too late.
     stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await.ok();
     assert_eq!(ends(&mut stream).await, b"");
     assert!(server.state.metrics.encode().unwrap().contains("mullion_tls_handshake_failures_total 1"));
@@ -155,7 +155,7 @@ async fn clients_wait_while_all_requests_are_under_way() {
     first.write_all(before.as_bytes()).await.unwrap();
     let second = server.review("patch");
     tokio::pin!(second);
-    // The reason is not the time: while the request on the only slot is under way, there is no response to another one.
+    // Time is not the reason: while the request on the only slot is pending, there is no response to another one.
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err());
     let (answer, second) = tokio::join!(exchange(&mut first, after), within(&mut second));
     assert!(answer.contains("\"patchType\":\"JSONPatch\""), "{answer}");
@@ -193,13 +193,14 @@ async fn a_new_client_replaces_unused_connections_then_the_longest_idle_and_none
         assert!(exchange(&mut stream, &whole_request("web")).await.contains("200 OK"));
         idle.push(stream);
     }
-    // A slow head is not a request under way.
+    // A slow head is not a pending request.
     let mut unused = server.tls().await;
     unused.write_all(b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-").await.unwrap();
     assert_eq!(server.review("web").await["allowed"], true);
     assert_eq!(ends(&mut unused).await, b"");
 
-    // The slot of that review is free again, or its connection is idle; these three take all that are not under way.
+    // The slot of that review is free again, or its connection is idle; these three take all slots without pending
+    // requests.
     let mut newest = Vec::new();
     for _ in 0..3 {
         let mut stream = server.tls().await;
@@ -240,7 +241,7 @@ async fn a_client_that_does_not_read_responses_ends() {
     let server = Server::start(limits).await;
     let mut stream = server.tls().await;
     let request = whole_request("web");
-    // It ends: the buffers of both sides fill, and then the server waits no longer.
+    // It ends: the buffers of both sides fill, and then the server stops waiting.
     within(async { while stream.write_all(request.as_bytes()).await.is_ok() {} }).await;
     within(async {
         while closed(&server, "unread_response") == 0 {
@@ -263,8 +264,8 @@ async fn old_connections_end_with_a_response() {
     assert!(!answer.contains("\r\nconnection:"), "{answer}");
 }
 
-/// Two clients and one slot: each new connection closes the other one, often when a request is on its way. Such a request
-/// can be lost, but not once the server has read it.
+/// Two clients and one slot: each new connection closes the other one, often while a request is being sent. Such a
+/// request can be lost, but not once the server has read it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_that_was_reviewed_is_answered() {
     const ROUNDS: usize = 200;
@@ -310,7 +311,7 @@ async fn a_shutdown_lets_requests_finish_and_takes_no_new_ones() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The server has accepted both connections before it stops: it has responded on a later one.
+    // The server has accepted both connections before it stops, because it has responded on a later one.
     assert_eq!(server.review("web").await["allowed"], true);
 
     server.stop.cancel();

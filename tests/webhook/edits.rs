@@ -48,7 +48,7 @@ fn policy(name: &str, priority: u32, spec: &str) -> String {
 
 type Files = Vec<(&'static str, Vec<u8>)>;
 
-/// A set whose decisions differ from those of the other in every file.
+/// A set with decisions that differ from those of the other set in every file.
 fn set(name: &str, build: &str, action: &str) -> Files {
     let detect =
         format!("detect: {{images: [{{pattern: registry.example.com/app/**, os: windows, builds: [{build}]}}]}}");
@@ -67,7 +67,7 @@ fn a() -> Files {
     set("a", "10.0.20348", "Deny")
 }
 
-/// With one additional file.
+/// The set with one additional file.
 fn b() -> Files {
     let mut files = set("b", "10.0.26100", "Warn");
     files.push(("workloads.yaml", policy("workloads", 4, "rules: {templates: Warn}").into()));
@@ -96,7 +96,7 @@ fn router(policies: PolicySet) -> Router {
     router::router(Arc::new(WebhookState::fixed(snapshot(), policies)), BodyLimits::default())
 }
 
-/// A Windows pod, and one with a user id, for which the decisions of the sets differ.
+/// A Windows pod, and one with a user ID, for which the decisions of the sets differ.
 fn pods() -> [Value; 2] {
     let mut plain = pod_review("web");
     plain["request"]["object"]["spec"]["containers"][0]["image"] = json!("registry.example.com/app/web:1");
@@ -237,7 +237,8 @@ async fn every_response_is_of_one_set() {
     within(reading).await.unwrap();
 }
 
-/// Policies of directories that are removed, return and are empty for a while: only a complete set drops their policies.
+/// Policies of directories that are removed, return and are empty for some time: only a complete set drops their
+/// policies.
 #[test]
 fn a_removed_directory_keeps_its_policies_in_force() {
     let root = tempfile::tempdir().unwrap();
@@ -311,8 +312,8 @@ async fn mutated(under: &Router, review: &Value) -> Value {
     after
 }
 
-/// The policies can change between the two calls for one pod. Mullion never denies a field that it wrote under the other
-/// policies: every field in a denial is the author's.
+/// The policies can change between the two calls for one pod. Mullion never denies a field that it wrote under the
+/// other policies: every field in a denial is the author's.
 #[tokio::test]
 async fn after_an_edit_a_pod_is_not_denied_because_of_fields_of_mullion() {
     let one = |spec: &str| load(&vec![("one.yaml", policy("one", 1, spec).into())]);
@@ -351,7 +352,7 @@ async fn after_an_edit_a_pod_is_not_denied_because_of_fields_of_mullion() {
         review["request"]["object"]["spec"]["securityContext"] = security;
         subjects.push(review);
     }
-    // Fields that the pods do not have of their own.
+    // Fields that the pods themselves do not have.
     let written =
         ["nodeSelector", "tolerations", "affinity", "os", "runtimeClassName"].map(|key| format!("spec.{key}"));
     let mut denied = 0;

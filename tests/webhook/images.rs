@@ -25,13 +25,13 @@ use crate::support::{pod_review, post, send};
 
 const APP: &str = "registry.example.com/web:1";
 
-/// A registry that answers after a while, or never; the requests to it; and its cache.
+/// A registry that responds after some time, or never; its requests; and its cache.
 #[derive(Debug, Default)]
 struct Slow {
     /// `None`: never.
     after: Option<Duration>,
     cache: Mutex<BTreeMap<String, Arc<Platforms>>>,
-    /// The expired answers.
+    /// The expired results.
     old: Mutex<BTreeMap<String, Arc<Platforms>>>,
     looked: AtomicUsize,
     wanted: Mutex<Vec<String>>,
@@ -127,7 +127,7 @@ pub(crate) async fn stored(router: &Router, query: &str, review: &Value) -> Valu
     object
 }
 
-/// The nodeSelector that a review of a pod gives it.
+/// The nodeSelector that a review adds to a pod.
 async fn selector(router: &Router, query: &str) -> String {
     let object = stored(router, query, &pod_review("web")).await;
     object["spec"]["nodeSelector"]["kubernetes.io/os"].as_str().unwrap_or_default().to_owned()
@@ -222,7 +222,7 @@ async fn inline_no_review_waits_longer_than_half_its_time() {
         assert_eq!(selector(&router, query).await, "linux", "the response without a look-up");
         let waited = before.elapsed();
         let most = Duration::from_millis(most);
-        // The clock of tokio counts whole milliseconds.
+        // The clock of tokio has whole milliseconds.
         assert!(waited >= most && waited <= most + Duration::from_millis(2), "{query}: {waited:?}");
         assert_eq!(counted(&state, "late"), 1);
     }

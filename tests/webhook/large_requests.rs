@@ -1,4 +1,4 @@
-//! Large requests: the memory and the processor time that they share, and what happens to those that get none.
+//! Large requests: the memory and the processor time that they share, and the responses to those that get none.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
@@ -22,14 +22,14 @@ use serde_json::{Value, json};
 
 use crate::support::{TestResponse, pod_review, post, router_and_state, scripted_engine, state, within};
 
-/// A pod whose annotation makes the request a large one.
+/// A pod with an annotation that makes the request a large one.
 fn large_review(name: &str) -> String {
     let mut review = pod_review(name);
     review["request"]["object"]["metadata"]["annotations"] = json!({"note": "x".repeat(100 << 10)});
     review.to_string()
 }
 
-/// A body whose tree has about that many bytes: one-entry maps of 8 bytes, which take 700 each.
+/// A body with a tree of about that many bytes: one-entry maps of 8 bytes, which take 700 each.
 fn body_with_tree_of(bytes: usize) -> String {
     let mut review = pod_review("web");
     review["request"]["object"]["spec"]["volumes"] = json!(["maps"]);
@@ -128,10 +128,11 @@ async fn bodies_wait_for_memory_until_half_of_their_time() {
 
 /// How many reviews [`gated_engine`] has begun.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
-/// Whether it lets them end.
+/// Whether it may end them.
 static OPEN: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
-/// Opens the gate when it is dropped, also by a test that fails: the runtime waits for every review that has begun.
+/// Opens the gate when it is dropped, including by a test that fails, because the runtime waits for every review that
+/// has begun.
 struct ClosedGate;
 
 impl Drop for ClosedGate {
@@ -141,7 +142,7 @@ impl Drop for ClosedGate {
     }
 }
 
-/// An engine that keeps large reviews until the gate is open.
+/// An engine that blocks large reviews until the gate is open.
 fn gated_engine(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
@@ -181,12 +182,13 @@ async fn large_reviews_leave_a_core_and_end_when_their_client_is_gone() {
         let got = within(post(&router, "/mutate?timeout=30s", pod_review("patch").to_string())).await;
         assert_eq!(got.review()["patchType"], "JSONPatch", "ordinary reviews need no permit");
     }
-    // It waits for half of this time. With less, a busy machine may leave it none before it waits, which gets 503.
+    // It waits for half of this time. With less, a busy machine may leave it no time to wait, which results in 503.
     let got = post(&router, "/mutate?timeout=4s", large_review("patch")).await;
     assert_rejected(&got, StatusCode::TOO_MANY_REQUESTS, "too many large reviews");
     assert_counted(&state, "busy");
 
-    // The clients of all go away. The stages under way end, and no further ones begin: nothing is counted as reviewed.
+    // The clients of all of them disconnect. The current stages end, and no further ones begin: nothing is counted as
+    // reviewed.
     for review in reviews {
         review.abort();
         assert!(review.await.unwrap_err().is_cancelled());

@@ -64,7 +64,7 @@ async fn no_part_of_an_object_in_any_log() {
         review["request"]["object"]["spec"]["containers"] = json!(SECRET);
         review
     };
-    // A controller: from here on owners are believed from nobody else.
+    // A controller: from here on, owner references of others are not trusted.
     let mut owned = windows.clone();
     owned["request"]["userInfo"]["username"] = json!(format!("{SECRET}-controller"));
     owned["request"]["object"]["metadata"]["ownerReferences"] =

@@ -1,4 +1,4 @@
-//! Tests of the webhook with requests of the API server and of hostile clients.
+//! Tests of the webhook with requests of the API server and of malicious clients.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod admin;

@@ -1,4 +1,5 @@
-//! Patches of the real engine, applied to objects as the API server has them: with members that the webhook does not parse.
+//! Patches of the real engine, applied to objects in the form of the API server: with members that the webhook does not
+//! parse.
 
 use std::sync::Arc;
 

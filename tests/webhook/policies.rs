@@ -136,7 +136,8 @@ async fn a_conflict_with_the_policies_in_force_is_a_warning() {
     let warning = warnings(&answer)[0];
     assert!(warning.starts_with("Mullion: together with the policies in force: a.yaml:4:22: "), "{warning}");
     assert!(warning.contains("`spec.mode`") && warning.contains("/etc/mullion/other.yaml:4"), "{warning}");
-    // A ConfigMap in another namespace cannot be mounted, and its author sees nothing of the policies in force.
+    // A ConfigMap in another namespace cannot be mounted, and its author gets no information about the policies in
+    // force.
     review["request"]["namespace"] = json!("team");
     assert_eq!(warnings(&send_review(&state, &review).await), Vec::<&str>::new());
 }

@@ -1,7 +1,7 @@
 //! The memory of the built program, which stays below its budget whatever clients send.
 //!
-//! The program runs under a limit of the kernel for its private writable memory (`RLIMIT_DATA`, which needs no rights): an
-//! allocation beyond it would end the process.
+//! The program runs under a limit of the kernel for its private writable memory (`RLIMIT_DATA`, which needs no
+//! permission): an allocation beyond it would end the process.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -19,10 +19,11 @@ use tokio::task::JoinHandle;
 use crate::process::{arguments, folder, get, loopback};
 use crate::support::{TestResponse, connect, pod_review, within};
 
-/// The most resident memory that the webhook may ever have, in KiB.
+/// The limit of the webhook's resident memory, in KiB.
 const RESIDENT: u64 = 128 << 10;
-/// The limit of the kernel, in KiB: that memory, and what is mapped but not touched: 2 MiB of stack for each of 12 threads, and
-/// the unused halves of buffers that grow by doubling, of up to 16 MiB for a body and as much for its longest text.
+/// The limit of the kernel, in KiB: that memory, and what is mapped but not touched: 2 MiB of stack for each of 12
+/// threads, and the unused halves of buffers that grow by doubling, of up to 16 MiB for a body and the same for its
+/// longest text.
 const WRITABLE: u64 = RESIDENT + (24 << 10) + (32 << 10);
 
 /// Denies what Windows ignores, so that each container has findings with texts.
@@ -106,7 +107,7 @@ fn cases() -> Vec<(&'static str, &'static str, Vec<String>)> {
     ]
 }
 
-/// The webhook's ports, and what its certificate is signed with.
+/// The webhook's ports, and the authority of its certificate.
 struct Webhook {
     process: MullionProcess,
     bind: SocketAddr,
@@ -132,7 +133,7 @@ impl Webhook {
         bodies.into_iter().map(send).collect()
     }
 
-    /// The most resident memory so far, in KiB.
+    /// The maximum resident memory so far, in KiB.
     fn peak(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.pid().unwrap())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -152,8 +153,8 @@ async fn hostile_requests_take_no_more_memory_than_the_budget() {
     let process = MullionProcess::builder("/bin/sh")
         .args(["-c", &limited, env!("CARGO_BIN_EXE_mullion")])
         .args(arguments(dir.path(), bind, admin))
-        // The released program has mimalloc. The one under test has glibc's allocator, which keeps freed memory in an arena for each
-        // thread, and raises the size from which it gives memory back at once.
+        // The released program has mimalloc. The one under test has glibc's allocator, which keeps freed memory in an
+        // arena for each thread, and raises the size from which it returns memory immediately.
         .env("MALLOC_ARENA_MAX", "1")
         .env("MALLOC_MMAP_THRESHOLD_", "131072")
         .env("MALLOC_TRIM_THRESHOLD_", "131072")
@@ -189,11 +190,12 @@ async fn the_admin_port_answers_while_large_reviews_run() {
     let process =
         MullionProcess::builder(env!("CARGO_BIN_EXE_mullion")).args(arguments).admin(admin).start().await.unwrap();
     let webhook = Webhook { process, bind, admin, roots };
-    // Each takes all memory of large reviews: they run one after the other.
+    // Each takes all memory of large reviews, so they run one after the other.
     let send = || webhook.send("/validate", vec![review(&denied(2_000), false); 8]);
     let (first, _, mut running) = select_all(send()).await;
     let mut got = vec![first.unwrap()];
-    // More of them are sent until the admin port has answered, so that it never answers if it waits until none is left.
+    // More of them are sent until the admin port has responded, so that it would never respond if it waited until none
+    // is left.
     let answered = Cell::new(false);
     let large_reviews = async {
         while !answered.get() {

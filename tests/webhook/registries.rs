@@ -44,7 +44,7 @@ async fn serve(registry: Arc<Registry>) -> String {
     host
 }
 
-/// Without `axum::serve`, whose feature the program does not have.
+/// This does not use `axum::serve`, because the program does not enable its feature.
 async fn axum_serve(listener: TcpListener, router: Router) {
     use mullion::server::{ConnectionLimits, serve};
     use mullion::telemetry::WebhookMetrics;
@@ -123,7 +123,7 @@ async fn os(router: &Router, review: &Value) -> String {
     object["spec"]["nodeSelector"]["kubernetes.io/os"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Waits until the cache knows the image.
+/// Waits until the cache contains the image.
 async fn known(state: &WebhookState, image: &str, secrets: &PullSecrets) {
     let source = state.images.source().unwrap();
     let wait = async {
@@ -166,14 +166,14 @@ async fn a_registry_that_hangs_does_not_fail_a_review() {
         let host = serve(Arc::clone(&registry)).await;
         let (router, state) = webhook(lookup, &host, "Never", None);
         let pod = review(&format!("{host}/web:1"), "shop", &Value::Null);
-        // The registry never answers: if anything waited for it without a limit, this would not end.
+        // The registry never responds: if anything waited for it without a limit, this would not end.
         assert_eq!(os(&router, &pod).await, "linux");
         let outcome = if lookup == "Inline" { "late" } else { "queued" };
         assert!(state.metrics.encode().unwrap().contains(&format!("image_lookups_total{{outcome=\"{outcome}\"}} 1")));
     }
 }
 
-/// An API server with one pull secret, `shop/pull`, for `host`; every other is missing, and those of `closed` are
+/// An API server with one pull secret, `shop/pull`, for `host`; every other one is missing, and those of `closed` are
 /// forbidden. Records the requests.
 fn api_server(host: &str, requests: &Arc<Mutex<Vec<String>>>) -> kube::Client {
     let document = json!({"auths": {host: {"auth": STANDARD.encode("user:password")}}}).to_string();
@@ -220,7 +220,7 @@ async fn pull_secrets_are_used_only_for_pods_that_name_them() {
     assert_eq!(os(&router, &review(&image, "shop", &Value::Null)).await, "linux", "no secret");
     assert!(requests.lock().unwrap().is_empty(), "nothing to read");
     assert_eq!(os(&router, &review(&image, "shop", &named)).await, "windows");
-    // Other pods must not get its answer.
+    // Other pods must not get its result.
     assert_eq!(os(&router, &review(&image, "shop", &Value::Null)).await, "linux");
     assert_eq!(os(&router, &review(&image, "other", &named)).await, "linux");
     assert_eq!(os(&router, &review(&image, "closed", &named)).await, "linux");
@@ -399,7 +399,7 @@ async fn the_command_asks_registries_with_the_logins_of_docker() {
     assert!(err.contains(&format!("mullion: {other}: the registry does not show the image")), "{err}");
     let listed = "{registries: [docker.io]}";
     let (code, _, err) = image_command(listed, json!({}), &[&web]).await;
-    let refusal = format!("the registry is not asked: spec.registries of the RegistryPolicy does not list {host}");
+    let refusal = format!("the registry is not queried: spec.registries of the RegistryPolicy does not list {host}");
     assert!(code == Some(2) && err.contains(&refusal), "{err}");
     let (code, _, err) = image_command(&spec, json!({"auths": []}), &[&web]).await;
     assert!(code == Some(2) && err.contains("config.json: line 1"), "{err}");

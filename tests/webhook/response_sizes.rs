@@ -8,10 +8,11 @@ use crate::support::{pod_review, post};
 
 const WINDOWS_IMAGE: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
 
-/// Containers, mounts and so on of a large object.
+/// The number of containers, mounts and so on of a large object.
 const MANY: usize = 8_000;
 
-/// A response has at most so many bytes more than 4/3 of the object, its patch in base64 included.
+/// The maximum number of bytes of a response beyond 4/3 of the object, including its patch in
+/// base64.
 const ALLOWANCE: usize = 1 << 20;
 
 const MODES: [&str; 3] = [

@@ -67,14 +67,14 @@ async fn a_denial_is_a_200_with_a_status_and_no_patch() {
     }
 }
 
-/// What the chart lists; a tenant; and a tenant's service account with a controller's name.
+/// The users in the chart's list; a tenant; and a tenant's service account with a controller's name.
 const USERS: [&str; 3] = [
     "system:serviceaccount:kube-system:daemon-set-controller",
     "jane",
     "system:serviceaccount:shop:daemon-set-controller",
 ];
 
-/// A pod with a field that only a bare pod is denied for, which names a DaemonSet of that version.
+/// A pod with a field for which only a bare pod is denied, and an owner reference to a DaemonSet of that version.
 fn owned_review(user: &str, api_version: &str) -> Value {
     let mut review = pod_review("agent-x");
     review["request"]["userInfo"]["username"] = json!(user);
@@ -92,7 +92,7 @@ async fn owners_are_believed_only_from_controllers_once_one_was_seen() {
     state.controller_users = ControllerUsers::new(["system:kube-controller-manager", USERS[0]]);
     let metrics = state.metrics.clone();
     let router = router::router(Arc::new(state), BodyLimits::default());
-    // At /mutate nothing is denied that the API server would take.
+    // At /mutate nothing is denied that the API server would accept.
     let allowed = async |user: &str, version: &str| {
         post(&router, "/mutate", owned_review(user, version).to_string()).await.review();
         post(&router, "/validate", owned_review(user, version).to_string()).await.review()["allowed"].clone()
@@ -101,7 +101,7 @@ async fn owners_are_believed_only_from_controllers_once_one_was_seen() {
         let line = format!("mullion_controller_user_seen {number}");
         assert!(metrics.encode().unwrap().lines().any(|other| other == line), "not {line}");
     };
-    // The control plane can have other users: a tenant's requests do not show which.
+    // The control plane can have other users, which a tenant's requests do not reveal.
     for user in &USERS[1..] {
         assert_eq!(allowed(user, "apps/v1").await, true, "{user}");
     }

@@ -1,4 +1,4 @@
-//! Requests as the API server writes them, a server with an engine that the name of the pod controls, and clients.
+//! Requests in the form of the API server, a server with an engine that the name of the pod controls, and clients.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -32,7 +32,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-/// The name that certificates are for.
+/// The name in the certificates.
 pub(crate) const NAME: &str = "mullion-webhook.mullion.svc";
 
 /// The request for `kubectl apply` of a pod, with managedFields.
@@ -74,8 +74,8 @@ pub(crate) fn pod_review(name: &str) -> Value {
     })
 }
 
-/// An engine that does what the pod's name contains: `patch`, `deny`, `warn`, `panic`; and that writes the namespace of the
-/// request into an audit annotation.
+/// An engine that does what the pod's name contains: `patch`, `deny`, `warn`, `panic`; and that writes the namespace of
+/// the request into an audit annotation.
 pub(crate) fn scripted_engine(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
@@ -215,7 +215,7 @@ impl Server {
         Self::with_state(state(), limits).await
     }
 
-    /// With another engine, snapshot and policies.
+    /// A server with another engine, snapshot and policies.
     pub(crate) async fn with_state(state: Arc<WebhookState>, limits: ConnectionLimits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (certificate, key) = pair();

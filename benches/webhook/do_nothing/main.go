@@ -1,7 +1,7 @@
-// A validating webhook in Go that allows every object, as tutorials write it: net/http, TLS, and the types of
+// A validating webhook in Go that allows every object, like those in tutorials: net/http, TLS, and the types of
 // k8s.io/api/admission/v1. It decodes the AdmissionReview, leaves the object in it unparsed, and returns the uid.
 //
-// Usage: do-nothing FOLDER, which has tls.crt and tls.key. It prints its address.
+// Usage: do-nothing FOLDER, which contains tls.crt and tls.key. It prints its address.
 package main
 
 import (

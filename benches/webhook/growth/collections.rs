@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 /// `Container.args []string`, one field a line.
 const FIELDS: &str = include_str!("../../../crates/engine/src/rules/field_types/fields.txt");
 
-/// Lists that contain themselves (`JSONSchemaProps`) or owners' fields end here; no list of a pod is deeper.
+/// The search ends here for lists that contain themselves (`JSONSchemaProps`) and for owners' fields; no list of a pod
+/// is deeper.
 const DEEPEST: usize = 9;
 
 /// An image whose name makes its pod a Windows pod.
 pub const WINDOWS_IMAGE: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
 
-/// One list or map: the fields that lead to it, `[]` for an item of a list on the way.
+/// One list or map: the fields that lead to it, with `[]` for an item of a list on the path.
 #[derive(Clone)]
 pub struct Collection {
     path: Vec<&'static str>,
@@ -128,7 +129,7 @@ fn named(mut item: Value, at: usize) -> Value {
     item
 }
 
-/// A value of the type; of a type with fields: its texts, numbers and flags.
+/// A value of the type; for a type with fields, its texts, numbers and flags.
 fn value(types: &Types, of: &str, at: usize) -> Value {
     match of {
         "string" => format!("value-{at}").into(),

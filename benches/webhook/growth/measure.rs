@@ -1,8 +1,8 @@
-//! Measures every shape in every request, and prints the worst.
+//! Measures every shape in every request, and prints the most expensive.
 //!
-//! The time is the processor time of the whole handler, from the bytes of the body to the bytes of the answer: the
+//! The time is the processor time of the whole handler, from the bytes of the body to the bytes of the response: the
 //! shortest of a few runs, because the machine can only make a run longer. Growth is measured without the limit of
-//! memory, and time at 3 MiB with it, because that is what a client meets.
+//! memory, and time at 3 MiB with it, because this is what a client experiences.
 
 use std::cmp::Reverse;
 use std::hint::black_box;
@@ -23,23 +23,24 @@ use crate::growth::pairs::PAIRS;
 use crate::growth::requests::REQUESTS;
 use crate::thread_times;
 
-/// Bytes of the pod at 4n: enough that what grows faster than the object shows, and little enough for thousands of
+/// Bytes of the pod at 4n: enough to reveal what grows faster than the object, and few enough for thousands of
 /// measurements within minutes.
 const LARGER: usize = 384 << 10;
-/// Bytes of the largest object that an API server passes on (`MaxRequestBodyBytes` in apiserver's `server/config.go`).
+/// Bytes of the largest object that an API server forwards (`MaxRequestBodyBytes` in apiserver's `server/config.go`).
 const LARGEST: usize = 3 << 20;
-/// Shapes whose time would stay below this at [`LARGEST`], if it grew as it does, are not measured there.
+/// Shapes with an extrapolated time below this at [`LARGEST`] are not measured there.
 const WORTH_MEASURING: Duration = Duration::from_millis(120);
-/// The goals: time at 4n over time at n, time at [`LARGEST`], and bytes of an answer beside four thirds of the object.
+/// The goals: time at 4n divided by time at n, time at [`LARGEST`], and bytes of a response beside four thirds of the
+/// object.
 const RATIO: f64 = 5.0;
 const TIME: Duration = Duration::from_millis(250);
 const ANSWER: usize = 1 << 20;
-/// Times below this are not compared: a run of a few microseconds varies by more than its work.
+/// Times below this are not compared, because a run of a few microseconds varies by more than its work.
 const SHORTEST: Duration = Duration::from_micros(300);
 /// Rows of each table.
 const ROWS: usize = 25;
 const RUNS: usize = 3;
-/// Time for one answer, and bytes for all reviews: more than any needs.
+/// Time for one response, and bytes for all reviews: more than any needs.
 const UNLIMITED_TIME: Duration = Duration::from_secs(600);
 const UNLIMITED_BYTES: usize = 1 << 40;
 
@@ -57,10 +58,10 @@ struct Row {
     count: usize,
     time: Duration,
     ratio: f64,
-    /// At 3 MiB: measured, or estimated from `time` where that is far below the goal.
+    /// At 3 MiB: measured, or estimated from `time` if that is far below the goal.
     largest: Duration,
     is_measured: bool,
-    /// Whether the webhook refuses the object of 3 MiB with 503, because its review would take too much memory.
+    /// Whether the webhook rejects the object of 3 MiB with 503, because its review would take too much memory.
     is_refused: bool,
     object: usize,
     answer: usize,
@@ -140,7 +141,7 @@ fn print(order: &str, rows: &[Row], count: usize) {
 fn measured(server: &Server, shape: &Shape<'_>, words: &[&String]) -> Vec<Row> {
     let bytes = |count: usize| (shape.pods)(count).0.to_string().len();
     let old_bytes = |count: usize| (shape.pods)(count).1.map_or(0, |old| old.to_string().len());
-    // From the second to the third hundred, so that what does not grow does not count.
+    // From the second to the third hundred, so that constant costs do not count.
     let item = (bytes(300).max(old_bytes(300)) - bytes(200).max(old_bytes(200))) as f64 / 100.0;
     let items = |bytes: usize| (bytes as f64 / item).max(8.0) as usize;
     let quarter = (items(LARGER) / 4).max(2);
@@ -190,7 +191,7 @@ fn endpoint_name(endpoint: Endpoint) -> &'static str {
     }
 }
 
-/// The shortest of some runs, and the bytes of the answer; `None`: refused.
+/// The shortest of some runs, and the bytes of the response; `None`: rejected.
 struct Shortest {
     time: Duration,
     answer: Option<usize>,
@@ -223,7 +224,7 @@ impl Server {
                 handler::handle(state, endpoint, Caller::ApiServer, received, RequestDeadline::after(UNLIMITED_TIME));
             let answer = self.runtime.block_on(answer).ok().map(|answer| answer.len());
             best = Shortest { time: best.time.min(processor_time().saturating_sub(start)), answer };
-            // One slow run says enough.
+            // One slow run is enough.
             if best.time > Duration::from_secs(2) {
                 break;
             }
@@ -232,8 +233,8 @@ impl Server {
     }
 }
 
-/// The processor time of all threads of this process: other programs on the machine do not count. Linux adds the time up
-/// when a thread stops running, so this one sleeps first.
+/// The processor time of all threads of this process, so that other programs on the machine do not count. Linux adds
+/// the time when a thread stops running, so this one sleeps first.
 fn processor_time() -> Duration {
     std::thread::sleep(Duration::from_micros(1));
     thread_times::of(std::process::id())

@@ -1,4 +1,4 @@
-//! How the cost of a review grows with the object: time and size of the answer for every shape of object.
+//! How the cost of a review grows with the object: time and size of the response for every shape of object.
 
 mod collections;
 mod measure;

@@ -8,7 +8,7 @@ use crate::growth::collections::WINDOWS_IMAGE;
 const TERMS: [&str; 4] =
     ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"];
 
-/// A shape, its pod of that size, and the pod before an UPDATE if that is another one.
+/// A shape, its pod of that size, and the pod before an UPDATE if that differs.
 pub struct Pair {
     pub name: &'static str,
     pub pod: fn(usize) -> Value,
@@ -198,7 +198,7 @@ fn contexts(count: usize, context: Value) -> Value {
     containers(count, |_| json!({"securityContext": context}))
 }
 
-/// A base image of that build: any number is one of them.
+/// A base image of that build: any number is a valid build.
 fn base_image(build: usize) -> Value {
     json!({"image": format!("mcr.microsoft.com/windows/nanoserver:10.0.{build}.1")})
 }
@@ -211,7 +211,7 @@ fn tolerations(count: usize, prefix: &str) -> Value {
     items(count, |at| json!({"key": format!("{prefix}{at}"), "operator": "Exists", "effect": "NoSchedule"}))
 }
 
-/// A pod template with tolerations that the decision annotation names: as many as an annotation may contain.
+/// A pod template with tolerations that the decision annotation lists: as many as an annotation may contain.
 fn placed(count: usize) -> Value {
     let mut pod =
         windows_with(json!({"tolerations": tolerations(count, "a"), "nodeSelector": {"kubernetes.io/os": "windows"}}));

@@ -14,8 +14,8 @@ const fn request(kind: &'static str, operation: &'static str, subresource: &'sta
     Request { kind, operation, subresource }
 }
 
-/// What differs in cost: an UPDATE of most templates reviews the old object too, one of a DaemonSet also compares
-/// placements.
+/// Requests that differ in cost: an UPDATE of most templates also reviews the old object, and one of a DaemonSet also
+/// compares placements.
 pub const REQUESTS: [Request; 7] = [
     request("Pod", "CREATE", ""),
     request("DaemonSet", "CREATE", ""),

@@ -1,4 +1,4 @@
-{{/* The Secret that is mounted into the webhook; empty where it reads the controller's by itself. */}}
+{{/* The Secret that is mounted into the webhook. Empty if the webhook reads the Secret of the controller through the API. */}}
 {{- define "mullion.certificates.mounted" -}}
 {{- if eq .Values.certificates.mode "CertManager" -}}
 mullion-webhook-certificate

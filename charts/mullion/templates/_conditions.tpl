@@ -1,11 +1,11 @@
 {{/*
-Match conditions: a webhook is asked if all of its conditions are true; an error is as good as no answer
-(failurePolicy). Words after // are for whoever reads the configuration in the cluster.
+Match conditions: the API server calls a webhook if all of its conditions are true. An error counts as a failed call
+(failurePolicy). Comments after // are for readers of the configuration in the cluster.
 
 The API server converts the object for CEL once for each webhook that has a condition, and evaluates all conditions of a
-webhook, also after a false one. The conversion is most of the cost (docs/registration.md, "What the match conditions cost").
-The rest is what is evaluated for an explicitly Linux pod: everything below. Hence one condition in which `&&` and `||` end
-early, and loops over what the pod has (labels of its nodeSelector, its containers) instead of over names that it could
+webhook, also after a false one. The conversion is most of the cost (docs/reference/webhooks.md, "What the match conditions cost").
+For an explicitly Linux pod, the whole expression is evaluated. Therefore it is one condition in which `&&` and `||` end
+early, with loops over what the pod has (labels of its nodeSelector, its containers) instead of over names that it could
 have. Kubernetes 1.30 prepares the whole expression again for each request, so there each operator costs, evaluated or not.
 
 Every access to what may be absent is optional (`.?`, `[?]`, part of every Kubernetes from 1.29 on). Go writes null for empty
@@ -13,9 +13,9 @@ lists without `omitempty`: `containers` and `nodeSelectorTerms`. Loops run over 
 so the cost grows with the object and stays below the limit of a million for an expression
 (k8s.io/apiserver/pkg/apis/cel/config.go, PerCallLimit).
 
-Arguments: `spec`, the pod's spec as CEL; `annotations`, the maps of annotations that count, each as CEL; `present`, how it is
-seen that windowsOptions are there. Empty ones say nothing, but the API server rejects them beside `spec.os.name: linux`,
-and Mullion says it better.
+Arguments: `spec`, the pod's spec as CEL; `annotations`, the maps of annotations that count, each as CEL; `present`, the CEL
+suffix that tests for windowsOptions. Empty windowsOptions do not mean Windows, but the API server rejects them together with
+`spec.os.name: linux`, and the message of Mullion is clearer.
 */}}
 
 {{- define "mullion.cel.containers" -}}
@@ -23,18 +23,18 @@ and Mullion says it better.
     + {{ .spec }}.?initContainers.orValue([]) + {{ .spec }}.?ephemeralContainers.orValue([]))
 {{- end }}
 
-{{/* Whether a field of the spec says that the pod is for Windows. */}}
+{{/* Whether a field of the spec means that the pod is for Windows. */}}
 {{- define "mullion.cel.windowsSpec" -}}
 {{- $terms := ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms" -}}
-// Its OS,
+// The OS field,
 {{ .spec }}.?os.?name.orValue('') == 'windows'
-// or its nodeSelector, by the OS or by a label that only Windows nodes have,
+// or a nodeSelector with the OS or a label that only Windows nodes have,
 || {{ .spec }}.?nodeSelector.orValue({}).exists(label,
   label in ['kubernetes.io/os', 'beta.kubernetes.io/os'] && {{ .spec }}.nodeSelector[label] == 'windows'
   || label in ['node.kubernetes.io/windows-build', 'cloud.google.com/gke-windows-os-version']
   || label in ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
     && {{ .spec }}.nodeSelector[label].lowerAscii().startsWith('windows'))
-// or the same by required node affinity, of which each alternative that is not empty must say so,
+// or the same in each non-empty term of the required node affinity,
 || {{ .spec }}{{ $terms | replace "." ".?" }}.orValue(null) != null
   && {{ .spec }}{{ $terms }}.exists(t, t != {})
   && {{ .spec }}{{ $terms }}.all(t, t == {} || t.?matchExpressions.orValue([]).exists(e,
@@ -45,39 +45,39 @@ and Mullion says it better.
         && e.operator in ['In', 'Exists', 'Gt', 'Lt']
       || e.key in ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
         && e.operator == 'In' && e.?values.orValue([]).all(v, v.lowerAscii().startsWith('windows'))))
-// or options that only Windows has, of the pod or of a container,
+// or windowsOptions of the pod or a container,
 || {{ .spec }}.?securityContext.?windowsOptions{{ .present }}
 || {{ include "mullion.cel.containers" . }}
     .exists(c, c.?securityContext.?windowsOptions{{ .present }})
-// or a RuntimeClass of Mullion's
+// or a RuntimeClass of Mullion
 || {{ .spec }}.?runtimeClassName.orValue('').startsWith('mullion-windows-')
 {{- end }}
 
-{{/* Whether anything says that the pod is for Windows: all that can be read from the pod alone. */}}
+{{/* Whether anything in the pod means that it is for Windows. */}}
 {{- define "mullion.cel.windows" -}}
 {{ include "mullion.cel.windowsSpec" . }}
-// or its author, Mullion's own decision, or the probe that sees whether this way is open.
+// or an annotation: of the author, of Mullion's decision, or of the controller's probe.
 || object.metadata.?annotations[?'mullion.dev/os'].orValue('') == 'windows'
 || object.metadata.?annotations[?'mullion.dev/decision'].orValue('').startsWith('{"os":"windows"')
 || object.metadata.?annotations[?'mullion.dev/probe'].hasValue()
 {{- end }}
 
-{{/* Whether the author has placed it on Linux, and nothing else in it is for Mullion. */}}
+{{/* Whether the pod is explicitly Linux, and nothing else in it concerns Mullion. */}}
 {{- define "mullion.cel.settledLinux" -}}
 {{- $settled := merge (dict "present" ".hasValue()") . }}
-// Its author has placed it on Linux,
+// The author selects Linux,
 {{ .spec }}.?nodeSelector[?'kubernetes.io/os'].orValue('') == 'linux'
-// no annotation is for Mullion,
+// no annotation is Mullion's,
 {{- range .annotations }}
 && !{{ . }}.exists(k, k.startsWith('mullion.dev/'))
 {{- end }}
-// and nothing is about Windows:
+// and nothing concerns Windows:
 && !(
   {{ include "mullion.cel.windowsSpec" $settled | nindent 2 | trim }}
 )
 {{- end }}
 
-{{/* The conditions under which a pod may be refused because /validate cannot be asked, beside being for Windows. */}}
+{{/* Conditions, in addition to being for Windows, under which a pod can be rejected because calls of /validate fail. */}}
 {{- define "mullion.cel.mayFail.kubeSystem" -}}
 request.namespace != 'kube-system'
 {{- end }}
@@ -89,8 +89,8 @@ request.namespace != 'kube-system'
 {{- end }}
 
 {{/*
-The author of an object writes its owner, so the owner counts only if one of these users sends the request; without a list, always.
-A server without authentication sends no username.
+The author of an object writes its owner references, so they count only if one of these users sends the request. Without a list they
+always count. An API server without authentication sends no username.
 */}}
 {{- define "mullion.cel.byController" -}}
 {{- with .Values.admission.controllerUsers -}}
@@ -115,7 +115,7 @@ present: .orValue({}).size() > 0
 {{- end }}
 
 {{- define "mullion.conditions.mirror" -}}
-# A mirror pod shows what a kubelet already runs: a changed or refused one helps nobody.
+# A mirror pod represents a static pod that the kubelet already runs, so a changed or denied one has no effect.
 - name: not-a-mirror-pod
   expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
 {{- end }}
@@ -135,7 +135,7 @@ present: .orValue({}).size() > 0
 {{- include "mullion.conditions.settledPod" . }}
 {{- end }}
 
-{{/* failurePolicy: Fail: nothing but pods that say Windows, and that no node or cluster needs to come up. */}}
+{{/* failurePolicy: Fail applies only to pods that ask for Windows and that no node or cluster needs to start. */}}
 {{- define "mullion.conditions.mayFail" -}}
 {{- $pod := include "mullion.podArguments" . | fromYaml }}
 {{ include "mullion.conditions.mirror" . }}
@@ -154,7 +154,7 @@ present: .orValue({}).size() > 0
     {{ include "mullion.cel.windows" $pod | nindent 4 | trim }}
 {{- end }}
 
-{{/* Everybody else, so that no word is lost under failurePolicy: Fail. */}}
+{{/* All other pods, so that no warning is lost with failurePolicy: Fail. */}}
 {{- define "mullion.conditions.mayNotFail" -}}
 {{- $pod := include "mullion.podArguments" . | fromYaml }}
 {{- include "mullion.conditions.pods" . }}
@@ -177,8 +177,8 @@ present: .orValue({}).size() > 0
 {{- end }}
 
 {{- define "mullion.conditions.templates" -}}
-# What else is written to a workload, by people and all day by controllers, makes no pod different. But the note on a
-# DaemonSet is how Mullion knows its own part of the template again: who drops it gets it back.
+# Other changes of a workload do not change its pods. The decision annotation of a DaemonSet is an exception: it records which
+# part of the template is Mullion's, so Mullion restores it.
 - name: template-is-new
   expression: |-
     request.operation == 'CREATE'
@@ -186,11 +186,11 @@ present: .orValue({}).size() > 0
       != {{ include "mullion.cel.template" "oldObject" | nindent 6 | trim }}
     || object.metadata.?annotations[?'mullion.dev/decision'].orValue('')
       != oldObject.metadata.?annotations[?'mullion.dev/decision'].orValue('')
-    // A DaemonSet in which Mullion placed something: who is not asked first is not asked again when a later webhook has
-    // rewritten its template.
+    // A DaemonSet that Mullion placed: a webhook that was not called first is not called again after a later webhook changes
+    // the template.
     || request.kind.kind == 'DaemonSet' && 'mullion.dev/decision' in oldObject.metadata.?annotations.orValue({})
-# What a Deployment or CronJob makes was judged when they were written. Whatever else a workload owns, an operator made,
-# and what anybody else writes only says that they made it.
+# Objects that a Deployment or CronJob creates were reviewed with it. Other owners are operators, and other users can write any
+# owner reference.
 - name: not-of-another-workload
   expression: |-
     !(object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
@@ -203,8 +203,7 @@ present: .orValue({}).size() > 0
     ![
       {{ include "mullion.cel.template" "object" | nindent 6 | trim }}
     ].exists(template, [template.?spec.orValue({})].exists(spec,
-      {{- /* Annotations of the pods, of the object, and of what was there before: a DaemonSet in which Mullion placed
-             something is asked about. */}}
+      {{- /* Annotations of the pods, the object and the old object, so that a DaemonSet that Mullion placed is reviewed. */}}
       {{- $annotations := list "template.?metadata.?annotations.orValue({})" "object.metadata.?annotations.orValue({})"
             "(request.operation == 'UPDATE' ? oldObject.metadata.?annotations.orValue({}) : {})" }}
       {{ include "mullion.cel.settledLinux" (dict "spec" "spec" "annotations" $annotations) | nindent 6 | trim }}

@@ -2,22 +2,22 @@
 The fence: one ValidatingAdmissionPolicy for each kind of object that the controller and the withdraw Job write, because RBAC
 knows only verbs. `patch nodes` includes every label and taint; `patch pods` includes images.
 
-A policy has exactly the rules that an account has rights for, and its first condition is the account's name: requests of
-others are converted for CEL once, compare one string, and end. All validations use `old` and `new`, the object as maps, so
+The rules of a policy are those for which the account has permissions, and its first condition is the name of the account: for
+requests of others, the API server converts the object once and compares one string. All validations use `old` and `new`, the object as maps, so
 that fields which this chart does not know are compared as well.
 
-All messages end with the value to change: the controller writes them into Events.
+All messages end with the value to change, because the controller writes them into Events.
 */}}
 
 {{/*
-Whether there is a fence. A cluster lists each kind of each version, and `helm template` lists versions only: the fence is
-left out where the API server lists the kinds of this version without this one.
+Whether to create the fence. A cluster lists each kind of each version, and `helm template` lists versions only. The fence is
+omitted if the API server lists kinds of this version without this kind.
 */}}
 {{- define "mullion.fence.enabled" -}}
 {{- if and .Values.fence.enabled (not (include "mullion.fence.missing" .)) }}true{{ end -}}
 {{- end }}
 
-{{/* Whether the API server has no ValidatingAdmissionPolicy: `--runtime-config` can turn it off. */}}
+{{/* Whether the API server has no ValidatingAdmissionPolicy, which `--runtime-config` can disable. */}}
 {{- define "mullion.fence.missing" -}}
 {{- $versions := .Capabilities.APIVersions -}}
 {{- $version := "admissionregistration.k8s.io/v1" -}}
@@ -25,8 +25,8 @@ left out where the API server lists the kinds of this version without this one.
 {{- end }}
 
 {{/*
-The policy's head, up to its first variable: `root`, `what` (the end of its name), `rules` (YAML), `programs` (whose accounts),
-and `namespace` if only objects of that namespace are meant.
+The beginning of a policy, up to its first variable. Arguments: `root`, `what` (the end of its name), `rules` (YAML), `programs`
+(whose ServiceAccounts), and `namespace` to limit it to one namespace.
 */}}
 {{- define "mullion.fence.policy" -}}
 apiVersion: admissionregistration.k8s.io/v1
@@ -36,9 +36,9 @@ metadata:
   labels:
     {{- include "mullion.labels" .root | nindent 4 }}
 spec:
-  # Applies to the accounts below only. Writes of others are not evaluated.
+  # Applies only to the accounts below.
   failurePolicy: Fail
-  # One field for server-side apply: without its defaults, two tools that apply the chart would conflict.
+  # With all defaults, because matchConstraints is one field for server-side apply, and two tools that apply the chart would conflict.
   matchConstraints:
     matchPolicy: Equivalent
     objectSelector: {}
@@ -78,14 +78,14 @@ spec:
   validationActions: [Deny]
 {{- end }}
 
-{{/* Two maps have the same members, except for the keys `but`: `new`, `old`. */}}
+{{/* Two maps, `new` and `old`, have the same members, except for the keys in `but`. */}}
 {{- define "mullion.fence.same" -}}
 {{- $but := .but | toJson -}}
 {{ .new }}.all(k, k in {{ $but }} || k in {{ .old }} && {{ .new }}[k] == {{ .old }}[k]) &&
 {{ .old }}.all(k, k in {{ $but }} || k in {{ .new }})
 {{- end }}
 
-{{/* The metadata are the same, except for what the API server itself counts and records, and the keys `but`. */}}
+{{/* The metadata are the same, except for fields that the API server maintains, and the given keys. */}}
 {{- define "mullion.fence.metadata" -}}
 {{- $but := concat (list "managedFields" "resourceVersion" "generation") . -}}
 {{ include "mullion.fence.same" (dict "new" "variables.new.metadata" "old" "variables.old.metadata" "but" $but) }}

@@ -1,4 +1,4 @@
-{{/* The chart's own win: Deployments, Services and Helm find things by them. */}}
+{{/* Labels of the chart override others, because Deployments, Services and Helm select by them. */}}
 {{- define "mullion.labels" -}}
 {{- $own := dict
   "app.kubernetes.io/name" "mullion"
@@ -10,20 +10,20 @@
 {{- merge $own (.Values.commonLabels | default dict) | toYaml }}
 {{- end }}
 
-{{/* Those of one program's objects: `root`, `program`. */}}
+{{/* Labels of the objects of one program. Arguments: `root`, `program`. */}}
 {{- define "mullion.programLabels" -}}
 {{- $own := dict "app.kubernetes.io/component" .program -}}
 {{- include "mullion.labels" .root | fromYaml | merge $own | toYaml }}
 {{- end }}
 
-{{/* What a Deployment selects by, for ever: nothing that an upgrade changes. */}}
+{{/* Labels by which a Deployment selects pods. They are immutable, so an upgrade must not change them. */}}
 {{- define "mullion.selector" -}}
 app.kubernetes.io/name: mullion
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .program }}
 {{- end }}
 
-{{/* Name, namespace and labels of one program's object. */}}
+{{/* Name, namespace and labels of an object of one program. */}}
 {{- define "mullion.metadata" -}}
 name: mullion-{{ .program }}
 namespace: {{ .root.Release.Namespace }}
@@ -31,7 +31,7 @@ labels:
   {{- include "mullion.programLabels" . | nindent 2 }}
 {{- end }}
 
-{{/* The subjects of a program's bindings. */}}
+{{/* The subjects of the bindings of a program. */}}
 {{- define "mullion.subjects" -}}
 - kind: ServiceAccount
   name: mullion-{{ .program }}

@@ -1,6 +1,6 @@
 {{/*
-What the pods of all programs have in common. Arguments: `root`, `program` (webhook, controller, withdraw), and for
-Deployments `settings`, the values of that program.
+Parts that the pods of all programs share. Arguments: `root`, `program` (webhook, controller, withdraw), and for Deployments
+`settings`, the values of that program.
 */}}
 
 {{- define "mullion.image" -}}
@@ -8,13 +8,13 @@ Deployments `settings`, the values of that program.
 {{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ with $image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
-{{/* HOST:PORT to listen on, by default on `bindAddress`; IPv6 addresses have colons of their own. */}}
+{{/* HOST:PORT to listen on, by default with `bindAddress`. IPv6 addresses get brackets. */}}
 {{- define "mullion.address" -}}
 {{- $host := .host | default .root.Values.bindAddress -}}
 {{ contains ":" $host | ternary (printf "[%s]" $host) $host }}:{{ .port | int }}
 {{- end }}
 
-{{/* Who it is, and where it may run. Linux and its taints are not the user's choice: the image is for nothing else. */}}
+{{/* ServiceAccount and scheduling. Linux and its taints are fixed, because the image runs on Linux only. */}}
 {{- define "mullion.pod.place" -}}
 serviceAccountName: mullion-{{ .program }}
 automountServiceAccountToken: true
@@ -46,9 +46,8 @@ tolerations:
 {{- end }}
 
 {{/*
-Apart from each other, but never waiting for it: in a cluster with one Linux node, or after all others are drained, every
-replica still starts. Zones by affinity, since a constraint for a label that some nodes lack is no constraint on any node
-(PodTopologySpread scores only nodes that have all of them).
+Replicas prefer different nodes and zones, but do not require them: in a cluster with one Linux node, or after all others are
+drained, every replica still starts. Zones use affinity, because PodTopologySpread scores only nodes that have all labels of its constraints.
 */}}
 {{- define "mullion.pod.spread" -}}
 affinity:
@@ -74,7 +73,7 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "mullion.selector" . | nindent 8 }}
-    {{- /* Old and new pods of an upgrade are spread apart from each other. */}}
+    {{- /* Spreads the pods of each revision separately during an upgrade. */}}
     matchLabelKeys: [pod-template-hash]
   {{- end }}
 {{- end }}
@@ -102,8 +101,8 @@ imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 {{- end }}
 
 {{/*
-A minute to start, in which policies are read; the API server may come up at the same time. Argument: `host`, where the
-kubelet connects to another address than the pod's.
+A minute to start, in which policies are read. The API server can start at the same time. Argument: `host`, if the kubelet must
+connect to another address than that of the pod.
 */}}
 {{- define "mullion.container.probes" -}}
 {{- $host := "" }}

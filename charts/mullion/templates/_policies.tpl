@@ -3,7 +3,7 @@
 {{ .Values.policies.configMap | default "mullion-policies" }}
 {{- end }}
 
-{{/* A whole directory: with subPath a kubelet would never bring a change. */}}
+{{/* Mounted as a whole directory: with subPath, the kubelet never updates the files. */}}
 {{- define "mullion.policies.volume" -}}
 - name: policies
   configMap:

@@ -1,16 +1,16 @@
-{{/* What each webhook is asked about. DELETE is nobody's: what cannot run may always go. */}}
+{{/* Rules of each webhook. None contains DELETE: deleting is always allowed. */}}
 
 {{- define "mullion.rules.newPods" -}}
 - {apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE], scope: Namespaced}
 {{- end }}
 
-{{/* Every other change of a pod is none that Mullion speaks to. */}}
+{{/* Other changes of pods do not concern Mullion. */}}
 {{- define "mullion.rules.pods" -}}
 {{ include "mullion.rules.newPods" . }}
 - {apiGroups: [""], apiVersions: [v1], resources: [pods/ephemeralcontainers], operations: [UPDATE], scope: Namespaced}
 {{- end }}
 
-{{/* The API server refuses a resize on Windows in its own words before it would ask a validating webhook. */}}
+{{/* The API server rejects a resize on Windows before it calls validating webhooks. */}}
 {{- define "mullion.rules.resize" -}}
 - {apiGroups: [""], apiVersions: [v1], resources: [pods/resize], operations: [UPDATE], scope: Namespaced}
 {{- end }}
@@ -21,7 +21,7 @@
 - {apiGroups: [""], apiVersions: [v1], resources: [podtemplates, replicationcontrollers], operations: [CREATE, UPDATE], scope: Namespaced}
 {{- end }}
 
-{{/* CREATE only: in a kubelet's UPDATE a changed taint makes NodeRestriction refuse the kubelet's own request. */}}
+{{/* CREATE only: if a webhook changes taints in an UPDATE by the kubelet, NodeRestriction rejects the request of the kubelet. */}}
 {{- define "mullion.rules.nodes" -}}
 - {apiGroups: [""], apiVersions: [v1], resources: [nodes], operations: [CREATE], scope: Cluster}
 {{- end }}
@@ -30,7 +30,7 @@
 - {apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE], scope: Namespaced}
 {{- end }}
 
-{{/* Its own pods must start when nothing of Mullion runs. */}}
+{{/* Excludes Mullion's namespace, because its pods must start while no webhook runs. */}}
 {{- define "mullion.namespaces" -}}
 matchExpressions:
   - key: kubernetes.io/metadata.name
@@ -39,8 +39,8 @@ matchExpressions:
 {{- end }}
 
 {{/*
-caBundle is here only where somebody gives it. Else the controller, or cert-manager, keeps it, and an upgrade takes away
-only what the chart has set.
+Contains caBundle only if a value sets it. Otherwise the controller or cert-manager manages it, and an upgrade removes only fields
+that the chart has set.
 */}}
 {{- define "mullion.client" -}}
 {{- $certificates := .root.Values.certificates }}

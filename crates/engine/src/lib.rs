@@ -1,15 +1,15 @@
 //! Decides which operating system a pod needs, where it can run, what Windows cannot do, and what a node gets.
 //!
-//! Two functions are the way in: [`admission::review::review`] for a workload, [`node::plan::plan_node`] for a node. Both are
-//! total and synchronous: no I/O, no clock, no environment. A fact that is missing is a value, never an error.
+//! The two entry points are [`admission::review::review`] for a workload and [`node::plan::plan_node`] for a node. Both
+//! are total and synchronous: no I/O, no clock, no environment. A fact that is missing is a value, never an error.
 //!
 //! ```text
 //! ReviewRequest, ClusterSnapshot, ReviewSettings → detect → place → rules → patch → Review → respond → ReviewResponse
 //! NodeFacts, NodeSettings → node → NodePatch
 //! ```
 //!
-//! Each top-level module is a room, and imports only those on its left: `model` ← `detect` ← `place` ← `rules` ← `patch` ← `admission`; `node` imports `model`
-//! and `detect`.
+//! Each top-level module imports only those on its left: `model` ← `detect` ← `place` ← `rules` ← `patch` ←
+//! `admission`; `node` imports `model` and `detect`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,7 +1,8 @@
 //! The facts in image names, measured on lists of images in real use.
 //!
-//! `data/images-windows.tsv` and `data/images-linux.tsv` have four columns: image, operating system, builds or `any`, source. In the Windows list the
-//! source begins with what a name can tell: `[name]` operating system and any build given, `[name-os]` operating system only, `[registry]` nothing.
+//! `data/images-windows.tsv` and `data/images-linux.tsv` have four columns: image, operating system, builds or `any`,
+//! source. In the Windows list the source begins with what a name can reveal: `[name]` operating system and any build
+//! given, `[name-os]` operating system only, `[registry]` nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -31,7 +32,7 @@ fn rows(list: &'static str) -> Vec<Row> {
     list.lines().map(read).collect()
 }
 
-/// Prints the misses, and gives how many rows there are and how many were missed.
+/// Prints the misses, and returns the number of rows and of misses.
 fn misses(mark: &str, fits: impl Fn(&Row) -> bool) -> (usize, usize) {
     let rows: Vec<Row> = rows(WINDOWS).into_iter().filter(|row| row.mark == mark).collect();
     let missed: Vec<&str> = rows.iter().filter(|row| !fits(row)).map(|row| row.image).collect();

@@ -46,19 +46,19 @@ pub fn text_from_bytes<'b>(source_name: &str, bytes: &'b [u8]) -> Result<&'b str
     })
 }
 
-/// Reads the documents of a YAML or JSON file, in order. A broken one is a problem in its place and does not hide the
-/// others; those that contain only comments are left out. `source_name` is the file's name in problems.
+/// Reads the documents of a YAML or JSON file, in order. A broken document is a problem in its place and does not hide
+/// the others; documents that contain only comments are left out. `source_name` is the file's name in problems.
 pub fn documents(source_name: &str, text: &str) -> Vec<Result<ManifestDocument, Problem>> {
     ManifestDocuments::new(source_name, text).collect()
 }
 
-/// As [`documents`], one at a time: only one document must be in memory.
+/// Does the same as [`documents`], one document at a time, so that only one must be in memory.
 #[derive(Debug)]
 pub struct ManifestDocuments<'a> {
     source_name: &'a str,
     text: &'a str,
     spans: std::vec::IntoIter<(Span, ManifestFormat)>,
-    /// Made for the first problem.
+    /// Created for the first problem.
     lines: Option<LineIndex<'a>>,
     too_large: Option<Problem>,
 }
@@ -76,7 +76,7 @@ impl<'a> ManifestDocuments<'a> {
         Self { source_name, text, spans: spans.into_iter(), lines: None, too_large }
     }
 
-    /// Only the documents whose text contains `word`; the others are not even parsed.
+    /// Restricts the result to documents whose text contains `word`; the others are not even parsed.
     #[must_use]
     pub fn mentioning(mut self, word: &str) -> Self {
         let text = self.text;
@@ -182,8 +182,8 @@ fn split(text: &str) -> Vec<(Span, ManifestFormat)> {
     spans
 }
 
-/// `text` without the notes that `helm install --dry-run` prints after the manifests, under a heading of its own; they
-/// are no document.
+/// `text` without the notes that `helm install --dry-run` prints after the manifests, under a heading of its own. They
+/// are not a document.
 fn without_notes(text: &str) -> &str {
     let heading = |text: &str, heading: &str| text.find(heading).map(|at| at + 1);
     let manifests = heading(text, "\nMANIFEST:\n---\n");

@@ -1,4 +1,4 @@
-//! Strict JSON as a syntax tree. The YAML parser could read most of it, but rejects some characters that JSON allows
+//! Strict JSON as a syntax tree. The YAML parser could parse most of it, but rejects some characters that JSON allows
 //! and keys over 1,024 characters, and is slower on a dump of a whole cluster.
 
 use serde::de::IgnoredAny;

@@ -1,11 +1,12 @@
 //! YAML and JSON text as documents with spans, and edits back into the text.
 //!
-//! Bytes and text in, values and text out: nothing here opens a file. `documents` splits a file into `ManifestDocument`s,
-//! `objects` finds the Kubernetes objects in one, `ManifestNode::at_pointer` and `ManifestNode::nearest` turn a JSON pointer into a
-//! `Span`, and `apply` writes a JSON patch back into the text, leaving every other byte as it was.
+//! The input is bytes and text, and the output values and text: nothing here opens a file. `documents` splits a file
+//! into `ManifestDocument`s, `objects` finds the Kubernetes objects in one, `ManifestNode::at_pointer` and
+//! `ManifestNode::nearest` turn a JSON pointer into a `Span`, and `apply` writes a JSON patch back into the text,
+//! leaving every other byte unchanged.
 //!
-//! Values are those `kubectl` would send: YAML 1.1 scalars (`yes` is true, `0644` is octal), merge keys, keys of any
-//! scalar type turned into strings. Unlike in `kubectl`, a duplicate key in a map is an error.
+//! Values are those that `kubectl` would send: YAML 1.1 scalars (`yes` is true, `0644` is octal), merge keys, keys of
+//! any scalar type turned into strings. Unlike in `kubectl`, a duplicate key in a map is an error.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -6,11 +6,12 @@ pub const MAX_BYTES: usize = 50 << 20;
 /// How deep maps and lists may nest. The deepest CRD schemas in use nest about 70 levels.
 pub(crate) const MAX_DEPTH: usize = 200;
 
-/// How many values one document may hold, aliases counted as often as they are used.
+/// The maximum number of values in one document; values of aliases count as often as they are used.
 pub(crate) const MAX_NODES: usize = 4_000_000;
 
-/// How many of those may come from aliases and merge keys; an alias bomb ends here.
+/// The maximum number of values from aliases and merge keys, which stops an alias bomb.
 pub(crate) const MAX_ALIASED_NODES: usize = 250_000;
 
-/// How many bytes of text may: an object in a cluster has no more than some 3 MiB.
+/// The maximum number of bytes of text from aliases and merge keys: an object in a cluster has at
+/// most some 3 MiB.
 pub(crate) const MAX_ALIASED_BYTES: usize = 16 << 20;

@@ -13,8 +13,8 @@ use crate::syntax_tree::{Kind, Pair, Syntax};
 
 /// A value and its place.
 ///
-/// The value of an alias has the alias's span itself and the definition's spans below; the entries of a merge key have
-/// the definition's.
+/// The value of an alias has the alias's own span, and the definition's spans below it; the entries of a merge key have
+/// the definition's spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManifestNode {
     /// The bytes in the whole source text; for a missing value an empty span after the colon or dash.
@@ -82,8 +82,8 @@ impl ManifestNode {
         }
     }
 
-    /// The node that an RFC 6901 pointer such as `/spec/containers/0` names; `None` if it does not exist or the pointer
-    /// is malformed.
+    /// The node at an RFC 6901 pointer such as `/spec/containers/0`; `None` if it does not exist or the pointer is
+    /// malformed.
     pub fn at_pointer(&self, pointer: &str) -> Option<&Self> {
         match self.walk(pointer)? {
             (node, true) => Some(node),
@@ -91,12 +91,12 @@ impl ManifestNode {
         }
     }
 
-    /// The node that a pointer names, or its closest existing ancestor: the place of a finding about an absent field.
+    /// The node at a pointer, or its closest existing ancestor: the place of a finding about an absent field.
     pub fn nearest(&self, pointer: &str) -> &Self {
         self.walk(pointer).map_or(self, |(node, _)| node)
     }
 
-    /// The last node on the way, and whether it is the end of the pointer.
+    /// The last node on the path, and whether it is the end of the pointer.
     fn walk(&self, pointer: &str) -> Option<(&Self, bool)> {
         let mut node = self;
         for token in Pointer::parse(pointer).ok()?.tokens() {
@@ -144,7 +144,7 @@ impl ManifestNode {
 #[derive(Clone, Copy, Default)]
 struct Size {
     values: usize,
-    /// Of its texts and keys.
+    /// The bytes of its texts and keys.
     bytes: usize,
 }
 
@@ -154,8 +154,8 @@ pub(crate) fn index(token: &str) -> Option<usize> {
     if canonical { token.parse().ok() } else { None }
 }
 
-/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is freed at once: two whole
-/// trees of a large document would be the peak of a process's memory.
+/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is freed immediately,
+/// because two whole trees of a large document would be the peak of a process's memory.
 pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<ManifestNode, SpanProblem> {
     let mut used = Vec::new();
     root.walk(&mut |node| {
@@ -221,7 +221,7 @@ impl Resolver {
                 _ => NodeValue::Null,
             },
             Kind::List { items, .. } => {
-                // Not collected: that would reuse the allocation of the syntax for the nodes.
+                // This does not use `collect`, which would reuse the allocation of the syntax for the nodes.
                 let mut nodes = Vec::with_capacity(items.len());
                 for item in items {
                     nodes.push(self.node(item, depth + 1)?);
@@ -256,7 +256,7 @@ impl Resolver {
         }
         target.add_size(&mut self.aliased);
         self.check_size(at)?;
-        // Counted before it is copied, while it is still there.
+        // Counted before it is copied, while it still exists.
         Ok(self.anchors.get(&id).map_or(NodeValue::Null, |target| target.value.clone()))
     }
 
@@ -334,7 +334,7 @@ impl Resolver {
 /// Adds an entry, or replaces the one with the same key.
 fn put(entries: &mut Vec<ManifestEntry>, seen: &mut HashMap<String, (usize, bool)>, entry: ManifestEntry, here: bool) {
     if let Some((at, own)) = seen.get_mut(&entry.key) {
-        // As in go-yaml v2 the later one counts: a merge below a key overrides that key.
+        // As in go-yaml v2, the later one counts: a merge below a key overrides that key.
         *own |= here;
         if let Some(slot) = entries.get_mut(*at) {
             *slot = entry;

@@ -36,12 +36,12 @@ pub struct NotAnObject {
     pub span: Span,
 }
 
-/// Lists that people write nest once; deeper ones are not searched.
+/// Lists that people write are nested once; deeper ones are not searched.
 const MAX_LISTS: usize = 4;
 
-/// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands for
-/// its items, as `kubectl get -o json` prints them; items of a typed list (`PodList`) may omit their own `apiVersion` and
-/// `kind`.
+/// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands
+/// for its items, as in the output of `kubectl get -o json`; items of a typed list (`PodList`) may omit their own
+/// `apiVersion` and `kind`.
 pub fn objects(document: &ManifestDocument) -> Vec<Result<ManifestObject, NotAnObject>> {
     let mut found = Vec::new();
     expand(&document.node, String::new(), None, MAX_LISTS, &mut found);

@@ -7,7 +7,7 @@ use crate::span::{LineColumn, LineIndex, Span};
 /// Why a document could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file as the user named it.
+    /// The name of the file as the user passed it.
     pub source: String,
     /// What is wrong, without the place.
     pub message: String,
@@ -23,12 +23,12 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-/// A second place, perhaps in another file.
+/// A second place, possibly in another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Related {
-    /// The file as the user named it.
+    /// The name of the file as the user passed it.
     pub source: String,
-    /// What is there, as the beginning of a sentence that ends with the place: `it occurs first`.
+    /// What is at that place, as the beginning of a sentence that ends with the place: `it occurs first`.
     pub what: String,
     /// Where, in bytes of the whole file.
     pub span: Span,

@@ -1,7 +1,8 @@
 //! YAML scalars: how `kubectl` reads them, and how to write a string so that every YAML reader reads it as one.
 //!
-//! `kubectl` reads YAML through sigs.k8s.io/yaml, which resolves plain scalars by YAML 1.1 as `resolve.go` of go-yaml v2
-//! does: `y`, `yes` and `on` are booleans, a leading zero is octal, underscores in numbers are skipped, base 60 is text.
+//! `kubectl` parses YAML with sigs.k8s.io/yaml, which resolves plain scalars by YAML 1.1 as `resolve.go` of go-yaml v2
+//! does: `y`, `yes` and `on` are booleans, a leading zero is octal, underscores in numbers are skipped, base 60 is
+//! text.
 
 use serde_json::{Number, Value};
 
@@ -71,7 +72,7 @@ fn number(text: &str) -> Option<Number> {
     if !text.starts_with(['+', '-', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
         return None;
     }
-    // Go reads `.5_0` as a number and `._0` as text.
+    // Go parses `.5_0` as a number and `._0` as text.
     if text.starts_with("._") {
         return None;
     }
@@ -93,7 +94,7 @@ fn integer(text: &str) -> Option<Number> {
         [b'0', _, ..] => (8, magnitude.get(1..)?),
         _ => (10, magnitude),
     };
-    // `from_str_radix` accepts a sign of its own, so `--1` must not get that far.
+    // `from_str_radix` accepts a sign of its own, so `--1` must be rejected before.
     if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return None;
     }
@@ -147,19 +148,20 @@ pub(crate) fn needs_quotes(text: &str, flow: bool) -> bool {
     if text.contains(": ") || text.contains(" #") {
         return true;
     }
-    // go-yaml v2 ends a plain scalar in a flow collection at `?` too; keep to what no reader treats as an indicator.
+    // go-yaml v2 also ends a plain scalar in a flow collection at `?`, so only characters that no reader treats as an
+    // indicator are allowed.
     if flow && !text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '/' | '-' | '+' | '=' | ' ')) {
         return true;
     }
-    // Everything else that readers may misread: control characters, line separators, byte-order marks.
+    // Everything else that readers may misinterpret: control characters, line separators, byte-order marks.
     if !text.chars().all(|c| (' '..='~').contains(&c) || (c.is_alphanumeric() && c > '\u{a0}')) {
         return true;
     }
     if !matches!(plain(text), Ok(Value::String(_))) {
         return true;
     }
-    // Text to `kubectl`, but a number or a date to other readers: `08`, `12:30:00` (base 60), `2024-01-01`.
-    // A version such as `10.0.20348` has two dots and is text to all of them.
+    // Text for `kubectl`, but a number or a date for other readers: `08`, `12:30:00` (base 60), `2024-01-01`. A version
+    // such as `10.0.20348` has two dots and is text for all of them.
     let digits_first = first.is_ascii_digit() || matches!(first, '+' | '-' | '.');
     digits_first
         && text.chars().all(|c| {

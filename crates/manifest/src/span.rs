@@ -26,13 +26,13 @@ pub struct LineColumn {
 #[derive(Clone, Debug)]
 pub struct LineIndex<'a> {
     text: &'a str,
-    /// For each block of [`BLOCK`] bytes the counts before it. There is no entry for each line: a file may be 50 MB of
+    /// The counts before each block of [`BLOCK`] bytes. There is no entry for each line, because a file may be 50 MB of
     /// empty lines, or one line of 50 MB.
     blocks: Vec<Before>,
     total: Before,
 }
 
-/// Bytes to search for one place: ten thousand places in one file take some milliseconds.
+/// The number of bytes to search for one place: ten thousand places in one file take some milliseconds.
 const BLOCK: usize = 512;
 
 /// The counts before a byte.
@@ -84,8 +84,8 @@ impl<'a> LineIndex<'a> {
         index
     }
 
-    /// The line and column of the byte at `offset`; an offset past the end is the end, one inside a character that
-    /// character.
+    /// The line and column of the byte at `offset`. An offset past the end is the end; an offset inside a character is
+    /// the character.
     pub fn line_column(&self, offset: usize) -> LineColumn {
         let offset = offset.min(self.text.len());
         let offset = (0..=offset).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
@@ -131,7 +131,7 @@ impl<'a> LineIndex<'a> {
     /// How many lines end from `start` up to `end`.
     fn breaks(&self, start: usize, end: usize) -> usize {
         let bytes = self.text.as_bytes().get(start..end).unwrap_or_default();
-        // Nearly every text, and several times as fast.
+        // This case covers nearly every text, and is several times as fast.
         if !bytes.contains(&b'\r') {
             return bytes.iter().map(|byte| usize::from(*byte == b'\n')).sum();
         }
@@ -159,7 +159,7 @@ pub(crate) fn line_end(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|rest| rest.find(['\n', '\r'])).map_or(text.len(), |found| at + found)
 }
 
-/// The start of the line after the one `at` is in, or the end of `text`.
+/// The start of the line after the line that contains `at`, or the end of `text`.
 pub(crate) fn next_line(text: &str, at: usize) -> usize {
     let end = line_end(text, at);
     end + line_break(text, end).len()
@@ -175,7 +175,7 @@ pub(crate) fn line_break(text: &str, at: usize) -> &'static str {
     }
 }
 
-/// The start of the line that `at` is in.
+/// The start of the line that contains `at`.
 pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text.get(..at).and_then(|before| before.rfind(['\n', '\r'])).map_or(0, |found| found + 1)
 }

@@ -1,7 +1,7 @@
-//! The parser of one YAML document to a tree: aliases stay aliases, merge keys stay keys, every node has its bytes.
+//! The parser of one YAML document to a tree: aliases stay aliases, merge keys stay keys, and every node has its bytes.
 //!
-//! Built from the parser's events and not with serde, because edits need what serde cannot carry: flow or block style,
-//! and the places of dashes, colons and anchors.
+//! The tree is built from the parser's events and not with serde, because edits need what serde cannot represent: flow
+//! or block style, and the places of dashes, colons and anchors.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,8 @@ pub(crate) fn parse(text: &str, format: ManifestFormat) -> Result<Option<Syntax>
     parse_seeing(text, format, None)
 }
 
-/// As [`parse`], and calls `see` with each item: of a document of thousands of objects only one must be in memory.
+/// Does the same as [`parse`], and calls `see` with each item, because only one item of a document of thousands of
+/// objects may be in memory.
 pub(crate) fn parse_seeing(
     text: &str,
     format: ManifestFormat,
@@ -69,8 +70,8 @@ pub(crate) fn parse_seeing(
 
 const NO_TABS: &str = "YAML does not allow tabs in indentation; use spaces";
 
-/// `text` with line breaks instead of a byte-order mark after its `---` line, which results from concatenated files.
-/// Offsets stay, because both have the same number of bytes.
+/// `text` with line breaks instead of a byte-order mark after its `---` line, which concatenated files have. Offsets
+/// stay the same, because both have the same number of bytes.
 fn without_mark(text: &str) -> Cow<'_, str> {
     let start = if text.starts_with("---") { next_line(text, 0) } else { 0 };
     match text.get(start..).and_then(|rest| rest.strip_prefix('\u{feff}')) {
@@ -79,8 +80,8 @@ fn without_mark(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The first tab that go-yaml, and so `kubectl`, rejects and the parser here does not: before the first token of a line
-/// or after a dash, outside of scalars and brackets.
+/// The first tab that go-yaml, and so `kubectl`, rejects and this parser does not: before the first token of a line or
+/// after a dash, outside of scalars and brackets.
 fn indenting_tab(text: &str, root: &Syntax) -> Option<usize> {
     if !text.contains('\t') {
         return None;
@@ -246,7 +247,7 @@ impl Builder<'_, '_> {
         let mut text = value;
         let plain = style == ScalarStyle::Plain;
         if plain && at.is_empty() {
-            // The parser writes `~` for a missing value, and may place it anywhere before the next token.
+            // The parser returns `~` for a missing value, and may place it anywhere before the next token.
             text.clear();
             span = Span::empty(at.start.max(after_properties));
         }
@@ -301,7 +302,7 @@ impl Builder<'_, '_> {
         let at = if let Some(last) = last {
             skip_blanks(self.text, last.span.end)
         } else {
-            // The parser begins a list at its first dash, but after that dash if it stands no deeper than its key.
+            // The parser begins a list at its first dash, but after that dash if the dash is not deeper than its key.
             let parent = self.stack.len().checked_sub(2).and_then(|at| self.stack.get(at));
             match parent.and_then(|open| open.key.as_ref()) {
                 Some(key) => skip_properties(self.text, after_colon(self.text, key)),
@@ -459,7 +460,7 @@ fn tag_kind(tag: &ParserTag) -> Tag {
     }
 }
 
-/// The parser's error in Mullion's words, with its most frequent cause.
+/// The parser's error in Mullion's wording, with its most frequent cause.
 fn fault(error: &ScanError, text: &str) -> SpanProblem {
     let marker = error.marker();
     let at = marker.byte_offset().unwrap_or(text.len()).min(text.len());

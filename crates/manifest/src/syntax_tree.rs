@@ -128,8 +128,8 @@ impl Syntax {
     }
 }
 
-/// Is called with each item of the list `items` of a document when it is complete; the item's contents are freed after
-/// that.
+/// A function that is called with each item of the list `items` of a document when it is complete; the item's contents
+/// are freed after that.
 pub(crate) type SeeItem<'a> = dyn FnMut(&Syntax) + 'a;
 
 pub(crate) fn too_many(at: Span) -> SpanProblem {

@@ -1,4 +1,4 @@
-//! Policy files in a ConfigMap: the files that the directory loader of the program would read from its mount, reviewed at
+//! Policy files in a ConfigMap: the files that the program's directory loader would read from its mount, reviewed at
 //! admission.
 //!
 //! | key | result |
@@ -95,15 +95,15 @@ impl PolicyMap {
         read
     }
 
-    /// Reviews it alone. Faults that the replaced ConfigMap `old` had too are no reason to deny it: they must not block an
-    /// edit of an annotation, or a fix of one of two keys.
+    /// Reviews the ConfigMap alone. Faults that the replaced ConfigMap `old` also had are no reason for a denial: they
+    /// must not block an edit of an annotation, or a fix of one of two keys.
     pub fn review(&self, old: Option<&Self>) -> ConfigMapReview {
         let faults = match self.load() {
             Ok(set) => return ConfigMapReview::Good(Box::new(set)),
             Err(faults) => faults,
         };
         let before = old.and_then(|old| if self.files == old.files { Some(faults.clone()) } else { old.load().err() });
-        // Not compared by line: lines move with every edit above them.
+        // Faults are not compared by line, because lines move with every edit above them.
         let mut earlier: BTreeMap<_, usize> = BTreeMap::new();
         for fault in before.iter().flatten() {
             *earlier.entry((&fault.field, &fault.message)).or_default() += 1;
@@ -141,9 +141,10 @@ impl PolicyMap {
 
     /// Warnings about a good ConfigMap together with the policies in force.
     ///
-    /// The webhook does not know which ConfigMap is mounted in which directory. If files in force have exactly the content
-    /// of `old`, it is mounted in their directories; otherwise it replaces each file in force with the name of one of its
-    /// keys. That is a guess, and another edit may follow: so this warns, and never denies.
+    /// The webhook does not know which ConfigMap is mounted in which directory. If files in force have exactly the
+    /// content of `old`, it is mounted in their directories; otherwise it replaces each file in force with the name of
+    /// one of its keys. That is a guess, and another edit may follow. Therefore this function only returns warnings,
+    /// and never denies.
     pub fn warnings_with(&self, old: Option<&Self>, set: &PolicySet, in_force: &PolicySet) -> Vec<String> {
         let texts: Vec<PolicyFile> = self.files.iter().chain(self.unreplaced(old, &in_force.files)).cloned().collect();
         if texts.len() == self.files.len() {
@@ -276,10 +277,10 @@ mod tests {
         assert!(found[0].starts_with("binaryData[a.yaml] Some(\"a.yaml:1:7\") "), "{found:?}");
         let found = faults(map(&[("README.md", "")]).review(None));
         assert!(found[0].starts_with("data None no key is a policy file"), "{found:?}");
-        // UTF-16: of the file as a whole.
+        // The file is in UTF-16: a fault of the file as a whole.
         let found = faults(PolicyMap::of(&json!({"binaryData": {"a.yaml": "awBpAA=="}})).review(None));
         assert_eq!(found, ["binaryData[a.yaml] Some(\"a.yaml\") the file is UTF-16 (save it as UTF-8)"]);
-        // Of too many, the first one too many.
+        // If there are too many, the first one over the limit is reported.
         let many: String = (0..1001).map(|at| policy(&format!("p{at}"), at, "") + "---\n").collect();
         let found = faults(map(&[("a.yaml", &many)]).review(None));
         assert_eq!(found.len(), 1);
@@ -333,9 +334,9 @@ mod tests {
         let found = collisions(&[("x.yaml", &deny)], None, &[("/m/y.yaml", &warn)]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("x.yaml:4:") && found[0].contains("/m/y.yaml:4"), "{found:?}");
-        // Renamed: the old key's file is this ConfigMap's.
+        // After a renaming, the file of the old key belongs to this ConfigMap.
         assert!(collisions(&[("x.yaml", &deny)], Some(&[("y.yaml", &warn)]), &[("/m/y.yaml", &warn)]).is_empty());
-        // By the name alone it might be either; by the content it is the second.
+        // By the name alone it could be either file; by the content it is the second.
         let two = [("/m/x.yaml", warn.as_str()), ("/n/x.yaml", &policy("c", 7, ""))];
         assert!(collisions(&[("x.yaml", &deny)], None, &two).is_empty());
         let found = collisions(&[("x.yaml", &deny)], Some(&[("x.yaml", &policy("c", 7, ""))]), &two);
@@ -348,7 +349,7 @@ mod tests {
     }
 
     proptest! {
-        /// A ConfigMap is denied if the loader would not load it, and may stay as it is.
+        /// A ConfigMap is denied if the loader would not load it, unless it had the same faults before.
         #[test]
         fn good_is_what_loads(texts in prop::collection::vec("[a-z: {}\\[\\]\n-]{0,40}|(\\PC){0,10}", 0..4)) {
             let keys: Vec<String> = (0..texts.len()).map(|at| format!("{at}.yaml")).collect();

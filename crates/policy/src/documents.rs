@@ -16,7 +16,7 @@ use crate::schema::POD_KEYS;
 pub struct PodPolicy {
     /// `metadata.name`.
     pub name: String,
-    /// The highest priority decides; 0 if the file sets none. `None` for the built-in `default`, which lies below every
+    /// The highest priority decides; 0 if the file sets none. `None` for the built-in `default`, which is below every
     /// priority.
     pub priority: Option<i64>,
     /// Whether it is part of the program, and not of a file.
@@ -25,7 +25,7 @@ pub struct PodPolicy {
     pub until: Option<PolicyDate>,
     /// The workloads to which it applies; empty matches everything.
     pub matches: PolicyMatch,
-    /// The values that it sets: its `origins` name the keys. Any other key inherits from the policy of the next lower
+    /// The values that it sets; its `origins` list the keys. Any other key inherits from the policy of the next lower
     /// priority, and finally from `Settings::default`.
     pub settings: Settings,
     /// The same keys as positions in [`POD_KEYS`], because a pod with new labels needs those of up to 500 policies.
@@ -51,7 +51,7 @@ impl PodPolicy {
             policy.matches = Deserialize::deserialize(value)?;
         }
         if let Some(ManifestEntry { value, .. }) = spec.get("until") {
-            // The checker has read it already.
+            // The checker has parsed it already, so this cannot fail.
             policy.until = value.as_str().and_then(|text| PolicyDate::parse(text).ok());
         }
         for key in POD_KEYS.iter() {
@@ -82,8 +82,8 @@ impl PodPolicy {
         self.sets("mode").then_some(self.settings.mode)
     }
 
-    /// The origin of `key`: its own, or that of the nearest key above it, or of the document. For a policy without any, which
-    /// was created in code, its name instead of a file.
+    /// The origin of `key`: its own, or that of the nearest key above it, or of the document. For a policy without
+    /// origins, which was created in code, its name instead of a file.
     pub fn origin(&self, key: &str) -> Origin {
         let mut path = key;
         loop {

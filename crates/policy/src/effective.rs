@@ -16,9 +16,9 @@ use crate::schema::{NODE_SPEC, POD_KEYS, PolicyKey, REGISTRY_SPEC, SchemaKey, Sc
 pub struct EffectiveSetting {
     /// Dotted path below `spec`.
     pub key: String,
-    /// Its value; for a list of a PodPolicy all entries together; null if it is not set and has no default.
+    /// Its value; for a list of a PodPolicy, all entries together; null if it is not set and has no default.
     pub value: Value,
-    /// The origin of the value; for a list, that of its first entries. `None`: it is the default.
+    /// The origin of the value; for a list, that of its first entries. `None` if the value is the default.
     pub origin: Option<Origin>,
     /// The entries of a list to which every matching policy adds.
     #[serde(skip_serializing_if = "Option::is_none")]

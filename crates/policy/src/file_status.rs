@@ -23,7 +23,7 @@ pub enum PolicyFileState {
     Bad,
     /// It is new or changed, and good, but another file is bad: a set is loaded completely or not at all.
     Waiting,
-    /// It is gone while another file, or its directory, is bad: its last good version is still in force.
+    /// It was removed while another file, or its directory, is bad: its last good version is still in force.
     Gone,
     /// Its current version is in force.
     InForce,
@@ -66,7 +66,7 @@ impl PolicyFileState {
 }
 
 impl PolicyFileStatus {
-    /// The state in words.
+    /// The state as text.
     pub fn in_words(&self) -> &'static str {
         match (self.standing, self.in_force) {
             (PolicyFileState::Bad, true) => "bad; an older version of it is in force",

@@ -239,7 +239,7 @@ fn spec() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any order of files, any names, one document to a file or all in one.
+    /// Any order of files, any names, one document in each file or all in one.
     #[test]
     fn neither_the_order_of_files_nor_their_names_matter(
         specs in prop::collection::vec((spec(), -3_i64..3), 1..6),

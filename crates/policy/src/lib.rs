@@ -1,9 +1,9 @@
 //! Policy files, and their settings for one workload.
 //!
-//! [`policy_set::PolicySet::load`] loads a set from files: each document becomes the span tree of [`mullion_manifest`], one
-//! walk along the [`schema`] reports all its problems with their places, and only a valid document becomes one of
-//! [`documents`]. [`policy_set::PolicySet::resolve`] is the only function that resolves policies: it merges those that match
-//! a workload. A [`store`] keeps the last good set while files change.
+//! [`policy_set::PolicySet::load`] loads a set from files. Each document becomes the span tree of [`mullion_manifest`];
+//! one walk along the [`schema`] reports all its problems with their places; only a valid document becomes one of
+//! [`documents`]. [`policy_set::PolicySet::resolve`] is the only function that resolves policies: it merges those that
+//! match a workload. A [`store`] keeps the last good set while files change.
 //!
 //! Other modules: [`mod@warnings`] reports effects of a good set that its author may not have intended, [`test_cases`] reads
 //! test files, [`config_map`] reviews a ConfigMap at admission, [`manifests`] finds policies in manifests of ConfigMaps,

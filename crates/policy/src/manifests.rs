@@ -11,11 +11,11 @@ use crate::policy_file::PolicyFile;
 /// The beginning of `apiVersion` of every policy.
 const OURS: &str = "mullion.dev/v";
 
-/// Turns a file of manifests into policy files: if it contains a ConfigMap with policies, the policies of the ConfigMap and
-/// of the file, without anything else. Any other file is returned unchanged.
+/// Turns a file of manifests into policy files: if it contains a ConfigMap with policies, the result is the policies of
+/// the ConfigMap and of the file, without anything else. Any other file is returned unchanged.
 ///
-/// Policies keep their places in the manifest: everything else becomes blank. That works for `key: |`; text in another style
-/// (in quotes, in JSON) becomes a separate file with both names, and its lines count from its own beginning.
+/// Policies keep their places in the manifest: everything else becomes blank. That works for `key: |`. Text in another
+/// style (in quotes, in JSON) becomes a separate file with both names, with lines counted from its own beginning.
 pub fn unpack_manifests(file: PolicyFile) -> Vec<PolicyFile> {
     let Ok(text) = std::str::from_utf8(&file.bytes) else { return vec![file] };
     if !text.contains("ConfigMap") || !text.contains("mullion.dev/") {
@@ -48,7 +48,7 @@ pub fn unpack_manifests(file: PolicyFile) -> Vec<PolicyFile> {
     in_place.into_iter().chain(apart).collect()
 }
 
-/// Collects the ConfigMaps with policies, which have the label, or a key with a policy.
+/// Collects the ConfigMaps with policies: those that have the label, or a key with a policy.
 fn collect_config_maps<'n>(node: &'n ManifestNode, found: &mut Vec<&'n ManifestNode>) {
     let kind = node.get("kind").and_then(|kind| kind.value.as_str()).unwrap_or_default();
     if kind == "ConfigMap" {
@@ -102,7 +102,7 @@ impl<'t> BlankedText<'t> {
         let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
         let filled = lines.lines().filter(|line| !line.trim().is_empty());
         let Some(indent) = filled.map(indent).min().filter(|indent| *indent > 0) else { return false };
-        // The text without its indentation must be the value that the parser reads.
+        // The text without its indentation must be equal to the parsed value.
         let plain = |line: &'t str| line.get(indent..).unwrap_or_default();
         let same = lines.lines().map(plain).collect::<Vec<_>>().join("\n").trim_end() == value.trim_end();
         if !same || ManifestDocuments::new("", value).nodes().next().is_none() {

@@ -8,11 +8,11 @@
 /// A day or a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyDate {
-    /// As it is written.
+    /// The text as written.
     pub text: String,
-    /// Its first second, since 1970.
+    /// Its first second, in seconds since 1970.
     pub start: i64,
-    /// The first second after it: of a day, that of the next day in UTC; of a moment, the moment.
+    /// The first second after it: for a day, that of the next day in UTC; for a moment, the moment itself.
     pub end: i64,
 }
 
@@ -20,7 +20,7 @@ pub struct PolicyDate {
 pub(crate) const DAY: i64 = 24 * 60 * 60;
 
 impl PolicyDate {
-    /// Reads it. The error is the reason.
+    /// Parses a text. The error is the reason why it is not a date or time.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let (date, time) = match text.find(['T', 't', ' ']) {
             Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
@@ -53,7 +53,7 @@ fn parse_day(text: &str) -> Result<i64, &'static str> {
     if !(1..=days).contains(&day) {
         return Err("the month has no such day");
     }
-    // Years that begin in March, so that the leap day is the last: https://howardhinnant.github.io/date_algorithms.html
+    // Years begin in March, so that the leap day is the last day: https://howardhinnant.github.io/date_algorithms.html
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * month + 2) / 5 + day - 1;

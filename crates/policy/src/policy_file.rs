@@ -38,8 +38,9 @@ pub struct PolicyFile {
 impl PolicyFiles {
     /// Hash of names, contents and problems, hexadecimal.
     ///
-    /// FNV-1a with 64 bits: it detects a change, with the same number in every replica and release. It is no protection:
-    /// someone who can write policies needs no collision. By chance two versions collide once in 2^64.
+    /// FNV-1a with 64 bits: it detects a change, with the same number in every replica and release. It does not protect
+    /// against attacks, because anyone who can write policies does not need a collision. The chance that two versions
+    /// collide is 1 in 2^64.
     pub fn hash(&self) -> String {
         let files = self.texts.iter().flat_map(|file| [file.name.as_bytes(), &file.bytes]);
         let problems: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
@@ -67,7 +68,7 @@ impl PolicyFile {
 fn hash_texts<'t>(texts: impl IntoIterator<Item = &'t [u8]>) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for text in texts {
-        // The length first, so that the hash changes if bytes move from one text to the next.
+        // The length comes first, so that the hash changes if bytes move from one text to the next.
         for byte in (text.len() as u64).to_le_bytes().iter().chain(text) {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }

@@ -17,13 +17,14 @@ use crate::registry_policy::RegistryPolicy;
 /// All policies in force together: one consistent, immutable set.
 #[derive(Debug, Clone, Default)]
 pub struct PolicySet {
-    /// In order of precedence: highest priority first, equal priorities in order of name; the built-in ones included.
+    /// In order of precedence: highest priority first, equal priorities in order of name; including the built-in
+    /// policies.
     pub pods: Vec<PodPolicy>,
     /// The pod policies of files whose `until` has passed, highest priority first. They have no effect.
     pub ended: Vec<PodPolicy>,
-    /// The NodePolicy of the files, over the built-in one.
+    /// The NodePolicy of the files, merged over the built-in one.
     pub nodes: NodeSettings,
-    /// The RegistryPolicy of the files, over the built-in one.
+    /// The RegistryPolicy of the files, merged over the built-in one.
     pub registries: RegistryPolicy,
     /// Every policy of the files, in order of file and line; of the built-in file for the built-in set.
     pub documents: Arc<[PolicyDocument]>,
@@ -39,9 +40,9 @@ pub struct PolicySet {
     pub(crate) memo: Memo,
 }
 
-/// Settings by the set of policies that match, one bit each. Authors choose the labels of workloads, and so the number of
-/// such sets: at [`Memo::LIMIT`] all are removed. Someone who fills the map causes one new computation for each other set,
-/// and not, as if the first ones stayed, one for every later review.
+/// Settings by the set of policies that match, one bit each. Authors choose the labels of workloads, and so the number
+/// of such sets. At [`Memo::LIMIT`] all entries are removed: a user who fills the map causes one new computation for
+/// each other set. If the first entries stayed, every later review would compute.
 #[derive(Debug, Default)]
 pub(crate) struct Memo(pub(crate) RwLock<HashMap<Box<[u64]>, Arc<Settings>>>);
 
@@ -49,7 +50,7 @@ impl Memo {
     pub(crate) const LIMIT: usize = 256;
 }
 
-/// A copy starts empty: it may be changed before the first query.
+/// A copy starts empty, because it may be changed before the first query.
 impl Clone for Memo {
     fn clone(&self) -> Self {
         Self::default()
@@ -85,7 +86,8 @@ impl PolicySet {
     /// The settings for a workload in `namespace` with the labels `pod_labels` (of the pod or of the template). With
     /// `namespace_labels: None` the namespace is unknown: policies with a `namespaceSelector` do not match.
     ///
-    /// Fast after the first workload that the same policies match: one look-up, no allocation with up to 256 policies.
+    /// Fast after the first workload that the same policies match: one look-up, without allocation for up to 256
+    /// policies.
     pub fn settings(
         &self,
         namespace: &str,
@@ -107,7 +109,7 @@ impl PolicySet {
                 *word |= 1 << (at % 64);
             }
         }
-        // A panic elsewhere leaves the map intact: nothing that may panic runs while it changes.
+        // A panic elsewhere leaves the map intact, because nothing that may panic runs while it changes.
         let known = self.memo.0.read().unwrap_or_else(PoisonError::into_inner).get(&*matching).cloned();
         known.unwrap_or_else(|| self.remember(matching))
     }

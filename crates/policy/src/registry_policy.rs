@@ -1,5 +1,5 @@
-//! The RegistryPolicy: how Mullion queries registries, for the whole cluster. Each PodPolicy sets with
-//! `detect.registry.lookup` whether Mullion queries them, because that may differ between namespaces.
+//! The RegistryPolicy: how Mullion queries registries, for the whole cluster. `detect.registry.lookup` of each
+//! PodPolicy sets whether Mullion queries them, because that may differ between namespaces.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RegistryPolicy {
-    /// Registries that Mullion may query, as image references begin with them: `docker.io`, `*.corp.example`, `r.local:5000`.
-    /// They may have private addresses. Empty: every registry with a public address.
+    /// Registries that Mullion may query, in the form in which image references begin: `docker.io`, `*.corp.example`,
+    /// `r.local:5000`. They may have private addresses. If empty: every registry with a public address.
     pub registries: Vec<Glob>,
-    /// Registries without TLS, as image references begin with them: `registry.local:5000`.
+    /// Registries without TLS, in the form in which image references begin: `registry.local:5000`.
     #[serde(rename = "plainHTTP")]
     pub plain_http: Vec<String>,
     /// PEM files with certificate authorities to trust in addition to the system's.
@@ -24,7 +24,7 @@ pub struct RegistryPolicy {
     pub pull_secrets: PullSecretsMode,
     /// How long results are kept.
     pub lifetimes: Lifetimes,
-    /// How long one look-up may take, all its requests together; a review never waits that long.
+    /// The time limit of one look-up, for all its requests together; a review never waits that long.
     #[serde(with = "span")]
     pub timeout: Duration,
 }
@@ -32,11 +32,11 @@ pub struct RegistryPolicy {
 /// The credentials that are sent to registries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PullSecretsMode {
-    /// None: only public images are known.
+    /// No credentials: only public images are known.
     #[default]
     Never,
-    /// Those of the secrets that the pod names in `imagePullSecrets`, for that pod's images. The webhook must be allowed to
-    /// read them.
+    /// Those of the secrets in the pod's `imagePullSecrets`, for that pod's images. The webhook must be allowed to read
+    /// them.
     Pods,
 }
 
@@ -47,7 +47,8 @@ pub struct Lifetimes {
     /// The lifetime of the result for a tag; tags of Windows base images move every month.
     #[serde(with = "span")]
     pub tag: Duration,
-    /// The lifetime of the result for a digest. It never changes: the lifetime limits the memory of unused ones.
+    /// The lifetime of the result for a digest. The result never changes; the lifetime limits the memory of unused
+    /// ones.
     #[serde(with = "span")]
     pub digest: Duration,
     /// The lifetime of a failure.
@@ -81,7 +82,7 @@ impl Default for Lifetimes {
 /// Units of a duration, and their seconds.
 const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
 
-/// The longest duration; a longer one is a typo.
+/// The longest duration. A longer one is probably a typing error.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Reads `90s`, `5m`, `24h`, `7d`: one number and its unit, up to a year. The error is the reason.

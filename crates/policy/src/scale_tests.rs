@@ -1,4 +1,4 @@
-//! Tests of many policies at once: each shortcut against the simple computation.
+//! Tests of many policies at once: each optimization is compared with the simple computation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ fn first<'p>(policies: &[&'p PodPolicy], key: &str) -> Option<(&'p Settings, Str
     policies.iter().find(|policy| policy.sets(key)).map(|policy| (&policy.settings, policy.name.clone()))
 }
 
-/// All entries of the `policies`, higher first.
+/// All entries of the `policies`, those of higher policies first.
 fn listed<T: Clone>(policies: &[&PodPolicy], get: impl Fn(&Settings) -> &[T]) -> Vec<T> {
     policies.iter().flat_map(|policy| get(&policy.settings)).cloned().collect()
 }
@@ -93,7 +93,8 @@ fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
     let (templates, set_by) = first(&policies, "rules.templates").map(|(set, by)| (set.templates, by)).unzip();
     assert_eq!((settings.templates, origin("rules.templates")), (templates.unwrap_or_default(), set_by));
 
-    // A rule's action is that of the longest entry of the highest priority that has one, and of those the first.
+    // A rule's action is that of the longest entry of the highest priority that has one; of several such entries, the
+    // first.
     let mut actions = listed(&policies, |set| &set.actions);
     if let Some(highest) = actions.first().map(|entry| entry.priority) {
         actions.retain(|entry| entry.priority == highest);
@@ -137,7 +138,7 @@ proptest! {
         // Up to 256 policies are matched without an allocation.
         let policies = seeds.iter().take(if few { 256 } else { 500 }).enumerate();
         let set = PolicySet { pods: policies.map(|(at, seed)| policy(at, *seed)).collect(), ..PolicySet::default() };
-        // More sets of policies than are remembered, and some of them again.
+        // More sets of policies than the memo stores, and some of them again.
         for (namespace, bits) in workloads.iter().chain(workloads.iter().take(20)) {
             let chosen = LABELS.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
             let labels = Value::Object(chosen.map(|(_, label)| ((*label).to_owned(), json!("on"))).collect());
@@ -165,7 +166,7 @@ proptest! {
             }
         }
         let problems = PolicySet::from_files(&files).err().unwrap_or_default();
-        // No file at all is a problem of its own.
+        // A directory without files is a problem of its own.
         let problems = if files.is_empty() { Vec::new() } else { problems };
         prop_assert_eq!(problems.len(), expected.len());
         for (file, key, first) in expected {

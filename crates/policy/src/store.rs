@@ -41,7 +41,7 @@ impl PolicyStore {
         Self { current: Some(set), last_hash: None }
     }
 
-    /// The set in force; `None` if there was no good one.
+    /// The set in force; `None` if there was no good one yet.
     pub fn current(&self) -> Option<&Arc<PolicySet>> {
         self.current.as_ref()
     }
@@ -51,7 +51,7 @@ impl PolicyStore {
         self.last_hash.as_deref()
     }
 
-    /// Takes over `files` if they are good and changed. `now`, in seconds since 1970, decides which policies have ended.
+    /// Adopts `files` if they are good and changed. `now`, in seconds since 1970, decides which policies have ended.
     pub fn reload(&mut self, files: &PolicyFiles, now: i64) -> PolicyReading {
         let hash = files.hash();
         if self.last_hash.as_ref() == Some(&hash) {
@@ -65,7 +65,7 @@ impl PolicyStore {
                 let set = if set.next_end().is_some() { set.at(now) } else { set };
                 let same =
                     |current: &Arc<PolicySet>| current.hash == set.hash && current.ended.len() == set.ended.len();
-                // If files are reverted, the computed settings of their set stay.
+                // If files are reverted, the computed settings of their set are still valid.
                 let before = self.current.take().filter(same);
                 PolicyReading::Loaded(Arc::clone(self.current.insert(before.unwrap_or_else(|| Arc::new(set)))))
             }
@@ -115,7 +115,7 @@ mod tests {
         assert!(matches!(reload(&mut store, "Audit"), PolicyReading::Unchanged));
         assert_eq!(problems(reload(&mut store, "Worse")), 1);
         assert_eq!(mode(&store), Some(Mode::Audit));
-        // Still bad, and reported already.
+        // The files are still bad, which was reported already.
         assert!(matches!(reload(&mut store, "Worse"), PolicyReading::Unchanged));
         let before = store.current().cloned();
         let PolicyReading::Loaded(again) = reload(&mut store, "Audit") else { panic!("it is good") };
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(denials(&store), Denials::Warn);
         assert!(matches!(store.reload(&bad, end), PolicyReading::Ended(_)));
         assert_eq!(denials(&store), Denials::Deny);
-        // A set that is loaded later has it from the beginning.
+        // A set that is loaded later has ended policies from the beginning.
         let mut store = PolicyStore::default();
         assert!(matches!(store.reload(&exemption, end), PolicyReading::Loaded(_)));
         assert_eq!(denials(&store), Denials::Deny);
@@ -175,7 +175,7 @@ mod tests {
         let all = [one.hash(), files("Enforce").hash(), renamed.hash(), moved.hash(), PolicyFiles::default().hash()];
         assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
         assert_eq!(one.hash(), one.clone().hash());
-        // The same in every release: replicas are compared by it.
+        // The hash is the same in every release, because replicas are compared by it.
         assert_eq!(PolicyFiles::default().hash(), "cbf29ce484222325");
     }
 }

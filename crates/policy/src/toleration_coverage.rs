@@ -1,4 +1,4 @@
-//! Coverage: whether the policies give every Windows pod the toleration of the policy's taint.
+//! Coverage: whether the policies add the toleration of the policy's taint to every Windows pod.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,9 @@ use mullion_engine::node::reaches;
 
 use crate::policy_set::PolicySet;
 
-/// Whether the policies give every existing Windows pod the toleration of the policy's taint when it is created again: then
-/// pods need no check. `false` also if it depends on the pod. Only namespaces for which the taint waits count.
+/// Whether the policies add the toleration of the policy's taint to every existing Windows pod when it is created
+/// again. Then pods need no check. `false` also if it depends on the pod. Only namespaces for which the taint waits
+/// count.
 pub fn all_covered(namespaces: &BTreeMap<String, Namespace>, policies: &PolicySet) -> bool {
     let by_namespace = policies.pods.iter().all(|policy| policy.matches.pod_selector.is_empty());
     by_namespace

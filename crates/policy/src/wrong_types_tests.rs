@@ -26,7 +26,7 @@ fn document(kind: &str, object: &SchemaObject, path: &[&str], value: &str) -> Wr
     WrongDocument { text: lines.join("\n") + "\n", line }
 }
 
-/// How many lines there are: some are pushed two at once.
+/// The number of lines; some elements contain two.
 fn count(lines: &[String]) -> usize {
     lines.iter().map(|line| line.split('\n').count()).sum()
 }
@@ -105,7 +105,7 @@ fn wrong(shape: &ValueShape) -> Vec<&'static str> {
         }
         ValueShape::Text(_) => &["7", "1.5", "true", "off", "[]", "{}", "{a: b}", "2022-01-01T00:00:00Z is a date"],
     };
-    // A date with a time is text, and good only if any text is, or any line.
+    // A date with a time is text, which is valid only if any text, or any line, is valid.
     let any = matches!(shape, ValueShape::Text(TextFormat::Any | TextFormat::Line));
     none.into_iter().chain(others.iter().copied()).filter(|value| !any || !value.ends_with("date")).collect()
 }
@@ -185,7 +185,7 @@ fn a_good_file_cut_anywhere_is_bad_or_sets_no_other_keys() {
         let found = set.pods.iter().find(|policy| policy.name == name);
         found.map(|policy| policy.origins.keys().cloned().collect()).unwrap_or_default()
     };
-    // Documents before the cut are complete, so only the cut one is read again.
+    // Documents before the cut are complete, so only the cut one is parsed again.
     let starts: Vec<_> = std::iter::once(0).chain(whole.match_indices("\n---\n").map(|(at, _)| at + 1)).collect();
     let mut good = 0;
     for cut in (0..=whole.len()).filter(|cut| whole.is_char_boundary(*cut)) {
@@ -193,8 +193,9 @@ fn a_good_file_cut_anywhere_is_bad_or_sets_no_other_keys() {
         let text = &whole[start..cut];
         let Ok(part) = PolicySet::from_files(&[("a.yaml", text)]) else { continue };
         good += 1;
-        // If it is good, every key is one of the whole file's. A cut inside a bracket or a quote is never good; only the last
-        // plain text or number can be shorter, if that is a good value too (`Linux` of `LinuxWhenMixed`).
+        // If the cut text is good, every key is one of the whole file's. A cut inside a bracket or a quote is never
+        // good. Only the last plain text or number can be shorter, if that is a good value too (`Linux` of
+        // `LinuxWhenMixed`).
         let line = text.lines().next_back().unwrap_or_default();
         let code = line.split(" #").next().unwrap_or_default().trim();
         let cut_text = ["priority: ", "timeout: ", "default: "].iter().any(|key| code.starts_with(key));

@@ -133,7 +133,7 @@ fn help_for_containers() {
         (
             "apiVersion: v1",
             "apiVersion",
-            "no field apiVersion in a container; write it in the object itself, beside kind",
+            "no field apiVersion in a container; write it in the object itself, next to kind",
         ),
         (
             "securityContext: {windowsOptions: {runAsUsername: a}}",
@@ -220,7 +220,7 @@ fn what_is_right_is_left_alone() {
     }
 }
 
-/// A 1.0 in JSON, too: kubectl reads it as a float and writes it as 1.
+/// A 1.0 in JSON also counts: kubectl parses it as a float and writes it as 1.
 #[test]
 fn a_dump_is_clean() {
     let dump = r#"{"apiVersion": "v1", "kind": "List", "items": [
@@ -251,7 +251,7 @@ fn every_kind_is_walked_to_its_pod() {
         for token in spec.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
             object = json!({ token: object });
         }
-        // The version matters to the server, which rejects an old one as a whole, and not to the findings.
+        // The version matters to the API server, which rejects an old one as a whole, and not to the findings.
         for version in ["v1", "apps/v1", "batch/v1", "extensions/v1beta1"] {
             object["apiVersion"] = json!(version);
             object["kind"] = json!(kind);
@@ -289,7 +289,7 @@ fn a_level_that_was_left_out_is_named() {
             "spec.tolerations: write it as template.spec.tolerations",
         ]
     );
-    // Below what is unknown, or of a wrong type, there is nothing to compare with.
+    // Below an unknown field, or a value of a wrong type, there is nothing to compare with.
     object = json!({"kind": "Pod", "metadata": [{"labels": 1}], "spce": {"containers": 1}});
     let found = in_object(&object);
     let paths: Vec<&str> = found.iter().map(|finding| finding.path.as_str()).collect();
@@ -350,7 +350,7 @@ fn a_hundred_of_a_kind_are_enough() {
     let last = found.last().unwrap();
     assert_eq!((last.pointer.as_str(), last.code), ("/spec/a100", "MUL802"));
     assert_eq!(last.message, "this and 149 more like it are not listed");
-    // A message that there is one more would be no shorter than the finding.
+    // A message that there is one more would not be shorter than the finding.
     object["spec"] = (0..101).map(|number| (format!("a{number:03}"), json!(1))).collect();
     let found = in_object(&object);
     assert_eq!((found.len(), &*found[100].message), (101, "no field a100 in a Pod spec of Kubernetes 1.36"));
@@ -447,7 +447,7 @@ proptest! {
         let kind = WorkloadKind::from_name(kind).unwrap();
         let mut object = object;
         for finding in check::check(kind, &object, &Settings::default()) {
-            // Null is absent, of a list's item too; an unknown field goes with its name.
+            // Null counts as absent, including items of a list; an unknown field is removed with its name.
             if finding.code == "MUL801" {
                 *object.pointer_mut(&finding.pointer).unwrap() = Value::Null;
             } else {

@@ -1,4 +1,4 @@
-//! Snapshot files: what `kubectl get nodes,runtimeclasses,namespaces -o json` (or `-o yaml`) prints, and what
+//! Snapshot files: the output of `kubectl get nodes,runtimeclasses,namespaces -o json` (or `-o yaml`), and what
 //! registries report about images, which no dump of a cluster contains:
 //!
 //! ```yaml
@@ -36,18 +36,18 @@ pub struct LoadedDump {
     pub ignored: usize,
 }
 
-/// How to make a snapshot file, for messages.
+/// How to create a snapshot file, for messages.
 const RECIPE: &str = "make one with: kubectl get nodes,runtimeclasses,namespaces -o json";
 
 /// Reads a snapshot file, JSON or YAML, one object or many or Lists of them. `name` is the file's name in messages.
 ///
 /// `nodes` is known if the file has a Node or a `NodeList`, even an empty one; otherwise it stays `None`, and the
-/// engine treats the nodes as unknown rather than as absent. The same holds for `runtime_classes`.
+/// engine treats the nodes as unknown rather than as absent. The same applies to `runtime_classes`.
 pub fn from_text(name: &str, bytes: &[u8]) -> Result<ClusterSnapshot, Box<Problem>> {
     load(name, bytes).map(|loaded| loaded.snapshot)
 }
 
-/// As [`from_text`], with a count of ignored objects.
+/// Does the same as [`from_text`], with a count of ignored objects.
 pub fn load(name: &str, bytes: &[u8]) -> Result<LoadedDump, Box<Problem>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut reader = DumpReader::new(name);
@@ -84,7 +84,7 @@ pub struct DumpReader<'a> {
     taken: usize,
 }
 
-/// A `v1` List, its items still text.
+/// A `v1` List with items that are not parsed yet.
 #[derive(Deserialize)]
 struct List<'a> {
     kind: String,
@@ -106,7 +106,7 @@ impl<'a> DumpReader<'a> {
     }
 
     /// Adds a JSON document. The items of a List are read one by one: parsed together, a dump of 20,000 nodes takes ten
-    /// times the memory of the snapshot, and the process never gives it back.
+    /// times the memory of the snapshot, and the process never returns it.
     fn text(&mut self, document: &RawValue) -> Result<(), Box<Problem>> {
         match serde_json::from_str(document.get()) {
             Ok(List { kind, items }) if kind == "List" => {
@@ -174,14 +174,14 @@ fn json_documents<'a>(name: &str, bytes: &'a [u8]) -> Result<Option<Vec<&'a RawV
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Ok(None);
     }
-    // kubectl's JSON of 5,000 nodes has 79 MB: read as JSON, without a span for every value.
+    // kubectl's JSON of 5,000 nodes has 79 MB, so it is parsed as JSON, without a span for every value.
     match serde_json::Deserializer::from_slice(bytes).into_iter().collect() {
         Ok(documents) => Ok(Some(documents)),
         Err(error) if bytes.len() > MAX_BYTES => {
             let whole = *problem(name, format!("not JSON: {error}"));
             Err(Box::new(Problem { line: error.line(), column: error.column(), ..whole }))
         }
-        // YAML may start with a brace too; and as YAML, broken JSON gets a better error.
+        // YAML may also start with a brace, and broken JSON gets a better error if it is parsed as YAML.
         Err(_) => Ok(None),
     }
 }
@@ -356,7 +356,7 @@ images: {c: {index: []}}
         #[test]
         fn half_a_file_never_panics(cut in 0usize..400, byte in any::<u8>()) {
             let mut bytes = format!("{{\"kind\": \"List\", \"items\": [{NODE}]}}").into_bytes();
-            // Without the last brace it may be valid again.
+            // Without the last brace the text may be valid again.
             let whole = cut + 1 >= bytes.len();
             bytes.truncate(cut);
             bytes.push(byte);

@@ -1,5 +1,5 @@
-//! What registries reported about images: `ImagePlatforms` objects, in a snapshot file (see [`dump`](crate::dump)) or in a
-//! file of their own.
+//! Registry reports about images: `ImagePlatforms` objects, in a snapshot file (see [`dump`](crate::dump)) or in a file
+//! of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,14 +67,14 @@ struct Entry {
 }
 
 impl ImagePlatforms {
-    /// Reads an object; an error names the field that cannot be read.
+    /// Reads an object; an error contains the field that cannot be read.
     pub fn from_value(object: &Value) -> Result<Self, serde_json::Error> {
         let ImagesObject { taken_at, images, sizes, absent, unanswered } = ImagesObject::deserialize(object)?;
         let images = images.into_iter().map(|(reference, image)| (reference, Arc::new(image.into()))).collect();
         Ok(Self { taken_at, images, sizes, absent, unanswered })
     }
 
-    /// Reads a file with one object, JSON or YAML. An error names the line. `name` is the file's name in messages.
+    /// Reads a file with one object, JSON or YAML. An error contains the line. `name` is the file's name in messages.
     pub fn from_file(name: &str, bytes: &[u8]) -> Result<Self, Box<Problem>> {
         let text = text_from_bytes(name, bytes)?;
         let lines = LineIndex::new(text);

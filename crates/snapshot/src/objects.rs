@@ -1,7 +1,7 @@
 //! Facts of the engine from raw Kubernetes objects.
 //!
-//! The wire types here name only the fields that become facts; everything else in an API object (managedFields, image
-//! lists, conditions) is skipped while parsing and never kept.
+//! The wire types here contain only the fields that become facts; everything else in an API object (managedFields,
+//! image lists, conditions) is skipped while parsing and never stored.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ pub type LabelMap = BTreeMap<String, String>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
-    /// Raw, so that unknown members (`timeAdded`, later fields) are written back as they came.
+    /// Raw, so that unknown members (`timeAdded`, later fields) are written back unchanged.
     #[serde(deserialize_with = "or_default")]
     pub taints: Vec<Value>,
-    /// Cordoned.
+    /// Whether the node is cordoned.
     #[serde(deserialize_with = "or_default")]
     pub unschedulable: bool,
 }
@@ -63,13 +63,13 @@ pub fn namespace_from_json(object: &Value) -> Option<(String, Namespace)> {
     namespace_from_value(object).ok()
 }
 
-/// A Node as a fact; `None` for a virtual-kubelet node. An error names the field that cannot be read.
+/// A Node as a fact; `None` for a virtual-kubelet node. An error contains the field that cannot be read.
 pub(crate) fn node_from_value(object: &Value, parts: &mut NodeParts) -> Result<Option<Node>, serde_json::Error> {
     let object: NodeObject = read(object)?;
     Ok(node(object.metadata.name, object.metadata.labels, &object.spec, object.status, parts))
 }
 
-/// A RuntimeClass by name. An error names the field that cannot be read.
+/// A RuntimeClass by name. An error contains the field that cannot be read.
 pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, RuntimeClass), serde_json::Error> {
     let object: RuntimeClassObject = read(object)?;
     let ours = is_ours(&object.metadata.labels);
@@ -80,7 +80,7 @@ pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, Runtim
     Ok((object.metadata.name, class))
 }
 
-/// As [`namespace_from_json`]; an error names the field that cannot be read.
+/// Does the same as [`namespace_from_json`]; an error contains the field that cannot be read.
 pub(crate) fn namespace_from_value(object: &Value) -> Result<(String, Namespace), serde_json::Error> {
     let NamedObject { metadata } = read(object)?;
     Ok((metadata.name, namespace(metadata.labels, metadata.annotations)))
@@ -125,7 +125,7 @@ pub fn namespace(labels: LabelMap, annotations: LabelMap) -> Namespace {
     Namespace { labels, annotations: annotations.into_iter().filter(|(key, _)| read(key)).collect() }
 }
 
-/// A quantity as text: hand-written YAML has `cpu: 1` too.
+/// A quantity as text, because hand-written YAML also has `cpu: 1`.
 fn quantity_text(quantity: &Value) -> String {
     quantity.as_str().map_or_else(|| quantity.to_string(), ToOwned::to_owned)
 }
@@ -220,7 +220,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Nodes as they were dumped from clusters of 2017 to 2026.
+    /// Nodes dumped from clusters of 2017 to 2026.
     #[test]
     fn builds_of_real_nodes() {
         let os = json!({"kubernetes.io/os": "windows"});
@@ -239,7 +239,7 @@ mod tests {
             (os.clone(), "10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)", Some(17763)),
             (os.clone(), "10.0.17763", Some(17763)),
             (os.clone(), "10.0.20348.x", None),
-            // A label that is no build has no effect; the kernel version decides.
+            // A label that is not a build has no effect; the kernel version decides.
             (
                 json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "ltsc2022"}),
                 "10.0.26100.1",

@@ -1,7 +1,7 @@
 //! The catalogue of findings: code, name, severity, what it means, why it matters and how to fix it.
 //!
-//! A code is never used again. `SUR1xx` are misplaced or stuck pods, `SUR2xx` errors of pulls and starts, `SUR3xx` what works by
-//! luck, `SUR4xx` DaemonSets, `SUR5xx` the fleet and its dates.
+//! A code is never used again. `SUR1xx` are misplaced or stuck pods, `SUR2xx` errors of pulls and starts, `SUR3xx`
+//! fragile workloads, `SUR4xx` DaemonSets, `SUR5xx` the fleet and its dates.
 
 use serde::Serialize;
 
@@ -16,13 +16,13 @@ pub struct FindingKind {
     pub name: &'static str,
     /// How much it matters.
     pub severity: Severity,
-    /// What was found: one sentence without a full stop.
+    /// What was found: one sentence without a period.
     pub what: &'static str,
     /// Why it matters: whole sentences.
     pub why: &'static str,
-    /// What to do: whole sentences. It is the action of a finding that has none of its own.
+    /// What to do: whole sentences. It is used for a finding without an action of its own.
     pub fix: &'static str,
-    /// Where the facts are from.
+    /// The sources of the facts.
     pub sources: &'static [&'static str],
 }
 
@@ -89,8 +89,8 @@ pub static FINDINGS: &[FindingKind] = &[
         "Uncordon or repair a node, or add one.",
         &["https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/"]),
     kind("SUR107", "pending-no-room", Problem,
-        "nodes fit the pod, and the scheduler does not place it",
-        "Labels, taints and affinity of the pod fit nodes that are not cordoned. What remains is room: memory, CPU, ports, volumes, or rules of pods among each other.",
+        "nodes fit the pod, but the scheduler does not place it",
+        "Labels, taints and affinity of the pod fit nodes that are not cordoned. Possible causes are missing capacity (memory, CPU, ports, volumes) and affinity rules between pods.",
         "Read the message of the scheduler, and free or add capacity.",
         &["https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/"]),
     kind("SUR108", "pending-no-private-address", Problem,
@@ -185,7 +185,7 @@ pub static FINDINGS: &[FindingKind] = &[
         &["https://kubernetes.io/docs/concepts/services-networking/windows-networking/"]),
     kind("SUR214", "build-mismatch-at-start", Problem,
         "Windows does not start the container, because its build is not that of the host",
-        "The image has a single manifest, so the container runtime pulled it without a comparison. Under process isolation Windows refuses another build.",
+        "The image has a single manifest, so the container runtime pulled it without a comparison. With process isolation, Windows does not start an image of another build.",
         "Use an image for the build of the node, or set nodeSelector node.kubernetes.io/windows-build.",
         &[HCSSHIM, COMPATIBILITY]),
     kind("SUR215", "exited-at-start", Problem,
@@ -225,7 +225,7 @@ pub static FINDINGS: &[FindingKind] = &[
         &["https://kubernetes.io/docs/tasks/debug/debug-application/debug-running-pod/"]),
     kind("SUR222", "not-started", Problem,
         "the pod does not run, for a reason that Mullion does not know",
-        "The text of the cluster is in the finding as it is.",
+        "The finding contains the unchanged message of the cluster.",
         "Read the text, and the log of the kubelet on the node.",
         &["https://kubernetes.io/docs/tasks/debug/debug-application/debug-pods/"]),
     kind("SUR301", "windows-by-luck", Warning,
@@ -244,14 +244,14 @@ pub static FINDINGS: &[FindingKind] = &[
         "Use a tag with the release, or a digest.",
         &["https://github.com/microsoft/dotnet-framework-docker/issues/1262", COMPATIBILITY]),
     kind("SUR304", "frozen-tag", Warning,
-        "the image exists, and gets no updates any more",
+        "the image exists, but no longer gets updates",
         "Publishers stop rebuilding an image and leave its last state in the registry. It gets no security updates.",
         "Use the successor that the finding names, or an image of the same product that its publisher still builds.",
         &["https://github.com/microsoft/dotnet-framework-docker/issues/1265", "https://github.com/PowerShell/PowerShell-Docker"]),
     kind("SUR305", "blanket-toleration", Warning,
         "the pod tolerates every taint, and selects no operating system",
         "A toleration with operator Exists and without a key cancels the taint that keeps pods off the nodes of the other operating system.",
-        "Tolerate only the taints that are meant, or set nodeSelector kubernetes.io/os.",
+        "Tolerate only the taints that are necessary, or set nodeSelector kubernetes.io/os.",
         &[TAINTS]),
     kind("SUR306", "exact-build-selector", Warning,
         "the pod selects one exact Windows build",
@@ -261,11 +261,11 @@ pub static FINDINGS: &[FindingKind] = &[
     kind("SUR307", "no-memory-limit", Warning,
         "a container of a Windows workload has no memory limit",
         "Windows has no out-of-memory killer: it pages to disk, and one container can slow down all pods of the node.",
-        "Set resources.limits.memory, and the same as request.",
+        "Set resources.limits.memory. The API server sets the same request.",
         &[WINDOWS_RESOURCES]),
     kind("SUR308", "host-process", Notice,
         "the workload runs as HostProcess",
-        "Its containers run on the host itself, with its users and files. An update of the host changes what they find.",
+        "Its containers run on the host itself, with its users and files. An update of the host can affect them.",
         "Review it before each upgrade of the node pool.",
         &[HOST_PROCESS]),
     kind("SUR401", "daemonset-tainted-off", Warning,
@@ -284,7 +284,7 @@ pub static FINDINGS: &[FindingKind] = &[
         "Read the Events of the DaemonSet: kubectl describe daemonset.",
         &["https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/"]),
     kind("SUR501", "release-out-of-support", Problem,
-        "the Windows release of a pool gets no updates any more",
+        "the Windows release of a pool no longer gets updates",
         "Its nodes and images get no security updates, and the provider may delete its node images.",
         "Move the workloads to a pool of a supported release.",
         &[LIFECYCLE]),
@@ -299,14 +299,14 @@ pub static FINDINGS: &[FindingKind] = &[
         "Update the node image of the pool.",
         &["https://github.com/microsoft/Windows-Containers/issues/591"]),
     kind("SUR504", "runtime-out-of-support", Warning,
-        "the version of the container runtime gets no updates any more",
+        "the version of the container runtime no longer gets updates",
         "The dates are those of the project; a provider may patch it longer.",
         "Update the node image, which brings a newer container runtime.",
         &["https://containerd.io/releases/"]),
     kind("SUR505", "windows-pool-without-taint", Warning,
         "Windows nodes have no taint that keeps Linux pods off",
         "Pods without a node selector can be scheduled on them. Most Linux manifests have none.",
-        "Add the taint os=windows:NoSchedule when the pool is created, or let Mullion keep it.",
+        "Add the taint os=windows:NoSchedule when the pool is created, or let Mullion manage it.",
         &["https://kubernetes.io/docs/concepts/windows/user-guide/#handling-multiple-windows-versions-in-the-same-cluster"]),
     kind("SUR506", "node-without-os", Warning,
         "a node has no label kubernetes.io/os",
@@ -334,19 +334,19 @@ pub fn page(kind: &FindingKind, level: usize) -> String {
     text
 }
 
-/// The page of all findings: `docs/survey-findings.md`.
+/// The page of all findings: `docs/reference/survey-findings.md`.
 pub fn all_pages() -> String {
     const FAMILIES: [(&str, &str); 5] = [
         ("SUR1", "Misplaced or stuck pods"),
         ("SUR2", "Errors of pulls and starts"),
-        ("SUR3", "What works by luck"),
+        ("SUR3", "Workloads that run only by luck"),
         ("SUR4", "DaemonSets"),
         ("SUR5", "Fleet and dates"),
     ];
     let mut text = "# Findings of `mullion survey`\n\n\
         This page is for people who read a report of `mullion survey`. Each finding of a report has a code, and this page\n\
         explains each code: what was found, why it matters, and how to fix it. `mullion rules SUR201` prints one of them.\n\n\
-        This page is made from `crates/survey/src/catalogue.rs` by `make rules`; what is written here by hand is lost.\n"
+        `make rules` generates this page from `crates/survey/src/catalogue.rs`. Do not edit it.\n"
         .to_owned();
     for (start, title) in FAMILIES {
         text.extend(["\n## ", title, "\n"]);

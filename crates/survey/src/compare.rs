@@ -1,8 +1,8 @@
-//! What differs between two reports: findings that are gone, new or of other numbers of pods; workloads and pools that moved;
-//! dates that passed.
+//! The differences between two reports: findings that are gone, new or have other numbers of pods; workloads and pools
+//! that moved; dates that passed.
 //!
-//! A finding is the same in both reports if code, object and cause are: the cause is the field path without the pod's name,
-//! because the pods of a controller have other names every time.
+//! A finding is the same in both reports if code, object and cause are equal. The cause is the field path without the
+//! pod's name, because the pods of a controller have other names every time.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ptr;
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{Deadline, Finding, Header, NodePool, ObjectRef, Severity, SurveyReport, Workload};
 
-/// What differs between two reports. Lists are sorted as those of a report.
+/// The differences between two reports. Lists are sorted like those of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// What the earlier report is about.
+    /// The subject of the earlier report.
     pub earlier: Header,
-    /// What makes the comparison less certain, as sentences: other clusters, other coverage.
+    /// Why the comparison is less certain, as sentences: other clusters, other coverage.
     pub caveats: Vec<String>,
-    /// The answer, as sentences: what is better, what is worse, what moved.
+    /// The summary, as sentences: what is better, what is worse, what moved.
     pub summary: Vec<String>,
     /// Findings that only the earlier report has.
     pub gone: Vec<GoneFinding>,
@@ -45,7 +45,7 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GoneFinding {
-    /// As the earlier report has it.
+    /// The finding in the earlier report.
     #[serde(flatten)]
     pub was: Finding,
     /// Whether its workload is not in the later report either.
@@ -56,7 +56,7 @@ pub struct GoneFinding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedFinding {
-    /// As the later report has it.
+    /// The finding in the later report.
     #[serde(flatten)]
     pub now: Finding,
     /// The number of pods in the earlier report.
@@ -76,7 +76,7 @@ pub struct WorkloadChange {
     pub later: WorkloadState,
 }
 
-/// Where a workload is, and for what its images are.
+/// The pools of a workload, and the builds of its images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadState {
@@ -136,7 +136,7 @@ pub fn compare(earlier: &SurveyReport, later: &SurveyReport) -> Comparison {
     comparison
 }
 
-/// What makes two findings the same.
+/// The key by which two findings are the same.
 type Cause<'r> = (&'r str, &'r ObjectRef, String);
 
 fn cause(finding: &Finding) -> Cause<'_> {
@@ -148,7 +148,8 @@ fn cause(finding: &Finding) -> Cause<'_> {
 }
 
 fn findings(earlier: &SurveyReport, later: &SurveyReport, comparison: &mut Comparison) {
-    // Several findings may have one cause, as of two images: the first of one report is the first of the other.
+    // Several findings may have one cause, for example those of two images: the first of one report is paired with the
+    // first of the other.
     let mut before: BTreeMap<Cause<'_>, Vec<&Finding>> = BTreeMap::new();
     for finding in earlier.findings.iter().rev() {
         before.entry(cause(finding)).or_default().push(finding);
@@ -188,7 +189,7 @@ fn workloads(earlier: &SurveyReport, later: &SurveyReport, comparison: &mut Comp
             continue;
         };
         let (was, now) = (state(was), state(workload));
-        // A workload without pods is nowhere, and a build that becomes known is not a change of the workload.
+        // A workload without pods is in no pool, and a build that becomes known is not a change of the workload.
         let differ = |was: &BTreeSet<String>, now: &BTreeSet<String>| was != now && !was.is_empty() && !now.is_empty();
         if was.os != now.os || differ(&was.pools, &now.pools) || differ(&was.builds, &now.builds) {
             comparison.workloads.push(WorkloadChange { object: workload.object.clone(), earlier: was, later: now });
@@ -380,7 +381,7 @@ mod tests {
             "pools": [pool("win", 1, 2)],
         });
         let mut later = report("2026-11-23", &all);
-        // Another pod of the same Deployment shows the same.
+        // Another pod of the same Deployment has the same finding.
         for finding in &mut later.findings {
             finding.path = finding.path.replace("web-1", "web-2");
             finding.pod = Some("web-2".to_owned());

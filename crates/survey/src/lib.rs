@@ -1,14 +1,14 @@
-//! What a mixed Windows/Linux cluster holds, and what is wrong in it: the report of `mullion survey`.
+//! The contents of a mixed Windows/Linux cluster, and what is wrong in it: the report of `mullion survey`.
 //!
 //! ```text
 //! objects → Inventory (only what the report needs) → SurveyReport → text, Markdown, CSV, HTML, JSON
 //! ```
 //!
-//! [`inventory`] reads and keeps objects, [`survey()`] finds what is wrong, [`report`] is the report: every format, and every
-//! comparison of two reports, starts from it. [`catalogue`] explains the findings, and [`facts`] has the tables. [`mod@plan`] reports how a fleet moves
-//! to another Windows release. [`redact`]
-//! replaces the names in a report, [`mod@compare`] finds what differs between two of them, and [`read`] reads one that was
-//! written as JSON. Nothing here reads files or clusters, and the time is an argument.
+//! [`inventory`] reads and stores objects, [`survey()`] finds what is wrong, [`report`] is the report, from which every
+//! format and every comparison of two reports starts. [`catalogue`] explains the findings, and [`facts`] contains the
+//! tables. [`mod@plan`] reports how a fleet moves to another Windows release. [`redact`] replaces the names in a
+//! report, [`mod@compare`] finds the differences between two reports, and [`read`] reads a report that was written as
+//! JSON. Nothing here reads files or clusters, and the time is an argument.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

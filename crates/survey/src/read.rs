@@ -13,7 +13,7 @@ pub struct ReportError {
     pub line: usize,
     /// 1-based column, in bytes.
     pub column: usize,
-    /// What is wrong, without a full stop.
+    /// What is wrong, without a period.
     pub problem: String,
 }
 
@@ -41,7 +41,7 @@ impl From<serde_json::Error> for ReportError {
     }
 }
 
-/// The member that names the version. It is read first, so that a report of another version gets one error that says so.
+/// The member with the version. It is read first, so that a report of another version gets one error about the version.
 #[derive(Deserialize)]
 #[serde(expecting = "a report")]
 struct Version {
@@ -58,7 +58,7 @@ fn supported<'de, D: Deserializer<'de>>(input: D) -> Result<(), D::Error> {
     Err(de::Error::custom(format!("the report has schema `{shown}`, which is another version")))
 }
 
-/// Reads a report. Members that this version does not know are ignored: later versions of the schema add some.
+/// Reads a report. Members that this version does not know are ignored, because later versions of the schema add some.
 pub fn read_report(text: &str) -> Result<SurveyReport, ReportError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {

@@ -1,9 +1,10 @@
 //! Replaces names in a report: of objects, namespaces, nodes, pools, images, contexts and managers.
 //!
-//! A name gets the same replacement everywhere: `namespace-1`, `node-17`, `deployment-3`. Members that hold a name get the
-//! replacement of that kind of name. All other texts are searched for names as whole words, where letters and digits make
-//! a word, so that `web-7d9f8-x2x7p` of a ReplicaSet that the report does not name becomes `deployment-3-7d9f8-x2x7p`. What
-//! is not known to be free of names is searched, so a member that is added later is redacted as well.
+//! A name gets the same replacement everywhere: `namespace-1`, `node-17`, `deployment-3`. Members that contain a name
+//! get the replacement of that kind of name. All other texts are searched for names as whole words, where letters and
+//! digits make a word, so that `web-7d9f8-x2x7p` of a ReplicaSet that is not in the report becomes
+//! `deployment-3-7d9f8-x2x7p`. Everything that is not known to be free of names is searched, so a member that is added
+//! later is redacted as well.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,8 +15,8 @@ use crate::report::SurveyReport;
 /// The registry of Microsoft: its repositories are public, and a report without them explains nothing.
 const MICROSOFT: &str = "mcr.microsoft.com";
 
-/// Words of the reports' own sentences. An object with such a name is replaced where a member or the word before it shows
-/// that the object is meant. In other places the word tells nothing about the cluster.
+/// Words of the reports' own sentences. An object with such a name is replaced if a member or the word before it shows
+/// that the object is meant. Elsewhere the word reveals nothing about the cluster.
 const COMMON_WORDS: [&str; 62] = [
     "a",
     "all",
@@ -117,14 +118,14 @@ const KEPT: [&str; 19] = [
     "knownFrom",
 ];
 
-/// What a text of a report is.
+/// The kind of a text in a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Member {
     /// No name.
     Kept,
     /// A sentence or another text that may contain names.
     Text,
-    /// A name; the word stands before the number in its replacement.
+    /// A name; the value is the word before the number in its replacement.
     Name(String),
     /// An image reference.
     Image,
@@ -141,7 +142,7 @@ pub struct Redaction {
     counts: HashMap<String, usize>,
     /// The names again, as a tree of words.
     tree: Vec<Branch>,
-    /// Names of pools that are no names of the cluster: a pool without one is called after its system or release.
+    /// Names of pools that are not names of the cluster: a pool without a name is named after its system or release.
     derived_pools: HashSet<String>,
 }
 
@@ -151,7 +152,7 @@ struct Replacement {
     text: String,
 }
 
-/// What follows the words on the way here.
+/// The words that can follow in the tree.
 #[derive(Debug, Default)]
 struct Branch {
     next: HashMap<String, usize>,
@@ -173,7 +174,7 @@ impl Redaction {
         for public in PUBLIC {
             redaction.keep(public);
         }
-        // Numbers follow the order in which the report has pools and workloads.
+        // Numbers follow the order of pools and workloads in the report.
         for report in reports {
             report.pools.iter().for_each(|pool| redaction.add("pool", &pool.name));
             for workload in &report.workloads {
@@ -227,7 +228,7 @@ impl Redaction {
         if let Some(registry) = registry {
             self.add("registry", registry);
         }
-        // A message of a registry names an organisation or a project alone. Short parts, as `app`, are words.
+        // A message of a registry contains an organization or a project alone. Short parts, such as `app`, are words.
         for part in path.split('/').filter(|part| part.len() > 3 && *part != path) {
             self.add("path", part);
         }
@@ -247,7 +248,7 @@ impl Redaction {
         self.plant(name);
     }
 
-    /// Makes a name stay as it is.
+    /// Excludes a name from replacement.
     fn keep(&mut self, name: &str) {
         let kept = vec![Replacement { word: String::new(), text: name.to_owned() }];
         if self.names.insert(name.to_owned(), kept).is_none() {
@@ -284,7 +285,7 @@ impl Redaction {
         format!("{}{}{}", registry.unwrap_or_default(), self.named("image", path).unwrap_or(path), self.text(tag))
     }
 
-    /// The text with every name in it replaced; of names that begin at one place the longest.
+    /// The text with every name in it replaced; if several names begin at one place, the longest one.
     fn text(&self, text: &str) -> String {
         let words = words(text);
         let mut out = String::with_capacity(text.len());
@@ -327,7 +328,7 @@ impl Redaction {
     }
 }
 
-/// Registry, path, and tag or digest with the sign before it.
+/// Registry, path, and tag or digest with its separator.
 fn parts(image: &str) -> (Option<&str>, &str, &str) {
     let (name, _) = image.split_at(image.find('@').unwrap_or(image.len()));
     let last = name.rfind('/').map_or(0, |slash| slash + 1);
@@ -356,7 +357,7 @@ fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Calls `each` for every text of a report. `parent` is the key that holds the value.
+/// Calls `each` for every text of a report. `parent` is the key that contains the value.
 fn visit(value: &mut Value, parent: &str, each: &mut impl FnMut(Member, &mut String)) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| visit(item, parent, each)),

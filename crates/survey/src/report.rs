@@ -1,8 +1,8 @@
-//! The report of a survey, as its JSON has it. [`SCHEMA`] names the version: members are added to it, never renamed.
+//! The report of a survey, in the form of its JSON. [`SCHEMA`] is the version: members are added to it, never renamed.
 //!
-//! Lists are sorted: by namespace, kind and name where there is one; findings by severity and code before that. Texts are
-//! whole English sentences with a full stop, unless their documentation says otherwise. Names of objects and messages of a
-//! cluster are untrusted text: a format escapes them.
+//! Lists are sorted: by namespace, kind and name where these exist; findings by severity and code before that. Texts
+//! are whole English sentences with a period, unless their documentation specifies otherwise. Names of objects and
+//! messages of a cluster are untrusted text: a format escapes them.
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -20,11 +20,11 @@ pub struct SurveyReport {
     pub header: Header,
     /// What was read, and what was not.
     pub coverage: Coverage,
-    /// The answer: at most five sentences, the most important first.
+    /// The summary: at most five sentences, the most important first.
     pub summary: Vec<String>,
     /// The pools of nodes.
     pub pools: Vec<NodePool>,
-    /// Windows workloads by the build of their images, ascending; the unknown last.
+    /// Windows workloads by the build of their images, ascending; unknown builds last.
     pub image_builds: Vec<ImageBuild>,
     /// Every workload: pods of controllers under their topmost owner, other pods by themselves.
     pub workloads: Vec<Workload>,
@@ -34,7 +34,7 @@ pub struct SurveyReport {
     pub daemon_sets: Vec<DaemonSetPools>,
     /// What Mullion would change and deny.
     pub changes: Vec<NamespaceChanges>,
-    /// Dates, the next first, passed ones included.
+    /// Dates, the next first, including those that have passed.
     pub deadlines: Vec<Deadline>,
     /// What the survey cannot know.
     pub unknown: Vec<Unknown>,
@@ -46,9 +46,9 @@ pub struct SurveyReport {
 pub struct Header {
     /// The context of the kubeconfig, or the names of the files.
     pub cluster: String,
-    /// Where the objects are from.
+    /// The source of the objects.
     pub source: Source,
-    /// When the objects were read: of a dump, the newest time in it, as RFC 3339. Absent if a dump has no time.
+    /// When the objects were read: for a dump, the newest time in it, as RFC 3339. Absent if a dump contains no time.
     pub taken_at: Option<String>,
     /// The version of Mullion that wrote the report.
     pub mullion: String,
@@ -62,7 +62,7 @@ pub struct Header {
     pub redacted: bool,
 }
 
-/// Where the objects of a survey are from.
+/// The source of the objects of a survey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
@@ -86,7 +86,7 @@ pub struct Coverage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KindCount {
-    /// In the plural, as `kubectl get` takes it: `daemonsets`.
+    /// In the plural, as `kubectl get` accepts it: `daemonsets`.
     pub kind: String,
     /// The number of objects.
     pub objects: usize,
@@ -96,13 +96,13 @@ pub struct KindCount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unread {
-    /// In the plural, as `kubectl get` takes it.
+    /// In the plural, as `kubectl get` accepts it.
     pub kind: String,
-    /// The namespace, if others were read.
+    /// The namespace, if other namespaces were read.
     pub namespace: Option<String>,
-    /// Why, in a few words without a full stop: `forbidden`.
+    /// Why, in a few words without a period: `forbidden`.
     pub reason: String,
-    /// What the report cannot contain for lack of them.
+    /// What the report cannot contain without them.
     pub missing: String,
 }
 
@@ -112,9 +112,9 @@ pub struct Unread {
 pub struct NodePool {
     /// The name of the pool or group, from the labels of its provider; otherwise `linux` or the release.
     pub name: String,
-    /// `AKS`, `EKS`, `GKE`, `RKE2`, `OpenShift`, if the labels say so.
+    /// `AKS`, `EKS`, `GKE`, `RKE2`, `OpenShift`, if the labels reveal it.
     pub provider: Option<String>,
-    /// `windows`, `linux`, or what the nodes state.
+    /// `windows`, `linux`, or the value on the nodes.
     pub os: String,
     /// Name of the Windows release: `ltsc2022`.
     pub release: Option<String>,
@@ -158,7 +158,7 @@ pub struct Revision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolTaint {
-    /// As `kubectl taint` writes it: `os=windows:NoSchedule`.
+    /// In the format of `kubectl taint`: `os=windows:NoSchedule`.
     pub taint: String,
     /// The number of nodes that have it.
     pub nodes: usize,
@@ -182,7 +182,7 @@ pub struct ImageBuild {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
-    /// Empty for objects without one, as nodes.
+    /// Empty for objects without a namespace, such as nodes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// `Deployment`.
@@ -200,7 +200,7 @@ pub struct Workload {
     pub object: ObjectRef,
     /// `windows`, `linux`, `undecided` or `conflict`.
     pub os: String,
-    /// Why, without a full stop: `spec.template.spec.nodeSelector["kubernetes.io/os"] is windows`.
+    /// Why, without a period: `spec.template.spec.nodeSelector["kubernetes.io/os"] is windows`.
     pub because: String,
     /// Its containers: init, regular and ephemeral, and those that are only in its pods.
     pub containers: Vec<Container>,
@@ -226,11 +226,11 @@ pub struct Container {
     pub image: String,
     /// The Windows builds of the image. Empty if they are unknown, and for Linux images.
     pub builds: Vec<String>,
-    /// Where the builds are known from.
+    /// The source of the builds.
     pub known_from: Knowledge,
 }
 
-/// Where the builds of an image are known from.
+/// The source of the builds of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Knowledge {
@@ -242,7 +242,7 @@ pub enum Knowledge {
     Running,
     /// The name or tag of the image.
     Name,
-    /// Nothing.
+    /// The builds are not known.
     Unknown,
 }
 
@@ -252,7 +252,7 @@ pub enum Knowledge {
 pub enum Severity {
     /// It does not work now.
     Problem,
-    /// It works by luck, or will stop at a known date.
+    /// It is fragile, or will stop working at a known date.
     Warning,
     /// It is worth knowing.
     Notice,
@@ -273,9 +273,9 @@ impl Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// Stable: `SUR201`.
+    /// A stable code: `SUR201`.
     pub code: String,
-    /// The name of the finding, as in its page: `image-build-mismatch`. The JSON has `name` for the object.
+    /// The name of the finding, as on its page: `image-build-mismatch`. In the JSON, `name` is the name of the object.
     #[serde(rename = "finding")]
     pub name: String,
     /// How much it matters.
@@ -283,18 +283,18 @@ pub struct Finding {
     /// The workload, node or DaemonSet that it is about.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// The field that shows it, as the API server writes paths: `status.containerStatuses[0].state.waiting.message`, with
-    /// the pod where it is if that is another object.
+    /// The field that has the problem, as the API server writes paths:
+    /// `status.containerStatuses[0].state.waiting.message`, with the pod that contains it if that is another object.
     pub path: String,
-    /// A pod that shows it. Absent if the workload itself does.
+    /// A pod that has the problem. Absent if the workload itself has it.
     pub pod: Option<String>,
     /// What is wrong.
     pub message: String,
     /// What to do.
     pub action: String,
-    /// The text of the cluster that was translated, at most 1 KiB.
+    /// The original text of the cluster for a translated message, at most 1 KiB.
     pub raw: Option<String>,
-    /// The number of pods that show it.
+    /// The number of pods that have the problem.
     pub pods: usize,
     /// The nodes of these pods, at most 16.
     pub nodes: Vec<String>,
@@ -309,7 +309,7 @@ pub struct DaemonSetPools {
     pub object: ObjectRef,
     /// The number of Windows nodes with a pod of it.
     pub nodes: usize,
-    /// The pools without.
+    /// The pools without a pod.
     pub missing: Vec<MissingPool>,
 }
 
@@ -321,7 +321,7 @@ pub struct MissingPool {
     pub pool: String,
     /// The number of its nodes without a pod.
     pub nodes: usize,
-    /// Why: the selector, affinity or taint that keeps it away.
+    /// Why: the selector, affinity or taint that excludes it.
     pub because: String,
 }
 
@@ -333,13 +333,13 @@ pub struct NamespaceChanges {
     pub namespace: String,
     /// The number of workloads.
     pub workloads: usize,
-    /// The number of those in which Mullion would place pods: selectors, tolerations, builds, RuntimeClass.
+    /// The number of workloads for which Mullion would place pods: selectors, tolerations, builds, RuntimeClass.
     pub placed: usize,
-    /// Rules with what they would do.
+    /// Rules with their effects.
     pub rules: Vec<RuleCount>,
 }
 
-/// What one rule would do in a namespace.
+/// The effect of one rule in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleCount {
@@ -359,11 +359,11 @@ pub struct RuleCount {
 pub struct Deadline {
     /// The last day, or the day of the change.
     pub date: Date,
-    /// What happens, without a full stop: `AKS deletes the node images of Windows Server 2019`.
+    /// What happens, without a period: `AKS deletes the node images of Windows Server 2019`.
     pub what: String,
-    /// Which objects of the cluster it concerns, as a sentence: `3 nodes of pool win19.`
+    /// The objects of the cluster that it concerns, as a sentence: `3 nodes of pool win19.`
     pub concerns: String,
-    /// Where the date is published: a page or a repository with its file.
+    /// Where the date is published: a page, or a repository with its file.
     pub source: String,
     /// The day of that publication, or on which it was read.
     pub as_of: Date,

@@ -1,5 +1,5 @@
-//! Surveys of dumps: the report of a small mixed cluster, what a report and a saved inventory never contain, and hostile
-//! input.
+//! Surveys of dumps: the report of a small mixed cluster, what a report and a saved inventory never contain, and
+//! malicious input.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "UPDATE_DOCS, and the expected report")]
@@ -67,7 +67,7 @@ fn a_small_mixed_cluster() {
     assert!(report == expected, "the report differs from {path}; UPDATE_DOCS=1 writes it");
 }
 
-/// A saved inventory gives the same report, except for what was never read.
+/// A saved inventory results in the same report, except for what was never read.
 #[test]
 fn a_saved_inventory_gives_the_same_report() {
     let (inventory, saved, ..) = read(&[MIXED]);
@@ -146,7 +146,7 @@ fn broken_dumps_are_reported_with_their_place() {
         let problem = problems.first().unwrap_or_else(|| panic!("{}", &text[..80]));
         assert!(problem.message.contains(expected), "{}", problem.message);
         assert_eq!(problem.place.map(|(line, _)| line), place, "{}", problem.message);
-        // What came before it was read.
+        // Everything before the fault was read.
         assert_eq!(report_of(&inventory).pools.len(), 1, "{expected}");
     }
     let big = read_json(list(&[node("w", "windows")]).as_bytes(), 10, &mut |_, _| {}).unwrap_err();
@@ -181,7 +181,7 @@ fn absent_kinds_are_reported() {
     );
 }
 
-/// Obstacles of pending pods are computed, whatever the scheduler writes.
+/// Obstacles of pending pods are computed, whatever the scheduler's message is.
 #[test]
 fn why_pods_are_pending() {
     let taint = |key: &str| json!({"key": key, "value": "windows", "effect": "NoSchedule"});
@@ -241,7 +241,7 @@ fn why_pods_are_pending() {
     }
 }
 
-/// A pod that runs, one that ended, one that was just created and one that is held back are no findings.
+/// A pod that runs, one that ended, one that was just created and one that is held back are not findings.
 #[test]
 fn what_is_fine_is_not_reported() {
     let spec = json!({"nodeName": "w", "nodeSelector": {"kubernetes.io/os": "windows"},
@@ -309,7 +309,7 @@ fn hostile_texts_do_no_harm() {
     }
 }
 
-/// Any JSON where Kubernetes has something else.
+/// Any JSON in place of the values that Kubernetes uses.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         Just("Pod"),

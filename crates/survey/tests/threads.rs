@@ -1,4 +1,4 @@
-//! Public threads about moves that went wrong, each as a small dump, with what the report has to state about it: upgrade.md of
+//! Public threads about failed moves, each as a small dump, with what the report must contain about it: upgrade.md of
 //! the reference, section 4.2.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
@@ -15,9 +15,9 @@ use mullion_survey::report::{Source, SurveyReport};
 use mullion_survey::{Facts, Inventory, InventoryReader, PlanContext, SurveyContext, compare, plan, survey};
 use serde_json::Value;
 
-/// What is reported about a dump.
+/// The report about a dump.
 enum Report {
-    /// The plan for a target build; of a workload of that name, or of all (empty).
+    /// The plan for a target build; for a workload of that name, or for all (empty).
     Plan(u32, &'static str),
     /// The survey.
     Survey,
@@ -28,7 +28,7 @@ enum Report {
 struct Thread {
     dump: &'static str,
     report: Report,
-    /// What the report has to contain, all of it in one sentence or object.
+    /// What the report must contain, all of it in one sentence or object.
     says: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! The arguments that name what `survey` and `plan` read.
+//! The arguments that select what `survey` and `plan` read.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Dumps: files, directories and standard input, packed or not, read object by object.
+//! Dumps: files, directories and standard input, compressed or not, read object by object.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -17,14 +17,14 @@ use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
 use crate::report::{InputFailure, STDIN};
 
-/// The most bytes of one dump, unpacked: five times those of 20,000 nodes and 200,000 pods.
+/// The size limit of one dump, uncompressed, in bytes: five times a dump of 20,000 nodes and 200,000 pods.
 const MAX_DUMP: u64 = 8 << 30;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
 
-/// Reads all inputs into `reader`, and returns how many problems there are. They are reported; the rest is read. `command`:
-/// for messages.
+/// Reads all inputs into `reader`, and returns the number of problems. Problems are reported, and the rest is read.
+/// `command`: for messages.
 pub(crate) fn read(
     command: &str,
     paths: &[PathBuf],
@@ -93,7 +93,7 @@ fn is_dump(path: &Path) -> bool {
     ["json", "yaml", "yml", "gz"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// Reads one input, which may be packed.
+/// Reads one input, which may be compressed.
 fn read_one(input: impl Read, reader: &mut InventoryReader, saved: &mut Option<SavedInventory>) -> Vec<DumpProblem> {
     let mut input = BufReader::with_capacity(BUFFER, input);
     match input.fill_buf() {
@@ -134,7 +134,7 @@ fn read_plain(
     }
 }
 
-/// What an input begins with.
+/// The beginning of an input.
 #[derive(Debug, PartialEq, Eq)]
 enum Start {
     Empty,
@@ -143,7 +143,7 @@ enum Start {
     Wrong(&'static str),
 }
 
-/// Skips a byte-order mark and blanks, and looks at what follows.
+/// Skips a byte-order mark and blanks, and inspects what follows.
 fn first_bytes(input: &mut impl BufRead) -> io::Result<Start> {
     let start = input.fill_buf()?;
     match start {
@@ -156,7 +156,7 @@ fn first_bytes(input: &mut impl BufRead) -> io::Result<Start> {
         [0x1f, 0x8b, ..] => return Ok(Start::Wrong("it is packed with gzip twice; unpack it once")),
         _ => {}
     }
-    // Blanks of YAML are part of its structure, so only line breaks are skipped.
+    // Blanks are part of the structure of YAML, so only line breaks are skipped.
     let mut skipped = 0;
     loop {
         let bytes = input.fill_buf()?;

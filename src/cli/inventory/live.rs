@@ -30,7 +30,7 @@ pub(crate) fn read(
         reader.begin(&context);
         let objects = ClusterReader::new(&connection);
         let mut progress = Progress::new("objects read");
-        // Events first: the API server keeps them for an hour, and reading a large cluster takes a while.
+        // Events come first, because the API server keeps them for an hour, and reading a large cluster takes time.
         let kinds = SURVEY.iter().chain([&NODES, &NAMESPACES, &RUNTIME_CLASSES]).chain(&WORKLOADS);
         for kind in kinds {
             let before = reader.len();

@@ -1,4 +1,4 @@
-//! What `survey` and `plan` read: a live cluster or dumps of one, policies and tables of facts.
+//! The input of `survey` and `plan`: a live cluster or dumps of one, policies and tables of facts.
 
 mod arguments;
 mod dumps;

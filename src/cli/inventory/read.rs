@@ -18,7 +18,7 @@ use crate::cli::inventory::{InventoryArgs, dumps, live};
 use crate::cli::io_handles::Io;
 use crate::cli::policy_files;
 
-/// What was read.
+/// The result of reading.
 pub(crate) struct ClusterInput {
     /// The context of the kubeconfig, or the names of the files.
     pub(crate) cluster: String,
@@ -33,10 +33,10 @@ pub(crate) struct ClusterInput {
     pub(crate) unreadable: usize,
 }
 
-/// The most inputs that the report names.
+/// The maximum number of inputs that the report lists.
 const NAMED: usize = 3;
 
-/// Reads what the arguments name; `None` if there is no object in it, which is reported. `command`: for messages.
+/// Reads what the arguments select; `None` if it contains no object, which is reported. `command`: for messages.
 pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyhow::Result<Option<ClusterInput>> {
     let is_live = args.paths.is_empty();
     let ClusterArguments { context, kubeconfig, impersonated_user, impersonated_groups: _ } = &args.cluster;

@@ -1,4 +1,5 @@
-//! A saved inventory: JSON Lines of the objects as the survey keeps them, packed with gzip. It is a dump itself.
+//! A saved inventory: JSON Lines of the objects as the survey stores them, compressed with gzip. It can be read as a
+//! dump.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -10,7 +11,7 @@ use flate2::write::GzEncoder;
 use mullion_survey::InventoryReader;
 use serde_json::Value;
 
-/// A file that is being written. It gets its name when it is complete.
+/// A file that is being written. It is renamed to its final name when it is complete.
 pub(crate) struct SavedInventory {
     path: PathBuf,
     partial: PathBuf,
@@ -42,7 +43,7 @@ impl SavedInventory {
         self.failed = written.err();
     }
 
-    /// Writes the last object, and gives the file its name.
+    /// Writes the last object, and renames the file.
     pub(crate) fn finish(mut self, last: &Value) -> anyhow::Result<()> {
         self.add(last);
         let context = || format!("--save {}", self.path.display());
@@ -56,7 +57,8 @@ impl SavedInventory {
     }
 }
 
-/// Adds an object to an inventory and, if one is written, to the saved one. `kind`: that of the list around it.
+/// Adds an object to an inventory and, if a saved inventory is written, to that too. `kind`: that of the list around
+/// it.
 pub(crate) fn keep(
     object: Value,
     kind: Option<&str>,

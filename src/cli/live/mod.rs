@@ -1,4 +1,5 @@
-//! Workloads of a live cluster as input of a command: its arguments, which objects they name, and the objects as texts.
+//! Workloads of a live cluster as input of a command: its arguments, the objects that they select, and the objects as
+//! texts.
 //!
 //! No command contacts a cluster without `-A`, `--context`, or `-n` with `KIND/NAME`.
 

@@ -5,16 +5,16 @@ use mullion_manifest::edit;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Where `kubectl apply` keeps the manifest it was given.
+/// The annotation in which `kubectl apply` stores the applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Which object a text contains.
+/// The form of an object in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectForm {
-    /// As `kubectl get -o yaml` prints it, without what the API server, the scheduler and `kubectl` have added since it was
-    /// created. What Mullion placed stays, and causes no change again.
+    /// The form that `kubectl get -o yaml` prints, without what the API server, the scheduler and `kubectl` have added
+    /// since it was created. What Mullion placed stays, and is not placed again.
     Current,
-    /// With everything from which the authored object can be restored.
+    /// The form with everything from which the authored object can be restored.
     Restorable,
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn object_text(kind: WorkloadKind, mut object: Value, form: ObjectFor
         }
     }
     if let Some(spec) = members(&mut object, "/spec").filter(|_| is_pod && form == ObjectForm::Current) {
-        // Set by the scheduler and by `kubectl debug`: no pod has them when it is created.
+        // The scheduler and `kubectl debug` set these: no pod has them when it is created.
         spec.remove("nodeName");
         spec.remove("ephemeralContainers");
     }
-    // The API server adds an empty one to every pod and template.
+    // The API server adds an empty security context to every pod and template.
     if let Some(spec) = members(&mut object, &format!("{}/spec", kind.pod_pointer()))
         && spec.get("securityContext").and_then(Value::as_object).is_some_and(Map::is_empty)
     {

@@ -1,4 +1,4 @@
-//! What a command line names: files, objects of a cluster, or all workloads of namespaces.
+//! The inputs on a command line: files, objects of a cluster, or all workloads of namespaces.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(crate) enum ClusterScope {
     AllNamespaces,
     /// All workloads of the namespace.
     Namespace,
-    /// These objects of the namespace; none if only files are judged.
+    /// These objects of the namespace; empty if only files are checked.
     Objects(Vec<ObjectReference>),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct ObjectReference {
 }
 
 impl ObjectReference {
-    /// Reads `deploy/web`. `None` if it names no workload.
+    /// Reads `deploy/web`. `None` if it is not a workload.
     fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once('/')?;
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
@@ -46,7 +46,7 @@ impl ObjectReference {
     }
 }
 
-/// The plan of a command line, or what is wrong with it. An argument that `exists` is a file.
+/// The plan for a command line, or what is wrong with it. An argument that `exists` is a file.
 pub(crate) fn plan(
     command: &str,
     live: &LiveArguments,
@@ -187,7 +187,7 @@ mod tests {
             ("a.yaml -", &["a.yaml", "-"], None),
             ("missing.yaml -n shop", &["missing.yaml"], None),
             ("-n shop", &[], None),
-            // What exists is a file.
+            // An argument that exists is a file.
             ("pod/file -n shop", &["pod/file"], None),
             ("pod/file --context prod", &["pod/file"], objects(&[])),
             ("-A", &[], Some(ClusterScope::AllNamespaces)),

@@ -17,13 +17,14 @@ use crate::cli::live::object_text::{ObjectForm, PodStatus, object_text};
 use crate::cli::live::plan::{ClusterScope, ObjectReference, plan};
 use crate::cli::object_head::{ObjectHead, OwnerIndex};
 use crate::cli::progress::Progress;
+use crate::cli::review_sources::ReviewSourceArgs;
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::{
     Absence, ClusterReader, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, Unread, WORKLOADS,
 };
 use crate::report::InputFailure;
 
-/// The namespace of objects that set none, if neither the command line nor a context does.
+/// The namespace of objects that do not set one, if neither the command line nor a context sets it.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// How a command reads its input.
@@ -35,14 +36,17 @@ pub(crate) struct ReadRequest<'a> {
     pub(crate) limits: ReadLimits,
     /// Whether a file replaces the cluster's nodes, RuntimeClasses and namespaces.
     pub(crate) has_snapshot: bool,
+    /// Whether policy files replace the built-in policies.
+    pub(crate) has_policies: bool,
     /// Whether the command restores the authored objects.
     pub(crate) restores: bool,
 }
 
 impl<'a> ReadRequest<'a> {
     /// Manifests, and live objects as they are.
-    pub(crate) fn manifests(command: &'a str, has_snapshot: bool) -> Self {
-        Self { command, limits: ReadLimits::MANIFESTS, has_snapshot, restores: false }
+    pub(crate) fn manifests(command: &'a str, sources: &ReviewSourceArgs) -> Self {
+        let (has_snapshot, has_policies) = (sources.snapshot.is_some(), !sources.policies.is_empty());
+        Self { command, limits: ReadLimits::MANIFESTS, has_snapshot, has_policies, restores: false }
     }
 }
 
@@ -53,13 +57,13 @@ pub(crate) struct LoadedInput {
     pub(crate) texts: InputTexts,
     /// The namespace of objects that set none.
     pub(crate) namespace: String,
-    /// What is known of the cluster; `None` if none was read.
+    /// The facts about the cluster; `None` if no cluster was read.
     pub(crate) live: Option<LiveFacts>,
     /// The status of every live pod, by the name of its text.
     pub(crate) pods: BTreeMap<String, PodStatus>,
 }
 
-/// What is known of a live cluster besides its workloads.
+/// The facts about a live cluster besides its workloads.
 #[derive(Debug, Default)]
 pub(crate) struct LiveFacts {
     /// Its nodes, RuntimeClasses and namespaces.
@@ -70,8 +74,8 @@ pub(crate) struct LiveFacts {
     pub(crate) judged_with_owner: usize,
 }
 
-/// Reads files and, if the command line names a cluster, that cluster. What cannot be read is part of the texts; a wrong
-/// command line, and a cluster that does not respond, are errors.
+/// Reads files and, if the command line selects a cluster, that cluster. What cannot be read is part of the texts; a
+/// wrong command line, and a cluster that does not respond, are errors.
 pub(crate) fn read(
     live: &LiveArguments,
     inputs: &Inputs,
@@ -110,7 +114,7 @@ pub(crate) fn read(
     })
 }
 
-/// A cluster while it is read.
+/// A cluster that is being read.
 struct ClusterInput<'a> {
     reader: ClusterReader<'a>,
     connection: &'a ClusterConnection,
@@ -128,6 +132,11 @@ impl ClusterInput<'_> {
         let context = &self.connection.context;
         let place = if everywhere { "all namespaces".to_owned() } else { format!("namespace {}", self.namespace) };
         io.eprintln(format_args!("context {context}, {place}"))?;
+        if !self.request.has_policies {
+            io.eprintln(
+                "reviewed with the built-in policies; if the cluster has others, name their files with --policies",
+            )?;
+        }
         if !self.request.has_snapshot {
             let judges_files = !self.texts.sources.is_empty();
             self.snapshot(everywhere || judges_files, io).await?;
@@ -180,7 +189,7 @@ impl ClusterInput<'_> {
                 io.eprintln(message)?;
             }
             match read {
-                // That there are none is known, too.
+                // That there are none is also a fact.
                 Ok(_) => dump
                     .object(&json!({"kind": format!("{}List", kind.name), "items": []}), "")
                     .map_err(|problem| anyhow::anyhow!(problem.message))?,
@@ -218,9 +227,9 @@ impl ClusterInput<'_> {
         }
     }
 
-    /// Reads all objects of a kind. Those of one owner are added once.
+    /// Reads all objects of a kind. Objects of one owner are added once.
     async fn workloads(&mut self, kind: &'static Kind, query: ListQuery<'_>, io: &mut Io<'_>) -> anyhow::Result<()> {
-        // Leaves the reader usable while the visitor changes the rest.
+        // The reader stays usable while the visitor changes the rest.
         let reader = self.reader;
         let mut visit = |object: Value| {
             let head = ObjectHead::of(&object, Some(kind.name));
@@ -264,7 +273,7 @@ impl ClusterInput<'_> {
     }
 }
 
-/// The way out if a right is missing.
+/// What to do if a permission is missing.
 const RIGHTS: &str = "the ClusterRole mullion-reader has the rights";
 
 fn why(absence: Absence) -> &'static str {

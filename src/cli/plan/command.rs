@@ -20,7 +20,7 @@ use crate::report::plan::{PlanFormat, PlanOptions, write};
 /// Arguments of `plan`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Without FILE, the cluster of the current context is read; a dump that `mullion survey` reads is enough as well.
+Without FILE, the cluster of the current context is read; you can also pass a dump that `mullion survey` reads.
 
 A look-up without a result is part of the report and does not change the exit code.
 
@@ -33,22 +33,22 @@ pub struct PlanArgs {
     /// The release to which the fleet moves: ltsc2022, ltsc2025
     #[arg(long, value_name = "RELEASE")]
     pub to: String,
-    /// The release that moves. Default: all older ones
+    /// The release that is replaced. Default: all older releases
     #[arg(long, value_name = "RELEASE")]
     pub from: Option<String>,
-    /// The provider whose limits and commands count. Default: the one that the labels of the nodes show
+    /// The provider whose limits and commands apply. Default: detected from the labels of the nodes
     #[arg(long, value_enum)]
     pub provider: Option<ProviderName>,
-    /// The minor version of Kubernetes at the end of the move: 1.36. Default: the present versions
+    /// The minor version of Kubernetes at the end of the move: 1.36. Default: the current versions
     #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<String>,
     /// Require images of exactly the target's build, as some vendors recommend
     #[arg(long)]
     pub strict_match: bool,
-    /// Ask the registries about the images of the workloads that move and about the proposed tags, with the logins of ~/.docker/config.json
+    /// Look up the images of the affected workloads and the proposed tags in their registries, with the logins of ~/.docker/config.json
     #[arg(long)]
     pub registry: bool,
-    /// A file that keeps what the registries report: read first, and without --registry read alone
+    /// A file that caches results of registries. Without --registry, only this file is used
     #[arg(long, value_name = "FILE")]
     pub registry_cache: Option<PathBuf>,
     /// Output format
@@ -57,10 +57,10 @@ pub struct PlanArgs {
     /// Print every workload, edit and source (with -o text or markdown)
     #[arg(long)]
     pub details: bool,
-    /// Write the edits into the manifests below a directory (*.yaml, *.yml, *.json), all else byte for byte
+    /// Write the edits into the manifests below a directory (*.yaml, *.yml, *.json), and change nothing else
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
-    /// Write tags that neither a registry nor the table of images confirms, too
+    /// Also write tags that neither a registry nor the table of images confirms
     #[arg(long, requires = "write")]
     pub include_guesses: bool,
     /// What causes exit code 1
@@ -100,7 +100,7 @@ impl ProviderName {
 pub enum FailOnVerdict {
     /// What blocks the move: a constraint that is not met, a rebuild, an unknown image
     Blocked,
-    /// Another tag, too
+    /// Also every change of a tag
     Change,
 }
 

@@ -230,7 +230,7 @@ fn refusal(planned: &PlannedWorkload, release: &str, include_guesses: bool) -> O
     if let Some(container) = open.find(|container| !written(container)) {
         let PlannedContainer { name, image, .. } = container;
         return Some(match container.verdict {
-            Verdict::Unknown => format!("nobody knows whether image {image} of container {name} runs on {release}"),
+            Verdict::Unknown => format!("it is unknown whether image {image} of container {name} runs on {release}"),
             _ if planned.object.kind == WorkloadKind::DaemonSet.name() => {
                 format!("image {image} of container {name} must run in the old and in the new pools")
             }
@@ -328,7 +328,7 @@ mod tests {
             (
                 planned("Deployment", "unknown", false, None),
                 true,
-                Some("nobody knows whether image registry.example.com/web:1 of container web runs on ltsc2025"),
+                Some("it is unknown whether image registry.example.com/web:1 of container web runs on ltsc2025"),
             ),
             (planned("Deployment", "anotherTag", false, Some("table")), false, None),
             (planned("Deployment", "anotherTag", false, Some("registry")), false, None),

@@ -52,7 +52,7 @@ pub enum ProblemsFormat {
 pub enum FailOnProblem {
     /// Problems, which make the files unusable
     Problem,
-    /// Warnings, too
+    /// Also warnings
     Warn,
 }
 
@@ -135,7 +135,7 @@ pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     })
 }
 
-/// The paths without test cases, because Git hooks name every changed file.
+/// The paths without test cases, because Git hooks pass every changed file.
 fn policies_of(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let (tests, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.paths.iter().partition(|path| is_test_file(path) && !path.is_dir());

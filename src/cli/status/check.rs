@@ -6,15 +6,15 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct StatusCheck {
     pub(crate) section: Section,
-    /// A name that stays the same in all versions: `webhook-reached`.
+    /// The name, which stays the same in all versions: `webhook-reached`.
     pub(crate) name: &'static str,
     pub(crate) result: CheckResult,
-    /// What was found, as a clause without a full stop.
+    /// The result, as a clause without a period.
     pub(crate) message: String,
-    /// What it was found on.
+    /// The items that the result is about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) items: Vec<String>,
-    /// What to do; empty if nothing is to be done.
+    /// What to do; empty if no action is required.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) next: String,
 }
@@ -31,21 +31,21 @@ pub(crate) enum Section {
     Workloads,
 }
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum CheckResult {
     Good,
-    /// Worth knowing; nothing has to be done now.
+    /// Worth knowing; no action is required now.
     Notice,
-    /// Somebody has to do something.
+    /// A person must act.
     Bad,
-    /// Not known, so somebody has to look.
+    /// Not known, so a person must investigate.
     Unknown,
 }
 
 impl CheckResult {
-    /// Whether the check needs a person.
+    /// Whether the check requires a person.
     pub(crate) fn needs_a_person(self) -> bool {
         matches!(self, Self::Bad | Self::Unknown)
     }
@@ -70,12 +70,12 @@ impl StatusCheck {
         Self { section, name, result, message: message.into(), items: Vec::new(), next: String::new() }
     }
 
-    /// A good one.
+    /// A good result.
     pub(crate) fn good(section: Section, name: &'static str, message: impl Into<String>) -> Self {
         Self::new(section, name, CheckResult::Good, message)
     }
 
-    /// One that is worth knowing.
+    /// A result that is worth knowing.
     pub(crate) fn notice(
         section: Section,
         name: &'static str,
@@ -85,7 +85,7 @@ impl StatusCheck {
         Self { next: next.into(), ..Self::new(section, name, CheckResult::Notice, message) }
     }
 
-    /// One that needs a person.
+    /// A result that requires a person.
     pub(crate) fn bad(
         section: Section,
         name: &'static str,
@@ -95,7 +95,7 @@ impl StatusCheck {
         Self { next: next.into(), ..Self::new(section, name, CheckResult::Bad, message) }
     }
 
-    /// One that is not known. `what`: the subject; `why`: a clause.
+    /// A result that is not known. `what`: the subject; `why`: a clause.
     pub(crate) fn unknown(
         section: Section,
         name: &'static str,
@@ -107,13 +107,14 @@ impl StatusCheck {
         Self { next: next.into(), ..Self::new(section, name, CheckResult::Unknown, message) }
     }
 
-    /// The same with these items.
+    /// The same check with these items.
     #[must_use]
     pub(crate) fn with_items(self, items: Vec<String>) -> Self {
         Self { items, ..self }
     }
 
-    /// Whether `--wait` waits for it: only people can end what is wrong with workloads.
+    /// Whether `--wait` waits for it. It does not wait for problems with workloads, because only people can resolve
+    /// them.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.section != Section::Workloads && self.result.needs_a_person()
     }
@@ -126,7 +127,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The check of that name, which has that result, a next step unless it is good, and these parts in message and items.
+    /// The check of that name. It must have that result, a next step unless it is good, and these parts in message and
+    /// items.
     #[track_caller]
     pub(crate) fn expect_check(
         checks: Vec<StatusCheck>,

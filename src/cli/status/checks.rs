@@ -18,7 +18,7 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     .concat()
 }
 
-/// The only check of a cluster in which nothing of Mullion was found. `unread`: what could not be searched.
+/// The only check of a cluster without objects of Mullion. `unread`: what could not be searched.
 pub(crate) fn not_installed(unread: &[String]) -> StatusCheck {
     let (section, name) = (Section::Installation, "installed");
     if unread.is_empty() {
@@ -46,7 +46,8 @@ mod tests {
         assert!(checks.is_sorted_by_key(|check| check.section), "{checks:?}");
     }
 
-    /// Whatever cannot be read, nothing is good that depends on it, and every line that is not good has a next step.
+    /// If something cannot be read, no check that depends on it is good, and every line that is not good has a next
+    /// step.
     #[test]
     fn what_cannot_be_read_is_not_known() {
         let denied = || "pods is forbidden".to_owned();

@@ -19,22 +19,22 @@ use crate::cli::time_limit::time_limit;
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::ClusterReader;
 
-/// How often `--wait` looks again.
+/// The interval at which `--wait` repeats the checks.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Arguments of `status`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "It reads no Secrets. The rights that it needs are in ClusterRole mullion-reader of the chart; with \
-    fewer, it prints what it does not know.\n\nExit code: 0 nothing needs a person; 1 something does, or is not known; 2 \
-    there is no cluster, or wrong usage."
+    after_help = "The command reads no Secrets. The rights that it needs are in ClusterRole mullion-reader of the chart; \
+    with fewer rights, it prints which checks are not known.\n\nExit code: 0 if nothing needs attention; 1 if something does, or \
+    is not known; 2 if the cluster cannot be read, or for wrong usage."
 )]
 pub struct StatusArgs {
     /// Namespace of Mullion. Default: the one in which Mullion is found
     #[arg(short, long, value_name = "NS")]
     pub namespace: Option<String>,
-    /// Wait until Mullion works, for scripts. What only people can end (the section Workloads) is printed, but not waited
-    /// for, and does not change the exit code
+    /// Wait until Mullion works, for scripts. The section Workloads, which only people can correct, is printed, but does
+    /// not extend the wait or change the exit code
     #[arg(long)]
     pub wait: bool,
     /// Time limit of --wait: 90s, 5m, 1h
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
 async fn start(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let connection = args.cluster.connect().await?;
     let read = || read(args, &connection).boxed_local();
-    // Without a cluster from the start there is nothing to wait for.
+    // If the cluster does not respond at the start, there is nothing to wait for.
     let mut report = Ok(read().await?);
     if args.wait {
         let end = Instant::now() + args.timeout;

@@ -1,4 +1,4 @@
-//! What `mullion status` knows of a cluster, as plain values.
+//! The facts that `mullion status` has about a cluster, as plain values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::cluster::state::{ControllerReport, HEARTBEAT, MullionState};
 /// A part that was read, or why it could not be read, as a clause.
 pub(crate) type Read<T> = Result<T, String>;
 
-/// How old the controller's report may be, in seconds: two writes may have failed.
+/// The maximum age of the controller's report, in seconds: two writes may have failed.
 pub(crate) const MAX_REPORT_AGE: i64 = 2 * HEARTBEAT + 60;
 
 /// Everything that the checks need.
@@ -18,28 +18,28 @@ pub(crate) const MAX_REPORT_AGE: i64 = 2 * HEARTBEAT + 60;
 pub(crate) struct StatusFacts {
     /// Mullion's namespace.
     pub(crate) namespace: String,
-    /// ConfigMap `mullion-state`; `None` if there is none.
+    /// ConfigMap `mullion-state`; `None` if it does not exist.
     pub(crate) state: Read<Option<MullionState>>,
-    /// Lease `mullion-controller`; `None` if there is none.
+    /// Lease `mullion-controller`; `None` if it does not exist.
     pub(crate) lease: Read<Option<LeaseFacts>>,
     /// The webhook configurations `mullion`, by kind.
     pub(crate) configurations: [ConfigurationFacts; 2],
     /// Mullion's Deployments.
     pub(crate) deployments: Read<Vec<DeploymentFacts>>,
-    /// The pods of these.
+    /// The pods of these Deployments.
     pub(crate) pods: Read<Vec<PodFacts>>,
     /// Windows nodes.
     pub(crate) nodes: Read<Vec<NodeFacts>>,
     /// Pods with the label `mullion.dev/findings`.
     pub(crate) findings: Read<FindingFacts>,
-    /// Mullion's Events of the last hour or so.
+    /// Mullion's Events of about the last hour.
     pub(crate) events: Read<Vec<EventFacts>>,
 }
 
 /// The Lease.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LeaseFacts {
-    /// `None` if nobody holds it.
+    /// The holder; `None` if the Lease has none.
     pub(crate) holder: Option<String>,
     pub(crate) renewed: Option<Timestamp>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct ConfigurationFacts {
 pub(crate) struct WebhookFacts {
     pub(crate) name: String,
     pub(crate) failure_policy: String,
-    /// Whether `caBundle` is filled in, or the webhook needs none because it is registered by URL.
+    /// Whether `caBundle` is set, or the webhook does not need it because it is registered by URL.
     pub(crate) trusted: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct DeploymentFacts {
     pub(crate) name: String,
     /// `controller` or `webhook`.
     pub(crate) component: String,
-    /// Of the label `app.kubernetes.io/version`.
+    /// The value of the label `app.kubernetes.io/version`.
     pub(crate) version: Option<String>,
     pub(crate) created: Option<Timestamp>,
     pub(crate) replicas: i32,
@@ -82,7 +82,7 @@ pub(crate) struct PodFacts {
     pub(crate) component: String,
     /// The tag of its image, if it has one.
     pub(crate) tag: Option<String>,
-    /// Why it does not run, in words.
+    /// Why it does not run, as a clause.
     pub(crate) trouble: Option<String>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct NodeFacts {
 /// Pods with findings by namespace: their number, and the codes of their rules.
 pub(crate) type FindingFacts = BTreeMap<String, (usize, BTreeSet<String>)>;
 
-/// An Event that Mullion wrote.
+/// An Event that Mullion created.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventFacts {
     pub(crate) reason: String,
@@ -127,7 +127,7 @@ impl StatusFacts {
         self.state().ok()?.withdrawn.as_deref()
     }
 
-    /// The controller's report, or why there is none that is current.
+    /// The controller's report, or why there is no current one.
     pub(crate) fn report(&self, now: Timestamp) -> Read<&ControllerReport> {
         let report = self.state()?.report.as_ref();
         let report = report.ok_or("the controller has not written a report that this version can read")?;
@@ -151,7 +151,8 @@ impl StatusFacts {
     }
 }
 
-/// The time between two as `kubectl get` prints ages: `5s`, `3m`, `2h`, `4d`. Zero if the first is not later.
+/// The time between two times, in the format in which `kubectl get` prints ages: `5s`, `3m`, `2h`, `4d`. Zero if `now`
+/// is not later.
 pub(crate) fn age(now: Timestamp, earlier: Timestamp) -> String {
     let seconds = (now.as_second() - earlier.as_second()).max(0);
     match seconds {
@@ -178,7 +179,7 @@ pub(crate) mod tests {
         NOW.parse().unwrap()
     }
 
-    /// That many seconds ago.
+    /// A time that many seconds ago.
     pub(crate) fn ago(seconds: i64) -> String {
         (now() - jiff::SignedDuration::from_secs(seconds)).to_string()
     }
@@ -270,7 +271,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A node of an hour ago.
+    /// A node that was created an hour ago.
     pub(crate) fn node(name: &str, labelled: bool, taints: &[&str]) -> NodeFacts {
         NodeFacts {
             name: name.to_owned(),

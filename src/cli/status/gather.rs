@@ -30,24 +30,25 @@ use crate::cluster::reading::{
 use crate::cluster::state::{MullionState, NAME};
 use crate::controller::{CONFIGURATION, LEASE_NAME};
 
-/// Most Events that are kept, the newest of them.
+/// The maximum number of Events that are kept, the newest ones.
 const MAX_EVENTS: usize = 2_000;
-/// Events that are older, in seconds, say nothing about now: while something lasts, Mullion writes its Event again after 45
-/// minutes at most.
+/// Older Events, in seconds, do not describe the present: while a condition lasts, Mullion writes its Event again after
+/// 45 minutes at most.
 const MAX_EVENT_AGE: i64 = 3_600;
 /// The label of everything that the chart creates.
 const CHART_LABEL: &str = "app.kubernetes.io/name=mullion";
 const COMPONENT: &str = "app.kubernetes.io/component";
 const VERSION: &str = "app.kubernetes.io/version";
 
-/// What was found.
+/// The result of the search for Mullion.
 pub(crate) enum Gathered {
     Installed(Box<StatusFacts>),
-    /// Nothing of Mullion; with what could not be searched.
+    /// No object of Mullion was found; contains what could not be searched.
     NotInstalled(Vec<String>),
 }
 
-/// Reads everything. An error means that there is no cluster, or that several installations were found and none was chosen.
+/// Reads everything. An error means that there is no cluster, or that several installations were found and none was
+/// selected.
 pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) -> anyhow::Result<Gathered> {
     let (state_name, lease_name) = (format!("metadata.name={NAME}"), format!("metadata.name={LEASE_NAME}"));
     let query = ListQuery { namespace, ..ListQuery::default() };
@@ -118,7 +119,7 @@ pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) 
     })))
 }
 
-/// What `read` makes of the objects of a kind. Each is dropped once it is read.
+/// The values that `read` returns for the objects of a kind. Each object is dropped once it is read.
 fn list<'a, T: 'a>(
     reader: &'a ClusterReader<'a>,
     kind: &'static Kind,
@@ -137,12 +138,12 @@ fn list<'a, T: 'a>(
     work.boxed_local()
 }
 
-/// The object; `None` if it is not one, which the API server rules out.
+/// The object; `None` if it is not one, which the API server never returns.
 fn parsed<K: DeserializeOwned>(object: Value) -> Option<K> {
     serde_json::from_value(object).ok()
 }
 
-/// The webhook configuration `mullion`; `None` if there is none.
+/// The webhook configuration `mullion`; `None` if it does not exist.
 fn get_configuration<'a, K: DeserializeOwned + 'a>(
     reader: &'a ClusterReader<'a>,
     kind: &'static Kind,
@@ -160,7 +161,7 @@ fn get_configuration<'a, K: DeserializeOwned + 'a>(
 /// The namespaces in which something of Mullion was found.
 struct FoundNamespaces {
     deployments: BTreeSet<String>,
-    /// Of Lease, ConfigMap and webhook Services.
+    /// The namespaces of Lease, ConfigMap and webhook Services.
     others: BTreeSet<String>,
 }
 
@@ -175,7 +176,7 @@ impl FoundNamespaces {
         let mut namespaces = all.into_iter();
         match (namespaces.next(), namespaces.next()) {
             (Some(only), None) => Ok(only),
-            // Registered by URL, and nothing else: this is where the chart is installed in all documents.
+            // Only a registration by URL was found: this is the namespace in which all documents install the chart.
             (None, _) => Ok("mullion-system".to_owned()),
             (Some(first), Some(second)) => {
                 let all = list_with([first, second].into_iter().chain(namespaces), "and");
@@ -248,13 +249,13 @@ fn pod_facts(pod: &core::Pod) -> PodFacts {
     PodFacts { name: pod.name_any(), tag: image.and_then(tag).map(str::to_owned), trouble: trouble(pod), component }
 }
 
-/// The tag of an image reference: what follows the last colon, unless that belongs to the port of the registry.
+/// The tag of an image reference: the text after the last colon, unless that colon belongs to the port of the registry.
 fn tag(image: &str) -> Option<&str> {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))
 }
 
-/// Why a pod is not ready: the state of its containers, or why it has no node.
+/// Why a pod is not ready: the state of its containers, or why it does not have a node.
 fn trouble(pod: &core::Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.as_deref().unwrap_or_default();
@@ -336,7 +337,8 @@ mod tests {
     use super::*;
     use crate::cluster::connect::ClusterConnection;
 
-    /// An API server with these responses to requests whose URL contains the text, else 404; and the requests.
+    /// An API server that returns these responses for requests with a URL that contains the text, else 404; and the
+    /// requests.
     fn server(responses: Vec<(&'static str, u16, Value)>) -> (ClusterConnection, Arc<Mutex<Vec<String>>>) {
         let requests = Arc::<Mutex<Vec<String>>>::default();
         let log = Arc::clone(&requests);
@@ -378,7 +380,7 @@ mod tests {
         let reader = ClusterReader::new(&connection);
         let gathered = gather(&reader, None).await.unwrap();
         assert!(matches!(gathered, Gathered::NotInstalled(unread) if unread == ["no"]));
-        // A namespace that was named is checked as far as it can be read.
+        // A namespace from the command line is checked as far as it can be read.
         assert!(matches!(gather(&reader, Some("own")).await.unwrap(), Gathered::Installed(_)));
 
         let (connection, _) = server(vec![("leases", 401, status(401).1)]);

@@ -1,4 +1,5 @@
-//! Checks of Mullion's processes: whether they run, in which version, who leads, and whether the leader reports.
+//! Checks of Mullion's processes: whether they run, in which version, which pod is the leader, and whether the leader
+//! reports.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,8 @@ use crate::cli::status::facts::{DeploymentFacts, LeaseFacts, PodFacts, StatusFac
 
 const SECTION: Section = Section::Installation;
 
-/// How old a renewal of the Lease may be, in seconds: four times the usual lease of 15 s, because the clocks of the leader
-/// and of this machine may differ.
+/// The maximum age of a renewal of the Lease, in seconds: four times the usual lease of 15 s, because the clocks of the
+/// leader and of this machine may differ.
 const MAX_RENEWAL_AGE: i64 = 60;
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
@@ -123,7 +124,7 @@ fn leader(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
         Ok(Some(lease)) => lease,
     };
     let LeaseFacts { holder: Some(holder), renewed: Some(renewed) } = lease else {
-        return StatusCheck::bad(SECTION, name, "no controller leads: nobody holds Lease mullion-controller", logs);
+        return StatusCheck::bad(SECTION, name, "no controller leads: no pod holds Lease mullion-controller", logs);
     };
     let age_text = age(now, *renewed);
     if now.as_second() - renewed.as_second() > MAX_RENEWAL_AGE {
@@ -223,7 +224,7 @@ mod tests {
         );
         // A leader from before the rollout.
         expect(&with(Some(own), Some(own), "0.0.9"), "versions", Notice, "the controller is 0.0.9 and");
-        // An image by digest, or with a tag of its own: the label of the Deployment counts.
+        // An image by digest, or with a custom tag: the label of the Deployment counts.
         expect(&with(Some("latest"), None, own), "versions", Good, own);
         let mut nothing = with_state(|state| state.report = None);
         (nothing.pods, nothing.deployments) = (Ok(Vec::new()), Ok(Vec::new()));
@@ -242,7 +243,7 @@ mod tests {
         expect(&with(Some("pod-1_0f"), 5), "leader", Good, "pod-1 leads; it renewed its Lease 5s ago");
         expect(&with(Some("pod-1_0f"), -30), "leader", Good, "0s ago");
         expect(&with(Some("pod-1_0f"), 61), "leader", Bad, "61s ago");
-        expect(&with(None, 5), "leader", Bad, "nobody holds");
+        expect(&with(None, 5), "leader", Bad, "no pod holds");
         expect(&StatusFacts { lease: Ok(None), ..good() }, "leader", Bad, "there is no Lease");
         expect(&StatusFacts { lease: Err("no".to_owned()), ..good() }, "leader", Unknown, "not known: no");
         expect(&with_state(|state| state.report = None), "controller-report", Unknown, "has not written");

@@ -1,13 +1,13 @@
-//! `mullion status`: whether Mullion works in a cluster, and what needs a person.
+//! `mullion status`: whether Mullion works in a cluster, and what requires a person.
 //!
 //! ```text
 //! cluster ── gather (the only file that sends requests) ──→ StatusFacts ── checks ──→ [StatusCheck] ── output ──→ text, JSON
 //! ```
 //!
-//! A check is a pure function of the facts and the time. What is missing, unreadable or too old is not known, which counts
-//! as something that needs a person.
+//! A check is a pure function of the facts and the time. What is missing, unreadable or too old is not known, which
+//! counts as something that requires a person.
 //!
-//! It reads no Secret and opens no port. The shipped role `mullion-reader` has the rights that it needs.
+//! It reads no Secret and opens no port. The shipped role `mullion-reader` has the permissions that it needs.
 
 mod check;
 mod checks;

@@ -1,4 +1,4 @@
-//! Checks of Windows nodes: their labels and taints, and what somebody undoes or the API server denies.
+//! Checks of Windows nodes: their labels and taints, and changes that others undo or that the API server rejects.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const SECTION: Section = Section::Nodes;
 const NEW: i64 = 120;
 /// The longest note of an Event, in characters; `kubectl get events` shows all of it.
 const MAX_NOTE: usize = 200;
-/// Reasons of Events that need a person, beside those of [`workloads`](crate::cli::status::workloads).
+/// Reasons of Events that require a person, beside those of [`workloads`](crate::cli::status::workloads).
 const REASONS: [&str; 5] = ["WriteDenied", "TooManyRuntimeClasses", "NodesLeftOut", "TaintContested", "ChangesUndone"];
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
@@ -34,7 +34,7 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     checks
 }
 
-/// The nodes and the report about them; `None` while Mullion is withdrawn. The error is the check instead.
+/// The nodes and the report about them; `None` while Mullion is withdrawn. The error is the check to print instead.
 fn managed(facts: &StatusFacts, now: Timestamp) -> Result<Option<(&[NodeFacts], &NodesReport)>, StatusCheck> {
     let (name, subject) = ("nodes", "whether Windows nodes are labelled and tainted is");
     let nodes = facts.nodes.as_ref().map_err(|why| {
@@ -86,7 +86,7 @@ fn tainted(facts: &StatusFacts, nodes: &[NodeFacts], report: &NodesReport, now: 
         let why = if nodes.is_empty() { "there are no Windows nodes" } else { "the NodePolicy sets no taint" };
         return StatusCheck::good(SECTION, name, why);
     }
-    // Taints that mark Windows nodes: the policy's own, and others that nodes had first.
+    // Taints that mark Windows nodes: the policy's own, and others that nodes had before.
     let mut marks: BTreeSet<Taint> = facts.state().map(|state| state.seen.taints.clone()).unwrap_or_default();
     marks.extend(Taint::parse(&report.taint));
     let without: Vec<&NodeFacts> = nodes.iter().filter(|node| node.taints.is_disjoint(&marks)).collect();
@@ -95,12 +95,12 @@ fn tainted(facts: &StatusFacts, nodes: &[NodeFacts], report: &NodesReport, now: 
     if without.is_empty() || report.waiting == 0 || without.len() > explained {
         return missing(name, &all, &format!("taint {}", report.taint), &without, now);
     }
-    // `taint-waits` names the workloads.
+    // `taint-waits` lists the workloads.
     let message = format!("{} of {all} without taint {}, which waits for workloads", report.waiting, report.taint);
     StatusCheck::notice(SECTION, name, message, "the section Workloads names them")
 }
 
-/// The check of nodes that lack something, which new ones may.
+/// The check of nodes that lack something. New nodes may lack it.
 fn missing(name: &'static str, all: &str, what: &str, without: &[&NodeFacts], now: Timestamp) -> StatusCheck {
     if without.is_empty() {
         return StatusCheck::good(SECTION, name, format!("{all} with {what}"));
@@ -121,8 +121,9 @@ fn is_new(node: &NodeFacts, now: Timestamp) -> bool {
 
 fn contested(report: &NodesReport) -> Option<StatusCheck> {
     let nodes = counted(report.contested, "node");
-    let message = format!("somebody undoes Mullion's changes on {nodes}; Mullion leaves them off");
-    let next = "find out who, by managedFields of the node; the Events below name the nodes";
+    let message =
+        format!("another client undoes Mullion's changes on {nodes}; Mullion does not repeat them for an hour");
+    let next = "find the client in managedFields of the node; the Events below name the nodes";
     (report.contested > 0).then(|| StatusCheck::bad(SECTION, "nodes-contested", message, next))
 }
 
@@ -139,7 +140,7 @@ fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
         let time = time.map(|time| format!(", {} ago", age(now, time))).unwrap_or_default();
         format!("{kind} {namespace}{name}: {reason}{time}: {}", shorten(note, MAX_NOTE))
     };
-    // Events outlive an installation by an hour, and the next one may have other policies.
+    // Events outlive an installation by an hour, and the next installation may have other policies.
     let deployments = facts.deployments.as_ref().map(Vec::as_slice).unwrap_or_default();
     let installed = deployments.iter().filter_map(|deployment| deployment.created).min();
     let is_ours =
@@ -150,8 +151,8 @@ fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
         return StatusCheck::good(SECTION, name, "no Event about nodes, DaemonSets or denied writes in the last hour");
     }
     let need = if items.len() == 1 { "needs" } else { "need" };
-    let message = format!("{} of the last hour {need} a person", counted(items.len(), "Event"));
-    let next = "do what the Events say; docs/controller.md lists their reasons";
+    let message = format!("{} of the last hour {need} attention", counted(items.len(), "Event"));
+    let next = "follow the messages of the Events; docs/reference/events.md explains their reasons";
     StatusCheck::bad(SECTION, name, message, next).with_items(items)
 }
 
@@ -197,7 +198,7 @@ mod tests {
             expect(&fleet(vec![young("new"), node("old", false, &[])]), name, Bad, &["2 of 2"]);
             expect(&fleet(Vec::new()), name, Good, &["there are no Windows nodes"]);
         }
-        // Another taint marks them already.
+        // Another taint already marks them.
         let mut seen = bare.clone();
         seen.state.as_mut().unwrap().as_mut().unwrap().seen.taints.extend(Taint::parse("sku=win:NoSchedule"));
         expect(&seen, "nodes-tainted", Good, &["2 Windows nodes with taint"]);
@@ -217,7 +218,7 @@ mod tests {
             &["1 of 1 Windows node without taint os=windows:NoSchedule, which waits"],
         );
         expect(&waits, "nodes-labelled", Bad, &["1 of 1"]);
-        // One waits, and nothing explains the other.
+        // One node waits, and nothing explains the other.
         let two = with(fleet(vec![node("a", true, &[]), node("b", true, &[])]), |report| report.waiting = 1);
         expect(&two, "nodes-tainted", Bad, &["2 of 2 Windows nodes without taint"]);
         expect(

@@ -30,7 +30,7 @@ pub(crate) struct StatusReport {
     /// The version of the command.
     version: &'static str,
     time: String,
-    /// Whether a check needs a person.
+    /// Whether any check requires a person.
     needs_a_person: bool,
     pub(crate) checks: Vec<StatusCheck>,
 }
@@ -48,7 +48,7 @@ impl StatusReport {
         }
     }
 
-    /// Whether a check needs a person.
+    /// Whether any check requires a person.
     pub(crate) fn needs_a_person(&self) -> bool {
         self.needs_a_person
     }
@@ -63,7 +63,7 @@ impl StatusReport {
         write_line(io.stdout, self)
     }
 
-    /// A line for each check, and below what is not good, what to do.
+    /// A line for each check, and what to do below those that are not good.
     pub(crate) fn write_text(&self, io: &mut Io<'_>) -> io::Result<()> {
         let namespace = self.namespace.as_ref().map(|namespace| format!(", namespace {namespace}")).unwrap_or_default();
         writeln!(io.stdout, "context {}{}", printable(&self.context), printable(&namespace))?;
@@ -79,9 +79,9 @@ impl StatusReport {
         let notices = count(|result| result == CheckResult::Notice);
         let notices = if notices == 0 { String::new() } else { format!("; {}", counted(notices, "notice")) };
         match people {
-            0 => writeln!(io.stdout, "\nNothing needs a person{notices}."),
-            1 => writeln!(io.stdout, "\n1 check needs a person{notices}."),
-            people => writeln!(io.stdout, "\n{people} checks need a person{notices}."),
+            0 => writeln!(io.stdout, "\nNothing needs attention{notices}."),
+            1 => writeln!(io.stdout, "\n1 check needs attention{notices}."),
+            people => writeln!(io.stdout, "\n{people} checks need attention{notices}."),
         }
     }
 }
@@ -164,12 +164,12 @@ Workloads
 × which pods have findings is not known: no
     Next: ask
 
-2 checks need a person; 1 notice.
+2 checks need attention; 1 notice.
 ";
         assert!(text.ends_with(end), "{text}");
         assert!(written(&report(some()), false, true).contains("\u{1b}["), "colour");
         let good = written(&report(checks(&good(), now())), false, false);
-        assert!(good.ends_with("\nNothing needs a person.\n"), "{good}");
+        assert!(good.ends_with("\nNothing needs attention.\n"), "{good}");
         assert!(good.lines().all(|line| line.chars().count() <= 120), "{good}");
     }
 

@@ -44,7 +44,7 @@ fn loaded(facts: &StatusFacts, summary: &PolicySummary) -> StatusCheck {
     if *problems > 0 {
         let items = last_error.iter().cloned().collect();
         let message =
-            format!("the policy files have {}; until they are good, {in_force}", counted(*problems, "problem"));
+            format!("the policy files have {}; until they are valid, {in_force}", counted(*problems, "problem"));
         let next = format!(
             "mullion policy check DIR finds all of them; kubectl get events -n {} --field-selector \
              involvedObject.name=mullion-state",
@@ -115,7 +115,7 @@ mod tests {
         expect(&good(), name, Good, &["2 policies of 1 file are in force, hash abc"]);
         expect(&with(|one| *one = PolicySummary::default()), name, Good, &["the built-in policies are in force"]);
         let bad = with(|one| (one.problems, one.last_error) = (3, Some("a.yaml:5:3: no".to_owned())));
-        expect(&bad, name, Bad, &["the policy files have 3 problems; until they are good, 2 pol", "a.yaml:5:3: no"]);
+        expect(&bad, name, Bad, &["the policy files have 3 problems; until they are valid, 2 pol", "a.yaml:5:3: no"]);
         expect(&with_report(|report| report.policies = None), name, Unknown, &["has not reported them"]);
         expect(&with_state(|state| state.report = None), "exemptions", Unknown, &["has not written"]);
         let large = with_state(|state| state.set_condition(condition("PoliciesKept", "False", "too large")));

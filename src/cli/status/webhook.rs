@@ -10,7 +10,7 @@ use crate::controller::PODS_WEBHOOK;
 
 const SECTION: Section = Section::Webhook;
 
-/// How old the last probe may be, in seconds: it is reported with the report, every [`HEARTBEAT`] seconds at least.
+/// The maximum age of the last probe, in seconds: it is reported with the report, at least every [`HEARTBEAT`] seconds.
 const MAX_PROBE_AGE: i64 = 3 * HEARTBEAT;
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
@@ -84,7 +84,7 @@ fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
             StatusCheck::good(SECTION, name, format!("the API server reaches the webhook; probed {old} ago"))
         }
         "True" => {
-            let message = format!("the last probe of the webhook failed, {old} ago; one failure is no alarm");
+            let message = format!("the last probe of the webhook failed, {old} ago; a single failure may be temporary");
             StatusCheck::notice(SECTION, name, message, next)
         }
         "False" if condition.reason == "NotRegistered" => {
@@ -149,7 +149,7 @@ fn certificate(
         let message = format!("{subject} expired {} ago, on {day}", age(now, to));
         return StatusCheck::bad(section, name, message, next);
     }
-    // The controller replaces it after two thirds of its life, and the CA in steps that take minutes.
+    // The controller replaces it after two thirds of its lifetime, and the CA in steps that take minutes.
     if (now.as_second() - from.as_second()) / 3 * 4 > life {
         let message = format!("{subject} expires in {left}, on {day}, and should have been replaced");
         return StatusCheck::bad(section, name, message, next);

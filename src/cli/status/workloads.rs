@@ -1,5 +1,5 @@
-//! Checks of workloads: those for which taints wait, pods that Mullion missed, and pods with findings. Only people can end
-//! these, so `--wait` does not wait for them.
+//! Checks of workloads: those for which taints wait, pods that Mullion missed, and pods with findings. Only people can
+//! resolve these, so `--wait` does not wait for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::controller::toleration_text;
 
 const SECTION: Section = Section::Workloads;
 
-/// Most owners of missed pods that are named for each namespace.
+/// The maximum number of owners of missed pods that are listed for each namespace.
 const MAX_OWNERS: usize = 5;
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {

@@ -106,7 +106,7 @@ async fn files_are_found_and_merged_as_by_kubectl() {
     let table: [Row<'_>; 8] = [
         (Some(&one), None, files.list(&["two"]), ("shop", "web")),
         (None, None, files.list(&["current", "missing", "one", "two"]), ("b", "default")),
-        // The first file that has a name wins.
+        // The first file that contains a name takes precedence.
         (None, Some("shop"), files.list(&["current", "one", "two"]), ("shop", "web")),
         (None, None, files.list(&["one", "current", "two"]), ("shop", "web")),
         (None, Some("b"), files.list(&["two", "one"]), ("b", "default")),
@@ -290,7 +290,7 @@ async fn requests_go_through_the_proxy_unless_an_exception_names_the_server() {
     // The server, the kubeconfig's proxy, the environment, and whether the proxy is used.
     let table = [
         (https, in_file.as_str(), Environment::default(), true),
-        // An exception holds for proxies of the environment only, as in client-go.
+        // An exception applies only to proxies of the environment, as in client-go.
         (https, &in_file, environment(Some("api.invalid")), true),
         (https, "", environment(None), true),
         (https, "", environment(Some("other.invalid,")), true),

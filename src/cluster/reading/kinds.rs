@@ -1,13 +1,13 @@
 //! The kinds that commands read. The cluster role `mullion-reader` allows `get` and `list` of exactly these.
 
-/// A kind of object: its names, as kubectl has them, and its path in the API.
+/// A kind of object: its names, as in kubectl, and its path in the API.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// `Deployment`.
     pub(crate) name: &'static str,
     /// `deployments`.
     pub(crate) plural: &'static str,
-    /// `deploy`; empty without one.
+    /// `deploy`; empty if it does not have one.
     pub(crate) short: &'static str,
     /// Empty for the core group.
     pub(crate) group: &'static str,
@@ -26,11 +26,11 @@ const fn cluster_kind([name, plural, short]: Names, group: &'static str, version
     Kind { name, plural, short, group, version, namespaced: false }
 }
 
-/// Nodes: which operating systems, builds and taints there are.
+/// Nodes: their operating systems, builds and taints.
 pub(crate) const NODES: Kind = cluster_kind(["Node", "nodes", "no"], "", "v1");
 /// Namespaces: their labels and annotations select policies and operating systems.
 pub(crate) const NAMESPACES: Kind = cluster_kind(["Namespace", "namespaces", "ns"], "", "v1");
-/// RuntimeClasses: where their pods are placed.
+/// RuntimeClasses: the placement of their pods.
 pub(crate) const RUNTIME_CLASSES: Kind = cluster_kind(["RuntimeClass", "runtimeclasses", ""], "node.k8s.io", "v1");
 
 /// Deployments.
@@ -69,7 +69,7 @@ pub(crate) const WORKLOADS: [Kind; 8] = [
     PODS,
 ];
 
-/// What a survey reads besides nodes, namespaces, RuntimeClasses and workloads.
+/// The kinds that a survey reads besides nodes, namespaces, RuntimeClasses and workloads.
 pub(crate) const SURVEY: [Kind; 4] = [
     EVENTS,
     kind(["PodDisruptionBudget", "poddisruptionbudgets", "pdb"], "policy", "v1"),
@@ -83,7 +83,7 @@ impl Kind {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Whether kubectl takes `word` for this kind: `po`, `pod`, `pods`, in any case.
+    /// Whether kubectl accepts `word` for this kind: `po`, `pod`, `pods`, in any case.
     pub(crate) fn is_called(&self, word: &str) -> bool {
         [self.name, self.plural, self.short].iter().any(|name| !name.is_empty() && name.eq_ignore_ascii_case(word))
     }

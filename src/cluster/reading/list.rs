@@ -1,4 +1,4 @@
-//! Lists in pages. A kind that may not be read is recorded, and the caller goes on with the next.
+//! Lists in pages. A kind that may not be read is recorded, and the caller continues with the next kind.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,14 +17,14 @@ use crate::cluster::reading::kinds::Kind;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// Objects of one request, as kubectl asks for them (`--chunk-size`).
+/// The number of objects in one request, as in kubectl (`--chunk-size`).
 const PAGE: u32 = 500;
 /// The limit of one page, with its body and the retries of kube's client. The API server ends a list after a minute.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// How often a list is started again because its version is gone: etcd keeps versions for 5 minutes.
+/// How often a list is restarted because its version is gone: etcd keeps versions for 5 minutes.
 const RESTARTS: u32 = 3;
 
-/// Which objects of a kind.
+/// A selection of objects of a kind.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ListQuery<'a> {
     /// The namespace; `None` for all.
@@ -36,9 +36,9 @@ pub(crate) struct ListQuery<'a> {
 /// Objects that were not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unread {
-    /// In the plural, as `kubectl get` takes it.
+    /// In the plural, as `kubectl get` accepts it.
     pub(crate) kind: &'static str,
-    /// The namespace, if only one was asked for.
+    /// The namespace, if only one was requested.
     pub(crate) namespace: Option<String>,
     pub(crate) absence: Absence,
     /// The message of the API server.
@@ -48,9 +48,9 @@ pub(crate) struct Unread {
 /// Why objects were not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absence {
-    /// The user has no right to.
+    /// The user does not have permission.
     Forbidden,
-    /// The API server does not have the kind, or not this object.
+    /// The API server does not have the kind, or does not have this object.
     NotFound,
     /// Any other error of the API server.
     Failed,
@@ -89,8 +89,9 @@ impl<'a> ClusterReader<'a> {
         Self { client: &connection.client, context: &connection.context }
     }
 
-    /// Calls `visit` with every object of a kind, once and without `managedFields`, and `progress` after each page with the
-    /// number of objects so far and, if it is known, of all. The error is one that no other kind would survive.
+    /// Calls `visit` with every object of a kind, once and without `managedFields`, and `progress` after each page with
+    /// the number of objects so far and, if it is known, of all objects. An error is one that would also occur for
+    /// every other kind.
     pub(crate) async fn list(
         &self,
         kind: &'static Kind,
@@ -109,7 +110,8 @@ impl<'a> ClusterReader<'a> {
                 Ok(page) => page,
                 Err(status) if status.code == 410 && params.continue_token.is_some() && restarts < RESTARTS => {
                     restarts += 1;
-                    // The token with which the API server goes on at a newer version; without one, from the start.
+                    // The token with which the API server continues at a newer version; without a token, the list
+                    // starts again.
                     let token = status.metadata.and_then(|metadata| metadata.continue_);
                     params.continue_token = token.filter(|token| !token.is_empty());
                     continue;
@@ -118,7 +120,7 @@ impl<'a> ClusterReader<'a> {
             };
             for item in page.items.unwrap_or_default() {
                 let object = whole(kind, item);
-                // A list that was started again returns objects again.
+                // A list that was restarted returns objects again.
                 let id = object.pointer("/metadata/uid").or_else(|| object.pointer("/metadata/name"));
                 if seen.insert(hash_of(&id.and_then(Value::as_str))) {
                     visit(object)?;
@@ -148,7 +150,8 @@ impl<'a> ClusterReader<'a> {
         })
     }
 
-    /// The response, or the error of the API server. The outer error: there was no response, or it accepts no request.
+    /// The response, or the error of the API server. The outer error means that there was no response, or that the API
+    /// server accepts no request.
     async fn request<T: serde::de::DeserializeOwned>(
         &self,
         request: http::Request<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! Reading objects of a live cluster once, page by page, for the commands that report about it: the table of the kinds, and
-//! lists that go on where a right is missing.
+//! Reads objects of a live cluster once, page by page, for the commands that report about it: the table of the kinds,
+//! and lists that continue if a permission is missing.
 
 mod kinds;
 mod list;

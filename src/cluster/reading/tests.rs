@@ -96,7 +96,7 @@ async fn pages_follow_each_other() {
 
 #[tokio::test]
 async fn a_list_whose_version_is_gone_goes_on_or_starts_again() {
-    // With a token of the server it goes on; without one it starts again, and no object is visited twice.
+    // With a token from the server the list continues; without a token it starts again, and no object is visited twice.
     for (token, third) in [(Some("newer"), "continue=newer"), (None, "limit=500")] {
         let (connection, requests) = server(move |before, _| match before {
             0 => (200, page(&["a", "b"], "old", None)),
@@ -149,7 +149,7 @@ async fn errors_of_one_kind_are_recorded_and_others_end_the_command() {
             (_, result) => panic!("{code}: {result:?}"),
         }
     }
-    // What is no list.
+    // A response that is not a list.
     let (connection, _) = server(|_, _| (200, json!("hello")));
     let error = list(&connection, ListQuery::default()).await.2.unwrap_err().to_string();
     assert!(error.starts_with("context \"test\": no response of the API server"), "{error}");

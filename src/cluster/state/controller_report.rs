@@ -1,16 +1,16 @@
-//! What the leading controller reports in ConfigMap `mullion-state` for `mullion status`: facts that nobody else can see
-//! without reading Secrets or a metrics port. Counts and names only, no content of an object.
+//! The report of the leading controller in ConfigMap `mullion-state` for `mullion status`: facts that are visible
+//! elsewhere only through Secrets or a metrics port. It contains only counts and names, and no content of an object.
 //!
-//! A reader ignores members that it does not know. `None` means that the controller does not know it yet.
+//! A reader ignores members that it does not know. `None` means that the controller does not know the value yet.
 
 use std::collections::BTreeMap;
 
 use mullion_engine::model::text::shorten;
 use serde::{Deserialize, Serialize};
 
-/// Most namespaces with a count of their own.
+/// The maximum number of namespaces with a count of their own.
 pub(crate) const MAX_NAMESPACES: usize = 200;
-/// Most exemptions.
+/// The maximum number of exemptions.
 pub(crate) const MAX_EXEMPTIONS: usize = 32;
 /// The longest text that authors of policies or objects choose, in characters.
 const MAX_TEXT: usize = 120;
@@ -44,7 +44,7 @@ pub(crate) struct ControllerReport {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PolicySummary {
-    /// Of the files; empty for the built-in policies.
+    /// The hash of the files; empty for the built-in policies.
     pub(crate) hash: String,
     /// The number of files.
     pub(crate) files: usize,
@@ -52,7 +52,7 @@ pub(crate) struct PolicySummary {
     pub(crate) policies: usize,
     /// The number of problems in the current files; 0 while they are in force.
     pub(crate) problems: usize,
-    /// The first of them.
+    /// The first of these problems.
     pub(crate) last_error: Option<String>,
     /// Policies with an end: those that end next, then those that ended last.
     pub(crate) exemptions: Vec<ExemptionReport>,
@@ -64,21 +64,21 @@ pub(crate) struct PolicySummary {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ExemptionReport {
-    /// Its name.
+    /// The name of the policy.
     pub(crate) policy: String,
-    /// What it matches.
+    /// What the policy matches.
     pub(crate) scope: String,
-    /// Its end as the file has it.
+    /// Its end as written in the file.
     pub(crate) until: String,
     /// Its end as RFC 3339.
     pub(crate) end: String,
 }
 
-/// Certificates that the controller keeps.
+/// Certificates that the controller manages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CertificateReport {
-    /// Whether the controller keeps them; if not, another tool does.
+    /// Whether the controller manages them; if not, another tool does.
     pub(crate) managed: bool,
     /// The CA.
     pub(crate) ca: Option<CertificateDates>,
@@ -88,7 +88,7 @@ pub(crate) struct CertificateReport {
     pub(crate) last_error: Option<String>,
 }
 
-/// From when to when a certificate is valid, as RFC 3339.
+/// The validity of a certificate, as RFC 3339.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CertificateDates {
@@ -100,13 +100,13 @@ pub(crate) struct CertificateDates {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ProbeReport {
-    /// When, as RFC 3339.
+    /// The time, as RFC 3339.
     pub(crate) time: String,
     /// `reached`, `missed`, `not_registered` or `unknown`.
     pub(crate) outcome: String,
 }
 
-/// What the controller does to Windows nodes, and how many are not as they should be.
+/// What the controller does to Windows nodes, and how many are not in the intended state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct NodesReport {
@@ -120,9 +120,9 @@ pub(crate) struct NodesReport {
     pub(crate) release_label: bool,
     /// Windows nodes.
     pub(crate) windows: usize,
-    /// Those whose taint waits.
+    /// Windows nodes with a taint that waits.
     pub(crate) waiting: usize,
-    /// Those on which somebody undoes the changes.
+    /// Windows nodes on which someone undoes the changes.
     pub(crate) contested: usize,
     /// The workloads for which taints have waited for longest.
     pub(crate) waits_for: Vec<TaintWaiter>,
@@ -143,16 +143,16 @@ pub(crate) struct TaintWaiter {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct NamespaceCounts {
-    /// In all namespaces.
+    /// The number in all namespaces.
     pub(crate) total: usize,
-    /// The namespaces with most, at most [`MAX_NAMESPACES`].
+    /// The namespaces with the highest numbers, at most [`MAX_NAMESPACES`].
     pub(crate) namespaces: BTreeMap<String, usize>,
     /// How many namespaces are left out.
     pub(crate) more: usize,
 }
 
 impl NamespaceCounts {
-    /// The counts of namespaces, of which zeros count as absent.
+    /// The counts of namespaces; zeros count as absent.
     pub(crate) fn of(counts: impl IntoIterator<Item = (String, usize)>) -> Self {
         let mut all: Vec<(String, usize)> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         let total = all.iter().map(|(_, count)| count).sum();
@@ -163,12 +163,12 @@ impl NamespaceCounts {
     }
 }
 
-/// A name that an author chose, cut.
+/// A name that an author chose, shortened.
 pub(crate) fn short_name(text: &str) -> String {
     shorten(text, MAX_TEXT)
 }
 
-/// An error, cut.
+/// An error, shortened.
 pub(crate) fn short_error(text: &str) -> String {
     shorten(text, MAX_ERROR)
 }

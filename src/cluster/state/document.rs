@@ -16,33 +16,33 @@ pub(crate) const NAME: &str = "mullion-state";
 
 /// The last good policy files, as JSON: a list of objects with `name` and `text`.
 const POLICIES: &str = "policies";
-/// A taint per line, as `kubectl taint` writes it: `os=windows:NoSchedule`.
+/// A taint per line, in the format of `kubectl taint`: `os=windows:NoSchedule`.
 const SEEN_TAINTS: &str = "seen-taints";
 /// A build per line: `10.0.20348`.
 const SEEN_BUILDS: &str = "seen-builds";
-/// A taint as in [`SEEN_TAINTS`]; absent, or `false`, while new nodes get none with their CREATE.
+/// A taint as in [`SEEN_TAINTS`]; absent, or `false`, while new nodes get no taint with their CREATE.
 const TAINT_ON_CREATE: &str = "taint-on-create";
 /// When Mullion was withdrawn, as RFC 3339; absent while it is active.
 const WITHDRAWN: &str = "withdrawn";
-/// The uid of the ServiceAccount of the controller whose state this is.
+/// The uid of the ServiceAccount of the controller that the state belongs to.
 const SERVICE_ACCOUNT: &str = "service-account";
-/// As JSON: a list of conditions.
+/// A list of conditions, as JSON.
 const CONDITIONS: &str = "conditions";
-/// What `mullion status` shows of the controller, as JSON: an object.
+/// The controller's report for `mullion status`, as JSON: an object.
 const REPORT: &str = "controller-report";
 
 /// Every key that is read and written.
 pub(crate) const KEYS: [&str; 8] =
     [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, SERVICE_ACCOUNT, CONDITIONS, REPORT];
 
-/// The most bytes of all values of a ConfigMap together (`ValidateConfigMap`, as below).
+/// The size limit of all values of a ConfigMap together, in bytes (`ValidateConfigMap`, as below).
 const MAX_DATA: usize = 1 << 20;
 
-/// The most bytes that stored policy files may take. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
-/// pkg/apis/core/validation/validation.go), and the rest is small.
+/// The size limit of stored policy files, in bytes. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
+/// pkg/apis/core/validation/validation.go), and everything else is small.
 pub(crate) const MAX_POLICIES: usize = 900 << 10;
 
-/// The most taints and the most builds that are stored: more than any fleet has on purpose.
+/// The maximum number of taints and of builds that are stored: more than any cluster has on purpose.
 pub(crate) const MAX_SEEN: usize = 256;
 
 /// Everything that the ConfigMap stores.
@@ -54,20 +54,21 @@ pub struct MullionState {
     pub policies: Vec<PolicyFile>,
     /// OS taints and builds ever seen on Windows nodes.
     pub seen: NodeHistory,
-    /// The taint that the webhook may set on a Windows node's CREATE, if it is still the policy's. The taint and not
-    /// just "yes", because webhook and controller read changed policy files at different times.
+    /// The taint that the webhook may set on a Windows node's CREATE, if it is still the policy's. It is the taint and
+    /// not a boolean, because webhook and controller read changed policy files at different times.
     pub taint_on_create: Option<Taint>,
-    /// When `mullion withdraw` ran: from then on controllers change nothing in the cluster.
+    /// When `mullion withdraw` ran. From then on, controllers change nothing in the cluster.
     pub withdrawn: Option<String>,
-    /// The uid of the ServiceAccount of the controller whose state this is; `None` if no controller with one has written it.
+    /// The uid of the ServiceAccount of the controller that the state belongs to; `None` if no controller with a
+    /// ServiceAccount has written it.
     pub service_account: Option<String>,
     /// Conditions, for people.
     pub conditions: Vec<StateCondition>,
-    /// The report of the controller that leads, or led last; `None` if there is none, or if it cannot be read.
+    /// The report of the controller that leads, or led last; `None` if it does not exist, or cannot be read.
     pub(crate) report: Option<ControllerReport>,
 }
 
-/// Taints and builds of Windows nodes, deleted ones included.
+/// Taints and builds of Windows nodes, including deleted nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeHistory {
     /// Taints that mark Windows nodes.
@@ -76,7 +77,7 @@ pub struct NodeHistory {
     pub builds: BTreeSet<Build>,
 }
 
-/// A time as it is stored: RFC 3339 in whole seconds, as Kubernetes writes them.
+/// A time as it is stored: RFC 3339 in whole seconds, as in Kubernetes.
 pub(crate) fn time_text(time: Timestamp) -> String {
     format!("{time:.0}")
 }
@@ -117,7 +118,7 @@ struct KeptFile {
 }
 
 impl MullionState {
-    /// Reads `data` of a ConfigMap, leniently: what is not understood is left out, and named in the second part.
+    /// Reads `data` of a ConfigMap leniently: what cannot be parsed is left out, and listed in the second part.
     pub fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let text = |key: &str| data.get(key).map_or("", |text| text.trim());
@@ -166,7 +167,7 @@ impl MullionState {
         put(WITHDRAWN, self.withdrawn.clone().unwrap_or_default());
         put(SERVICE_ACCOUNT, self.service_account.clone().unwrap_or_default());
         put(CONDITIONS, list(&self.conditions));
-        // A struct of strings and numbers: cannot fail.
+        // A struct of strings and numbers, so serialization does not fail.
         let report = self.report.as_ref().and_then(|report| serde_json::to_string_pretty(report).ok());
         let others: usize = data.values().map(String::len).sum();
         if let Some(report) = report.filter(|report| others + report.len() <= MAX_DATA) {
@@ -175,8 +176,8 @@ impl MullionState {
         data
     }
 
-    /// Makes it the state of the controller with the ServiceAccount of that uid. Of the state of an earlier release, only
-    /// facts about the cluster stay: that release was withdrawn before it was uninstalled, and this one is active.
+    /// Makes it the state of the controller with the ServiceAccount of that uid. From the state of an earlier release,
+    /// only facts about the cluster stay: that release was withdrawn before it was uninstalled, and this one is active.
     pub fn belong_to(&mut self, uid: &str) {
         let before = self.service_account.replace(uid.to_owned());
         if before.is_some_and(|before| before != uid) {
@@ -185,7 +186,7 @@ impl MullionState {
         }
     }
 
-    /// Stores these policy files instead of the earlier ones; stores none and returns `false` if they are too large.
+    /// Stores these policy files in place of the earlier ones; stores none and returns `false` if they are too large.
     pub fn keep_policies(&mut self, files: &[PolicyFile]) -> bool {
         if self.policies == files {
             return true;
@@ -238,7 +239,7 @@ fn json<T: Default + for<'de> Deserialize<'de>>(key: &str, text: &str, problems:
 }
 
 fn list<T: Serialize>(items: &[T]) -> String {
-    // Structs of strings: cannot fail.
+    // Structs of strings, so serialization does not fail.
     if items.is_empty() { String::new() } else { serde_json::to_string_pretty(items).unwrap_or_default() }
 }
 
@@ -351,7 +352,7 @@ mod tests {
         };
         assert_eq!(of(Some("old"), "new"), after);
         assert_eq!(of(Some("old"), "old"), state);
-        // From a version that did not store it: the same release, upgraded.
+        // The state comes from a version that did not store the uid: the same release, upgraded.
         assert_eq!(of(None, "old"), state);
     }
 

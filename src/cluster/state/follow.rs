@@ -13,7 +13,7 @@ use crate::cluster::state::document::{MullionState, NAME};
 use crate::cluster::state::store::{complain, understood};
 use crate::cluster::watch;
 
-/// ConfigMap `mullion-state`, as it changes; `None` until it, or that there is none, has been read once.
+/// ConfigMap `mullion-state`, as it changes; `None` until it has been read once, or its absence is known.
 pub(crate) type StateReceiver = channel::Receiver<Option<Arc<MullionState>>>;
 
 /// The newest state, kept up to date. Dropping it ends the watch.
@@ -23,7 +23,7 @@ pub struct StateFollower {
     _task: AbortOnDropHandle<()>,
 }
 
-/// Follows the ConfigMap of `namespace` (`list`, `watch` on it). Failures are logged and tried again.
+/// Follows the ConfigMap of `namespace` (`list`, `watch` on it). Failures are logged and retried.
 pub fn follow(client: Client, namespace: &str, streaming: bool) -> StateFollower {
     let (say, state) = channel::channel(None);
     let config = Config::default().fields(&format!("metadata.name={NAME}"));

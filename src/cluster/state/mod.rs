@@ -1,9 +1,9 @@
-//! ConfigMap `mullion-state`: what must outlive the processes of Mullion.
+//! ConfigMap `mullion-state`: the data that must outlive the processes of Mullion.
 //!
-//! The controller writes it and the webhook reads it. A person may edit it: what is removed from `seen-taints` or
-//! `seen-builds` is forgotten, unless a node still has it. Nothing else removes entries.
+//! The controller writes it and the webhook reads it. A person may edit it: an entry that is removed from `seen-taints`
+//! or `seen-builds` is forgotten, unless a node still has it. Nothing else removes entries.
 //!
-//! Beside that it contains the controller's report for `mullion status`.
+//! It also contains the controller's report for `mullion status`.
 //!
 //! ```text
 //! leader ── StateStore::update (resourceVersion, 409 → again) ──→ ConfigMap ─┬→ follow() ── webhooks, controllers

@@ -16,10 +16,10 @@ use crate::cluster::state::document::{KEYS, MullionState, NAME};
 use crate::cluster::watch::await_answer;
 use crate::cluster::write_params::{patch_params, post_params};
 
-/// How often an update is computed again because another client wrote first.
+/// How often an update is repeated because another client wrote first.
 const ATTEMPTS: usize = 5;
 
-/// The ConfigMap of one namespace. Needs `get` and `patch` on it, and `create` on configmaps of the namespace.
+/// The ConfigMap of one namespace. Requires `get` and `patch` on it, and `create` on configmaps of the namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct StateStore {
     api: Api<ConfigMap>,
@@ -28,13 +28,13 @@ pub(crate) struct StateStore {
 }
 
 impl StateStore {
-    /// The store of the ConfigMap in `namespace`. If it is created here, it gets no owner.
+    /// The store of the ConfigMap in `namespace`. If this store creates the ConfigMap, it has no owner.
     pub(crate) fn new(client: Client, namespace: &str) -> Self {
         let owner = Owner::none();
         Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), owner }
     }
 
-    /// The same; if the ConfigMap is created here, it gets `owner`.
+    /// The same store; if it creates the ConfigMap, it sets `owner`.
     #[must_use]
     pub(crate) fn owned_by(self, owner: Owner) -> Self {
         Self { owner, ..self }
@@ -45,13 +45,13 @@ impl StateStore {
         Ok(self.get().await?.map_or_else(MullionState::default, |map| state_of(&map)))
     }
 
-    /// The stored state as that of the owner: see [`MullionState::belong_to`]. Creates no ConfigMap.
+    /// The stored state as that of the owner: see [`MullionState::belong_to`]. Does not create a ConfigMap.
     pub(crate) async fn claim(&self) -> anyhow::Result<MullionState> {
         let standing = self.read().await?;
         if !standing.found {
             return Ok(standing);
         }
-        let ours = await_answer(self.owner.reference()).await.context("cannot ask which service account this is")?;
+        let ours = await_answer(self.owner.reference()).await.context("cannot read which service account this is")?;
         match ours {
             Some(ours) if standing.service_account.as_deref() != Some(&ours.uid) => {
                 self.write(Some(&ours), |state| state.belong_to(&ours.uid)).await
@@ -60,14 +60,14 @@ impl StateStore {
         }
     }
 
-    /// Writes the newest state after `change`, which runs again if another client wrote meanwhile, and returns the stored
-    /// state. Sends no request besides the read if nothing changes. The error names what failed, and contains the
-    /// [`kube::Error`].
+    /// Writes the newest state after `change`, which runs again if another client wrote meanwhile, and returns the
+    /// stored state. Sends no request besides the read if nothing changes. The error describes what failed, and
+    /// contains the [`kube::Error`].
     pub(crate) async fn update(&self, change: impl FnMut(&mut MullionState)) -> anyhow::Result<MullionState> {
         self.write(None, change).await
     }
 
-    /// With `ours`, the state becomes that of the owner.
+    /// If `ours` is set, the state becomes that of the owner.
     async fn write(
         &self,
         ours: Option<&OwnerReference>,
@@ -142,7 +142,8 @@ impl StateStore {
     }
 }
 
-/// The last good policy files, for a program that reads invalid ones at its start; an error after 10 s without an answer.
+/// The last good policy files, for a program that reads invalid files at its start; an error after 10 s without a
+/// response.
 pub(crate) async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<PolicyFile>> {
     let found = StateStore::new(client, namespace).get().await?;
     let (state, problems) = found.as_ref().map(understood).unwrap_or_default();
@@ -164,13 +165,13 @@ pub(crate) fn complain(namespace: &str, problems: &[String]) {
     for problem in problems {
         tracing::warn!(
             problem,
-            "ConfigMap {NAME}: not understood and left out; kubectl edit configmap {NAME} -n {namespace} corrects it"
+            "ConfigMap {NAME} has a key that cannot be read and is ignored; correct it with kubectl edit configmap {NAME} -n {namespace}"
         );
     }
 }
 
-/// The members of a merge patch from one to the other. Keys that this version of Mullion does not know stay, and so does the
-/// text of a key whose meaning is unchanged.
+/// The members of a merge patch from one to the other. Keys that this version of Mullion does not know stay, and so
+/// does the text of a key with an unchanged meaning.
 fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Value {
     let mut changes = serde_json::Map::new();
     for (key, text) in after {

@@ -1,5 +1,5 @@
-//! The control loop of certificates: reads, plans and writes until nothing is left to do, then waits for a change or for
-//! the clock.
+//! The control loop of certificates: reads, plans and writes until nothing is left to do, then waits for a change or
+//! for the clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{Debug, Display};
@@ -36,16 +36,16 @@ use crate::controller::webhook_configuration::CONFIGURATION;
 use crate::telemetry::in_words;
 
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// The number of rounds of writes within [`WINDOW`] after which each waits for [`DELAY`]: another writer undoes them, or
-/// the clock is beyond the last year of certificates.
+/// The number of rounds of writes within [`WINDOW`] after which each waits for [`DELAY`]: another writer undoes them,
+/// or the clock is beyond the last year of certificates.
 const MAX_WRITES: usize = 40;
 const WINDOW: Duration = Duration::from_secs(60);
 const DELAY: Duration = Duration::from_secs(10);
 
-/// Keeps certificates as the settings of `leading` require, until `leading.stop`; without settings, it only waits.
+/// Maintains certificates as the settings of `leading` require, until `leading.stop`; without settings, it only waits.
 pub(crate) async fn run(leading: LeaderContext) {
     let Some(settings) = leading.certificates.clone() else {
-        // Another tool keeps them.
+        // Another tool manages them.
         leading.report.update(|facts| facts.certificates = Some(CertificateReport::default()));
         return leading.stop.cancelled().await;
     };
@@ -97,7 +97,7 @@ async fn work(leading: &LeaderContext, settings: Arc<CertificateSettings>) {
     }
 }
 
-/// An item whenever one of the four objects may have changed.
+/// Yields an item whenever one of the four objects may have changed.
 fn all_changes(leading: &LeaderContext) -> impl Stream<Item = ()> + Unpin + use<> {
     let LeaderContext { client, namespace, streaming, .. } = leading;
     let secrets = Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), namespace);
@@ -111,7 +111,7 @@ fn all_changes(leading: &LeaderContext) -> impl Stream<Item = ()> + Unpin + use<
     ])
 }
 
-/// Watches metadata only: the content of the objects is read when it is needed.
+/// Watches metadata only, because the content of the objects is read when it is needed.
 fn changes_of<K>(api: Api<PartialObjectMeta<K>>, name: &str, streaming: bool) -> BoxStream<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
@@ -121,7 +121,7 @@ where
 
 /// The result of one round.
 enum Reconciled {
-    /// Everything is as it should be for now.
+    /// Everything is in the intended state for now.
     Unchanged { check_after: Duration },
     /// Something was written, or another writer was faster: the next round is due.
     Wrote,
@@ -137,7 +137,7 @@ struct Reconciler {
     events: EventRecorder,
     /// The hash of CA and bundles, and since when it is unchanged.
     trust: Option<(u64, Instant)>,
-    /// The same of the pair.
+    /// The hash of the pair, and since when it is unchanged.
     pair: Option<(u64, Instant)>,
     writes: VecDeque<Instant>,
     /// Configurations that another tool fills in, each logged once.
@@ -207,8 +207,8 @@ impl Reconciler {
         if failed && !wrote { Reconciled::Failed } else { Reconciled::Wrote }
     }
 
-    /// Sets the owner of Secrets that have none, or that of an earlier release, which would be deleted with it. Returns
-    /// whether anything changed.
+    /// Sets the owner of Secrets that have no owner, or that have the owner of an earlier release and would be deleted
+    /// with it. Returns whether anything changed.
     async fn adopt(&mut self, stored: &StoredObjects) -> bool {
         let mut changed = false;
         for (name, secret) in [(CA_SECRET, &stored.ca), (TLS_SECRET, &stored.tls)] {
@@ -220,7 +220,7 @@ impl Reconciler {
                     self.not_adopted.push(name);
                     warn_not_adopted(&self.store.full_name(name), &status.message);
                 }
-                // The next round tries again.
+                // The next round retries.
                 Err(_) => {}
             }
         }
@@ -317,7 +317,7 @@ impl Reconciler {
         self.report.update(|facts| facts.certificates = Some(newest));
     }
 
-    /// The dates stay as they were.
+    /// The dates stay unchanged.
     fn report_error(&self, error: &str) {
         self.report.update(|facts| {
             let last_error = Some(short_error(error));
@@ -354,7 +354,7 @@ impl Reconciler {
     }
 }
 
-/// How long the hash is unchanged, as far as this process observed it.
+/// How long the hash has been unchanged, as far as this process observed it.
 fn unchanged_for(last: &mut Option<(u64, Instant)>, hash: u64) -> Duration {
     match last {
         Some((same, since)) if *same == hash => since.elapsed(),

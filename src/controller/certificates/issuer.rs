@@ -14,7 +14,7 @@ use crate::controller::certificates::x509::{ORGANIZATION, SigningCa};
 
 /// 9999-12-31T23:59:59Z: no certificate can end later.
 const LAST: u64 = 253_402_300_799;
-/// How far certificates reach back, for clocks that are behind.
+/// How long before the current time certificates begin to be valid, for clocks that are behind.
 const SKEW: Duration = Duration::from_secs(3600);
 
 /// A certificate and its key, both PEM.
@@ -33,7 +33,7 @@ impl fmt::Debug for Issued {
 pub(crate) fn issue_ca(now: i64, lifetime: Duration) -> Result<Issued, Error> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
-    // Each CA has a subject of its own, because Go's verifier looks for candidates by subject and key identifier.
+    // Each CA has a subject of its own, because Go's verifier searches candidates by subject and key identifier.
     let identifier = params.key_identifier(&key);
     let identifier = identifier.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     params.distinguished_name = subject(&format!("mullion-ca-{identifier:016x}"));
@@ -69,8 +69,8 @@ pub(crate) fn issue_pair(
     Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// Whether clients that trust `ca` accept what it signs, tested with a signature: a damaged certificate can have the right
-/// key, and a subject or extensions that do not match what it signs.
+/// Whether clients that trust `ca` accept what it signs, tested with a signature: a damaged certificate can have the
+/// right key, and a subject or extensions that do not match what it signs.
 pub(crate) fn can_sign(ca: &SigningCa, names: &[ServerName<'_>], now: i64, lifetime: Duration) -> bool {
     let issued = issue_pair(ca, names, now, lifetime).ok();
     let pair = issued.and_then(|issued| x509::parse_pair(issued.certificate.as_bytes(), issued.key.as_bytes()).ok());
@@ -84,7 +84,7 @@ fn subject(name: &str) -> DistinguishedName {
     subject
 }
 
-/// Starts [`SKEW`] before `now`; a tenth of a short lifetime before.
+/// Starts [`SKEW`] before `now`; for a short lifetime, a tenth of it before.
 fn set_validity(params: &mut CertificateParams, now: i64, lifetime: Duration, end: i64) {
     let now = u64::try_from(now).unwrap_or(0).min(LAST);
     let until = now.saturating_add(lifetime.as_secs()).min(u64::try_from(end).unwrap_or(0)).min(LAST);

@@ -1,4 +1,4 @@
-//! The four objects that hold certificates: reads them, and writes to them on top of what was read.
+//! The four objects that contain certificates: reads them, and writes to them on top of what was read.
 //!
 //! Responses that contain a Secret are read as text, because kube logs the text of a response that it cannot parse.
 
@@ -32,8 +32,8 @@ fn type_of(name: &str) -> &'static str {
     if name == TLS_SECRET { "kubernetes.io/tls" } else { "Opaque" }
 }
 
-/// Annotations that tell another tool to fill in `caBundle`: cert-manager's cainjector (`pkg/cainjector` there) and
-/// OpenShift's service CA. Two tools that fill it in would undo each other's writes forever.
+/// Annotations that request that another tool sets `caBundle`: cert-manager's cainjector (`pkg/cainjector` there) and
+/// OpenShift's service CA. Two tools that set it would undo each other's writes forever.
 const INJECTORS: [&str; 5] = [
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
@@ -54,7 +54,7 @@ pub(crate) struct StoredConfiguration {
     pub(crate) endpoint: Endpoint,
     resource_version: Option<String>,
     webhooks: Vec<String>,
-    /// The annotation that tells another tool to fill in the bundles.
+    /// The annotation that requests that another tool sets the bundles.
     pub(crate) injector: Option<&'static str>,
 }
 
@@ -70,24 +70,24 @@ impl StoredConfiguration {
     }
 }
 
-/// The four objects as read, so far as they exist.
+/// The four objects as read, as far as they exist.
 pub(crate) struct StoredObjects {
     pub(crate) ca: Option<StoredSecret>,
     pub(crate) tls: Option<StoredSecret>,
     pub(crate) configurations: Vec<StoredConfiguration>,
-    /// Of each configuration, the bundles of its webhooks.
+    /// The bundles of the webhooks of each configuration.
     pub(crate) bundles: Vec<Vec<Vec<u8>>>,
     /// Why a configuration could not be read.
     pub(crate) problem: Option<String>,
 }
 
 impl StoredObjects {
-    /// Changes when the CA or a bundle does.
+    /// A hash that changes when the CA or a bundle changes.
     pub(crate) fn trust_hash(&self) -> u64 {
         hash_of(&(self.ca.as_ref().map(|ca| &ca.content), &self.bundles))
     }
 
-    /// Changes when the pair does.
+    /// A hash that changes when the pair changes.
     pub(crate) fn pair_hash(&self) -> u64 {
         hash_of(&self.tls.as_ref().map(|tls| &tls.content))
     }
@@ -128,7 +128,7 @@ impl CertificateStore {
         for endpoint in ENDPOINTS {
             match await_answer(self.configuration(endpoint)).await {
                 Ok(Some((configuration, bundles))) => {
-                    // What another tool fills in is independent of our CA.
+                    // What another tool sets is independent of Mullion's CA.
                     let bundles = if configuration.injector.is_some() { Vec::new() } else { bundles };
                     all.configurations.push(configuration);
                     all.bundles.push(bundles);
@@ -156,7 +156,7 @@ impl CertificateStore {
             Err(Error::Api(status)) if status.code == 404 => return Ok(None),
             other => other?,
         };
-        // The error of serde may quote the Secret; the column does not.
+        // An error of serde may quote the Secret; the column does not.
         let secret: Secret = serde_json::from_str(&text)
             .map_err(|error| Error::Service(format!("not a Secret, at column {}", error.column()).into()))?;
         let data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
@@ -223,7 +223,7 @@ impl CertificateStore {
         .await
     }
 
-    /// Writes the bundle into every webhook of a configuration; everything else in it stays as it is.
+    /// Writes the bundle into every webhook of a configuration; everything else in it stays unchanged.
     pub(crate) async fn write_bundle(&self, configuration: &StoredConfiguration, bundle: &str) -> Result<()> {
         let bundle = ByteString(bundle.as_bytes().to_vec());
         // Lists of webhooks are merged by name (`patchMergeKey` in k8s.io/api admissionregistration/v1).

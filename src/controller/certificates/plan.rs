@@ -19,7 +19,7 @@ use crate::controller::certificates::settings::CertificateSettings;
 use crate::controller::certificates::x509::{CaCertificate, ServingPair, SigningCa};
 use crate::controller::certificates::{issuer, x509};
 
-/// The maximum number of previous CAs: without it, bundles would grow forever if every CA is lost soon after its issue.
+/// The maximum number of previous CAs. Without it, bundles would grow forever if every CA is lost soon after its issue.
 const MAX_PREVIOUS: usize = 8;
 
 /// The data of a Secret.
@@ -49,19 +49,19 @@ pub(crate) struct Observation<'a> {
     pub(crate) ca: Option<&'a SecretContent>,
     /// Secret `mullion-tls`.
     pub(crate) tls: Option<&'a SecretContent>,
-    /// The `caBundle`s of each configuration; none of one that another tool fills in.
+    /// The `caBundle`s of each configuration; empty for a configuration that another tool fills in.
     pub(crate) bundles: &'a [Vec<Vec<u8>>],
     /// Whether every configuration could be read.
     pub(crate) all_bundles: bool,
     /// Seconds since 1970, by the wall clock.
     pub(crate) now: i64,
-    /// How long `ca` and `bundles` are unchanged, at least.
+    /// How long `ca` and `bundles` have been unchanged, at least.
     pub(crate) trusted_for: Duration,
-    /// How long `tls` is unchanged, at least.
+    /// How long `tls` has been unchanged, at least.
     pub(crate) served_for: Duration,
 }
 
-/// One write. If one of a plan fails, the others are still correct.
+/// One write. If one write of a plan fails, the others are still correct.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CertificateStep {
     /// `mullion-ca` gets a new CA, beside these previous ones.
@@ -115,7 +115,7 @@ pub(crate) fn plan(observed: &Observation<'_>, settings: &CertificateSettings) -
     plan.ca_valid = Some(ca.valid.range());
     plan.signing_ca = Some(signing_ca);
     if observed.now >= ca.valid.after_thirds(2) && observed.all_bundles {
-        // The pair has a long life ahead while the CA changes, even if `mullion-ca` cannot be written.
+        // The pair still has a long lifetime while the CA changes, even if `mullion-ca` cannot be written.
         match renewal {
             PairRenewal::Now(why) => plan.steps.push(CertificateStep::NewPair { why }),
             PairRenewal::NotDue if present.is_pair_past_a_third() => {
@@ -157,7 +157,7 @@ pub(crate) fn plan(observed: &Observation<'_>, settings: &CertificateSettings) -
     plan
 }
 
-/// The CA that signs, if it can be used now. An error names the problem.
+/// The CA that signs, if it can be used now. An error describes the problem.
 fn signing_ca(observed: &Observation<'_>) -> Result<SigningCa, &'static str> {
     let content = observed.ca.ok_or("there is no CA")?;
     let ca = x509::parse_signing_ca(content.get("ca.crt"), content.get("ca.key"))?;
@@ -178,9 +178,9 @@ const NOT_YET_VALID: &str = "it is not valid yet, by the clock of this machine";
 enum PairRenewal {
     NotDue,
     Now(String),
-    /// No client accepts the present pair.
+    /// No client accepts the current pair.
     AfterShortPause(String),
-    /// Clients accept the present pair, because of a previous CA.
+    /// Clients accept the current pair, because of a previous CA.
     AfterPause(String),
 }
 
@@ -192,7 +192,7 @@ struct PresentCertificates<'a> {
     recorded: Vec<CaCertificate>,
     /// CAs in a bundle or beside the pair that are not recorded and have not expired.
     unrecorded: Vec<CaCertificate>,
-    /// Those of both for which clients accept the pair.
+    /// The CAs of both lists for which clients accept the pair.
     accepting: Vec<CaCertificate>,
 }
 
@@ -263,14 +263,14 @@ impl<'a> PresentCertificates<'a> {
         self.pair.as_ref().is_ok_and(|pair| pair.valid.after_thirds(1) <= self.observed.now)
     }
 
-    /// The previous CAs beside a new one: all whose pairs may still be served, because webhooks keep a pair whose Secret is
-    /// deleted. `current` is the CA that signed until then.
+    /// The previous CAs to store with a new one: all whose pairs may still be served, because webhooks keep a pair
+    /// after its Secret is deleted. `current` is the CA that signed until then.
     fn previous_of_new_ca(&self, current: Option<&CaCertificate>) -> Vec<CaCertificate> {
         let ours = self.recorded.iter().chain(self.unrecorded.iter().filter(|ca| ca.ours));
         distinct(self.accepting.iter().chain(current).chain(ours), None)
     }
 
-    /// The previous CAs that must stay beside `ca`.
+    /// The previous CAs that must stay with `ca`.
     fn needed_previous(&self, ca: &CaCertificate, settings: &CertificateSettings) -> Vec<CaCertificate> {
         let is_current = |pair: &ServingPair| pair.is_accepted(ca, &settings.names, self.observed.now);
         let is_current = self.pair.as_ref().is_ok_and(is_current);
@@ -279,7 +279,7 @@ impl<'a> PresentCertificates<'a> {
         }
         let accepting = self.accepting.iter().filter(|_| !is_current);
         let mut kept = distinct(accepting.chain(&self.recorded), Some(ca));
-        // In the recorded order: a bundle must not change because a pair does.
+        // In the recorded order, because a bundle must not change when a pair does.
         kept.sort_by_key(|ca| self.recorded.iter().position(|recorded| recorded == ca).unwrap_or(usize::MAX));
         kept
     }

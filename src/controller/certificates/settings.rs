@@ -1,19 +1,20 @@
-//! For which names certificates are issued, and how long certificates and each step of a change last.
+//! The names for which certificates are issued, and how long certificates and each step of a change last.
 
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 
-/// How long a pair is valid. It is renewed after 60 days, which leaves 30 days to notice a controller that does not work.
+/// The lifetime of a pair. It is renewed after 60 days, which leaves 30 days to notice a controller that does not work.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(90 * 24 * 3600);
-/// How long a CA is valid. It is replaced after 16 months; its last pair ends well before it.
+/// The lifetime of a CA. It is replaced after 16 months; its last pair ends well before it.
 pub(crate) const CA_LIFETIME: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
 
 /// From the write of the bundles to the first pair of the new CA. An API server watches its configurations, and restarts
 /// a broken watch after at most 30 s, twice that with jitter (`NewExponentialBackoffManager` in client-go
 /// `tools/cache/reflector.go`).
 const PAUSE: Duration = Duration::from_secs(60);
-/// The same if no client accepts the present pair, so that there is little to lose: a working watch takes far less.
+/// The same pause if no client accepts the current pair, so that little can be lost. A working watch takes far less
+/// time.
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
 /// From the first pair of the new CA to bundles without the old one. Webhooks follow their watch: a silent watch ends
 /// after 330 s and is restarted within 30 s; a kubelet updates a mounted Secret within about two minutes.
@@ -31,15 +32,15 @@ pub(crate) struct CertificateSettings {
 }
 
 impl CertificateSettings {
-    /// For the Service `service` of `namespace`, and `more` DNS names or addresses; lifetimes of pair and CA, if they
-    /// are not [`LIFETIME`] and [`CA_LIFETIME`].
+    /// Settings for the Service `service` of `namespace`, and `more` DNS names or addresses, with the lifetimes of pair
+    /// and CA if they are not [`LIFETIME`] and [`CA_LIFETIME`].
     pub(crate) fn new(
         service: &str,
         namespace: &str,
         more: &[ServerName<'static>],
         lifetimes: (Option<Duration>, Option<Duration>),
     ) -> anyhow::Result<Self> {
-        // The API server connects by the first: `serverName` in apiserver pkg/util/webhook/client.go.
+        // The API server connects by the first name: `serverName` in apiserver pkg/util/webhook/client.go.
         let of_service = ["svc", "svc.cluster.local", ""].into_iter().map(|end| {
             let name = format!("{service}.{namespace}.{end}");
             parse_name(name.trim_end_matches('.')).map_err(anyhow::Error::msg)

@@ -51,7 +51,7 @@ impl Validity {
 pub(crate) struct CaCertificate {
     pub(crate) der: CertificateDer<'static>,
     pub(crate) valid: Validity,
-    /// Whether its subject names Mullion, which is a hint and no proof.
+    /// Whether its subject contains Mullion, which is a hint and not a proof.
     pub(crate) ours: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct SigningCa {
     pub(crate) key: KeyPair,
 }
 
-/// A certificate chain for servers, whose key fits.
+/// A certificate chain for servers with a matching key.
 #[derive(Debug)]
 pub(crate) struct ServingPair {
     chain: Vec<CertificateDer<'static>>,
@@ -106,7 +106,7 @@ fn validity(certificate: &X509Certificate<'_>) -> Validity {
     Validity { from: validity.not_before.timestamp(), to: validity.not_after.timestamp() }
 }
 
-/// Parses the certificate and the key of a CA, both PEM. An error names the problem.
+/// Parses the certificate and the key of a CA, both PEM. An error describes the problem.
 pub(crate) fn parse_signing_ca(certificate: &[u8], key: &[u8]) -> Result<SigningCa, &'static str> {
     let certificate =
         parse_ca_certificates(certificate).into_iter().next().ok_or("ca.crt contains no CA certificate")?;
@@ -117,7 +117,7 @@ pub(crate) fn parse_signing_ca(certificate: &[u8], key: &[u8]) -> Result<Signing
     if fits { Ok(SigningCa { certificate, key }) } else { Err("ca.key is not the key of ca.crt") }
 }
 
-/// Parses the pair of a `kubernetes.io/tls` Secret as a webhook does. An error names the problem.
+/// Parses the pair of a `kubernetes.io/tls` Secret as a webhook does. An error describes the problem.
 pub(crate) fn parse_pair(certificate: &[u8], key: &[u8]) -> Result<ServingPair, String> {
     let chain = key_pair::pair(certificate, key).map_err(|problem| problem.to_string())?.cert;
     let end = chain.first().ok_or("no certificate")?;

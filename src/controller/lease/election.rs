@@ -11,10 +11,10 @@ use crate::controller::lease::timing::LeaseTiming;
 
 /// The maximum share that is added to the waits between two reads: client-go's `JitterFactor`.
 const JITTER: f64 = 1.2;
-/// How many writes without a response are kept; an older one could only prove a shorter term.
+/// The maximum number of writes without a response that are kept; an older write could only prove a shorter term.
 const MAX_UNANSWERED: usize = 16;
 
-/// The lease as one process knows it, and whether it leads.
+/// The lease in the view of one process, and whether it leads.
 #[derive(Debug)]
 pub(crate) struct Election {
     identity: String,
@@ -26,9 +26,9 @@ pub(crate) struct Election {
     not_before: Option<Instant>,
     /// When the last write that is known to have succeeded began.
     held_from: Option<Instant>,
-    /// Writes that may have succeeded or may still succeed: when each began, and the `renewTime` it carries.
+    /// Writes that may have succeeded or may still succeed: when each began, and the `renewTime` it contains.
     unanswered: Vec<(Instant, Timestamp)>,
-    /// How often this process started to lead.
+    /// The number of times that this process has started to lead.
     term: u64,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct Election {
 #[derive(Debug)]
 enum KnownLease {
     Unread,
-    /// There is none, and none may be created before.
+    /// There is no Lease, and none may be created before this time.
     Absent {
         free_at: Instant,
     },
-    /// Its claim is the same since.
+    /// There is a Lease, and its claim has been unchanged since this time.
     Present {
         record: LeaseRecord,
         since: Instant,
@@ -59,13 +59,13 @@ pub(crate) enum NextStep {
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WriteResult {
-    /// It succeeded, and the Lease contains this.
+    /// It succeeded, and the Lease contains this record.
     Done(LeaseRecord),
     /// Another process was faster (409), or the Lease was deleted (404).
     Conflict,
-    /// It did not happen, and would not if it were tried again at once.
+    /// It did not happen, and an immediate retry would not succeed.
     Rejected,
-    /// No response, or one that leaves it open (5xx): it may have happened, or may still happen.
+    /// No response, or one that does not decide it (5xx): the write may have happened, or may still happen.
     Unknown,
 }
 
@@ -118,7 +118,7 @@ impl Election {
         self.held_from = None;
     }
 
-    /// Takes in the Lease as read. `jitter`, from 0 to 1, spreads the reads of waiting processes.
+    /// Processes the Lease as read. `jitter`, from 0 to 1, spreads the reads of waiting processes.
     pub(crate) fn end_read(&mut self, now: Instant, lease: Option<LeaseRecord>, jitter: f64) {
         match lease {
             None => self.take_in_absence(now),
@@ -127,7 +127,7 @@ impl Election {
         let free_at = self.free_at();
         self.fresh = free_at.is_none_or(|at| at <= now);
         self.not_before = match free_at {
-            // Ours: a renewal is due, unless a write whose response was lost has succeeded.
+            // This process holds it: a renewal is due, unless a write with a lost response has succeeded.
             None => self.held_from.filter(|_| self.leads(now)).map(|began| began + self.timing.retry),
             Some(at) => Some(at.min(now + self.timing.retry.mul_f64(1.0 + JITTER * jitter.clamp(0.0, 1.0)))),
         };
@@ -137,9 +137,9 @@ impl Election {
         let free_at = match &self.known {
             KnownLease::Absent { .. } => return,
             KnownLease::Unread => now,
-            // While this process leads, no other can have held it in between.
+            // While this process leads, no other process can have held it in between.
             KnownLease::Present { .. } if self.leads(now) => now,
-            // Another process may have taken it between two reads, and may still lead.
+            // Another process may have acquired it between two reads, and may still lead.
             KnownLease::Present { record, .. } => {
                 now + record.duration.map_or(self.timing.duration, |duration| duration.max(self.timing.duration))
             }
@@ -158,7 +158,7 @@ impl Election {
         if record.holder.as_deref() != Some(&self.identity) {
             self.held_from = None;
         } else if changed && let Some(renewed) = record.renew_time {
-            // A write whose response was lost.
+            // The response of the write was lost.
             let began = self.unanswered.iter().find(|(_, time)| *time == renewed).map(|(began, _)| *began);
             if let Some(began) = began {
                 self.confirm(began, now);
@@ -171,7 +171,7 @@ impl Election {
         self.known = KnownLease::Present { record, since };
     }
 
-    /// The time from which the lease may be taken; `None` if this process holds it.
+    /// The time from which the lease may be acquired; `None` if this process holds it.
     fn free_at(&self) -> Option<Instant> {
         match &self.known {
             KnownLease::Unread => None,
@@ -182,13 +182,13 @@ impl Election {
         }
     }
 
-    /// Takes in that the Lease could not be read.
+    /// Processes a failed read of the Lease.
     pub(crate) fn fail_read(&mut self, now: Instant) {
         self.fresh = false;
         self.not_before = Some(now + self.timing.retry);
     }
 
-    /// Begins a write, and returns the version to send (none: create the Lease) and the claim.
+    /// Begins a write, and returns the version to send (`None`: create the Lease) and the claim.
     pub(crate) fn begin_write(&mut self, now: Instant, wall: Timestamp) -> (Option<String>, LeaseClaim) {
         let mut renew_time = micros(wall);
         let mut claim = LeaseClaim {
@@ -220,7 +220,7 @@ impl Election {
         (version, claim)
     }
 
-    /// Takes in the result of the write that began at `began` with this `renewTime`.
+    /// Processes the result of the write that began at `began` with this `renewTime`.
     pub(crate) fn end_write(&mut self, began: Instant, renew_time: Timestamp, now: Instant, result: WriteResult) {
         // Another process was faster, or the response was lost: read soon, but not at once, so that two processes never
         // compete without a pause.

@@ -1,4 +1,5 @@
-//! The election: a table of cases, and simulated processes at a server that behaves as badly as the API allows.
+//! The election: a table of cases, and simulated processes with a server that behaves in every bad way that the API
+//! allows.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -48,7 +49,7 @@ fn stored(claim: &LeaseClaim, version: u64, uid: u64) -> LeaseRecord {
     }
 }
 
-/// One that leads since `now`, by record version 1.
+/// A process that leads since `now`, by record version 1.
 fn leader(now: Instant) -> Election {
     let mut me = Election::new("me".to_owned(), TIMING());
     me.end_read(now, None, 0.0);
@@ -99,7 +100,7 @@ fn the_lease_is_taken_when_it_is_free() {
         assert_eq!(claim.transitions, transitions, "{what}");
         assert_eq!(claim.acquire_time, if ours { wall(0) } else { wall(9) }, "{what}");
         me.end_write(at, claim.renew_time, at + secs(1), WriteResult::Done(stored(&claim, 8, 1)));
-        // Counted from when the write began.
+        // The term counts from the beginning of the write.
         assert!(me.leads(at + secs(9)) && !me.leads(at + secs(10)), "{what}");
     }
 }
@@ -133,7 +134,7 @@ fn a_leader_without_responses_stops_and_leads_again_in_another_term() {
     let mut me = leader(now);
     let (first, until) = me.hold().unwrap();
     assert_eq!(until, now + secs(10));
-    // 503s from here on.
+    // From here on the server responds with 503.
     let mut at = now + RETRY;
     while me.leads(at) {
         assert_ne!(me.next_step(at), NextStep::Wait(secs(0)));
@@ -148,7 +149,7 @@ fn a_leader_without_responses_stops_and_leads_again_in_another_term() {
         assert!(at < now + secs(20));
     }
     assert!(me.may_hold(), "to be released at the end");
-    // Still ours: no other process took it.
+    // The lease still belongs to this process, because no other process acquired it.
     let at = now + secs(30);
     me.end_read(at, Some(LeaseRecord { version: "1".to_owned(), ..record("1", "me", 1) }), 0.0);
     assert_eq!(me.next_step(at), NextStep::Write);
@@ -156,7 +157,7 @@ fn a_leader_without_responses_stops_and_leads_again_in_another_term() {
     me.end_write(at, claim.renew_time, at, WriteResult::Done(stored(&claim, 2, 1)));
     assert!(me.leads(at));
     assert_eq!(me.hold().unwrap().0, first + 1);
-    // A renewal in time is the same term.
+    // A renewal in time continues the same term.
     let (_, claim) = me.begin_write(at + RETRY, wall(7));
     me.end_write(at + RETRY, claim.renew_time, at + RETRY, WriteResult::Done(stored(&claim, 3, 1)));
     assert_eq!(me.hold().unwrap(), (first + 1, at + RETRY + secs(10)));
@@ -174,7 +175,7 @@ fn a_write_whose_response_is_lost_counts_from_its_beginning() {
     me.end_read(at, Some(stored(&claim, 2, 1)), 0.0);
     assert_eq!(me.hold().unwrap(), (1, began + secs(10)));
 
-    // Of two without a response, the Lease contains the time of one.
+    // Two writes had no response, and the Lease contains the time of one.
     let mut me = leader(now);
     let (_, first) = me.begin_write(began, wall(2));
     me.end_write(began, first.renew_time, began + secs(3), WriteResult::Unknown);
@@ -184,7 +185,7 @@ fn a_write_whose_response_is_lost_counts_from_its_beginning() {
     me.end_read(began + secs(6), Some(stored(&first, 2, 1)), 0.0);
     assert_eq!(me.hold().unwrap(), (1, began + secs(10)));
 
-    // A write with a conflict did not happen, and a change of other fields is no renewal.
+    // A write with a conflict did not happen, and a change of other fields is not a renewal.
     let mut me = leader(now);
     let (_, claim) = me.begin_write(began, wall(2));
     me.end_write(began, claim.renew_time, began, WriteResult::Conflict);
@@ -246,20 +247,20 @@ fn a_wall_clock_that_stands_still_does_not_prevent_renewals() {
     assert_eq!(claim.renew_time, wall(2));
 }
 
-/// What may happen next, in a simulation of processes and one server.
+/// An event in a simulation of processes and one server.
 #[derive(Debug, Clone)]
 enum Event {
     /// Time passes, in milliseconds.
     Pass(u32),
     /// A process does its next step, unless it waits for a response.
     Act(usize),
-    /// The server carries out the request of a process.
+    /// The server executes the request of a process.
     Serve(usize),
     /// The response reaches the process.
     Response(usize),
-    /// No response reaches the process; the server may carry out the request any time later.
+    /// No response reaches the process; the server may execute the request any time later.
     Lose(usize),
-    /// The server carries out a request that no process waits for.
+    /// The server executes a request that no process waits for.
     ServeLate(usize),
     /// A process ends and releases the lease, or is killed; another takes its place.
     Replace(usize, bool),
@@ -282,8 +283,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Label),
         1 => Just(Event::Delete),
     ];
-    // Most requests get a response; else no process would ever lead.
-    // Some responses are late: other processes act meanwhile, or the process was stopped.
+    // Most requests get a response, because otherwise no process would ever lead. Some responses are late: other
+    // processes act meanwhile, or the process was stopped.
     let pause = prop_oneof![4 => Just(0), 1 => 0..16_000_u32].prop_map(Event::Pass);
     let turn = (0..3_usize, pause.clone(), pause).prop_map(|(process, one, two)| {
         vec![Event::Act(process), one, Event::Serve(process), two, Event::Response(process)]
@@ -307,7 +308,7 @@ enum Response {
 struct Process {
     election: Election,
     name: String,
-    /// Whether there was a Lease when it last read.
+    /// Whether a Lease existed when it last read.
     seen: bool,
     request: Option<(Instant, Request)>,
     response: Option<Response>,
@@ -430,7 +431,7 @@ impl Simulation {
                 let request = self.late.remove(which % self.late.len());
                 self.server.serve(&request);
             }
-            // Without a Lease, a process creates one at once, which may cause a second leader.
+            // If there is no Lease, a process creates one immediately, which may cause a second leader.
             Event::Replace(process, releases) if self.server.lease.is_some() => {
                 let name = format!("p{}", self.named);
                 self.named += 1;
@@ -439,7 +440,7 @@ impl Simulation {
                 let lease = self.server.lease.clone().filter(|lease| lease.holder.as_ref() == Some(&old.name));
                 if let (true, Some(lease)) = (releases, lease) {
                     let release = Request::Write(Some(lease.version.clone()), LeaseClaim::release(&lease, wall));
-                    // At once, or late.
+                    // Immediately, or late.
                     if self.named.is_multiple_of(2) {
                         self.server.serve(&release);
                     } else {
@@ -462,7 +463,7 @@ impl Simulation {
         }
     }
 
-    /// A process works undisturbed until it leads.
+    /// A process works without disruptions until it leads.
     fn until_leading(&mut self, process: usize) -> Duration {
         let start = self.now;
         self.processes[process].end(start, true, 0.0);
@@ -505,7 +506,7 @@ proptest! {
     }
 }
 
-/// In the simulation, processes do lead, one after the other, and lose responses that matter.
+/// In the simulation, processes lead one after the other, and lose responses that matter.
 #[test]
 fn leaders_change_in_the_simulation() {
     use proptest::strategy::ValueTree as _;

@@ -1,8 +1,9 @@
 //! The fence of a term: a client that sends no write once another process may hold the lease.
 //!
-//! The clock is read when a request begins and each time it is sent again; when the term ends, requests that have not been
-//! sent are dropped. A process that is stopped between that and the system call that sends, and continued minutes later,
-//! may still send a request: the documentation of [`lease`](crate::controller::lease) explains why that does no harm.
+//! The clock is read when a request begins and each time it is sent again. When the term ends, requests that have not
+//! been sent are dropped. A process that is stopped between that check and the system call that sends, and continued
+//! minutes later, may still send a request: the documentation of [`lease`](crate::controller::lease) explains why this
+//! causes no damage.
 
 use std::task::{Context, Poll};
 
@@ -60,7 +61,7 @@ impl Fence {
         while let Some(until) = self.end() {
             tokio::select! {
                 () = sleep_until(until) => {}
-                // After an error, the term cannot be prolonged.
+                // After an error, the term cannot be extended.
                 changed = hold.changed() => if changed.is_err() { sleep_until(until).await },
             }
         }
@@ -78,7 +79,7 @@ impl Fence {
     }
 }
 
-/// Passes requests during the term, and drops those under way when it ends.
+/// Passes requests during the term, and drops pending ones when it ends.
 #[derive(Clone)]
 struct FencedService {
     fence: Fence,

@@ -22,10 +22,10 @@ use crate::controller::lease::timing::LeaseTiming;
 /// The timeout of the release at the end: longer than a busy API server takes, and a pod's grace period is 30 s.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The lease as this process sees it.
+/// The lease in the view of this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LeaseStatus {
-    /// `None` until it has been read once.
+    /// The holder; `None` until the Lease has been read once.
     pub holder: Option<String>,
     /// Why it cannot be read or written.
     pub problem: Option<String>,
@@ -33,10 +33,10 @@ pub(crate) struct LeaseStatus {
     pub read: bool,
 }
 
-/// Takes the lease when it is free, renews it while this process holds it, and releases it at the end.
+/// Acquires the lease when it is free, renews it while this process holds it, and releases it at the end.
 #[derive(Debug)]
 pub(crate) struct LeaseFollower {
-    /// The lease as this process sees it.
+    /// The lease in the view of this process.
     pub status: channel::Receiver<LeaseStatus>,
     hold: channel::Receiver<Option<LeaseTerm>>,
     stop: CancellationToken,
@@ -44,8 +44,9 @@ pub(crate) struct LeaseFollower {
 }
 
 impl LeaseFollower {
-    /// Follows the Lease of `namespace` (`get`, `create`, `update` on it) until the follower is released, and sets its owner
-    /// when this process creates it or takes it over. `client` must not retry: a renewal counts from when it began.
+    /// Follows the Lease of `namespace` (`get`, `create`, `update` on it) until the follower is released, and sets its
+    /// owner when this process creates it or takes it over. `client` must not retry, because a renewal counts from its
+    /// beginning.
     pub(crate) fn start(client: Client, namespace: &str, timing: LeaseTiming, identity: String, owner: Owner) -> Self {
         let (status_sender, status) = channel::channel(LeaseStatus::default());
         let (hold_sender, hold) = channel::channel(None);
@@ -86,8 +87,8 @@ impl LeaseFollower {
         while hold.changed().await.is_ok() {}
     }
 
-    /// Stops leading, and releases the lease if this process holds it, so that others need not wait for its end. Takes 3 s
-    /// at most. Call it after the last write.
+    /// Stops leading, and releases the lease if this process holds it, so that others need not wait for its end. Takes
+    /// at most 3 s. Call it after the last write.
     pub(crate) async fn release(self) {
         self.stop.cancel();
         if let Err(error) = self.task.await {
@@ -196,7 +197,8 @@ impl LeaseTask {
         .await
     }
 
-    /// The owners of a Lease that is about to be taken over; `None` if they stay. A holder set them when it took it over.
+    /// The owners to set in a Lease that is about to be taken over; `None` if they stay. A holder set them when it took
+    /// the Lease over.
     async fn owners(&self, last: &Lease) -> Option<Vec<OwnerReference>> {
         if last.spec.as_ref().and_then(|spec| spec.holder_identity.as_ref()) == Some(&self.identity) {
             return None;
@@ -205,7 +207,7 @@ impl LeaseTask {
         self.owner.corrected(last.metadata.owner_references.as_deref().unwrap_or_default()).await.ok().flatten()
     }
 
-    /// Tries until this process is no longer the holder; returns `false` after an error.
+    /// Retries until this process is no longer the holder; returns `false` after an error.
     async fn release(&mut self) -> bool {
         loop {
             let Ok(lease) = self.api.get_opt(LEASE_NAME).await else { return false };

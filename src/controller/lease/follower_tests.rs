@@ -1,4 +1,4 @@
-//! The follower at a server that causes conflicts, fails, hangs or does not respond; and the fence. Time is paused.
+//! The follower with a server that causes conflicts, fails, hangs or does not respond; and the fence. Time is paused.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -24,17 +24,17 @@ use crate::controller::lease::follower::LeaseFollower;
 use crate::controller::lease::record::LEASE_NAME;
 use crate::controller::lease::timing::LeaseTiming;
 
-/// What the server does with a request, by its method.
+/// How the server handles a request, by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behavior {
     Works,
-    /// Carries it out and never responds.
+    /// Executes the request and never responds.
     DoneButSilent,
-    /// Does nothing, for ever.
+    /// Does nothing, forever.
     Hangs,
     /// Responds with this code, and does nothing else.
     Fails(u16),
-    /// Carries it out and responds with 500.
+    /// Executes the request and responds with 500.
     DoneBut500,
 }
 
@@ -218,7 +218,7 @@ async fn failures_shorter_than_the_renew_deadline_change_nothing() {
         let server = Server::new();
         let me = start(&server, "me");
         let fence = wait_to_lead(&me).await.0;
-        // From the next renewal, for one request or for 4 s.
+        // From the next renewal on, for one request or for 4 s.
         sleep(Duration::from_millis(100)).await;
         let until = Instant::now() + Duration::from_secs(4);
         server.behavior(move |_| if Instant::now() < until { behavior } else { Behavior::Works });
@@ -303,7 +303,7 @@ async fn problems_with_the_lease_are_reported_until_they_end() {
         sleep(Duration::from_secs(60)).await;
         let problem = me.status.borrow().problem.clone().unwrap_or_default();
         assert!(problem.contains(expected), "{problem}");
-        // The status stays until the problem ends: no message repeats, and readiness does not flap.
+        // The status stays until the problem ends, so that no message repeats and readiness does not flap.
         let mut status = me.status.clone();
         status.mark_unchanged();
         sleep(Duration::from_secs(20)).await;
@@ -344,7 +344,7 @@ fn behind_the_fence(
     let service = tower::service_fn(move |request: Request<Body>| {
         let (log, response) = (Arc::clone(&log), Arc::clone(&response));
         async move {
-            // A connection takes a while, and the body is read after it.
+            // The connection takes time, and the body is read after it.
             sleep(Duration::from_secs(1)).await;
             let (head, body) = request.into_parts();
             body.collect().await?;
@@ -383,7 +383,7 @@ async fn no_write_is_sent_after_the_term() {
     assert!(api.delete("m", &DeleteParams::default()).await.is_err());
     assert_eq!(requests.lock().unwrap().len(), 2);
     api.get("m").await.unwrap();
-    // The next term is another's affair, even if it is this process that leads.
+    // The fence does not apply to the next term, even if this process leads in it.
     sender.send_replace(Some(LeaseTerm { term: 2, until: Instant::now() + Duration::from_secs(10) }));
     assert!(patch(&client).await.is_err());
     assert_eq!(requests.lock().unwrap().len(), 3);
@@ -391,12 +391,12 @@ async fn no_write_is_sent_after_the_term() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_under_way_at_the_end_of_the_term_is_not_sent() {
-    // The connection is there half a second too late.
+    // The connection is available half a second too late.
     let (client, _sender, requests) = behind_the_fence(Duration::from_millis(500), |_| (200, None));
     patch(&client).await.unwrap_err();
     sleep(Duration::from_secs(5)).await;
     assert!(requests.lock().unwrap().is_empty());
-    // In time, since the term was prolonged meanwhile.
+    // In time, because the term was extended meanwhile.
     let (client, sender, requests) = behind_the_fence(Duration::from_millis(500), |_| (200, None));
     let prolonged = LeaseTerm { term: 1, until: Instant::now() + Duration::from_secs(10) };
     let (response, _) = tokio::join!(patch(&client), async { sender.send_replace(Some(prolonged)) });

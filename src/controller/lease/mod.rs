@@ -1,19 +1,20 @@
-//! The leader lease: Lease `mullion-controller`. Its holder leads and works; other controllers stand by.
+//! The leader lease: Lease `mullion-controller`. Its holder leads and works; other controllers are on standby.
 //!
 //! ```text
 //! Lease ── read, created, updated ── follower: Election (pure) ──→ LeaseTerm {term, until} ──→ Fence ──→ the leader's client
 //! ```
 //!
-//! The rules are those of client-go (`tools/leaderelection/leaderelection.go`): no process compares wall clocks. A process
-//! that does not hold the lease waits the record's whole `leaseDurationSeconds`, counted on its own monotonic clock from
-//! when it last saw the record change. A holder leads for the renew deadline, counted from the start of its last
-//! successful write. Others count the longer lease duration, and from later. So between two leaders no process leads for a
-//! third of the lease. Every write carries the `resourceVersion` that was read: of two, one gets a 409.
+//! The rules are those of client-go (`tools/leaderelection/leaderelection.go`): no process compares wall clocks. A
+//! process that does not hold the lease waits the record's whole `leaseDurationSeconds`, measured on its own monotonic
+//! clock from the last change of the record that it observed. A holder leads for the renew deadline, measured from the
+//! start of its last successful write. Others measure the longer lease duration, and from a later time. So between two
+//! leaders no process leads for a third of the lease. Every write contains the `resourceVersion` that was read: of two
+//! writes, one gets a 409.
 //!
-//! One case remains: a request that was under way when the term ended, and that the API server carries out after the next
-//! leader took over (it may take a minute: `--request-timeout`). No fence on this side of the network stops it. Also,
-//! `CLOCK_MONOTONIC` stops while a whole machine is suspended (it does not while a process is stopped). Such a request
-//! does no harm:
+//! One case remains: a request that was pending when the term ended, and that the API server executes after the next
+//! leader took over (this may take a minute: `--request-timeout`). No fence on this side of the network stops it. Also,
+//! `CLOCK_MONOTONIC` stops while a whole machine is suspended (it does not stop while a process is stopped). Such a
+//! request causes no damage:
 //!
 //! | request | reason |
 //! |---|---|
@@ -26,12 +27,12 @@
 //! | create of a RuntimeClass | One that exists ends in a 409. A new one has the build of its name and the handler of the policy; the next leader appends tolerations that it lacks. |
 //! | create of a `SelfSubjectReview`, dry run of a pod | Nothing is stored. |
 //!
-//! `tests/on_cluster` (`rights`, `leaders`) asserts the first two rows of every patch, update and delete that the API server
-//! records.
+//! `tests/on_cluster` (`rights`, `leaders`) asserts the first two rows for every patch, update and delete that the API
+//! server records.
 //!
-//! Deletion: a process that finds no Lease creates one, at once if it never saw one, else after a lease's duration. If the
-//! Lease of a leader is deleted, and a process that never saw it reads before the leader has created it again (2 s), two
-//! processes lead until the first reads it again.
+//! Deletion: a process that finds no Lease creates one, immediately if it never read one, else after a lease's
+//! duration. If the Lease of a leader is deleted, and a process that never read it reads before the leader has created
+//! it again (2 s), two processes lead until the first reads it again.
 
 mod election;
 mod fence;

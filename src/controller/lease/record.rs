@@ -12,7 +12,7 @@ pub(crate) const LEASE_NAME: &str = "mullion-controller";
 /// The fields of a Lease that the election uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LeaseRecord {
-    /// `metadata.resourceVersion`: what a write must carry.
+    /// `metadata.resourceVersion`, which a write must contain.
     pub(crate) version: String,
     /// `metadata.uid`, which differs if the Lease was deleted and created again.
     pub(crate) uid: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct LeaseRecord {
 }
 
 impl LeaseRecord {
-    /// The record of any Lease, even of an invalid one.
+    /// The record of any Lease, including an invalid one.
     pub(crate) fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -60,8 +60,8 @@ pub(crate) struct LeaseClaim {
 }
 
 impl LeaseClaim {
-    /// Releases the lease in `record` as client-go does: no holder, and one second, because the API server rejects a
-    /// duration of zero.
+    /// Releases the lease in `record` as client-go does: no holder, and a duration of one second, because the API
+    /// server rejects a duration of zero.
     pub(crate) fn release(record: &LeaseRecord, wall: Timestamp) -> Self {
         let wall = micros(wall);
         let duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How long a lease lasts, and how often it is renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeaseTiming {
-    /// How long others wait after they last saw the lease change, in whole seconds as in the record.
+    /// How long others wait after the last change of the lease that they observed, in whole seconds as in the record.
     pub duration: Duration,
     /// How long a holder leads after its last renewal began; shorter than `duration`.
     pub renew_deadline: Duration,
@@ -14,7 +14,7 @@ pub(crate) struct LeaseTiming {
 }
 
 impl LeaseTiming {
-    /// The timing of a lease of that many seconds. 15 s result in client-go's defaults: 10 s and 2 s.
+    /// The timing of a lease of that many seconds. 15 s results in client-go's defaults: 10 s and 2 s.
     pub(crate) fn of_seconds(seconds: u16) -> Self {
         let duration = Duration::from_secs(seconds.max(1).into());
         Self { duration, renew_deadline: duration * 2 / 3, retry: duration * 2 / 15 }

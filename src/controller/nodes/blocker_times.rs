@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use mullion_engine::node::TaintBlocker;
 use tokio::time::Instant;
 
-/// Most blockers that are named in metrics. Names of pods change all the time: the oldest ones are those that matter.
+/// The maximum number of blockers in metrics. Names of pods change all the time, and the oldest blockers are the
+/// important ones.
 const MOST_NAMED: usize = 20;
 
-/// All present blockers, and since when each is one.
+/// All current blockers, and since when each one blocks.
 #[derive(Debug, Default)]
 pub(crate) struct BlockerTimes(BTreeMap<TaintBlocker, Instant>);
 
 impl BlockerTimes {
-    /// Follows what the taints of all nodes wait for now, and returns the blockers that have been there for longest, with
-    /// the number of their nodes.
+    /// Records what the taints of all nodes currently wait for, and returns the blockers that have existed for the
+    /// longest time, with the number of their nodes.
     pub(crate) fn update<'b>(
         &mut self,
         present: impl Iterator<Item = &'b TaintBlocker>,
@@ -58,7 +59,7 @@ mod tests {
         let named = times.update(pods.iter().chain([&agent]), at(60));
         assert_eq!((named.len(), &named[0]), (MOST_NAMED, &(agent.clone(), 1)));
         assert_eq!(named[1], (pod(0), 1));
-        // A new one with an earlier name comes after those that were there.
+        // A new blocker with an earlier name comes after the older ones.
         assert_eq!(times.update([&pod(1), &pod(5)].into_iter(), at(120))[0].0, pod(1));
         assert_eq!(times.update([&pod(0), &pod(5)].into_iter(), at(180))[0].0, pod(5));
         assert_eq!(times.0.len(), 2);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cluster::await_answer;
 use crate::controller::pods::{WholePod, controller};
 
-/// The kubelet's mark on the API object of a static pod.
+/// The annotation of the kubelet on the API object of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 fn full_name(metadata: &ObjectMeta) -> String {
@@ -23,7 +23,7 @@ fn full_name(metadata: &ObjectMeta) -> String {
     format!("{}/{}", part(&metadata.namespace), part(&metadata.name))
 }
 
-/// Reads the pods bound to a node, from the API server's cache: one request, answered by its index.
+/// Reads the pods that are bound to a node from the API server's cache, in one request that uses an index.
 pub(crate) async fn list_bound_pods(
     client: Client,
     node: &str,
@@ -36,7 +36,7 @@ pub(crate) async fn list_bound_pods(
     Ok(pods.items.into_iter().filter_map(|pod| bound_pod(pod, policies, snapshot)).collect())
 }
 
-/// `None` for a pod that is being deleted, has ended, or is of a namespace for which the taint does not wait.
+/// `None` for a pod that is being deleted, has ended, or is in a namespace for which the taint does not wait.
 fn bound_pod(pod: WholePod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Option<BoundPod> {
     let WholePod { metadata, spec, status } = pod;
     let counts = policies.nodes.taint.waits_for(metadata.namespace.as_deref().unwrap_or_default());
@@ -56,7 +56,7 @@ fn bound_pod(pod: WholePod, policies: &PolicySet, snapshot: &ClusterSnapshot) ->
     let (ready, mirror) = (status.ready(), annotations.contains_key(MIRROR));
     let covered = !rejected && reaches(&settings, known, Some([&labels, &annotations]), &policies.nodes);
     let tolerations = tolerations.iter().filter_map(|one| TolerationTerm::deserialize(one).ok()).collect();
-    // Decided only where it matters.
+    // Computed only if it matters.
     let undecided = !ready && !mirror && !covered && daemon_set.is_none();
     let windows = undecided && {
         let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec});
@@ -107,7 +107,7 @@ mod tests {
             json!({"metadata": {"name": "p", "namespace": "web", "annotations": {"kubernetes.io/config.mirror": "x"}}}),
         );
         assert!(bare.is_some_and(|pod| pod.mirror && !pod.ready && pod.daemon_set.is_none()));
-        // Not covered: the namespace rejects the toleration that its successor would get.
+        // The pod is not covered if the namespace rejects the toleration that its replacement would get.
         let whitelist = |text: &str| {
             let annotations =
                 [("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), text.to_owned())].into();
@@ -124,7 +124,7 @@ mod tests {
             let pod = bound_pod(serde_json::from_value(plain.clone()).unwrap(), &policies, &whitelist(text)).unwrap();
             assert_eq!(pod.covered, covered, "{text}");
         }
-        // Not Ready: a Windows pod all the same, which no enforcing policy covers.
+        // The pod is not Ready, but is a Windows pod that no enforcing policy covers.
         let mut off = PolicySet::built_in();
         for policy in &mut off.pods {
             policy.settings.mode = Mode::Audit;

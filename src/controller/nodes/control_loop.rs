@@ -1,4 +1,4 @@
-//! Keeps nodes and RuntimeClasses while this controller leads.
+//! Maintains nodes and RuntimeClasses while this controller leads.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::controller::nodes::queue::NodeQueue;
 use crate::controller::nodes::requests::NodeRequests;
 use crate::controller::runtime_classes::class_entry;
 
-/// How often due work is looked for.
+/// The interval at which due work is started.
 const TICK: Duration = Duration::from_millis(500);
-/// How long requests under way may take at the end.
+/// The time limit of pending requests at the end.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Works until it must stop.
@@ -47,7 +47,8 @@ pub async fn run(leading: LeaderContext) {
         Ok(()) = async { state.wait_for(Option::is_some).await.map(drop) } => {}
         () = stop.cancelled() => return,
     }
-    // Never from the API server's cache, which may be behind: no taint would wait for a DaemonSet that it lacks.
+    // This list never comes from the API server's cache, which may be stale: no taint would wait for a DaemonSet that
+    // is missing in it.
     let mut daemon_sets = watch::paged_changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
     let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), Config::default(), streaming);
     let mut snapshots = snapshot.changes();
@@ -91,7 +92,7 @@ pub async fn run(leading: LeaderContext) {
     }
     // Nothing updates it from now on.
     report.update(|facts| facts.nodes = None);
-    // The snapshot does not wait for a follower that reads no more.
+    // The snapshot must not wait for a follower that no longer reads.
     drop(nodes);
     if timeout(DRAIN, queue.running.collect::<Vec<_>>()).await.is_err() {
         tracing::warn!("some requests did not end in time");

@@ -1,4 +1,4 @@
-//! DaemonSets as they are kept: where their pods may go, and what decides their operating system.
+//! DaemonSets as they are stored: where their pods may run, and what decides their operating system.
 
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -18,13 +18,13 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::slim_metadata;
 
-/// The largest template, as slim JSON, that is kept for a decision; a template is 1 KB, the API server takes 1.5 MB.
-/// Of larger ones only the selectors count.
+/// The largest template, as slim JSON, that is stored for a decision. A typical template has 1 KB, and the API server
+/// accepts 1.5 MB. For larger templates only the selectors count.
 const MAX_TEMPLATE: usize = 64 << 10;
 
-/// Members of a pod spec that decide nothing about its operating system and can be long.
+/// Members of a pod spec that do not affect its operating system and can be long.
 const LONG_POD_FIELDS: [&str; 3] = ["volumes", "imagePullSecrets", "topologySpreadConstraints"];
-/// The same of a container.
+/// Members of a container that do not affect its operating system and can be long.
 const LONG_CONTAINER_FIELDS: [&str; 5] = ["env", "envFrom", "volumeMounts", "volumeDevices", "resources"];
 
 /// A DaemonSet as it is read.
@@ -51,7 +51,7 @@ struct Status {
     number_ready: i64,
 }
 
-/// A DaemonSet as it is kept.
+/// A DaemonSet as it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StoredDaemonSet {
     namespace: String,
@@ -63,7 +63,7 @@ pub(crate) struct StoredDaemonSet {
 }
 
 impl SlimDaemonSet {
-    /// What is kept, under its name (`namespace/name`); `None` for a DaemonSet that selects Linux nodes.
+    /// What is stored, under its name (`namespace/name`); `None` for a DaemonSet that selects Linux nodes.
     pub(crate) fn entry(self) -> (String, Option<StoredDaemonSet>) {
         let Self { metadata, spec, status } = self;
         let namespace = metadata.namespace.unwrap_or_default();
@@ -75,7 +75,7 @@ impl SlimDaemonSet {
             let annotations = json!({ DECISION_ANNOTATION: annotations.get(DECISION_ANNOTATION)? });
             DecisionAnnotation::of(&json!({"metadata": {"annotations": annotations}}))
         });
-        // Of Mullion's own annotation only whether it excluded builds: the selector decides as if its author wrote it.
+        // Of Mullion's own annotation, only whether it excluded builds; the selector decides as if its author wrote it.
         let own = own.filter(DecisionAnnotation::excludes_builds).map(|own| own.only_builds());
         let annotations: Map<String, Value> = [(OS_ANNOTATION, os.cloned()), (DECISION_ANNOTATION, own)]
             .into_iter()
@@ -103,7 +103,7 @@ impl StoredDaemonSet {
         &self.namespace
     }
 
-    /// The DaemonSet, as Events name it.
+    /// A reference to the DaemonSet for Events.
     pub(crate) fn reference(&self, name: &str) -> ObjectReference {
         ObjectReference {
             api_version: Some("apps/v1".to_owned()),

@@ -18,30 +18,31 @@ use crate::controller::events::{EventType, MAX_NOTE, NewEvent};
 use crate::controller::nodes::daemon_sets::StoredDaemonSet;
 use crate::value_hash::hash_of;
 
-/// Most DaemonSets that metrics name and that get an Event.
+/// The maximum number of DaemonSets in metrics and with an Event.
 const MOST_NAMED: usize = 20;
-/// DaemonSets that one step reviews. With 20,000 nodes a step takes about 50 ms.
+/// The number of DaemonSets that one step reviews. With 20,000 nodes a step takes about 50 ms.
 const STEP: usize = 25;
-/// How soon after a pass begins the next one.
+/// The time between the starts of two passes.
 const PAUSE: Duration = Duration::from_secs(5);
-/// After this time an Event that still holds is written again: the API server forgets Events after an hour.
+/// The time after which an Event that still applies is written again, because the API server deletes Events after an
+/// hour.
 const REPEAT: Duration = Duration::from_secs(1800);
-/// How soon another Event about the same DaemonSet is written.
+/// The shortest time between two Events about the same DaemonSet.
 const REWORD: Duration = Duration::from_secs(120);
 
-/// The passes through all DaemonSets, and what they found.
+/// The passes through all DaemonSets, and their results.
 #[derive(Debug)]
 pub(crate) struct LeftOutPass {
     /// The name of the last DaemonSet that was reviewed; `None` between passes.
     last: Option<String>,
     next: Instant,
-    /// How many nodes, and the builds, by name of the DaemonSet.
+    /// The number of nodes, and the builds, by name of the DaemonSet.
     found: BTreeMap<String, (usize, Vec<Build>)>,
-    /// The last Event of each, and when it was written.
+    /// The last Event about each DaemonSet, and when it was written.
     reported: BTreeMap<String, (u64, Instant)>,
 }
 
-/// The DaemonSets that leave out most nodes, and the Events that are due.
+/// The DaemonSets that leave out the most nodes, and the Events that are due.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOutReport {
     /// Name (`namespace/name`), and number of nodes.
@@ -54,7 +55,7 @@ impl LeftOutPass {
         Self { last: None, next: now, found: BTreeMap::new(), reported: BTreeMap::new() }
     }
 
-    /// Reviews some DaemonSets; a report once all have been reviewed.
+    /// Reviews some DaemonSets; returns a report once all have been reviewed.
     pub(crate) fn step(
         &mut self,
         all: &BTreeMap<String, StoredDaemonSet>,
@@ -106,7 +107,7 @@ impl LeftOutPass {
     }
 }
 
-/// It contains no node and no number, which change all the time: equal content is one Event.
+/// The Event contains no node and no number, which change all the time, because equal content is one Event.
 fn event(about: &ObjectReference, builds: &[Build], policies: &PolicySet) -> NewEvent {
     let releases = list(builds.iter().map(|build| release_name(*build, &policies.nodes.releases)));
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
@@ -178,12 +179,12 @@ mod tests {
         assert_eq!(counts, ["shop/agent 2", "shop/older 1"]);
         assert_eq!((events.len(), events[0].0.as_str(), events[1].0.as_str()), (2, "agent", "older"));
         assert!(events[0].1.starts_with("Its images do not run on Windows nodes of ltsc2019: "), "{}", events[0].1);
-        // Another node of the same release is not news.
+        // Another node of the same release does not cause an Event.
         assert_eq!(
             report(&[17_763, 17_763, 17_763, 20_348], 5),
             (vec!["shop/agent 3".into(), "shop/older 1".into()], vec![])
         );
-        // Another release is, for the one that does not run on it, and not at once.
+        // Another release causes an Event for the DaemonSet that does not run on it, after a delay.
         let more = [17_763, 20_348, 26_100];
         assert_eq!(report(&more, 10), (vec!["shop/older 2".into(), "shop/agent 1".into()], vec![]));
         let (_, events) = report(&more, 125);
@@ -207,7 +208,7 @@ mod tests {
         assert!(pass.step(&BTreeMap::new(), &snapshot, &policies, now + PAUSE).unwrap().counts.is_empty());
     }
 
-    /// A DaemonSet that Mullion keeps off these nodes leaves them out, one whose author does so does not.
+    /// A DaemonSet that Mullion keeps off these nodes leaves them out; one whose author keeps it off does not.
     #[test]
     fn the_excluded_builds_of_an_author_are_not_left_out() {
         let (now, policies, snapshot) = (Instant::now(), PolicySet::default(), snapshot(&[17_763, 20_348]));

@@ -4,9 +4,9 @@
 //! watches, policies, snapshot ─→ queue (what is due, what is busy) ─→ requests (plan, patch, Events), sixteen at a time
 //! ```
 //!
-//! The queue is Mullion's own. kube's `Controller` reconciles from a store of whole objects: 5,000 nodes of 16 KB each are
-//! 80 MB, and the controller may take 40 MiB. Here a node is kept as the little that is read of it. RuntimeClasses follow
-//! from all nodes together, so they are one item of the queue.
+//! The queue is Mullion's own. kube's `Controller` reconciles from a store of whole objects: 5,000 nodes of 16 KB each
+//! are 80 MB, and the controller may use 40 MiB. Here only the members of a node that are read are stored.
+//! RuntimeClasses follow from all nodes together, so they are one item of the queue.
 //!
 //! | module | contains |
 //! |---|---|

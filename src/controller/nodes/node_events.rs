@@ -1,4 +1,4 @@
-//! Events on nodes and RuntimeClasses, each written once for as long as it lasts.
+//! Events on nodes and RuntimeClasses, each written once for as long as its cause lasts.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -19,14 +19,15 @@ use crate::controller::nodes::stored_node::ObservedNode;
 use crate::controller::runtime_classes::MOST_CLASSES;
 use crate::value_hash::hash_of;
 
-/// After this time an event that still holds is written again: the API server forgets events after an hour.
+/// The time after which an Event that still applies is written again, because the API server deletes Events after an
+/// hour.
 const REPEAT: Duration = Duration::from_secs(1800);
 
-/// How soon another note for the same reason is written: names of pods that a taint waits for change all the time, on
-/// thousands of nodes, and each note is another Event.
+/// The shortest time between two notes for the same reason. Names of pods that a taint waits for change all the time,
+/// on thousands of nodes, and each note is another Event.
 const REWORD: Duration = Duration::from_secs(120);
 
-/// Writes Events on nodes and RuntimeClasses, and knows the last one of each.
+/// Writes Events on nodes and RuntimeClasses, and stores the last one of each.
 pub(crate) struct NodeEvents {
     recorder: EventRecorder,
     /// By kind and name.
@@ -45,13 +46,13 @@ impl NodeEvents {
         Self { recorder, reported: Mutex::default() }
     }
 
-    /// Writes the event, unless it is the last one of the node and people can still read it, or nearly the same was
-    /// written a moment ago. An event that could not be written is not the last one: the next call tries again.
+    /// Writes the Event, unless it is the last one of the node and people can still read it, or a similar one was
+    /// written recently. An Event that could not be written does not become the last one, so the next call retries.
     pub(crate) async fn report(&self, node: &ObservedNode, event: &NewEvent) {
         self.report_about(&node_reference(node), event).await;
     }
 
-    /// The same of a RuntimeClass, which need not exist.
+    /// Does the same for a RuntimeClass, which need not exist.
     pub(crate) async fn report_class(&self, name: &str, event: &NewEvent) {
         self.report_about(&ObjectRef::<node_api::RuntimeClass>::new(name).into(), event).await;
     }
@@ -71,12 +72,13 @@ impl NodeEvents {
         }
     }
 
-    /// Writes an Event that is not repeated while it holds, and leaves [`NodeEvents::report`] as it is: its cause happened once.
+    /// Writes an Event that is not repeated while it applies, and does not affect [`NodeEvents::report`], because its
+    /// cause happened once.
     pub(crate) async fn publish(&self, node: &ObservedNode, event: &NewEvent) {
         self.publish_about(&node_reference(node), event).await;
     }
 
-    /// The same of any object.
+    /// Does the same for any object.
     pub(crate) async fn publish_about(&self, about: &core::ObjectReference, event: &NewEvent) {
         self.recorder.publish(about, event).await;
     }
@@ -85,21 +87,22 @@ impl NodeEvents {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The node is gone, or nothing is left to report on it.
+    /// Forgets a node that is deleted, or on which nothing is left to report.
     pub(crate) fn forget(&self, node: &str) {
         self.reported().remove(&(core::Node::kind(&()).into_owned(), node.to_owned()));
     }
 }
 
-/// With the uid, by which `kubectl describe node` selects Events.
+/// The reference has the uid, by which `kubectl describe node` selects Events.
 fn node_reference(node: &ObservedNode) -> core::ObjectReference {
     let mut reference = ObjectRef::<core::Node>::new(&node.facts.name);
     reference.extra.uid.clone_from(&node.uid);
     reference.into()
 }
 
-/// The taint waits for what would not tolerate it. The first names are enough to start with; they are cut, because their
-/// authors choose them, and what ends the wait must not be cut off.
+/// The Event for a taint that waits for workloads that would not tolerate it. It lists the first names, which are
+/// enough to start with. They are shortened, because their authors choose them, and the note must not lose what ends
+/// the wait.
 pub(crate) fn taint_waits(taint: &Taint, waits_for: &[impl Display]) -> NewEvent {
     const NAMED: usize = 5;
     const CHARACTERS: usize = 400;
@@ -115,14 +118,14 @@ pub(crate) fn taint_waits(taint: &Taint, waits_for: &[impl Display]) -> NewEvent
     NewEvent { r#type: EventType::Normal, reason: "TaintWaits", action: "Taint", note }
 }
 
-/// The toleration of the taint, as a manifest has it. The value in quotes: `true` would be no text.
+/// The toleration of the taint, as in a manifest. The value is in quotes, because `true` would not be text.
 pub(crate) fn toleration_text(taint: &Taint) -> String {
     let Taint { key, value, effect } = taint;
     let value = if value.is_empty() { "operator: Exists".to_owned() } else { format!("value: '{value}'") };
     format!("{{key: {key}, {value}, effect: {effect}}}")
 }
 
-/// There are as many RuntimeClasses as Mullion makes, and none for a build of this node.
+/// The Event for a build without a RuntimeClass, because the limit on Mullion's RuntimeClasses is reached.
 pub(crate) fn no_class_left(build: Build) -> NewEvent {
     let note = format!(
         "No RuntimeClass is created for build {build} of this node, because there are {MOST_CLASSES} of Mullion's, the most \
@@ -132,7 +135,7 @@ pub(crate) fn no_class_left(build: Build) -> NewEvent {
     NewEvent { r#type: EventType::Warning, reason: "TooManyRuntimeClasses", action: "RuntimeClass", note }
 }
 
-/// What `mode: Audit` withholds; `reasons` are the plan's sentences.
+/// The Event for what `mode: Audit` withholds; `reasons` are the plan's sentences.
 pub(crate) fn would_change(reasons: &[String]) -> NewEvent {
     let reasons = reasons.iter().map(|reason| reason.strip_prefix("would: ").unwrap_or(reason));
     let note = format!(
@@ -142,13 +145,13 @@ pub(crate) fn would_change(reasons: &[String]) -> NewEvent {
     NewEvent { r#type: EventType::Normal, reason: "WouldChange", action: "Audit", note }
 }
 
-/// Someone removes the taint repeatedly; `why` is the plan's sentence.
+/// The Event for a taint that someone removes repeatedly; `why` is the plan's sentence.
 pub(crate) fn taint_contested(why: &str) -> NewEvent {
     let note = format!("{}{}", why.get(..1).unwrap_or_default().to_uppercase(), why.get(1..).unwrap_or_default());
     NewEvent { r#type: EventType::Warning, reason: "TaintContested", action: "Taint", note }
 }
 
-/// Someone undoes the same change repeatedly.
+/// The Event for a change that someone undoes repeatedly.
 pub(crate) fn changes_undone(name: &str, changes: &[String]) -> NewEvent {
     let changes = if changes.is_empty() { "annotation mullion.dev/owned".to_owned() } else { changes.join("; ") };
     let note = format!(

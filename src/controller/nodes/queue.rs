@@ -1,7 +1,7 @@
-//! The queue of nodes: what is due, under way and waiting. It makes no request itself.
+//! The queue of nodes: what is due, in progress and waiting. It sends no request itself.
 //!
-//! A node is planned when it, the policies, or the DaemonSets it waits for change, never twice at the same time, and
-//! always from its newest object. What fails is tried again with growing delays.
+//! A node is planned when the node, the policies, or the DaemonSets that it waits for change, never twice at the same
+//! time, and always from its newest object. Failures are retried with growing delays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -32,30 +32,32 @@ use crate::controller::runtime_classes::{ClassPlan, ExistingClass, WindowsFleet}
 use crate::controller::settled_builds::SettledBuilds;
 use crate::value_hash::hash_of;
 
-/// Nodes worked on at the same time. Against a server that takes 5 ms, 8 gave 880 patches a second and 32 about 2,500.
+/// The number of nodes in progress at the same time. With a server that takes 5 ms, 8 resulted in 880 patches a second
+/// and 32 in about 2,500.
 const CONCURRENCY: usize = 16;
-/// Jittered by the node's name: if a whole fleet fails at once, it is not tried again at once.
+/// Jittered by the node's name: if all nodes fail at once, they are not retried at once.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(300));
-/// How often a node whose taint waits is planned again: no watch brings changes of pods.
+/// The interval at which a node with a waiting taint is planned again, because no watch reports changes of pods.
 const RECHECK: Duration = Duration::from_secs(30);
-/// How long a node's labels wait, at the start or when it is new, for what only its taint needs: a node that is patched
-/// without it is patched twice. Lists of a busy API server take seconds, and up to a minute (`--request-timeout`).
+/// How long a node's labels wait, at the start or when the node is new, for what only its taint needs: a node that is
+/// patched without it is patched twice. Lists of a busy API server take seconds, and up to a minute
+/// (`--request-timeout`).
 const CONTEXT_WAIT: Duration = Duration::from_secs(30);
 
-/// How often it is reported that a build gets no RuntimeClass.
+/// The interval at which a build without a RuntimeClass is reported.
 const CLASS_REPORT: Duration = Duration::from_secs(1800);
 
 /// A node, and the state of the work on it: 120 bytes, 0.6 MB for 5,000 nodes.
 struct QueuedNode {
     node: StoredNode,
-    /// Until when a new node waits for the snapshot to contain it: for which operating system a DaemonSet is may depend on
-    /// the nodes in the snapshot. `None` once it contains the node.
+    /// Until when a new node waits for the snapshot to contain it, because the operating system of a DaemonSet may
+    /// depend on the nodes in the snapshot. `None` once the snapshot contains the node.
     new_until: Option<Instant>,
-    /// When to try again, and how often it has failed.
+    /// When to retry, and how often it has failed.
     retry: Option<(Instant, u32)>,
     /// What its taint waits for.
     waits_for: Vec<TaintBlocker>,
-    /// The API server rejected a patch of an older object: planned again as soon as a newer one is read.
+    /// The API server rejected a patch of an older object: the node is planned again as soon as a newer one is read.
     conflicted: bool,
     /// A change is not made because someone undoes it repeatedly.
     contested: bool,
@@ -95,11 +97,11 @@ pub(crate) struct NodeQueue {
     trust: Arc<TrustedTaints>,
     snapshot: Arc<LiveSnapshot>,
     nodes: BTreeMap<String, QueuedNode>,
-    /// Nodes of a list that is still coming.
+    /// Nodes of a list that is not complete yet.
     arriving: BTreeMap<String, StoredNode>,
     nodes_complete: bool,
     pub(crate) daemon_sets: Collection<StoredDaemonSet>,
-    /// `None` until DaemonSets and the snapshot have been read: no taint is set on a guess.
+    /// `None` until DaemonSets and the snapshot have been read, because no taint is set on a guess.
     context: Option<Arc<TaintContext>>,
     context_due: bool,
     pub(crate) classes: Collection<ExistingClass>,
@@ -108,19 +110,19 @@ pub(crate) struct NodeQueue {
     /// The last warnings about classes, which every changed node would repeat.
     class_warnings: Vec<String>,
     classes_not_before: Instant,
-    /// To be planned.
+    /// Nodes to be planned.
     due: BTreeSet<String>,
-    /// The node that was taken last. The turn is of the next one by name, so that nodes which change all the time hold back
-    /// no others.
+    /// The node that was taken last. The next node by name follows, so that nodes that change all the time do not delay
+    /// others.
     last_taken: String,
-    /// Being planned or patched. A node that is deleted meanwhile stays here until its work ends.
+    /// Nodes that are being planned or patched. A node that is deleted meanwhile stays here until its work ends.
     busy: BTreeSet<String>,
     next_recheck: Instant,
     blockers: BlockerTimes,
     blockers_changed: bool,
-    /// Those that have been there for longest, with the number of their nodes.
+    /// The oldest blockers, with the number of their nodes.
     longest: Vec<(TaintBlocker, usize)>,
-    /// How many nodes wait for their taint, and on how many someone undoes changes.
+    /// The number of nodes that wait for their taint, and of nodes on which someone undoes changes.
     counts: (usize, usize),
     left_out: LeftOutPass,
     builds: SettledBuilds,
@@ -177,7 +179,7 @@ impl NodeQueue {
         self.nodes_complete && self.daemon_sets.complete && self.snapshot.ready() && self.classes.complete
     }
 
-    /// Whether nothing is due and nothing is under way.
+    /// Whether nothing is due and nothing is in progress.
     fn has_planned_all(&self) -> bool {
         self.has_synced() && self.due.is_empty() && self.busy.is_empty()
     }
@@ -232,7 +234,7 @@ impl NodeQueue {
                     self.forget(&name);
                 }
                 for (name, node) in arrived {
-                    // Whatever its version: after a restore from a backup, versions start lower.
+                    // The version does not matter: after a restore from a backup, versions start lower.
                     self.update(name, node);
                 }
                 self.nodes_complete = true;
@@ -247,13 +249,13 @@ impl NodeQueue {
     }
 
     fn update_if_newer(&mut self, name: String, newest: StoredNode) {
-        // The watch may bring an older object after the response to our own patch.
+        // The watch may deliver an older object after the response to Mullion's own patch.
         if !self.nodes.get(&name).is_some_and(|queued| newest.is_before(&queued.node)) {
             self.update(name, newest);
         }
     }
 
-    /// Kubelets write their status every few minutes: an object with the same facts is only a newer version to patch.
+    /// Kubelets write their status every few minutes; an object with the same facts is only a newer version to patch.
     fn update(&mut self, name: String, newest: StoredNode) {
         if let Some(queued) = self.nodes.get_mut(&name).filter(|queued| queued.node.is_same(&newest)) {
             let changed = !queued.node.is_alike(&newest);
@@ -264,7 +266,8 @@ impl NodeQueue {
                 return;
             }
         } else {
-            // It may have been deleted and created again unseen: nothing about the other one holds.
+            // The node may have been deleted and created again without an event, so nothing about the other one
+            // applies.
             self.forget(&name);
             self.nodes.insert(name.clone(), QueuedNode::new(newest));
             self.classes_due = true;
@@ -278,7 +281,7 @@ impl NodeQueue {
         self.requests.events.forget(name);
     }
 
-    /// The first time, and while a new node waits for it, at once; later a burst (a chart with many DaemonSets) is
+    /// The first time, and while a new node waits for it, at once; later, a burst (a chart with many DaemonSets) is
     /// processed as a whole, at the next tick.
     pub(crate) fn context_changed(&mut self) {
         self.context_due = true;
@@ -310,7 +313,7 @@ impl NodeQueue {
         self.policies.nodes.taint.apply == ApplyTaint::WhenTolerated && until().is_some_and(|until| now < until)
     }
 
-    /// A taint stays trusted when the state no longer contains it: nodes may still have it.
+    /// A taint stays trusted when the state no longer contains it, because nodes may still have it.
     pub(crate) fn add_seen_taints(&mut self, seen: &BTreeSet<Taint>) {
         if !seen.is_subset(&self.trust.seen) {
             Arc::make_mut(&mut self.trust).seen.extend(seen.iter().cloned());
@@ -321,7 +324,7 @@ impl NodeQueue {
         // Nodes may have had the taint for too short a time for the state to contain it.
         self.add_seen_taints(&BTreeSet::from([policy_taint(&self.policies.nodes)]));
         self.policies = policies;
-        // No plan is made from two sets: the context follows from the old one, and what is under way is planned again.
+        // No plan is made from two sets: the context comes from the old set, and work in progress is planned again.
         self.context = None;
         self.due.extend(self.nodes.keys().cloned());
         self.classes_due = true;
@@ -380,7 +383,7 @@ impl NodeQueue {
     /// Starts work on due nodes, up to [`CONCURRENCY`].
     pub(crate) fn start(&mut self) {
         let now = Instant::now();
-        // Label and taint in one patch, if everything is read soon.
+        // Label and taint are set in one patch, if everything is read soon.
         if self.context.is_none() && now < self.context_deadline {
             return;
         }
@@ -440,7 +443,7 @@ impl NodeQueue {
             Completed::Classes { again } => {
                 self.classes_busy = false;
                 if again {
-                    // Not at once: what failed will most likely fail again.
+                    // Not immediately, because what failed will most likely fail again.
                     self.classes_not_before = Instant::now() + RECHECK;
                     self.classes_due = true;
                 }
@@ -457,7 +460,7 @@ impl NodeQueue {
             return;
         };
         let is_newer = *queued.node.version != *version;
-        // What failed may have written an Event, and is tried again soon.
+        // Failed work may have written an Event, and is retried soon.
         let failed = matches!(result, NodeResult::Failed);
         if waits_for.is_empty() && !contested && !withheld && !failed {
             self.requests.events.forget(&name);
@@ -470,7 +473,7 @@ impl NodeQueue {
             NodeResult::Unchanged => queued.retry = None,
             NodeResult::Patched(node) => {
                 queued.retry = None;
-                // The response is newer than the watch's object, unless the watch has brought another one meanwhile.
+                // The response is newer than the watch's object, unless the watch has delivered another one meanwhile.
                 if !is_newer {
                     let (name, node) = observe(*node);
                     self.update_if_newer(name, node.into());
@@ -491,7 +494,7 @@ impl NodeQueue {
     }
 }
 
-/// Whether there is nothing to read, write or report. Most changes of nodes are of that kind.
+/// Whether there is nothing to read, write or report. This is true for most changes of nodes.
 fn is_in_order(facts: &NodeFacts, policy: &NodeSettings, trust: &TrustedTaints) -> bool {
     wanted_taint(facts, policy, trust).is_none() && {
         let plan = plan_node(facts, policy, trust, &[], now());

@@ -31,10 +31,11 @@ use crate::controller::runtime_classes::ClassWrite;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// Most blockers of one node that are kept: a tenant may create any number, and each of them is enough to wait for.
+/// The maximum number of blockers of one node that are stored: a tenant may create any number, and each of them is
+/// enough to wait for.
 const MOST_BLOCKERS: usize = 8;
 
-/// Makes the requests, with what they need.
+/// The requests, with everything that they need.
 pub(crate) struct NodeRequests {
     client: Client,
     nodes: Api<SlimNode>,
@@ -49,13 +50,13 @@ pub(crate) enum Completed {
     Classes {
         again: bool,
     },
-    /// The Event about a build without a class is written, or lost.
+    /// The Event about a build without a class was written, or failed.
     ClassLimit,
-    /// The Events about nodes that DaemonSets leave out are written, or lost.
+    /// The Events about nodes that DaemonSets leave out were written, or failed.
     LeftOut,
 }
 
-/// How the work on a node ended.
+/// The result of the work on a node.
 pub(crate) struct NodeReport {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -74,7 +75,7 @@ pub(crate) enum NodeResult {
     Conflict,
     Gone,
     Failed,
-    /// The same change was made often enough; when it may be made again.
+    /// The limit for repeating the same change is reached; when it may be made again.
     LimitReached(Instant),
 }
 
@@ -136,7 +137,7 @@ impl NodeRequests {
         NodeReport { name: node.facts.name, version: node.version, result, waits_for, contested, withheld }
     }
 
-    /// What does not tolerate the taint. If that is not known, the error names what is missing.
+    /// What does not tolerate the taint. If that is not known, the error describes what is missing.
     async fn waits_for(
         &self,
         node: &ObservedNode,
@@ -147,7 +148,7 @@ impl NodeRequests {
         let context = context.ok_or("the list of DaemonSets, which is not read yet")?;
         let facts = &context.with_all_labels(node).ok_or("the node's labels, which are not read yet")?;
         let TaintContext { daemon_sets, snapshot, covered } = context;
-        // Nearly always without a request: one for each node would slow down a fleet that joins.
+        // Nearly always without a request, because one request for each node would slow down a fleet that joins.
         if !needs_pods(facts, taint, daemon_sets, *covered) {
             return Ok(blockers(facts, taint, daemon_sets, &[]));
         }
@@ -164,10 +165,10 @@ impl NodeRequests {
         }
     }
 
-    /// Patches, unless the same change was made often enough: then someone undoes it.
+    /// Patches the node, unless the same change was made too often, which means that someone undoes it.
     async fn change(&self, node: &ObservedNode, patch: &NodePatch, reasons: &[String]) -> NodeResult {
         let name = &node.facts.name;
-        // Not the record: it may differ each time, and others may write into it.
+        // The record is not part of the key, because it may differ each time, and others may write into it.
         let key = hash_of(&(name, &node.uid, &patch.labels, patch.taints.is_some(), patch.owned.is_some()));
         let checked = self.limits().check(key, Instant::now());
         if let Err(limit) = checked {
@@ -209,8 +210,8 @@ impl NodeRequests {
         Completed::ClassLimit
     }
 
-    /// Writes what was not written often enough yet: a class that someone deletes, or a toleration that someone removes,
-    /// three times within an hour stays away for the rest of that hour.
+    /// Writes what was not written too often: a class that someone deletes, or a toleration that someone removes, three
+    /// times within an hour is not written again for the rest of that hour.
     pub(crate) async fn write_classes(self: Arc<Self>, writes: Vec<ClassWrite>) -> Completed {
         let mut again = false;
         for write in writes {
@@ -262,7 +263,7 @@ impl NodeRequests {
                     self.events.report_class(name, &event).await;
                 }
             }
-            // Someone else wrote it first, or it is gone: the watch brings that, and it is planned again.
+            // Another client wrote it first, or it is deleted: the watch delivers that, and it is planned again.
             Err(_) => {}
         }
         outcome

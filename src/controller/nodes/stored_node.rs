@@ -1,4 +1,4 @@
-//! Nodes as they are kept between their changes.
+//! Nodes as they are stored between their changes.
 
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::node::{NodeFacts, plan_reads_label};
@@ -13,7 +13,7 @@ pub(crate) struct ObservedNode {
     pub(crate) uid: Option<String>,
 }
 
-/// The same in less memory: JSON takes a fifth of the parsed size, and 5,000 nodes are kept.
+/// The same in less memory: JSON takes a fifth of the parsed size, and 5,000 nodes are stored.
 #[derive(Debug)]
 pub(crate) struct StoredNode {
     facts: Box<str>,
@@ -23,7 +23,7 @@ pub(crate) struct StoredNode {
 
 impl From<ObservedNode> for StoredNode {
     fn from(ObservedNode { facts, version, uid }: ObservedNode) -> Self {
-        // Strings and JSON: cannot fail.
+        // Strings and JSON, so serialization does not fail.
         let facts = serde_json::to_string(&facts).unwrap_or_default();
         Self { facts: facts.into(), version: version.into(), uid: uid.map(Into::into) }
     }
@@ -45,7 +45,7 @@ impl StoredNode {
         self.uid == other.uid
     }
 
-    /// Whether it is an older version of the same object. Versions are numbers that grow (KEP-5504); versions that are
+    /// Whether it is an older version of the same object. Versions are increasing numbers (KEP-5504); versions that are
     /// not numbers have no order.
     pub(crate) fn is_before(&self, other: &Self) -> bool {
         let number = |node: &Self| node.version.parse::<u64>().ok();
@@ -58,16 +58,16 @@ impl StoredNode {
     }
 }
 
-/// What is read of a node, under its name.
+/// The members of a node that are read, under its name.
 pub(crate) fn observe(node: SlimNode) -> (String, ObservedNode) {
     let metadata = node.metadata;
     let name = metadata.name.unwrap_or_default();
     let annotations = metadata.annotations.unwrap_or_default();
     let facts = NodeFacts {
         name: name.clone(),
-        // All 24 of 5,000 nodes are 20 MB; the snapshot has them too, and shares equal ones.
+        // All 24 labels of 5,000 nodes take 20 MB. The snapshot has them too, and shares equal ones.
         labels: metadata.labels.unwrap_or_default().into_iter().filter(|(key, _)| plan_reads_label(key)).collect(),
-        // The one that is read; a node's others can be large.
+        // Only the annotation that is read, because a node's other annotations can be large.
         annotations: annotations.into_iter().filter(|(key, _)| key == OWNED_ANNOTATION).collect(),
         taints: node.spec.taints,
         kernel_version: node.status.node_info.kernel_version,

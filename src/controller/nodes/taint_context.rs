@@ -1,4 +1,4 @@
-//! DaemonSets and the cluster snapshot, from which follows what a taint waits for.
+//! DaemonSets and the cluster snapshot, which decide what a taint waits for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use mullion_policy::{PolicySet, all_covered};
 use crate::controller::nodes::daemon_sets::StoredDaemonSet;
 use crate::controller::nodes::stored_node::{ObservedNode, StoredNode};
 
-/// What the taints of all nodes depend on beside the node and its pods; replaced as a whole.
+/// The input of taint decisions of all nodes, besides the node and its pods; replaced as a whole.
 #[derive(Debug)]
 pub(crate) struct TaintContext {
-    /// Those that may be for a Windows node and for which the taint waits: see `taint.waitFor` of the NodePolicy.
+    /// DaemonSets that may be for a Windows node and for which the taint waits: see `taint.waitFor` of the NodePolicy.
     pub(crate) daemon_sets: Arc<Vec<DaemonSetFacts>>,
     pub(crate) snapshot: Arc<ClusterSnapshot>,
-    /// Whether the successor of every pod would have the toleration: see [`all_covered`].
+    /// Whether the replacement of every pod would have the toleration: see [`all_covered`].
     pub(crate) covered: bool,
 }
 
@@ -32,13 +32,13 @@ impl TaintContext {
         Self { daemon_sets: Arc::new(facts.collect()), covered: all_covered(&snapshot.namespaces, policies), snapshot }
     }
 
-    /// Whether taints that wait would wait for the same.
+    /// Whether waiting taints would wait for the same blockers.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         self.daemon_sets == other.daemon_sets
             && (Arc::ptr_eq(&self.snapshot, &other.snapshot) || self.snapshot.namespaces == other.snapshot.namespaces)
     }
 
-    /// The node with all its labels, which selectors read; `None` if the snapshot does not contain it.
+    /// The node with all its labels, which selectors need; `None` if the snapshot does not contain it.
     pub(crate) fn with_all_labels(&self, node: &ObservedNode) -> Option<NodeFacts> {
         let facts = &node.facts;
         let in_snapshot = self.node(&facts.name, node.uid.as_deref())?;
@@ -54,7 +54,7 @@ impl TaintContext {
         self.node(name, node.uid.as_deref()).is_some()
     }
 
-    /// The node itself: another one that had the name before had other labels.
+    /// The node itself: another node that had the same name before had other labels.
     fn node(&self, name: &str, uid: Option<&str>) -> Option<&Node> {
         self.snapshot.nodes.as_ref()?.get(name).filter(|node| node.uid.as_deref() == uid)
     }

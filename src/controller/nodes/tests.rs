@@ -118,8 +118,8 @@ fn recording_client(bodies: &Arc<Mutex<Vec<Value>>>) -> Client {
     Client::new(service, "default")
 }
 
-/// What is under way when policies change is planned by the old set alone. Everything is planned again by the new set, but
-/// not from facts about DaemonSets that follow from the old one.
+/// Work that is in progress when policies change is planned only by the old set. Everything is planned again by the new
+/// set, but not from facts about DaemonSets that follow from the old one.
 #[tokio::test]
 async fn a_plan_follows_one_policy_set() {
     let taints = |name: &str, apply: &str| {
@@ -192,7 +192,7 @@ async fn an_older_object_is_ignored() {
     late.metadata.labels = None;
     queue.apply(Event::Apply(late));
     assert_eq!((queue.version_of("w"), queue.is_due("w")), (Some("7".to_owned()), false));
-    // A list replaces whatever its versions: after a restore from a backup all versions are lower.
+    // A list replaces everything, whatever its versions: after a restore from a backup all versions are lower.
     queue.apply(Event::Init);
     queue.apply(Event::InitApply(node("2", "a")));
     queue.apply(Event::InitDone);
@@ -264,7 +264,7 @@ fn only_what_decides_is_kept_of_daemon_sets() {
     let (name, stored) = entry(template(json!({"containers": [{"name": "c", "image": image, "env": env}]})));
     let facts = stored.unwrap().facts(&name, &ClusterSnapshot::default(), &PolicySet::built_in());
     assert!(facts.belongs && !facts.any_ready);
-    // Too large to be kept: only its selectors count.
+    // Too large to be stored: only its selectors count.
     let many: Vec<Value> = (0..2_000).map(|n| json!({"name": format!("c{n}"), "image": image})).collect();
     let (name, stored) = entry(template(json!({"nodeSelector": {"pool": "p"}, "containers": many})));
     let facts = stored.unwrap().facts(&name, &ClusterSnapshot::default(), &PolicySet::built_in());

@@ -1,18 +1,19 @@
-//! How often the same change is made to the same object: a change that others undo repeatedly is not made again for a while.
+//! The limit on repeating a change to the same object: a change that others undo repeatedly is not made again for some
+//! time.
 //!
-//! Taints have a record on the node itself, which outlives this process. This one is for every other change, and for the
-//! case that someone removes that record too. It is lost with the process, which costs three more writes.
+//! Taints have a record on the node itself, which outlives this process. This limit is for every other change, and for
+//! the case that someone removes that record too. It is lost with the process, which costs three more writes.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often within [`HOUR`] the same change is made.
+/// How often the same change is made within [`HOUR`].
 const LIMIT: u8 = 3;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Counts by a hash of object and change. One per node that was patched within the hour.
+/// Counts by a hash of object and change. There is one for each node that was patched within the hour.
 #[derive(Debug, Default)]
 pub(crate) struct WriteLimits(HashMap<u64, Count>);
 
@@ -23,12 +24,12 @@ struct Count {
     reached: bool,
 }
 
-/// The change was made often enough for now.
+/// The limit for the change is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LimitReached {
-    /// When it may be made again.
+    /// When the change may be made again.
     pub(crate) until: Instant,
-    /// Whether no check failed before.
+    /// Whether no earlier check failed.
     pub(crate) first: bool,
 }
 
@@ -54,12 +55,12 @@ impl WriteLimits {
         count.times = count.times.saturating_add(1);
     }
 
-    /// Forgets changes that are longer ago than an hour.
+    /// Forgets changes that were made more than an hour ago.
     pub(crate) fn sweep(&mut self, now: Instant) {
         self.0.retain(|_, count| now < count.first + HOUR);
     }
 
-    /// Forgets everything, because other changes are wanted now.
+    /// Forgets everything, because other changes are needed now.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

@@ -13,7 +13,7 @@ pub async fn run(leading: LeaderContext) {
         leading.snapshot.synced().await;
         let (context, streaming) = (Arc::new(PodContext::new(&leading)), leading.streaming);
         let work = async {
-            // So would everything be until the selectors of the webhook are known.
+            // The same applies until the selectors of the webhook are known.
             if context.selectors.subscribe().wait_for(Option::is_some).await.is_err() {
                 return;
             }

@@ -1,23 +1,23 @@
-//! Events that were written recently, of which each namespace has a share.
+//! Events that were written recently, with a share for each namespace.
 //!
-//! An Event that still holds is not written again before the API server may have forgotten it. If a namespace
-//! has used up its share, Mullion writes no more Events there until some of these are old, so that the Events of other
-//! namespaces do not wait. People do not read more of them.
+//! An Event that still applies is not written again before the API server may have deleted it. If a namespace has used
+//! up its share, Mullion writes no more Events there until some of these are old, so that the Events of other
+//! namespaces are not delayed. People do not read more of them.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often an Event that still holds is written again, which increases its count: the API server forgets events after an
-/// hour (kube-apiserver `--event-ttl`).
+/// How often an Event that still applies is written again, which increases its count: the API server deletes Events
+/// after an hour (kube-apiserver `--event-ttl`).
 pub(crate) const REPEAT: Duration = Duration::from_secs(45 * 60);
-/// Most Events of one namespace within [`REPEAT`].
+/// The maximum number of Events of one namespace within [`REPEAT`].
 const SHARE: usize = 100;
-/// Most Events remembered, of 24 bytes each.
+/// The maximum number of stored Events, of 24 bytes each.
 const MAX_REMEMBERED: usize = 16_384;
 
-/// Keys of Events by namespace, with when each was written.
+/// Keys of Events by namespace, with the time when each was written.
 #[derive(Debug, Default)]
 pub(crate) struct EventShares {
     by_namespace: HashMap<String, HashMap<u64, Instant>>,
@@ -30,7 +30,7 @@ impl EventShares {
         self.by_namespace.get(namespace).and_then(|written| written.get(&key)).is_some_and(|at| now < *at + REPEAT)
     }
 
-    /// Whether the namespace may write another Event; the error is when it may.
+    /// Whether the namespace may write another Event; the error is the time from which it may.
     pub(crate) fn check(&mut self, namespace: &str, now: Instant) -> Result<(), Instant> {
         let Some(written) = self.by_namespace.get_mut(namespace).filter(|written| written.len() >= SHARE) else {
             return Ok(());
@@ -62,7 +62,7 @@ impl EventShares {
         }
     }
 
-    /// Forgets what is old; if that is not enough, what the namespace with the most has written.
+    /// Forgets old Events; if that is not enough, those of the namespace that has written the most.
     fn make_room(&mut self, now: Instant) {
         self.by_namespace.retain(|_, written| {
             written.retain(|_, at| now < *at + REPEAT);
@@ -120,7 +120,7 @@ mod tests {
         }
         assert!(shares.is_recent("quiet", 1, now));
         assert_eq!(shares.len, shares.by_namespace.values().map(HashMap::len).sum::<usize>());
-        // Old ones go first.
+        // Old Events are removed first.
         shares.make_room(now + REPEAT);
         assert_eq!((shares.len, shares.by_namespace.len()), (0, 0));
     }

@@ -1,7 +1,8 @@
 //! A bounded queue of due work in which namespaces take turns.
 //!
-//! However much work one namespace has, the next item of another one waits for at most two items of each. A full queue leaves
-//! out an item of the namespace that has the most, so no namespace gets less than an equal share because of another one.
+//! However much work one namespace has, the next item of another one waits for at most two items of each. A full queue
+//! drops an item of the namespace that has the most, so no namespace gets less than an equal share because of another
+//! one.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-/// Items by namespace and key. An item is due at some time, or taken: then work on it is under way.
+/// Items by namespace and key. An item is due at some time, or taken: then work on it is in progress.
 #[derive(Debug)]
 pub(crate) struct FairQueue<K, V> {
     limit: usize,
@@ -17,9 +18,9 @@ pub(crate) struct FairQueue<K, V> {
     namespaces: BTreeMap<Arc<str>, Items<K, V>>,
     /// Namespaces by their number of items.
     sizes: BTreeSet<(usize, Arc<str>)>,
-    /// Namespaces whose first item came due, by the order of their turns.
+    /// Namespaces with a first item that is due, in the order of their turns.
     turns: BTreeSet<(u64, Arc<str>)>,
-    /// All other namespaces with an item that is not taken, by when the first one is due.
+    /// All other namespaces with an item that is not taken, by the time when the first one is due.
     waiting: BTreeSet<(Instant, Arc<str>)>,
     next_turn: u64,
 }
@@ -27,7 +28,7 @@ pub(crate) struct FairQueue<K, V> {
 #[derive(Debug)]
 struct Items<K, V> {
     by_key: BTreeMap<K, Item<V>>,
-    /// Those that are not taken.
+    /// Items that are not taken.
     by_due: BTreeSet<(Instant, K)>,
     place: Place,
 }
@@ -35,11 +36,11 @@ struct Items<K, V> {
 #[derive(Debug)]
 struct Item<V> {
     value: V,
-    /// `None` while it is taken.
+    /// When it is due; `None` while it is taken.
     due: Option<Instant>,
 }
 
-/// Where a namespace stands.
+/// The position of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Every item is taken.
@@ -48,13 +49,13 @@ enum Place {
     Waiting(Instant),
 }
 
-/// What an insertion left out.
+/// The item that an insertion dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftOut {
     Nothing,
     /// An item of the namespace that had the most.
     Another,
-    /// The new item: no namespace has more than its own.
+    /// The new item, because no namespace has more than its own.
     TheNew,
 }
 
@@ -97,7 +98,7 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
         Some(&mut self.namespaces.get_mut(namespace)?.by_key.get_mut(key)?.value)
     }
 
-    /// When the item is due; `None` if it is taken or does not exist.
+    /// The time when the item is due; `None` if it is taken or does not exist.
     pub(crate) fn due<Q: Ord + ?Sized>(&self, namespace: &str, key: &Q) -> Option<Instant>
     where
         K: Borrow<Q>,
@@ -156,7 +157,7 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
         Some(item.value)
     }
 
-    /// Takes the next due item: of the namespaces with one, that of the namespace whose turn it is.
+    /// Takes the next due item: of the namespaces with a due item, from the one whose turn it is.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<(Arc<str>, K)> {
         while let Some((_, name)) = self.waiting.first().filter(|(due, _)| *due <= now).cloned() {
             self.stand(&name, Place::Turn(self.next_turn));
@@ -171,7 +172,7 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
                     item.due = None;
                 }
             }
-            // Behind those that wait for their turn now.
+            // After those that are waiting for their turn now.
             self.stand(&name, Place::Nowhere);
             self.line_up(&name);
             if let Some((_, key)) = first {
@@ -181,7 +182,7 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
         None
     }
 
-    /// Makes an item due then, whether it is taken or not.
+    /// Makes an item due at that time, whether it is taken or not.
     pub(crate) fn set_due<Q: Ord + ?Sized>(&mut self, namespace: &str, key: &Q, due: Instant)
     where
         K: Borrow<Q>,
@@ -198,8 +199,8 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
         self.line_up(&name);
     }
 
-    /// Removes the last due item of the namespace that has the most, if it has more than another namespace would have with
-    /// one more. `false`: there is none.
+    /// Removes the last due item of the namespace that has the most, if it has more than another namespace would have
+    /// with one more. Returns `false` if there is no such item.
     fn make_room(&mut self, namespace: &str) -> bool {
         let own = self.namespaces.get(namespace).map_or(0, |items| items.by_key.len());
         let Some((most, largest)) = self.sizes.last().cloned() else { return false };
@@ -210,7 +211,7 @@ impl<K: Ord + Clone, V> FairQueue<K, V> {
         last.is_some_and(|(_, key)| self.remove(&largest, &key).is_some())
     }
 
-    /// Puts a namespace where its first item belongs, unless it waits for its turn already.
+    /// Moves a namespace to the position of its first item, unless it is already waiting for its turn.
     fn line_up(&mut self, name: &Arc<str>) {
         let Some(items) = self.namespaces.get(name) else { return };
         let first = items.by_due.first().map(|(due, _)| *due);

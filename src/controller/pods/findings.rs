@@ -1,7 +1,7 @@
 //! Events on the owners of pods with the label `mullion.dev/findings`.
 //!
-//! The label names rules; the content of the Event comes from a review of one of the pods. Pods of one controller with the
-//! same label are one group, however many there are. Namespaces take turns.
+//! The label contains codes of rules; the content of the Event comes from a review of one of the pods. Pods of one
+//! controller with the same label are one group, however many there are. Namespaces take turns.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,18 +29,19 @@ use crate::controller::pods::pod_events;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
-/// How long a group gathers pods before its Event: the pods of a Job that fails at once are soon deleted.
+/// How long a group collects pods before its Event: the pods of a Job that fails at once are soon deleted.
 const GATHER: Duration = Duration::from_secs(1);
-/// Groups worked on at the same time.
+/// The number of groups in progress at the same time.
 const CONCURRENCY: usize = 4;
-/// Most pods counted, of about 50 bytes each: the owners of any others most likely have their Event already.
+/// The maximum number of pods that are counted, of about 50 bytes each. The owners of any others most likely have their
+/// Event already.
 const MAX_PODS: usize = 100_000;
-/// Most of them in one namespace.
+/// The maximum number of pods that are counted in one namespace.
 const MAX_PODS_OF_NAMESPACE: usize = 10_000;
-/// Most groups, of about 500 bytes each, shared by all namespaces that have any. An owner beyond gets its Event with the next
-/// list.
+/// The maximum number of groups, of about 500 bytes each, shared by all namespaces that have any. An owner beyond the
+/// limit gets its Event with the next list.
 const MAX_GROUPS: usize = 5_000;
-/// How often due work is looked for.
+/// The interval at which due work is started.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Runs forever.
@@ -77,8 +78,8 @@ pub(crate) async fn run(context: Arc<PodContext>, streaming: bool) {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
     namespace: String,
-    /// The uid of the controller, or of a pod without one. Authors of pods can write any uid there, so it says nothing
-    /// without the namespace.
+    /// The uid of the controller, or of a pod without a controller. Authors of pods can write any uid there, so it
+    /// proves nothing without the namespace.
     owner: String,
     /// The label's value: codes with dots between them.
     codes: String,
@@ -88,7 +89,7 @@ struct GroupKey {
 struct Group {
     key: Arc<GroupKey>,
     pods: usize,
-    /// The newest one, because it most likely still exists.
+    /// The newest pod, because it most likely still exists.
     sample: ObjectMeta,
     failures: u32,
 }
@@ -97,11 +98,11 @@ struct Group {
 #[derive(Debug)]
 struct Groups {
     queue: FairQueue<Arc<GroupKey>, Group>,
-    /// By a hash of the uid.
+    /// The group of each pod, by a hash of the uid.
     pods: HashMap<u64, Arc<GroupKey>>,
-    /// How many of them each namespace has.
+    /// The number of pods of each namespace.
     counts: HashMap<String, usize>,
-    /// Pods of a list that is still coming.
+    /// Pods of a list that is not complete yet.
     arriving: Option<BTreeSet<u64>>,
 }
 
@@ -170,7 +171,7 @@ impl Groups {
                 self.counts.remove(&key.namespace);
             }
         }
-        // Another group may have taken the place of this one since.
+        // Another group may have replaced this one since.
         let Some(group) = self.queue.get_mut(&key.namespace, &key) else { return };
         group.pods = group.pods.saturating_sub(1);
         if group.pods == 0 {
@@ -212,7 +213,7 @@ fn id(pod: &ObjectMeta) -> u64 {
     hash_of(&pod.uid)
 }
 
-/// What reading the pod and its owner requires.
+/// The members that are needed to read the pod and its owner.
 fn slim(pod: ObjectMeta) -> ObjectMeta {
     let ObjectMeta { name, namespace, uid, owner_references, .. } = pod;
     ObjectMeta { name, namespace, uid, owner_references, ..ObjectMeta::default() }
@@ -236,8 +237,8 @@ async fn report(context: &PodContext, pod: &ObjectMeta, codes: &str) -> bool {
     context.report(pod, |owner| pod_events::findings(owner, &findings)).await
 }
 
-/// The findings of a pod labelled with `codes`: code and sentence, most important first. Findings that the policies allow by
-/// now are left out. Findings that need a registry are not known here: they are described by the catalogue.
+/// The findings of a pod with the label value `codes`: code and sentence, most important first. Findings that the
+/// policies allow by now are left out. Findings that need a registry are not known here; the catalogue describes them.
 fn labelled_findings(review: &Review, codes: &str) -> Vec<(&'static str, String)> {
     if review.settings.mode != Mode::Enforce {
         return Vec::new();

@@ -1,8 +1,9 @@
-//! What Mullion would have done to a pod that was created without a review, and which part of it can still be done.
+//! The changes that Mullion would have made to a pod that was created without a review, and which of them can still be
+//! made.
 //!
 //! Nearly everything in a pod's spec is immutable once the pod exists. Tolerations may be added
-//! (`validateOnlyAddedTolerations`, pkg/apis/core/validation/validation.go), which is often enough for a pod that waits for
-//! a node; everything else can only be reported.
+//! (`validateOnlyAddedTolerations`, pkg/apis/core/validation/validation.go), which is often enough for an unscheduled
+//! pod. Everything else can only be reported.
 
 use mullion_engine::admission::{Endpoint, FindingOutcome, RequestCategory, Review, outcome_of, respond};
 use mullion_engine::model::cluster::ClusterSnapshot;
@@ -14,26 +15,27 @@ use mullion_engine::model::{Basis, Cause, Change, Edit, Os, WorkloadKind};
 use mullion_engine::rules::{Finding, RejectedBy};
 use serde_json::Value;
 
-/// What is to be done about an unscheduled pod.
+/// What to do about an unscheduled pod.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MissedPod {
-    /// It lacks tolerations: append them.
+    /// Tolerations are missing: append them.
     Repair {
         /// Raw, as in a pod spec.
         tolerations: Vec<Value>,
-        /// What else it lacks and cannot get: with the tolerations alone the scheduler may choose a node that cannot run it.
+        /// What else is missing and cannot be added: with the tolerations alone, the scheduler may choose a node that
+        /// cannot run the pod.
         unrepaired: Option<MissedReport>,
     },
     /// It cannot be repaired: write an Event on its owner.
     Report(MissedReport),
-    /// It needs nothing, or Mullion leaves it alone.
+    /// It needs nothing, or Mullion does not change it.
     Nothing,
 }
 
 /// What Mullion would have done, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum MissedReport {
-    /// It would have set these on a Windows pod, in words.
+    /// It would have set these on a Windows pod, as text.
     Lacks(Vec<String>),
     /// It would have denied the pod: a sentence for each finding.
     Denied(Vec<String>),
@@ -41,11 +43,11 @@ pub(crate) enum MissedReport {
 
 const TOLERATIONS: &str = "/spec/tolerations";
 
-/// What the unscheduled pod `object` needs, by a `review` as CREATE now. `reviewed`: whether Mullion reviewed it when it was
-/// created; then it lacks everything but tolerations on purpose, or because the snapshot has changed since.
+/// What the unscheduled pod `object` needs, by a `review` as CREATE now. `reviewed`: whether Mullion reviewed it when
+/// it was created. If so, everything but tolerations is missing on purpose, or because the snapshot has changed since.
 ///
-/// Nothing if Mullion is not sure: under any mode but Enforce; for pods of DaemonSets, whose controller uses the template to
-/// choose their nodes; and for Linux pods, which do not wait longer because a selector is missing.
+/// Nothing if Mullion is not sure: under any mode but Enforce; for pods of DaemonSets, because their controller uses
+/// the template to choose their nodes; and for Linux pods, which do not wait longer because a selector is missing.
 pub(crate) fn assess(review: &Review, object: &Value, snapshot: &ClusterSnapshot, reviewed: bool) -> MissedPod {
     let in_scope = match review.category {
         RequestCategory::Pod => true,
@@ -56,7 +58,7 @@ pub(crate) fn assess(review: &Review, object: &Value, snapshot: &ClusterSnapshot
         return MissedPod::Nothing;
     }
     if !reviewed && respond(review, object, Endpoint::Validate).denial.is_some() {
-        // A pod that cannot work needs no node.
+        // A pod that cannot work does not need a node.
         let denials = findings_with_outcome(review, FindingOutcome::Denied).map(Finding::sentence);
         return MissedPod::Report(MissedReport::Denied(denials.collect()));
     }
@@ -72,8 +74,9 @@ pub(crate) fn assess(review: &Review, object: &Value, snapshot: &ClusterSnapshot
     report.map_or(MissedPod::Nothing, MissedPod::Report)
 }
 
-/// Not bound, not being deleted, and without a scheduling gate. While a pod has gates, its selectors may still change, and
-/// with them its operating system (KEP-3838); the scheduler ignores it until then (KEP-3521), so nothing is late.
+/// Not bound, not being deleted, and without a scheduling gate. While a pod has gates, its selectors may still change,
+/// and with them its operating system (KEP-3838). The scheduler ignores it until then (KEP-3521), so a later repair is
+/// not too late.
 fn waits_for_the_scheduler(object: &Value) -> bool {
     let filled = |pointer| match object.pointer(pointer) {
         None | Some(Value::Null) => false,
@@ -98,8 +101,8 @@ pub(crate) fn findings_with_outcome(review: &Review, outcome: FindingOutcome) ->
 }
 
 /// The changes that decide whether the pod can run: its OS, a build that some node has and it cannot run on, a
-/// RuntimeClass that a policy names, and what the kubelet or the API server would have rejected. The OS field, the
-/// RuntimeClass of a release and harmless values alone are not worth an Event.
+/// RuntimeClass that a policy sets, and what the kubelet or the API server would have rejected. The OS field, the
+/// RuntimeClass of a release and harmless values alone do not cause an Event.
 fn missing_fields(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
     let mut missing: Vec<String> = Vec::new();
     let at = |key: &str| format!("/spec/nodeSelector/{}", escape(key));
@@ -138,7 +141,7 @@ fn missing_fields(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
     missing
 }
 
-/// Whether a requirement, or the terms around it, name the build.
+/// Whether a requirement, or the terms around it, contain the build.
 fn names(requirement: &Value, build: Build) -> bool {
     match requirement {
         Value::Array(items) => items.iter().any(|item| names(item, build)),
@@ -148,8 +151,8 @@ fn names(requirement: &Value, build: Build) -> bool {
     }
 }
 
-/// The intended OS of a bound pod if its node has another: its author, its namespace, a policy or its images decide it.
-/// `review` is of the pod without its node.
+/// The intended OS of a bound pod if its node has another OS, decided by its author, its namespace, a policy or its
+/// images. `review` is of the pod without its node.
 pub(crate) fn intended_os(review: &Review, node: Os) -> Option<Os> {
     let in_scope = matches!(review.category, RequestCategory::Pod | RequestCategory::OwnedPod { .. });
     let decision = &review.decision;

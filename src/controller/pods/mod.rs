@@ -6,11 +6,11 @@
 //! watch: pods labelled mullion.dev/findings ───────────────┴→ Event on the owner
 //! ```
 //!
-//! No pod is kept, only the name of each pod that needs something, and when it is due. After a lost watch, a restart or a
-//! change of the leader everything is read again, and what is done already needs nothing.
+//! Pods are not stored, only the name of each pod that needs something, and when it is due. After a lost watch, a
+//! restart or a change of the leader everything is read again, and pods that were handled already need nothing.
 //!
-//! Every queue is a [`FairQueue`](fair_queue::FairQueue), and Events have a share for each namespace: a user who
-//! may create pods in one namespace must not delay the repair or the report of pods in another one.
+//! Every queue is a [`FairQueue`](fair_queue::FairQueue), and Events have a share for each namespace: a user who may
+//! create pods in one namespace must not delay the repair or the report of pods in another one.
 
 pub mod control_loop;
 mod event_shares;

@@ -1,4 +1,4 @@
-//! Pods as they are read: whole if a review needs them, and as little as possible everywhere else.
+//! Pods as they are read: whole if a review needs them, and as little as possible otherwise.
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -67,7 +67,7 @@ struct Condition {
 #[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PlacedSpec {
-    /// Not serialized: the scheduler sets the node, not the author.
+    /// Not serialized, because the scheduler sets the node, not the author.
     #[serde(skip_serializing, deserialize_with = "or_default")]
     pub(crate) node_name: String,
     #[serde(deserialize_with = "or_default", skip_serializing_if = "LabelMap::is_empty")]
@@ -97,7 +97,7 @@ impl PodStatus {
         self.conditions.iter().any(|one| one.r#type == "PodScheduled" && one.reason == "Unschedulable")
     }
 
-    /// Whether its containers have ended and are not started again.
+    /// Whether its containers have ended and are not restarted.
     pub(crate) fn ended(&self) -> bool {
         ["Succeeded", "Failed"].contains(&self.phase.as_str())
     }
@@ -127,18 +127,19 @@ impl PlacedPod {
     }
 }
 
-/// The controller among the owners, of which there is at most one.
+/// The controller among the owners. There is at most one.
 pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
-/// What pods of one owner have in common: the uid of their controller; its own, of a pod without one.
+/// The value that pods of one owner share: the uid of their controller, or the pod's own uid if it does not have a
+/// controller.
 pub(crate) fn owner_uid(metadata: &ObjectMeta) -> String {
     controller(metadata).map(|owner| &owner.uid).or(metadata.uid.as_ref()).cloned().unwrap_or_default()
 }
 
-/// Whether Mullion reviewed the pod when it was created: it has the decision annotation, or a label of Mullion's if someone
-/// removed the annotation.
+/// Whether Mullion reviewed the pod when it was created: it has the decision annotation, or a label of Mullion if
+/// someone removed the annotation.
 pub(crate) fn reviewed(metadata: &ObjectMeta) -> bool {
     let labels = metadata.labels.iter().flatten();
     metadata.annotations.as_ref().is_some_and(|all| all.contains_key(DECISION_ANNOTATION))

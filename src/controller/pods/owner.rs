@@ -1,4 +1,4 @@
-//! The object on which Events about a pod are written: its owner, or the owner of that.
+//! The object on which Events about a pod are written: its owner, or the owner of its owner.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -15,24 +15,24 @@ use serde::de::DeserializeOwned;
 use crate::cluster::await_answer;
 use crate::controller::pods::object::{LabelledPod, controller};
 
-/// Most owners in the cache, of about 300 bytes each. If there are more, all are read again.
+/// The maximum number of owners in the cache, of about 300 bytes each. If there are more, all are read again.
 const MAX_CACHED: usize = 4096;
 
-/// Reads owners of `ReplicaSet`s and `Job`s, and caches them by namespace and uid of the owned object. The author of
-/// a pod writes its `ownerReferences`, and may write the uid of another namespace's object.
+/// Reads owners of `ReplicaSet`s and `Job`s, and caches them by namespace and uid of the owned object. The author of a
+/// pod writes its `ownerReferences`, and may write the uid of another namespace's object.
 pub(crate) struct Owners {
     client: Client,
     cache: Mutex<HashMap<(String, String), ObjectReference>>,
 }
 
 impl Owners {
-    /// `client` needs `get` on replicasets and jobs.
+    /// `client` needs permission to `get` replicasets and jobs.
     pub(crate) fn new(client: Client) -> Self {
         Self { client, cache: Mutex::default() }
     }
 
-    /// The Deployment above the pod's `ReplicaSet`, the CronJob above its Job, or any other controller of these; any other
-    /// controller as the pod names it; the pod itself, if it has none.
+    /// The Deployment above the pod's `ReplicaSet`, the CronJob above its Job, or any other controller of these; any
+    /// other controller as in the pod's owner reference; the pod itself, if it does not have a controller.
     pub(crate) async fn of(&self, pod: &ObjectMeta) -> anyhow::Result<ObjectReference> {
         let namespace = pod.namespace.as_deref().unwrap_or_default();
         let Some(owner) = controller(pod) else {
@@ -50,7 +50,7 @@ impl Owners {
             _ => return Ok(itself),
         };
         let metadata = metadata.with_context(|| format!("cannot read {} {namespace}/{}", owner.kind, owner.name))?;
-        // If it is deleted, or another has its name now: as the pod names it.
+        // If it is deleted, or another object has its name now: the reference in the pod.
         let same = metadata.filter(|metadata| metadata.uid.as_ref() == Some(&owner.uid));
         let found = same.as_ref().and_then(controller).map_or(itself, |above| reference(above, namespace));
         let mut cache = self.cache();
@@ -148,7 +148,7 @@ mod tests {
                 above("argoproj.io/v1alpha1", "Rollout", "o"),
                 "argoproj.io/v1alpha1 Rollout web",
             ),
-            // Without an owner, deleted, or another of the same name.
+            // Without an owner, deleted, or another object of the same name.
             (pod("batch/v1", "Job"), 200, json!({"name": "web-1", "uid": "o"}), "batch/v1 Job web-1"),
             (pod("apps/v1", "ReplicaSet"), 404, json!(null), "apps/v1 ReplicaSet web-1"),
             (pod("apps/v1", "ReplicaSet"), 200, above("apps/v1", "Deployment", "x"), "apps/v1 ReplicaSet web-1"),
@@ -181,7 +181,7 @@ mod tests {
         let bare = ObjectMeta { owner_references: None, ..pod("", "") };
         assert_eq!(owner_name(&owners, &bare).await, "v1 Pod p");
         assert!(requests.lock().unwrap().is_empty());
-        // A failed request is an error: the caller tries again later.
+        // A failed request is an error, and the caller retries later.
         assert!(owners.of(&pod("apps/v1", "ReplicaSet")).await.is_err());
     }
 }

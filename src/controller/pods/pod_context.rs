@@ -38,7 +38,7 @@ pub(crate) struct PodContext {
     pub(crate) policies: channel::Receiver<Arc<PolicySet>>,
     pub(crate) snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     pub(crate) metrics: ControllerMetrics,
-    /// `None` while it is not known.
+    /// `None` while they are not known.
     pub(crate) selectors: channel::Sender<Option<WebhookSelectors>>,
     namespace: String,
     events: EventRecorder,
@@ -48,7 +48,7 @@ pub(crate) struct PodContext {
     report: ReportedFacts,
 }
 
-/// How many pods of each kind there are, by namespace; `None` until they have been counted.
+/// The number of pods of each kind, by namespace; `None` until they have been counted.
 #[derive(Default)]
 struct MissedCounts {
     unscheduled: Option<BTreeMap<String, usize>>,
@@ -58,9 +58,9 @@ struct MissedCounts {
 /// The two kinds of missed pods.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MissedKind {
-    /// Without a node.
+    /// Pods without a node.
     Unscheduled,
-    /// On the wrong node.
+    /// Pods on the wrong node.
     Bound,
 }
 
@@ -71,7 +71,7 @@ impl PodContext {
         Self { report: leading.report.clone(), ..context }
     }
 
-    /// `namespace` is Mullion's own.
+    /// Creates the context; `namespace` is Mullion's own.
     pub(crate) fn with(
         client: Client,
         namespace: &str,
@@ -105,8 +105,8 @@ impl PodContext {
         self.selectors.borrow().is_some() && self.snapshot.load().namespaces.contains_key(namespace)
     }
 
-    /// The review of a pod as if it were created now. `None` in the cluster's own namespace and Mullion's, for pods for which
-    /// the API server does not call Mullion, and while the namespace or the webhook's selectors are not known.
+    /// The review of a pod as if it were created now. `None` in the cluster's own namespace and Mullion's, for pods for
+    /// which the API server does not call Mullion, and while the namespace or the webhook's selectors are not known.
     pub(crate) fn review(&self, metadata: &ObjectMeta, object: &Value) -> Option<Review> {
         let (snapshot, policies) = (self.snapshot.load_full(), self.policies());
         let selectors = self.selectors.borrow();
@@ -120,20 +120,21 @@ impl PodContext {
         covered.then(|| review(&request, &snapshot, &policies.resolve(&request, &snapshot)))
     }
 
-    /// The newest version of a pod; `None` if it is deleted, or another pod has its name now.
+    /// The newest version of a pod; `None` if it is deleted, or if another pod has its name now.
     pub(crate) async fn read(&self, namespace: &str, name: &str, uid: Option<&str>) -> kube::Result<Option<WholePod>> {
         let api: Api<WholePod> = Api::namespaced(self.client.clone(), namespace);
         let pod = await_answer(api.get_opt(name)).await?;
         Ok(pod.filter(|pod| pod.metadata.uid.as_deref() == uid))
     }
 
-    /// Whether the namespace has not used up its share of Events; the error is when it may write the next one.
+    /// Whether the namespace has not used up its share of Events; the error is the time from which it may write the
+    /// next one.
     pub(crate) fn may_report(&self, namespace: &str) -> Result<(), Instant> {
         self.reported().check(namespace, Instant::now())
     }
 
-    /// Writes an Event on the owner of the pod, unless the same was written recently. Returns whether it is written; a failure
-    /// is logged. Not written either: more than the namespace's share.
+    /// Writes an Event on the owner of the pod, unless the same Event was written recently or the namespace's share is
+    /// used up. Returns whether it is written; a failure is logged.
     pub(crate) async fn report(
         &self,
         pod: &ObjectMeta,
@@ -162,7 +163,7 @@ impl PodContext {
             if reported.check(namespace, now).is_err() {
                 return false;
             }
-            // Recorded first: two pods of one owner may come here together.
+            // Recorded first, because two pods of one owner may be handled at the same time.
             reported.record(namespace, key, now)
         };
         if was_last {

@@ -8,15 +8,18 @@ use mullion_engine::model::{Os, WorkloadKind};
 use crate::controller::events::{EventType, MAX_NOTE, NewEvent};
 use crate::controller::pods::missed::MissedReport;
 
-/// Pods that wait for a node, and cannot get everything that they lack.
+/// The Event about pods that wait for a node, and cannot get everything that is missing.
 pub(crate) fn unscheduled(owner: &ObjectReference, report: &MissedReport) -> NewEvent {
     let were = were(owner);
     let note = match report {
         MissedReport::Lacks(lacks) => joined(
-            &format!("{were} created without Mullion. No existing pod can get what is missing: "),
+            &format!("{were} created without Mullion. Only new pods can get what is missing: "),
             lacks,
             ", ",
-            &format!(". Without it a pod may find no node, or one that cannot run it. Next: {}", recreate_hint(owner)),
+            &format!(
+                ". Without it, a pod may stay Pending, or be scheduled to a node that cannot run it. Next: {}",
+                recreate_hint(owner)
+            ),
         ),
         MissedReport::Denied(findings) => joined(
             &format!("{were} created without Mullion, which denies such pods, and cannot be scheduled: "),
@@ -28,7 +31,8 @@ pub(crate) fn unscheduled(owner: &ObjectReference, report: &MissedReport) -> New
     warning("PodsMissed", note)
 }
 
-/// Pods that are bound to a node of the wrong operating system. `reason`: what decides the `intended` one, as a clause.
+/// The Event about pods that are bound to a node of the wrong operating system. `reason`: what decides the `intended`
+/// one, as a clause.
 pub(crate) fn misplaced(owner: &ObjectReference, intended: Os, reason: &str) -> NewEvent {
     let actual = if intended == Os::Windows { Os::Linux } else { Os::Windows };
     let (were, intended, actual) = (were(owner), intended.title(), actual.title());
@@ -41,7 +45,7 @@ pub(crate) fn misplaced(owner: &ObjectReference, intended: Os, reason: &str) -> 
     warning("PodsMisplaced", note)
 }
 
-/// Findings in pods that no user has seen: codes and sentences, most important first.
+/// The Event about findings in pods that no user has seen: codes and sentences, most important first.
 pub(crate) fn findings(owner: &ObjectReference, findings: &[(&str, String)]) -> Option<NewEvent> {
     let (first, _) = findings.first()?;
     let sentences: Vec<String> = findings.iter().map(|(_, sentence)| sentence.clone()).collect();
@@ -58,8 +62,8 @@ fn warning(reason: &'static str, note: String) -> NewEvent {
     NewEvent { r#type: EventType::Warning, reason, action: "Review", note }
 }
 
-/// `head`, as many of `items` as there is room for, and `tail`, which is never cut. One line, because `kubectl get events`
-/// prints a table.
+/// `head`, as many of `items` as there is room for, and `tail`, which is never shortened. One line, because `kubectl
+/// get events` prints a table.
 fn joined(head: &str, items: &[String], separator: &str, tail: &str) -> String {
     let room = MAX_NOTE.saturating_sub(head.len() + tail.len());
     let lines = items.iter().map(|item| one_line(item));
@@ -80,16 +84,18 @@ fn kubectl_object(owner: &ObjectReference) -> String {
     format!("{}/{} -n {}", kind(owner).to_lowercase(), part(&owner.name), part(&owner.namespace))
 }
 
-/// How Mullion reviews its pods. Pods of a StatefulSet are deleted: its rollouts wait for pods that never become Ready
-/// (kubernetes.io/docs/concepts/workloads/controllers/statefulset, Forced rollback). Pods of a DaemonSet need a new
-/// template, because its controller uses the template to choose their nodes.
+/// How to have Mullion review its pods. Pods of a StatefulSet must be deleted, because its rollouts wait for pods that
+/// never become Ready (kubernetes.io/docs/concepts/workloads/controllers/statefulset, Forced rollback). Pods of a
+/// DaemonSet need a new template, because its controller uses the template to choose their nodes.
 fn recreate_hint(owner: &ObjectReference) -> String {
     let namespace = owner.namespace.as_deref().unwrap_or_default();
     match kind(owner) {
         "Deployment" | "DaemonSet" => format!("kubectl rollout restart {}", kubectl_object(owner)),
         "Pod" | "Job" => format!("kubectl delete {}, and create it again", kubectl_object(owner)),
-        "CronJob" => format!("delete the Job that waits (kubectl get jobs -n {namespace}); its next run is placed"),
-        _ => format!("kubectl delete pod NAME -n {namespace} for each of them; their successors are placed"),
+        "CronJob" => {
+            format!("delete the Job that waits (kubectl get jobs -n {namespace}); Mullion places its next run")
+        }
+        _ => format!("kubectl delete pod NAME -n {namespace} for each of them; Mullion places the new pods"),
     }
 }
 
@@ -121,11 +127,11 @@ mod tests {
         for (kind, expected) in [
             ("Deployment", "Next: kubectl rollout restart deployment/web -n shop"),
             ("DaemonSet", "Next: kubectl rollout restart daemonset/web -n shop"),
-            ("StatefulSet", "Next: kubectl delete pod NAME -n shop for each of them; their successors are placed"),
-            ("Rollout", "Next: kubectl delete pod NAME -n shop for each of them; their successors are placed"),
+            ("StatefulSet", "Next: kubectl delete pod NAME -n shop for each of them; Mullion places the new pods"),
+            ("Rollout", "Next: kubectl delete pod NAME -n shop for each of them; Mullion places the new pods"),
             ("Job", "Next: kubectl delete job/web -n shop, and create it again"),
             ("Pod", "Next: kubectl delete pod/web -n shop, and create it again"),
-            ("CronJob", "Next: delete the Job that waits (kubectl get jobs -n shop); its next run is placed"),
+            ("CronJob", "Next: delete the Job that waits (kubectl get jobs -n shop); Mullion places its next run"),
         ] {
             let note = unscheduled(&owner(kind, "web"), &report).note;
             assert!(note.ends_with(expected), "{note}");

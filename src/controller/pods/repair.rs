@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-/// A JSON merge patch that appends `missing` to the tolerations of the pod `object`, as it was read: every existing item
-/// stays unchanged and in its place. The patch conflicts if the pod has changed since, or another pod has its name.
-/// `None` if there is nothing to append, or if the tolerations are not a list.
+/// A JSON merge patch that appends `missing` to the tolerations of the pod `object`, as it was read. Every existing
+/// item stays unchanged and in its place. The patch conflicts if the pod has changed since, or if another pod has its
+/// name. `None` if there is nothing to append, or if the tolerations are not a list.
 pub(crate) fn toleration_patch(object: &Value, missing: &[Value]) -> Option<Value> {
     let existing = match object.pointer("/spec/tolerations") {
         None | Some(Value::Null) => &[],

@@ -1,4 +1,4 @@
-//! Follows the webhook configuration: for which pods the API server calls the webhook.
+//! Follows the webhook configuration, which selects the pods for which the API server calls the webhook.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::telemetry::in_words;
 /// How often the configuration is read.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Reads the configuration repeatedly (`get` on mutatingwebhookconfigurations). What was read once holds until it is read
-/// again.
+/// Reads the configuration repeatedly (`get` on mutatingwebhookconfigurations). The last configuration applies until it
+/// is read again.
 pub(crate) async fn follow(context: &PodContext) {
     let api: Api<MutatingWebhookConfiguration> = Api::all(context.client.clone());
     loop {

@@ -1,6 +1,6 @@
 //! Bound pods on nodes of the wrong operating system, found by reading all pods every ten minutes.
 //!
-//! A watch would bring every change of every pod of the cluster, for pods that hardly ever exist.
+//! A watch would deliver every change of every pod of the cluster, for pods that hardly ever exist.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,15 +24,15 @@ use crate::telemetry::in_words;
 
 /// How often all pods are read.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// Pods of one request: at 10 KB each about 5 MB, of which half a megabyte outlives the parsing.
+/// The number of pods in one request: at 10 KB each about 5 MB, of which half a megabyte outlives the parsing.
 const PAGE: u32 = 500;
-/// How long one page may take.
+/// The time limit of one page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two pages, because nothing waits for this.
+/// The pause between two pages, because nothing waits for this.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The namespace or node of a younger pod may not be in the snapshot yet.
 const MIN_AGE: Duration = Duration::from_secs(10);
-/// Most owners with an Event in one sweep, shared by all namespaces that have any.
+/// The maximum number of owners with an Event in one sweep, shared by all namespaces that have any.
 const MAX_OWNERS: usize = 1000;
 
 /// Runs forever.
@@ -46,8 +46,8 @@ pub(crate) async fn run(context: &PodContext) {
     }
 }
 
-/// Pods on the wrong node: for each owner one of them, with its OS and the reason for that; and how many there are of all,
-/// by namespace.
+/// Pods on the wrong node: for each owner one of them, with its OS and the reason for that; and the number of all of
+/// them, by namespace.
 #[derive(Debug)]
 struct MisplacedPods {
     by_owner: FairQueue<String, (ObjectMeta, Os, String)>,
@@ -87,8 +87,8 @@ impl MisplacedPods {
     }
 }
 
-/// The OS of the node, if the pod needs a review: not if it is `Ready`, has been reviewed, is being deleted, or selects that
-/// OS. Costs nothing: nearly all pods end here.
+/// The OS of the node, if the pod needs a review: not if it is `Ready`, has been reviewed, is being deleted, or selects
+/// that OS. This check is cheap, and nearly all pods end here.
 fn suspect(pod: &PlacedPod, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Os> {
     let os = snapshot.nodes.as_ref()?.get(&pod.spec.node_name)?.os?;
     let selected = pod.spec.node_selector.get(OS_LABEL).is_some_and(|selected| selected == os.name());

@@ -1,7 +1,8 @@
-//! Pods that wait for a node: repaired if possible, otherwise reported.
+//! Unscheduled pods: repaired if possible, otherwise reported.
 //!
-//! Every change of an unscheduled pod is reviewed as it comes; only pods that need something are kept. When such a pod is
-//! due it is read again, so every write follows from its newest version and the newest snapshot. Namespaces take turns.
+//! Every change of an unscheduled pod is reviewed as it arrives; only pods that need something are stored. When such a
+//! pod is due it is read again, so every write follows from its newest version and the newest snapshot. Namespaces take
+//! turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,16 +37,17 @@ use crate::value_hash::hash_of;
 
 /// How long a pod may wait for the scheduler before anything is done: a pod that is being scheduled needs nothing.
 const SCHEDULING_TIME: Duration = Duration::from_secs(5);
-/// Pods of one page if lists are not streamed: each is 10 KB or more, and three times that when it is parsed.
+/// The number of pods of one page if lists are not streamed: each is 10 KB or more, and three times that when it is
+/// parsed.
 const PAGE: u32 = 100;
-/// Pods worked on at the same time.
+/// The number of pods in progress at the same time.
 const CONCURRENCY: usize = 8;
-/// Most pods kept, of about 500 bytes each, shared by all namespaces that have any. The rest follow when these are done and
-/// all are listed again.
+/// The maximum number of pods that are stored, of about 500 bytes each, shared by all namespaces that have any. The
+/// rest follow when these are done and all are listed again.
 const MAX_PODS: usize = 5_000;
-/// How often due work and a changed snapshot are looked for.
+/// The interval at which due work is started and changes of the snapshot are detected.
 const TICK: Duration = Duration::from_secs(1);
-/// How long after one list of all pods the next may begin: ten times as long as it took, within these limits.
+/// How long after one list of all pods the next may begin: ten times the duration of the list, within these limits.
 const LIST_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
 /// Runs forever.
@@ -80,18 +82,18 @@ fn follow(context: &PodContext, streaming: bool) -> Changes<WholePod> {
 struct QueuedPod {
     uid: String,
     task: PodTask,
-    /// When the work that is under way began; `None` while there is none.
+    /// When the work in progress began; `None` if there is none.
     began: Option<Instant>,
     failures: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PodTask {
-    /// To be reviewed again when it is due, and repaired.
+    /// The pod is reviewed again when it is due, and repaired.
     Review,
-    /// To be reported; a hash of the owner and the report.
+    /// The pod is to be reported; a hash of the owner and the report.
     Report(u64),
-    /// Reported, or left until its namespace has a share of Events again.
+    /// The pod was reported, or waits until its namespace has a share of Events again.
     Reported(u64),
 }
 
@@ -103,7 +105,7 @@ type Pods = FairQueue<String, QueuedPod>;
 struct PodQueue {
     context: Arc<PodContext>,
     pods: Pods,
-    /// Those of a list that is still coming.
+    /// Pods of a list that is not complete yet.
     arriving: Option<Pods>,
     /// Reports that were written, by the hash of the owner and the report.
     reported: EventShares,
@@ -114,19 +116,19 @@ struct PodQueue {
     overflowed: bool,
 }
 
-/// What the reviews of all pods depend on.
+/// The facts that affect the reviews of all pods.
 struct ReviewBasis {
     snapshot: u64,
     policies: Arc<PolicySet>,
     selectors: Option<WebhookSelectors>,
 }
 
-/// How the work on one pod ended.
+/// The result of the work on one pod.
 #[derive(Debug, Clone, Copy)]
 enum PodResult {
-    /// Nothing is left to do, or the watch brings a change.
+    /// Nothing is left to do, or the watch delivers a change.
     Finished,
-    /// Reported; the hash of the owner and the report.
+    /// The pod was reported; the hash of the owner and the report.
     Reported(u64),
     Failed,
 }
@@ -166,7 +168,7 @@ impl PodQueue {
         }
     }
 
-    /// Keeps the pod if it needs something, and forgets it otherwise.
+    /// Stores the pod if it needs something, and forgets it otherwise.
     fn add(&mut self, pod: &WholePod) {
         let (namespace, name) = names(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
@@ -177,7 +179,7 @@ impl PodQueue {
             PodAction::TooEarly | PodAction::Repair(..) => Some(PodTask::Review),
             PodAction::Report(report) => Some(PodTask::Report(hash_of(&(owner, &report)))),
         };
-        // Work that is under way may have read the pod before this change.
+        // Work in progress may have read the pod before this change.
         let before = self.pods.get(namespace, name).filter(|before| before.uid == uid && before.began.is_none());
         let before = before.cloned().zip(self.pods.due(namespace, name));
         let pods = self.arriving.as_mut().unwrap_or(&mut self.pods);
@@ -210,7 +212,7 @@ impl PodQueue {
             let Some(queued) = self.pods.get_mut(&namespace, &name) else { continue };
             if let PodTask::Report(report) | PodTask::Reported(report) = queued.task {
                 let later = if self.reported.is_recent(&namespace, report, now) {
-                    // Reported for another pod of the same owner.
+                    // Already reported for another pod of the same owner.
                     Err(now + REPEAT)
                 } else {
                     self.context.may_report(&namespace)
@@ -257,8 +259,8 @@ impl PodQueue {
         self.pods.set_due(namespace, name, due);
     }
 
-    /// Counts reported pods, and returns whether all pods should be listed again: the basis of reviews has changed, or there
-    /// is room for pods that were too many.
+    /// Counts reported pods, and returns whether all pods should be listed again: the basis of reviews has changed, or
+    /// there is room for pods that exceeded the limit.
     fn tick(&mut self) -> bool {
         let mut reported: BTreeMap<String, usize> = BTreeMap::new();
         for (namespace, _) in self.pods.iter().filter(|(_, queued)| matches!(queued.task, PodTask::Reported(_))) {
@@ -296,7 +298,7 @@ impl ReviewBasis {
     }
 }
 
-/// A hash of everything in the snapshot on which reviews of pods depend. Only kinds of nodes count: another node of a pool
+/// A hash of everything in the snapshot that affects reviews of pods. Only kinds of nodes count: another node of a pool
 /// changes nothing.
 fn fingerprint(snapshot: &ClusterSnapshot) -> u64 {
     let nodes = snapshot.nodes.as_ref();
@@ -318,7 +320,7 @@ fn fingerprint(snapshot: &ClusterSnapshot) -> u64 {
     hash_of(&(kinds, taints, &snapshot.seen_taints, &snapshot.seen_builds, classes, namespaces))
 }
 
-/// How long a pod must still wait. Clocks differ: never longer than a new pod.
+/// How long a pod must still wait. Because clocks differ, it is never longer than for a new pod.
 fn remaining_wait(created: Option<Timestamp>, now: Timestamp) -> Duration {
     let age = created.map_or(Duration::ZERO, |created| now.duration_since(created).try_into().unwrap_or_default());
     SCHEDULING_TIME.saturating_sub(age)
@@ -352,13 +354,13 @@ fn decide(context: &PodContext, pod: &WholePod) -> PodAction {
             Some(patch) => PodAction::Repair(patch, unrepaired),
             None => PodAction::Nothing,
         },
-        // A pod for which the scheduler finds a node needs no report.
+        // If the scheduler finds a node for a pod, no report is needed.
         MissedPod::Report(report) if unschedulable => PodAction::Report(report),
         MissedPod::Report(_) | MissedPod::Nothing => PodAction::Nothing,
     }
 }
 
-/// Reads the pod again, and does what it needs then.
+/// Reads the pod again, and does what is needed then.
 async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> PodResult {
     let (namespace, name) = (&**namespace, name.as_str());
     let pod = match context.read(namespace, name, Some(uid)).await {
@@ -376,7 +378,7 @@ async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> Pod
     match decide(context, &pod) {
         PodAction::Nothing => PodResult::Finished,
         PodAction::Repair(patch, unrepaired) => {
-            // Reported first: with its tolerations the pod is bound, and no longer in this watch.
+            // The report comes first: with its tolerations the pod gets bound, and is no longer in this watch.
             if let Some(report) = unrepaired {
                 report_missed(&report).await;
             }

@@ -1,4 +1,4 @@
-//! The pods for which the API server calls Mullion: Mullion leaves all others alone later, too.
+//! The pods for which the API server calls Mullion. Mullion does not change other pods later either.
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
@@ -15,13 +15,13 @@ pub(crate) struct WebhookSelectors {
 }
 
 impl WebhookSelectors {
-    /// Whether the API server calls the webhook for a pod with these labels in a namespace with those.
+    /// Whether the API server calls the webhook for a pod with these labels in a namespace with those labels.
     pub(crate) fn covers(&self, namespace: &dyn Labels, object: &dyn Labels) -> bool {
         self.namespaces.matches(namespace) && self.objects.matches(object)
     }
 
-    /// All pods, if there is no configuration: it comes back when Mullion is repaired, and the pods wait until then. `None` if
-    /// a selector is not understood.
+    /// The selectors of a configuration. All pods, if there is no configuration: it is created again when Mullion is
+    /// repaired, and the pods wait until then. `None` if a selector cannot be parsed.
     pub(crate) fn of(configuration: Option<MutatingWebhookConfiguration>) -> Option<Self> {
         let webhooks = configuration.and_then(|configuration| configuration.webhooks).unwrap_or_default();
         let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == PODS_WEBHOOK) else {

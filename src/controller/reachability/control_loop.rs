@@ -23,7 +23,8 @@ use crate::telemetry::in_words;
 pub(crate) async fn run(leading: LeaderContext) {
     let work = async {
         let mut state = leading.state.state.clone();
-        // Without the last condition, an alarm is raised twice, or its end is not reported: worth a short wait.
+        // Without the last condition, an alarm is raised twice, or its end is not reported, so a short wait is
+        // worthwhile.
         let history = match timeout(CALL, state.wait_for(Option::is_some)).await {
             Ok(Ok(read)) => OutcomeHistory::of(read.as_deref().and_then(|state| state.condition(CONDITION))),
             _ => OutcomeHistory::default(),
@@ -79,7 +80,8 @@ fn count(metrics: &ControllerMetrics, probe: &Probe, outcome: &ProbeOutcome) {
     metrics.probed(outcome.name());
 }
 
-/// Logs an outcome that differs from the one `logged` last: metrics, condition and Event show that it lasts.
+/// Logs an outcome that differs from the one that was `logged` last. Metrics, condition and Event show that it
+/// persists.
 fn log(logged: &mut &'static str, probe: &Probe, outcome: &ProbeOutcome) {
     let Probe { mutate, validate, response, .. } = probe;
     let same = std::mem::replace(logged, outcome.name()) == outcome.name();
@@ -104,7 +106,7 @@ fn has_condition(state: &MullionState, condition: &StateCondition) -> bool {
     present.is_some_and(|present| (&present.status, &present.reason) == (&condition.status, &condition.reason))
 }
 
-/// Writes the condition if status or reason differ, so not every minute.
+/// Writes the condition if status or reason differ, and therefore not every minute.
 async fn write(leading: &LeaderContext, condition: &StateCondition) {
     if leading.state.state.borrow().as_ref().is_some_and(|state| has_condition(state, condition)) {
         return;
@@ -122,9 +124,9 @@ async fn write(leading: &LeaderContext, condition: &StateCondition) {
 /// The registration of an endpoint with the API server.
 struct Registration {
     endpoint: Endpoint,
-    /// The webhook configuration, which Events regard.
+    /// The webhook configuration, which is the subject of Events.
     reference: ObjectReference,
-    /// Whether pods are not sent to the endpoint; not if the configuration cannot be read.
+    /// Whether pods are not sent to the endpoint; false if the configuration cannot be read.
     missing: bool,
 }
 

@@ -6,7 +6,7 @@
 //!   next minute      metrics, condition `Reachable`, Event ← outcome ← response
 //! ```
 //!
-//! With `failurePolicy: Ignore` no other signal exists: pods start, unchanged.
+//! With `failurePolicy: Ignore` there is no other signal, because pods start unchanged.
 
 pub(crate) mod control_loop;
 mod outcome;

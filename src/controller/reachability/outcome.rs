@@ -13,13 +13,14 @@ pub(crate) const CONDITION: &str = "Reachable";
 /// The condition's reason while an alarm lasts.
 const NOT_REACHED: &str = "NotReached";
 
-/// The number of failures in a row that raises an alarm: a single one may be a webhook on its way to another node.
+/// The number of failures in a row that raises an alarm: a single failure may be a webhook that is moving to another
+/// node.
 const FAILURES: u32 = 2;
-/// The number of failures between two Events of the same alarm: about half an hour. API servers keep events for one hour
-/// (`--event-ttl`).
+/// The number of failures between two Events of the same alarm: about half an hour. API servers keep Events for one
+/// hour (`--event-ttl`).
 const FAILURES_BETWEEN_EVENTS: u32 = 30;
 
-/// What the marks of one probe mean.
+/// The meaning of the marks of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProbeOutcome {
     /// Both endpoints were reached.
@@ -28,12 +29,12 @@ pub(crate) enum ProbeOutcome {
     Missed { endpoints: Vec<Endpoint>, rejected: bool, response: String },
     /// These endpoints were not reached, and are not registered with the API server.
     NotRegistered { endpoints: Vec<Endpoint> },
-    /// The response does not show it.
+    /// The response does not show whether they were reached.
     Unknown { response: String },
 }
 
 impl ProbeOutcome {
-    /// The outcome of a probe, where an endpoint is `registered` if that is unknown.
+    /// The outcome of a probe; if the registration of an endpoint is unknown, it counts as `registered`.
     pub(crate) fn of(probe: &Probe, registered: impl Fn(Endpoint) -> bool) -> Self {
         let endpoints = |reach: Reach| ENDPOINTS.into_iter().filter(move |endpoint| probe.reach(*endpoint) == reach);
         let (registered, unregistered): (Vec<Endpoint>, Vec<Endpoint>) =
@@ -67,7 +68,7 @@ impl ProbeOutcome {
     }
 }
 
-/// The part of earlier outcomes that later reports depend on.
+/// The part of earlier outcomes that affects later reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OutcomeHistory {
     missed: u32,
@@ -79,7 +80,7 @@ pub(crate) struct OutcomeHistory {
 /// The condition and the Event that follow from an outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutcomeReport {
-    /// `None`: unchanged.
+    /// `None` if it is unchanged.
     pub(crate) condition: Option<StateCondition>,
     pub(crate) news: Option<NewEvent>,
 }
@@ -127,7 +128,7 @@ impl OutcomeHistory {
                 });
                 OutcomeReport { condition: Some(condition("False", NOT_REACHED, message)), news }
             }
-            // No Event: a missing registration was removed, or not applied yet, on purpose.
+            // No Event, because someone removed the registration, or has not applied it yet, on purpose.
             ProbeOutcome::NotRegistered { endpoints } => {
                 *self = Self::default();
                 let missing = |endpoint: &Endpoint| format!("there is no {}", configuration_resource(*endpoint).kind);
@@ -294,7 +295,7 @@ mod tests {
                 text.contains("Pods are") && text.contains("kubectl get ") && text.contains("a-namespace"),
                 "{text}"
             );
-            // An event's note has 1,024 bytes.
+            // The note of an Event has at most 1,024 bytes.
             assert!(text.len() <= 1024, "{} bytes: {text}", text.len());
         }
         let short = not_reached_message(&[Mutate], false, "", "default");

@@ -18,11 +18,11 @@ use crate::admission_probe::{PROBE_ANNOTATION, RECEIVED_ANNOTATION, probe_warnin
 use crate::cluster::post_params;
 use crate::controller::webhook_configuration::PODS_WEBHOOK;
 
-/// The timeout of a probe: each webhook, ours or another, may take 30 s, and the API server a minute for all.
+/// The timeout of a probe: each webhook, Mullion's or another, may take 30 s, and the API server a minute for all.
 const TIMEOUT: Duration = Duration::from_secs(45);
 /// The maximum size of the response, in bytes.
 const MAX_RESPONSE: usize = 1 << 20;
-/// The maximum length of the API server's message in ours, in characters.
+/// The maximum length of the API server's message in Mullion's message, in characters.
 const MAX_MESSAGE: usize = 300;
 
 /// Whether one endpoint was reached.
@@ -30,7 +30,7 @@ const MAX_MESSAGE: usize = 300;
 pub(crate) enum Reach {
     /// The response contains its mark.
     Reached,
-    /// The response contains the pod without its mark, or reports that the call failed.
+    /// The response contains the pod without the endpoint's mark, or reports that the call failed.
     Missed,
     /// The request ended before the endpoint could be called.
     Unknown,
@@ -78,7 +78,7 @@ async fn dry_run(client: &Client, namespace: &str, value: &str) -> Result<(u16, 
     let body = serde_json::to_vec(&pod(value)).map_err(|error| error.to_string())?;
     let request = kube::core::Request::new(Pod::url_path(&(), Some(namespace))).create(&params, body);
     let request = request.map_err(|error| error.to_string())?;
-    // Not through `Api`, which does not return the headers.
+    // Not sent through `Api`, which does not return the headers.
     let response = client.send(request.map(Body::from)).await.map_err(|error| error.to_string())?;
     let status = response.status().as_u16();
     let warnings = response.headers().get_all(http::header::WARNING).iter();
@@ -87,17 +87,17 @@ async fn dry_run(client: &Client, namespace: &str, value: &str) -> Result<(u16, 
     Ok((status, warnings, body.to_bytes().to_vec()))
 }
 
-/// 32 hexadecimal digits, so that neither an earlier response nor a guess is mistaken for the webhook's mark.
+/// 32 hexadecimal digits, so that neither an earlier response nor a guess can pass for the webhook's mark.
 fn random_value() -> Option<String> {
     let mut bytes = [0; 16];
     aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// A pod that most admission plugins admit: it passes Pod Security `restricted`, and Mullion does not place it. It has no
-/// requests and limits, because a `LimitRange` adds those that it requires, and would reject a request below its minimum
-/// before the call of `/validate`; a quota that requires them rejects the pod after both calls. If a proxy drops `dryRun`,
-/// the gate still prevents scheduling.
+/// A pod that most admission plugins admit: it passes Pod Security `restricted`, and Mullion does not place it. It has
+/// no requests and limits, because a `LimitRange` adds those that it requires, and would reject a request below its
+/// minimum before the call of `/validate`; a quota that requires them rejects the pod after both calls. If a proxy
+/// drops `dryRun`, the scheduling gate still prevents scheduling.
 fn pod(value: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -21,7 +21,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
-    /// The API server rejects it: a retry would not help.
+    /// The API server rejects the call, and a retry would not help.
     #[error("{}", .0.message)]
     Rejected(Box<kube::core::Status>),
     /// No usable response after all attempts.
@@ -31,11 +31,11 @@ pub(crate) enum CallFailure {
     Stopped,
 }
 
-/// Attempts while a user waits to read that the address is wrong.
+/// The number of attempts while a user waits for an error about a wrong address.
 const FIRST_CONTACT: u32 = 3;
-/// Attempts while other objects wait, with 13 s of delays.
+/// The number of attempts while other objects wait, with 13 s of delays.
 pub(crate) const FEW: u32 = 7;
-/// Attempts of a call whose response everything else requires.
+/// The number of attempts of a call on whose response everything else depends.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
 
 /// Sends calls until it is stopped.
@@ -68,8 +68,8 @@ impl Calls {
         version.map(drop).context("the cluster cannot be reached")
     }
 
-    /// Calls, with retries after failures that can pass: no response, 429, 5xx. (kube's client waits as `Retry-After`
-    /// requires.) A call under way is not aborted when the time is over, because its write may have been sent.
+    /// Calls, with retries after temporary failures: no response, 429, 5xx. (kube's client waits as `Retry-After`
+    /// requires.) A pending call is not aborted when the time is over, because its write may have been sent.
     pub(crate) async fn retry<T, F>(&self, attempts: u32, call: impl Fn() -> F) -> Result<T, CallFailure>
     where
         F: Future<Output = kube::Result<T>>,
@@ -95,8 +95,8 @@ impl Calls {
         Err(CallFailure::Stopped)
     }
 
-    /// Passes every object of a list to `each`, page by page. A list that expires (410) starts again, so `each` may get an
-    /// object twice.
+    /// Passes every object of a list to `each`, page by page. A list that expires (410) is restarted, so `each` may
+    /// receive an object twice.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         attempts: u32,

@@ -15,7 +15,7 @@ use crate::controller::withdraw::users::{ClassUsers, KINDS, PODS, find_users};
 
 const CLASSES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 const OURS: &str = "app.kubernetes.io/managed-by=mullion";
-/// How often the deletion starts again because a class changed meanwhile.
+/// How often the deletion is restarted because a class changed meanwhile.
 const ROUNDS: usize = 3;
 
 type Classes = BTreeMap<String, RuntimeClass>;
@@ -78,8 +78,8 @@ async fn delete_round(calls: &Calls, dry_run: bool, report: &mut WithdrawReport)
     Ok(complete)
 }
 
-/// Creates the classes of pods that were created during the deletion. Such a pod could never start, because the kubelet
-/// reads the class for every sandbox.
+/// Creates the classes of pods that were created during the deletion. Without its class such a pod could never start,
+/// because the kubelet reads the class for every sandbox.
 async fn restore(calls: &Calls, deleted: Classes, report: &mut WithdrawReport) -> Result<(), Remainder> {
     let users = find_users(calls, &[PODS], &deleted.keys().cloned().collect()).await.map_err(|why| {
         Remainder::of(names(&deleted), format!("they are deleted, and new users cannot be read: {why}"))

@@ -22,7 +22,7 @@ use crate::controller::withdraw::report::{
 };
 use crate::controller::withdrawn::{CONDITION, reports_withdrawn};
 
-/// How long a controller may take to stop; requests under way may take 10 s of it.
+/// How long a controller may take to stop; pending requests may take 10 s of it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often its status is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -112,11 +112,11 @@ pub(crate) async fn resume(
 
 struct Namespaces {
     names: BTreeSet<String>,
-    /// Whether a lease or state of Mullion was detected; else the name is a default.
+    /// Whether a lease or state of Mullion was detected; otherwise the name is a default.
     detected: bool,
 }
 
-/// The namespaces with a lease or a state of Mullion; the client's own namespace if there is none, or if a list fails.
+/// The namespaces with a lease or a state of Mullion; the client's own namespace if none is found, or if a list fails.
 async fn find_namespaces(
     calls: &Calls,
     options: &WithdrawOptions,
@@ -190,7 +190,7 @@ async fn set_withdrawn(calls: &Calls, store: &StateStore) -> anyhow::Result<Mull
 async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) -> ControllerStatus {
     let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
     let start = Instant::now();
-    // Without the times in the lease, because the holder's clock may differ from ours.
+    // Compared without the times in the lease, because the holder's clock may differ from this one.
     let mut unchanged = (LeaseSpec::default(), start);
     loop {
         if store.read().await.is_ok_and(|state| reports_withdrawn(&state)) {

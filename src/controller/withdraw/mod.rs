@@ -7,21 +7,22 @@
 //!   → delete those of Mullion's RuntimeClasses that no object uses
 //! ```
 //!
-//! One patch removes a node's taint, labels and record: a separate removal of the taint could leave its record. Nodes
-//! are cleaned first: RuntimeClasses are deleted after the last node, because other objects can delay that. Each patch carries the `resourceVersion` it was computed from, so taints that others
-//! add meanwhile stay: after a 409 the node is read and planned again.
+//! One patch removes a node's taint, labels and record, because a separate removal of the taint could leave its record.
+//! Nodes are cleaned first: RuntimeClasses are deleted after the last node, because other objects can delay that. Each
+//! patch contains the `resourceVersion` that it was computed from, so taints that others add meanwhile stay: after a
+//! 409 the node is read and planned again.
 //!
-//! A node's record names Mullion's taint, and kubelets can write it. So a taint is removed only if a policy or
-//! `mullion-state` contains it (see [`TrustedTaints`](mullion_engine::node::TrustedTaints)).
+//! A node's record contains Mullion's taint, and kubelets can write the record. So a taint is removed only if a policy
+//! or `mullion-state` also contains it (see [`TrustedTaints`](mullion_engine::node::TrustedTaints)).
 //!
-//! A `mullion-state` that is created here has the controller's ServiceAccount as its owner, as its Lease does: it is
-//! deleted with the release, and not before. If there is neither Lease nor state, no controller ever worked, and no state
-//! is created: it would remain, and keep the next installation idle.
+//! A `mullion-state` that is created here has the controller's ServiceAccount as its owner, as its Lease has: it is
+//! deleted with the release, and not before. If there is neither Lease nor state, no controller ever worked, and no
+//! state is created, because it would remain and keep the next installation idle.
 //!
-//! Certificates stay, and the leading controller still renews them; the garbage collector deletes their Secrets with the
-//! controller's ServiceAccount.
+//! Certificates stay, and the leading controller still renews them. The garbage collector deletes their Secrets with
+//! the controller's ServiceAccount.
 //!
-//! Rights it needs, which are those that the chart gives to its Job:
+//! It needs these permissions, which the chart grants to its Job:
 //!
 //! | on | named | in | verbs | when |
 //! |---|---|---|---|---|

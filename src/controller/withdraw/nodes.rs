@@ -21,13 +21,13 @@ use crate::controller::withdraw::report::{ControllerStatus, Remainder, WithdrawP
 const NODES: &str = "/api/v1/nodes";
 /// Nodes patched at the same time, as in the controller.
 const CONCURRENCY: usize = 16;
-/// How often one node is patched before it is given up, because another writer undoes the patches.
+/// How often one node is patched before it is skipped, because another writer undoes the patches.
 const ROUNDS: u32 = 6;
 /// Delays between rounds.
 const BETWEEN: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
 /// The delay before the last list, because a controller may have sent a patch before it stopped.
 const LAST_LIST_DELAY: Duration = Duration::from_secs(2);
-/// How often a patch is computed again because another writer was faster.
+/// How often a patch is computed again because another client wrote first.
 const CONFLICTS: u32 = 20;
 
 /// Fails if nodes cannot be read.
@@ -157,7 +157,7 @@ pub(crate) async fn clean_nodes(
     report.left.extend(cut_off.map(|why| Remainder::of("nodes", why)));
 }
 
-/// Patches one node, with another patch of the newest object if another writer was faster.
+/// Patches one node, with another patch of the newest object if another client wrote first.
 async fn clean_node(calls: &Calls, trust: &TrustedTaints, job: Job) -> Result<(), CallFailure> {
     let Job { known: mut before, mut patch, .. } = job;
     let api: Api<SlimNode> = Api::all(calls.client.clone());

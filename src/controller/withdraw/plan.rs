@@ -10,8 +10,8 @@ use mullion_policy::{PolicyFiles, PolicySet};
 
 use crate::cluster::state::MullionState;
 
-/// The taints that may be removed if a node's record names them: those of the given policies, of the policies in
-/// `mullion-state`, of the built-in ones, and every OS taint in `mullion-state`.
+/// The taints that may be removed if a node's record contains them: those of the given policies, of the policies in
+/// `mullion-state`, of the built-in policies, and every OS taint in `mullion-state`.
 pub(crate) fn trusted_taints(given: &[NodeSettings], states: &[MullionState]) -> TrustedTaints {
     let kept = states.iter().filter_map(|state| {
         let files = PolicyFiles { texts: state.policies.clone(), problems: Vec::new() };
@@ -33,9 +33,9 @@ pub(crate) struct NodeWithdrawal {
 /// A taint that stays because its origin is not certain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum KeptTaint {
-    /// The node's record names it, and no policy does.
+    /// The node's record contains it, and no policy does.
     InNoPolicy(Taint),
-    /// A policy names it, and the node has no valid record.
+    /// A policy contains it, and the node has no valid record.
     NotRecorded(Taint),
 }
 
@@ -152,10 +152,10 @@ mod tests {
                 vec![ours_goes, release, annotation],
                 None,
             ),
-            // Another writer removed it already.
+            // Another writer has already removed it.
             (Some(&*removed_taint), &["a:NoExecute"], &["a:NoExecute"], vec![release, annotation], None),
             (Some("{}"), &[OURS], &[OURS], vec![release, annotation], None),
-            // A kubelet that wants a taint removed.
+            // A kubelet that tries to have a taint removed.
             (
                 Some(&*forged),
                 &["dedicated=vault:NoSchedule"],
@@ -247,8 +247,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a kubelet writes into the record: other labels and annotations, taints that do not mark Windows nodes,
-        /// and the order of the rest stay; a second plan is empty.
+        /// Whatever a kubelet writes into the record, other labels and annotations, taints that do not mark Windows
+        /// nodes, and the order of the rest stay; a second plan is empty.
         #[test]
         fn a_record_never_removes_what_others_set(
             key in "(os|dedicated|team)", value in "(windows|vault|)", effect in "(NoSchedule|NoExecute)",

@@ -25,9 +25,9 @@ pub(crate) enum WithdrawProgress {
     Note(String),
     /// How many of the nodes with changes of Mullion are done.
     Nodes {
-        /// Done.
+        /// The number of nodes that are done.
         done: usize,
-        /// All.
+        /// The number of all nodes with changes of Mullion.
         all: usize,
     },
 }
@@ -37,7 +37,7 @@ pub(crate) enum WithdrawProgress {
 pub(crate) struct WithdrawReport {
     /// Mullion's namespaces, each with its controller.
     pub controllers: BTreeMap<String, ControllerStatus>,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
     /// Nodes, each with what was removed from it, as text.
     pub cleaned: BTreeMap<String, Vec<String>>,
@@ -53,7 +53,7 @@ pub(crate) struct WithdrawReport {
 pub(crate) enum ControllerStatus {
     /// It reports that it changes nothing.
     Stopped,
-    /// No process holds the lease: the next holder reads first that Mullion is withdrawn.
+    /// No process holds the lease. The next holder first reads that Mullion is withdrawn.
     NoLeader,
     /// There is neither lease nor state: no controller ever worked.
     NeverWorked,

@@ -1,4 +1,4 @@
-//! Withdrawals at an API server that is a map, with planned failures.
+//! Withdrawals with an API server that is a map, with planned failures.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -35,11 +35,11 @@ const RESOURCES: [&str; 13] = [
 
 /// The result of a rule for a request.
 enum RuleResult {
-    /// This response.
+    /// The API server returns this response.
     Respond(u16, Value),
-    /// No response.
+    /// The API server does not respond.
     Hang,
-    /// The response of the map.
+    /// The API server responds from the map.
     Pass,
 }
 
@@ -184,7 +184,7 @@ impl Server {
     }
 }
 
-/// As if another writer had written it.
+/// Changes the object as another writer would.
 fn touch(object: &mut Value) {
     let version: u32 = object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
     object["metadata"]["resourceVersion"] = json!((version + 1).to_string());
@@ -237,7 +237,7 @@ async fn what_others_add_meanwhile_stays() {
     let node = fake.get(W1).unwrap();
     assert!(is_clean(&node) && node["spec"]["taints"][0]["timeAdded"] == "2026-01-01T00:00:00Z", "{node}");
     assert!(report.left.is_empty() && report.cleaned.len() == 1, "{report:?}");
-    // Again: only reads, because `withdrawn` is already set.
+    // The second run only reads, because `withdrawn` is already set.
     let writes = fake.writes();
     let (report, _) = fake.run(&WithdrawOptions::default()).await;
     assert!(report.cleaned.is_empty() && report.left.is_empty() && report.nodes == 1, "{report:?}");
@@ -309,7 +309,7 @@ async fn a_list_that_expires_starts_again() {
         }
         lists += 1;
         match lists {
-            // The first list tests the right to read nodes.
+            // The first list tests the permission to read nodes.
             2 => RuleResult::Respond(200, json!({"metadata": {"continue": "x"}, "items": [objects[W1]]})),
             3 => reject(410),
             _ => RuleResult::Pass,
@@ -387,7 +387,7 @@ async fn without_the_right_to_list_controllers_the_own_namespace_is_used() {
     let created = fake.get(&format!("/api/v1/namespaces/own/configmaps/{NAME}")).unwrap();
     assert!(created["data"]["withdrawn"].is_string(), "{created}");
     assert!(fake.get(STATE).is_none());
-    // It is deleted with the release whose controllers it notifies.
+    // It is deleted with the release of the controllers that it notifies.
     assert_eq!(created["metadata"]["ownerReferences"], json!([owner]));
     assert_eq!(created["data"]["service-account"], "5f0c");
 }
@@ -490,7 +490,7 @@ async fn remainders_after_the_timeout_are_reported() {
     });
     let report = withdraw(fake.client(), &WithdrawOptions::default(), &stop, &mut |_| {}).await.unwrap();
     let cleaned = paths.iter().filter(|path| is_clean(&fake.get(path).unwrap())).count();
-    // Requests under way ended.
+    // Pending requests have ended.
     assert!((40..=56).contains(&cleaned), "{cleaned}");
     assert_eq!(report.cleaned.len(), cleaned);
     let nodes = report.left.iter().filter(|left| left.what.starts_with("node w")).count();

@@ -35,13 +35,14 @@ pub(crate) const KINDS: [Kind; 9] = [
 /// The users of a RuntimeClass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClassUsers {
-    /// The first few: `Deployment shop/web`.
+    /// The first users: `Deployment shop/web`.
     pub named_by: Vec<String>,
-    /// How many there are.
+    /// The number of users.
     pub names: usize,
 }
 
-/// Finds the objects of these kinds that use one of the classes, by class. An error names the kind that cannot be read.
+/// Finds the objects of these kinds that use one of the classes, by class. An error contains the kind that cannot be
+/// read.
 pub(crate) async fn find_users(
     calls: &Calls,
     kinds: &[Kind],
@@ -74,7 +75,7 @@ struct Object {
     #[serde(deserialize_with = "slim_metadata")]
     metadata: ObjectMeta,
     spec: Option<Part>,
-    /// In a PodTemplate.
+    /// The template of a PodTemplate.
     template: Option<Part>,
     #[serde(default, deserialize_with = "or_default")]
     status: PodStatus,

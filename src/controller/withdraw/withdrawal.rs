@@ -1,4 +1,4 @@
-//! The steps of a withdrawal, and of its end.
+//! The steps of a withdrawal, and of undoing it.
 
 use kube::Client;
 use tokio_util::sync::CancellationToken;

@@ -57,7 +57,7 @@ fn each_file_is_told_of_while_it_is_there() {
     directory.has("mullion_policy_last_good_timestamp 100");
     assert_eq!(directory.reporter.report().changes, "");
 
-    // One turns bad, one comes, one goes: nothing of it counts.
+    // One file becomes bad, one is added, one is removed: none of this takes effect.
     let bad = policy("a", "{priorty: 1, mode: Of}");
     let c = policy("c", "{priority: 3}");
     directory.read(&[("a.yaml", &bad), ("c.yaml", &c)], 200);
@@ -95,14 +95,14 @@ fn each_file_is_told_of_while_it_is_there() {
         (&json!("1970-01-01T00:01:40Z"), &json!("1970-01-01T00:03:20Z"))
     );
 
-    // Read again, nothing new: only the time of reading.
+    // If nothing is new, only the time of reading changes.
     let mut follower = directory.reporter.follow();
     follower.borrow_and_update();
     directory.read(&[("a.yaml", &policy("a", "{priorty: 1, mode: Of}")), ("c.yaml", &c)], 210);
     assert!(!follower.has_changed().unwrap());
     directory.has("mullion_policy_last_read_timestamp 210");
 
-    // As before: the same set, since the same time, and no change to report.
+    // The earlier set again, with the same start time, and no change to report.
     directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 300);
     let report = directory.reporter.report();
     assert_eq!((report.since, report.last_good, report.changes.as_str()), (100, Some(100), ""));
@@ -149,7 +149,7 @@ fn a_warning_stands_with_its_file_while_that_is_in_force() {
     let mut directory = Directory::new();
     let (a, b) = (policy("a", "{priority: 1}"), policy("b", "{priority: 2, detect: {os: windows}}"));
     directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 1);
-    // Also beside a bad version of the file: the good one is in force still.
+    // The same applies with a bad version of the file: the good one is still in force.
     for bad in [b.as_str(), "kind: PodPolicy"] {
         directory.read(&[("a.yaml", &a), ("b.yaml", bad)], 2);
         let json = directory.reporter.json();
@@ -182,12 +182,12 @@ fn an_exemption_is_shown_with_its_end_and_ends_without_a_change_of_its_file() {
     assert!(follower.has_changed().unwrap());
     assert_eq!((shown(&directory, "policies"), shown(&directory, "ended")), (vec!["b".into()], vec!["a".into()]));
     directory.has(&format!("{} {}", end("a"), 2 * day));
-    // The files are those of before.
+    // The files are the earlier ones.
     let report = directory.reporter.report();
     assert_eq!((report.since, report.last_good, report.changes.as_str()), (100, Some(100), ""));
     directory.has("mullion_policy_reload_total{outcome=\"loaded\"} 1");
 
-    // Those that end next come first.
+    // Exemptions that end next come first.
     let many: Vec<_> = (10..90)
         .map(|n| policy(&format!("p{n}"), &format!("{{priority: {n}, until: 19{n}-01-02, rules: {{denials: Warn}}}}")))
         .collect();

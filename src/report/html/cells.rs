@@ -1,4 +1,4 @@
-//! Cells and texts that tables of several pages have.
+//! Cells and texts that tables of several pages use.
 
 use mullion_engine::model::text::{prefix, shorten};
 
@@ -19,7 +19,8 @@ pub(crate) fn object_cell(kind: &str, name: &str) -> Cell {
     Cell::html(html).sorted_by(&cut(name))
 }
 
-/// At most so much of a text. A report that was not written by a survey may have longer ones.
+/// The text, shortened to the limit. A report that was not written by a survey may have longer
+/// texts.
 pub(crate) fn cut(text: &str) -> &str {
     prefix(text, TEXT)
 }

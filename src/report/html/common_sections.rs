@@ -8,7 +8,7 @@ use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, push, text, wide};
 use crate::report::inventory_text::{first_objects, read_text};
 
-/// What was not read. `rest` names what has the rows that do not fit.
+/// The table of what was not read. `rest` is where the rows are that do not fit.
 pub(crate) const fn unread_table(rest: &'static str) -> Table<4> {
     Table {
         name: "unread",
@@ -21,7 +21,7 @@ pub(crate) const fn unread_table(rest: &'static str) -> Table<4> {
     }
 }
 
-/// What is not known.
+/// The table of what is not known.
 pub(crate) const fn unknown_table(rest: &'static str) -> Table<3> {
     Table {
         name: "unknown",
@@ -65,7 +65,7 @@ pub(crate) fn coverage(coverage: &Coverage, rest: &'static str) -> Section {
     Section::new("coverage", "Coverage", None, body)
 }
 
-/// What is not known, and how to find out. None if there is nothing.
+/// What is not known, and how to find out. `None` if there is nothing.
 pub(crate) fn unknown(all: &[Unknown], rest: &'static str) -> Option<Section> {
     if all.is_empty() {
         return None;

@@ -15,7 +15,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // They end a line in some programs and not in others.
+            // These characters end a line in some programs and not in others.
             '\u{2028}' | '\u{2029}' => out.push(' '),
             c => out.push(c),
         }
@@ -56,7 +56,7 @@ pub(crate) fn anchor(prefix: &str, text: &str) -> String {
         if c.is_ascii_alphanumeric() {
             out.push(c.to_ascii_lowercase());
         } else {
-            // Two codes with other signs stay two identifiers. Writing to a string does not fail.
+            // Two codes that differ in other characters get different identifiers. Writing to a string does not fail.
             write!(out, "-{:x}", u32::from(c)).unwrap_or_default();
         }
     }

@@ -19,12 +19,12 @@ pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     /// The version of Mullion.
     pub(crate) mullion: &'a str,
-    /// What stands between the title and the first section.
+    /// The HTML between the title and the first section.
     pub(crate) head: String,
-    /// Rules of style for its tables on a narrow page.
+    /// Style rules for its tables on a narrow page.
     pub(crate) labels: String,
     pub(crate) sections: Vec<Section>,
-    /// How to get what the page has no place for.
+    /// How to get what does not fit on the page.
     pub(crate) footer: &'a str,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Page<'a> {
 pub(crate) struct Section {
     pub(crate) id: &'static str,
     pub(crate) title: String,
-    /// What the table of contents shows after the title.
+    /// The number that the table of contents shows after the title.
     pub(crate) count: Option<usize>,
     pub(crate) body: String,
 }
@@ -49,7 +49,7 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Page { head, labels, sections, footer, .. } = page;
     let style = format!("{STYLE}\n@media screen and (max-width: 640px) {{\n{labels}}}\n");
     let (title, mullion) = (escape(page.title), escape(page.mullion));
-    // The browser applies this style and runs this script, and no other: not even if a name were taken for markup.
+    // The browser applies only this style and runs only this script, even if a name were interpreted as markup.
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
         hash(&style),

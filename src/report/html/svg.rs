@@ -8,7 +8,7 @@ pub(crate) fn label(svg: &mut String, x: usize, y: usize, class: &str, text: &st
     push(svg, format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>\n", escape(text)));
 }
 
-/// Text whose middle is at `x`.
+/// Text that is centered at `x`.
 pub(crate) fn centred(svg: &mut String, x: usize, y: usize, class: &str, text: &str) {
     push(
         svg,

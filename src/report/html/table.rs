@@ -1,4 +1,4 @@
-//! Tables of the page. Each has a limit of rows and of bytes, so that the page has one.
+//! Tables of the page. Each has a limit of rows and of bytes, which limits the page.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ pub(crate) struct Column {
     kind: ColumnKind,
 }
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnKind {
     Text,
@@ -44,7 +44,7 @@ pub(crate) const fn choice(title: &'static str) -> Column {
     Column { title, kind: ColumnKind::Choice }
 }
 
-/// A cell: its HTML, and the text by which it is sorted if that is another one.
+/// A cell: its HTML, and the text by which it is sorted if that differs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     html: String,
@@ -78,14 +78,14 @@ impl Cell {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table<const N: usize> {
     pub(crate) name: &'static str,
-    /// What a row is, in the plural. The script makes a filter for tables that have it.
+    /// What a row is, in the plural. The script adds a filter to tables that have it.
     pub(crate) rows: Option<&'static str>,
     pub(crate) columns: [Column; N],
     /// The column that names the row.
     pub(crate) head: usize,
     pub(crate) most_rows: usize,
     pub(crate) most_bytes: usize,
-    /// What has the rows that do not fit.
+    /// Where the rows are that do not fit.
     pub(crate) rest: &'static str,
 }
 

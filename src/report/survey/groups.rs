@@ -14,7 +14,7 @@ pub(super) struct CodeGroup<'r> {
     pub(super) findings: Vec<&'r Finding>,
     /// The number of different objects.
     pub(super) objects: usize,
-    /// The number of pods that show them.
+    /// The number of pods that have them.
     pub(super) pods: usize,
 }
 

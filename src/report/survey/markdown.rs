@@ -1,4 +1,5 @@
-//! The report as Markdown of GitHub's kind, for a ticket or a wiki. Names and messages of the cluster cannot become markup.
+//! The report as GitHub Flavored Markdown, for a ticket or a wiki. Names and messages of the cluster cannot become
+//! markup.
 
 use std::io;
 use std::io::Write;
@@ -15,7 +16,8 @@ use crate::report::survey::groups::{
 };
 use crate::report::survey::options::SurveyOptions;
 
-/// Findings of one code, and rows of a table, that are shown without details. GitHub takes 65,536 characters in an issue.
+/// The number of findings of one code, and rows of a table, that are shown without details. GitHub accepts 65,536
+/// characters in an issue.
 const SHOWN: usize = 20;
 
 /// Writes the report.

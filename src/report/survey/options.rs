@@ -1,4 +1,4 @@
-//! The formats of a report, and what a caller may choose.
+//! The formats of a report, and the options of a caller.
 
 use clap::ValueEnum;
 use mullion_survey::Comparison;
@@ -18,18 +18,18 @@ pub enum SurveyFormat {
     Html,
 }
 
-/// What a caller may choose.
+/// The options of a caller.
 #[derive(Debug, Clone, Copy)]
 pub struct SurveyOptions<'a> {
     /// Whether text and Markdown have every finding and every workload.
     pub details: bool,
-    /// Whether text has colours.
+    /// Whether text has colors.
     pub colour: bool,
-    /// The width of text, in characters; 80 to 120 are used.
+    /// The width of text, in characters; limited to 80 to 120.
     pub width: usize,
-    /// What differs from an earlier report. CSV has no place for it.
+    /// The differences from an earlier report. CSV does not contain them.
     pub comparison: Option<&'a Comparison>,
-    /// The pages of findings. HTML has those whose code is in the report.
+    /// The pages of findings. HTML contains those for codes in the report.
     pub explanations: &'a [Explanation],
 }
 

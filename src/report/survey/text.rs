@@ -1,4 +1,4 @@
-//! The report for a terminal: coverage, the answer, the fleet, then findings by code.
+//! The report for a terminal: coverage, the summary, the fleet, then findings by code.
 
 use std::io;
 use std::io::Write;

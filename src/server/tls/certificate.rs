@@ -24,7 +24,7 @@ pub struct Certificate {
     current: ArcSwapOption<CertifiedKey>,
 }
 
-/// Makes aws-lc-rs the process's cryptography, which kube's client needs to find as well.
+/// Installs aws-lc-rs as the cryptography of the process, which kube's client also uses.
 pub fn install_crypto() {
     // An error means that one is installed already: by an earlier call, as in tests.
     drop(default_provider().install_default());
@@ -45,8 +45,8 @@ impl Certificate {
         Ok((Arc::new(Self { current }), content.hash()))
     }
 
-    /// Reads the files again and uses them if they changed and are valid. Returns the hash of the content, valid or not: an
-    /// invalid pair is reported once, not every few seconds.
+    /// Reads the files again and uses them if they changed and are valid. Returns the hash of the content, valid or
+    /// not, because an invalid pair is reported once, not every few seconds.
     pub fn reload(&self, dir: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
         self.take(directory::read(dir), seen, metrics)
     }
@@ -69,7 +69,7 @@ impl Certificate {
         }
         match content.pair() {
             Ok(pair) => {
-                // The pair in force again, after an invalid or missing one: no new certificate.
+                // The pair in force again, after an invalid or missing one, is not a new certificate.
                 let same = self.current.load().as_ref().is_some_and(|current| current.cert == pair.cert);
                 let valid = valid(&pair);
                 self.current.store(Some(Arc::new(pair)));
@@ -92,12 +92,13 @@ impl Certificate {
         self.current.load().as_deref().and_then(valid)
     }
 
-    /// TLS 1.2 and 1.3, and HTTP/1.1 only, with the pair that is in force at the handshake. The API server offers nothing else
-    /// to webhooks, so that its calls spread over the replicas (`NextProtos` in `k8s.io/apiserver/pkg/util/webhook/client.go`,
-    /// the same from 1.30 to 1.36); except to a URL with a loopback address, where it offers both.
+    /// TLS 1.2 and 1.3, and HTTP/1.1 only, with the pair that is in force at the handshake. The API server offers
+    /// nothing else to webhooks, so that its calls spread over the replicas (`NextProtos` in
+    /// `k8s.io/apiserver/pkg/util/webhook/client.go`, the same from 1.30 to 1.36); except to a URL with a loopback
+    /// address, where it offers both.
     ///
-    /// With `clients`, certificates of clients are verified. Sessions are not resumed then, because rustls takes the certificate
-    /// of the client from a session without verifying it again; API servers resume none anyway.
+    /// With `clients`, certificates of clients are verified. Sessions are not resumed then, because rustls takes the
+    /// certificate of the client from a session without verifying it again. API servers never resume sessions.
     pub fn server_config(self: &Arc<Self>, clients: Option<&Arc<ClientCa>>) -> anyhow::Result<ServerConfig> {
         let verifier: Arc<dyn ClientCertVerifier> = match clients {
             Some(clients) => Arc::clone(clients) as _,

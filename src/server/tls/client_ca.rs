@@ -1,4 +1,5 @@
-//! The certificate authorities of clients: `--client-ca`. Read again every few seconds, as the certificate of the server.
+//! The certificate authorities of clients: `--client-ca`. Read again every few seconds, like the certificate of the
+//! server.
 //!
 //! | the client shows | handshake |
 //! |---|---|
@@ -23,7 +24,7 @@ use crate::server::tls::directory::read_file;
 use crate::telemetry::WebhookMetrics;
 use crate::value_hash::hash_of;
 
-/// An extension of each request on a connection whose client has shown a trusted certificate.
+/// An extension of each request on a connection with a trusted client certificate.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifiedClient;
 
@@ -41,8 +42,8 @@ impl ClientCa {
         Ok((Arc::new(Self { current }), hash_of(&content)))
     }
 
-    /// Reads the file again and uses it if it changed and is valid. Returns the hash of the content, valid or not: an invalid
-    /// file is reported once, not every few seconds.
+    /// Reads the file again and uses it if it changed and is valid. Returns the hash of the content, valid or not,
+    /// because an invalid file is reported once, not every few seconds.
     pub fn reload(&self, path: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
         let read = read(path);
         let hash = match &read {
@@ -89,7 +90,7 @@ impl ClientCertVerifier for ClientCa {
         false
     }
 
-    /// No hints: a client shows the certificate that it has, also after the authorities changed.
+    /// No hints, so that a client sends its certificate even after the authorities changed.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

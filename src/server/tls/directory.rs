@@ -1,7 +1,7 @@
 //! The certificate from a directory: `--tls-dir`.
 //!
-//! The files are read again every few seconds and compared by content: a mounted Secret changes by renaming a symbolic
-//! link, which an inotify watch on the file never reports.
+//! The files are read again every few seconds and compared by content, because a mounted Secret changes by renaming a
+//! symbolic link, which an inotify watch on the file never reports.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use anyhow::anyhow;
 
 use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
 
-/// Where kubelet keeps the files of a mounted Secret: a link that moves from one complete set to the next.
+/// The link to the files of a mounted Secret, which the kubelet moves from one complete set to the next.
 const DATA_LINK: &str = "..data";
 
 /// Reads the files in `dir`.

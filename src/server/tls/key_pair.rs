@@ -15,9 +15,9 @@ pub(crate) const CERTIFICATE: &str = "tls.crt";
 
 pub(crate) const KEY: &str = "tls.key";
 
-/// The files of a directory or a Secret; not yet parsed.
+/// The files of a directory or a Secret, not yet parsed.
 pub struct TlsContent {
-    /// Which directory or Secret, for messages.
+    /// The directory or Secret, for messages.
     pub(crate) origin: String,
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,

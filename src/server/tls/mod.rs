@@ -6,8 +6,8 @@
 //! file of authorities, read every few seconds ───────────────────────────────────→ ClientCa
 //! ```
 //!
-//! An invalid pair or file changes only a metric. The rustls configuration stays the same object, so TLS sessions survive a
-//! rotation, too. Until there is a pair, handshakes fail.
+//! An invalid pair or file changes only a metric. The rustls configuration stays the same object, so TLS sessions
+//! survive a rotation. Until there is a pair, handshakes fail.
 
 mod certificate;
 mod client_ca;

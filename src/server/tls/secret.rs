@@ -1,7 +1,7 @@
 //! The certificate from a watched Secret: `--tls-secret`.
 //!
-//! If the Secret is deleted, its pair is served until another one comes. A missing Secret is normal at first, because the
-//! controller creates it and starts no earlier than the webhook. It is a failure if it lasts.
+//! If the Secret is deleted, its pair is served until there is another one. A missing Secret is normal at first,
+//! because the controller creates it and does not start earlier than the webhook. It is a failure if it stays missing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,8 +20,8 @@ use crate::server::tls::certificate::Certificate;
 use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
 use crate::telemetry::WebhookMetrics;
 
-/// How long the Secret may be missing before that is a failure. A running controller creates it within 3 s; its image may
-/// have to be pulled before.
+/// How long the Secret may be missing before that is a failure. A running controller creates it within 3 s; before
+/// that, the controller's image may have to be pulled.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A Secret by namespace and name; as text `NS/NAME`.
@@ -55,8 +55,8 @@ impl fmt::Display for SecretName {
     }
 }
 
-/// Updates `certificate` from the Secret until `stop` is cancelled (`list`, `watch` on it). Failures are logged and tried
-/// again.
+/// Updates `certificate` from the Secret until `stop` is canceled (`list`, `watch` on it). Failures are logged and
+/// retried.
 pub(crate) async fn follow(
     client: Client,
     secret: SecretName,
@@ -76,7 +76,7 @@ pub(crate) async fn follow(
 /// Whether the Secret exists, and whether its absence was reported.
 enum Presence {
     Unreported,
-    /// It is missing; from that time on this is a failure.
+    /// It is missing; from that time on, this is a failure.
     MissingUntil(Instant),
     /// It is missing, and that was reported.
     Overdue,

@@ -1,6 +1,7 @@
 //! The AdmissionReview of `admission.k8s.io/v1`: request and response on the wire.
 //!
-//! Not kube's types: they serialize `patch` as a list of numbers although the API requires base64, and they cannot borrow.
+//! These are not kube's types, which serialize `patch` as a list of numbers although the API requires base64, and which
+//! cannot borrow.
 
 mod object;
 mod request;

@@ -1,6 +1,6 @@
 //! Objects without the members that no review reads, which are most of the bytes of a pod.
 //!
-//! Every value of a tree is allocated and freed, which takes several times as long as to skip its text.
+//! Every value of a tree is allocated and freed, which takes several times as long as skipping its text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde_json::{Map, Number, Value};
 /// How much of an object is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Null replaces it.
+    /// Nothing: null replaces it.
     Nothing,
     /// The members that reviews of that operation read.
     Reviewed(Operation),
@@ -23,7 +23,8 @@ pub(crate) enum Extent {
     Whole,
 }
 
-/// What an object is read into: a tree of values, or the [size](crate::webhook::envelope::tree_size::TreeSize) of that tree.
+/// The result of reading an object: a tree of values, or the [size](crate::webhook::envelope::tree_size::TreeSize) of
+/// that tree.
 pub trait JsonTree: Default {
     /// The items of a list so far.
     type List: Default;

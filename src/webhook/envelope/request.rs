@@ -24,12 +24,12 @@ pub(super) const KIND: &str = "AdmissionReview";
 /// How much of a foreign version and kind is quoted, in characters.
 const QUOTED: usize = 80;
 
-/// `request` of an AdmissionReview: the members that Mullion reads. `T` is what the objects are read into.
+/// `request` of an AdmissionReview: the members that Mullion reads. `T` is the type into which the objects are read.
 #[derive(Debug)]
 pub struct AdmissionRequest<T = Value> {
-    /// Repeated in the response.
+    /// The UID, which is repeated in the response.
     pub uid: String,
-    /// Of `object`, after conversion to the version that the webhook is registered for.
+    /// The kind of `object`, after conversion to the version that the webhook is registered for.
     pub kind: GroupVersionKind,
     /// `ephemeralcontainers`, `status`, …
     pub sub_resource: String,
@@ -41,12 +41,12 @@ pub struct AdmissionRequest<T = Value> {
     pub operation: String,
     /// `userInfo.username`. Nothing else of `userInfo` is read.
     pub username: Username,
-    /// The part of the object that is read: nothing on DELETE and of kinds that Mullion does not know; of other kinds, not the
-    /// members that no review reads.
+    /// The part of the object that is read: nothing on DELETE and of kinds that Mullion does not know; of other kinds,
+    /// all members that reviews read.
     pub object: T,
     /// On UPDATE; read like `object`.
     pub old_object: T,
-    /// Nothing will be stored. Mullion has no side effects either way.
+    /// If true, nothing will be stored. Mullion has no side effects in either case.
     pub dry_run: Option<bool>,
 }
 
@@ -183,9 +183,9 @@ fn required<T, E: Error>(value: Option<T>, name: &'static str) -> Result<T, E> {
 }
 
 impl<T> Members<T> {
-    /// How much of the objects is read: the part that the handler of the request reads.
+    /// How much of the objects is read: the part that the handler of the request uses.
     fn extent(&self) -> Extent {
-        // The API server writes kind and operation first; other clients need not.
+        // The API server writes kind and operation first; other clients need not do so.
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = WorkloadKind::in_group(&kind.group, &kind.kind).is_some();
         match parse_operation(operation) {
@@ -196,7 +196,7 @@ impl<T> Members<T> {
     }
 }
 
-/// Kinds without pods that Mullion reviews.
+/// Whether it is a kind without pods that Mullion reviews.
 fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind) -> bool {
     group.is_empty() && matches!(kind.as_str(), "Node" | "ConfigMap")
 }
@@ -204,14 +204,15 @@ fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind) -> bool {
 impl<T: JsonTree> AdmissionRequest<T> {
     /// Reads the body of a POST.
     pub fn parse(body: &[u8]) -> anyhow::Result<Self> {
-        // A valid one in one pass over the text.
+        // A valid review is parsed in one pass over the text.
         if let Ok(Whole { api_version, kind, request: Some(request) }) = serde_json::from_slice(body)
             && api_version == API_VERSION
             && kind == KIND
         {
             return Ok(request);
         }
-        // Else in two steps, so that the error for another version is the version, not a missing member.
+        // Anything else is parsed in two steps, so that the error for another version is about the version, and not
+        // about a missing member.
         let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|error| not_a_review(&error))?;
         if envelope.api_version != API_VERSION || envelope.kind != KIND {
             let [api_version, kind] = [&envelope.api_version, &envelope.kind].map(|text| shorten(text, QUOTED));
@@ -252,7 +253,7 @@ impl AdmissionRequest {
     }
 }
 
-/// Truncated, garbage, empty, nested too deep, or a member is missing.
+/// The error of a body that is truncated, not JSON, empty, nested too deep, or without a required member.
 fn not_a_review(error: &serde_json::Error) -> anyhow::Error {
     anyhow!(
         "the body is not an AdmissionReview: {error}; expected the JSON that the Kubernetes API server sends to webhooks"

@@ -1,4 +1,4 @@
-//! The response of an AdmissionReview, written as the API server reads it.
+//! The response of an AdmissionReview, in the form that the API server reads.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::webhook::envelope::request::{API_VERSION, AdmissionRequest, KIND};
 /// The response to an [`AdmissionRequest`].
 #[derive(Debug, Default)]
 pub struct AdmissionResponse {
-    /// `None`: allowed.
+    /// `None`: the request is allowed.
     pub denial: Option<Denial>,
     /// The status of the denial.
     pub denial_status: DenialStatus,
     /// Sent only if the request is allowed and this is not empty.
     pub patch: Vec<PatchOperation>,
-    /// Shown to the sender of the request.
+    /// Warnings for the sender of the request.
     pub warnings: Vec<String>,
-    /// Stored by the API server as `<webhook name>/<key>`.
+    /// Audit annotations, which the API server stores as `<webhook name>/<key>`.
     pub audit: BTreeMap<&'static str, String>,
 }
 
@@ -30,8 +30,8 @@ pub enum DenialStatus {
     /// 403: the object is well-formed, but denied.
     #[default]
     Forbidden,
-    /// 422: a value in the object is invalid. `kubectl` prints the causes one below the other, and `kubectl edit` opens the file
-    /// again with them on top; for a 403 it prints the message after the whole patch.
+    /// 422: a value in the object is invalid. `kubectl` prints the causes one below the other, and `kubectl edit` opens
+    /// the file again with them at the top. For a 403 it prints the message after the whole patch.
     Invalid,
 }
 
@@ -97,7 +97,7 @@ struct Cause<'a> {
 }
 
 impl AdmissionResponse {
-    /// The AdmissionReview that answers `request`.
+    /// The AdmissionReview with the response to `request`.
     pub fn encode(&self, request: &AdmissionRequest) -> serde_json::Result<Vec<u8>> {
         let (code, reason) = self.denial_status.code_and_reason();
         let status = self.denial.as_ref().map(|denial| Status {

@@ -1,8 +1,8 @@
-//! The memory that the objects of a request take as trees, known before the trees are built.
+//! The memory that the objects of a request take as trees, computed before the trees are built.
 //!
-//! A tree takes far more memory than its text: `{"a":1}` takes 640 bytes. [`estimate`] counts four characters and is at least
-//! the size, for every body in less than a microsecond per 4 KB. [`TreeSize`] reads the body as the parser does, without the
-//! members that no review reads, but keeps only the size.
+//! A tree takes far more memory than its text: `{"a":1}` takes 640 bytes. [`estimate`] counts four characters and is at
+//! least the size, for every body in less than a microsecond per 4 KB. [`TreeSize`] reads the body as the parser does,
+//! without the members that no review reads, but stores only the size.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use crate::webhook::envelope::object::JsonTree;
 /// A map with entries, in bytes: one leaf of a `BTreeMap` has room for 11 keys of 24 bytes and 11 values of 32, and is allocated
 /// as 640 bytes by glibc and mimalloc.
 const MAP: usize = 640;
-/// The most entries of a map that is one leaf.
+/// The maximum number of entries of a map that is one leaf.
 const LEAF_ENTRIES: usize = 11;
 /// Each entry of a larger map beyond the first, in bytes. Insertions in the worst order leave 5 entries in each node, so that 6
 /// entries have a leaf of 640 bytes, and 36 a parent of up to 768. Measured: 110 to 125.
 const MAP_ENTRY: usize = 136;
 /// A list with one to four items, in bytes: a `Vec` begins with room for 4 values of 32 bytes; 160 bytes in mimalloc's classes.
 const LIST: usize = 160;
-/// Each item of a longer list, in bytes: room is doubled, so that half of it can be empty, and while it is doubled, the former
-/// half exists, too.
+/// Each item of a longer list, in bytes: its capacity is doubled, so that half of it can be empty, and while it is
+/// doubled, the former half exists too.
 const LIST_ITEM: usize = 96;
 /// What a text takes beyond its bytes: glibc's smallest allocation.
 const TEXT: usize = 32;
@@ -32,11 +32,11 @@ const fn text_bytes(length: usize) -> usize {
     if length == 0 { 0 } else { TEXT + length + length / 4 }
 }
 
-/// At least the [size](TreeSize) of all objects in the body. Characters inside texts count, too, so that the real size can be
-/// far less.
+/// At least the [size](TreeSize) of all objects in the body. Characters inside texts count too, so the real size can be
+/// far smaller.
 pub(crate) fn estimate(body: &[u8]) -> TreeSize {
     let count = |byte| memchr_iter(byte, body).count();
-    // A comma adds an item, or an entry with its value; a colon comes with each key.
+    // A comma adds an item, or an entry with its value; each key has a colon.
     let values = count(b',') * (MAP_ENTRY + TEXT);
     let containers = count(b'{') * (MAP + TEXT) + count(b'[') * (LIST + TEXT);
     let bytes = containers + values + count(b':') * TEXT + text_bytes(body.len());
@@ -55,7 +55,7 @@ pub(crate) struct TreeSize {
 }
 
 impl TreeSize {
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             bytes: self.bytes + other.bytes,
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn members_that_no_review_reads_cost_nothing() {
         let env: Vec<_> = (0..1000).map(|at| json!({"name": format!("N{at}"), "value": "v"})).collect();
-        // As the API server writes it: kind and operation come before the object.
+        // In the order of the API server: kind and operation come before the object.
         let review = |env: &Value, operation: &str| {
             format!(
                 r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u",
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(size(&review(&many, "CREATE")), size(&review(&none, "CREATE")));
         assert!(size(&review(&many, "UPDATE")) > 1000 * MAP, "an update compares them");
         assert_eq!(size(&review(&many, "DELETE")), 0);
-        // The parser reads an object whole if kind and operation come after it.
+        // The parser reads an object completely if kind and operation come after it.
         let request = json!({"object": {"status": {"a": 1}}, "uid": "u"}).to_string();
         let late = format!(
             r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{},"kind":{{"group":"","kind":"Pod"}},"operation":"CREATE"}}}}"#,

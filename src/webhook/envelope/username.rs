@@ -1,4 +1,4 @@
-//! The name of the user who sent a request: compared with other names, and never shown.
+//! The name of the user who sent a request. It is compared with other names, and never displayed.
 
 use std::fmt;
 
@@ -31,12 +31,12 @@ pub(super) struct UserInfo {
 }
 
 impl Username {
-    /// Whether the request has none. An API server that authenticates always writes one.
+    /// Whether the request does not contain one. An API server that authenticates always sets it.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self.0, Content::Absent)
     }
 
-    /// Whether it is this name.
+    /// Whether it equals this name.
     pub(crate) fn is(&self, name: &str) -> bool {
         matches!(&self.0, Content::Text(text) if **text == *name)
     }

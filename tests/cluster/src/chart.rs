@@ -1,4 +1,4 @@
-//! What Mullion's chart installs, as `helm template` renders it.
+//! The objects that Mullion's chart installs, as `helm template` renders them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::tools::{Tool, Tools, repository};
 
-/// The namespace that the documents install the chart in.
+/// The namespace in which the documents install the chart.
 const NAMESPACE: &str = "mullion-system";
 
-/// Mullion's chart and the values it is rendered with; the release is called `mullion`.
+/// Mullion's chart and the values with which it is rendered; the release is named `mullion`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chart {
     namespace: String,
@@ -33,36 +33,36 @@ impl Chart {
         repository().join("charts/mullion")
     }
 
-    /// Installed there instead of in `mullion-system`.
+    /// Installs in that namespace instead of `mullion-system`.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
     }
 
-    /// A value on top of those of before, as `--set` takes it: `admission.failurePolicy=Fail`.
+    /// Adds a value after the earlier ones, in the format of `--set`: `admission.failurePolicy=Fail`.
     #[must_use]
     pub fn value(self, value: &str) -> Self {
         self.argument("--set").argument(value)
     }
 
-    /// A values file on top of those of before.
+    /// Adds a values file after the earlier ones.
     #[must_use]
     pub fn values(self, file: &Path) -> Self {
         self.argument("--values").argument(file)
     }
 
-    /// Any other argument of `helm template`.
+    /// Adds any other argument of `helm template`.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// What `helm template` writes.
+    /// The output of `helm template`.
     ///
     /// # Errors
-    /// Helm's own words.
+    /// Helm's error message.
     pub fn text(&self) -> Result<String> {
         let done = Tools::locate()?
             .command(Tool::Helm)
@@ -78,7 +78,7 @@ impl Chart {
         String::from_utf8(done.stdout).context("what helm wrote")
     }
 
-    /// The objects, hooks among them, in Helm's order. Each set of values is rendered once in a process.
+    /// The objects, including hooks, in Helm's order. Each set of values is rendered once in a process.
     pub fn objects(&self) -> Result<Vec<Value>> {
         static RENDERED: Mutex<BTreeMap<Chart, Vec<Value>>> = Mutex::new(BTreeMap::new());
         if let Some(objects) = RENDERED.lock().unwrap_or_else(PoisonError::into_inner).get(self) {
@@ -91,8 +91,8 @@ impl Chart {
         Ok(objects)
     }
 
-    /// The rules that a service account of the chart (`mullion-webhook`) is bound to, each with the namespace that it holds
-    /// in; `None` is the whole cluster. Hooks' accounts, too.
+    /// The rules that are bound to a service account of the chart (`mullion-webhook`), each with the namespace in which
+    /// it applies; `None` is the whole cluster. Includes accounts of hooks.
     pub fn rules_of(&self, account: &str) -> Result<Vec<(Option<String>, Value)>> {
         let objects = self.objects()?;
         let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);

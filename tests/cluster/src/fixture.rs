@@ -1,4 +1,4 @@
-//! What trials need and is expensive to start: a control plane, with or without Mullion on it.
+//! Fixtures, which trials need and which are expensive to start: a control plane, with or without Mullion.
 //!
 //! A fixture starts when the first trial needs it, and stops after the last trial that needs it: an idle control
 //! plane takes 4 % of a processor and 0.7 GB.
@@ -13,13 +13,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::plane::ControlPlane;
 
-/// Fixtures that start at the same time, over all of a program: a start keeps two processors busy.
+/// The number of fixtures of a program that start at the same time: a start keeps two processors busy.
 const STARTS: usize = 2;
 static STARTING: Semaphore = Semaphore::const_new(STARTS);
 
-/// Something that trials share or take in turn.
+/// A fixture that trials share or use in turn.
 pub trait Fixture: Send + Sync + Sized + 'static {
-    /// Has the logs of its processes kept; returns the folders they will be in.
+    /// Keeps the logs of its processes; returns the folders that will contain them.
     fn keep_logs(&self) -> Vec<PathBuf>;
 
     /// Removes what a trial has left, before another one in a [`Pool`] gets it.
@@ -45,7 +45,7 @@ async fn start<T>(how: &Start<T>) -> Result<T> {
     how().await.context("its fixture does not start")
 }
 
-/// Stopping waits for processes, so it has a thread; what ends tasks needs their runtime.
+/// Stopping waits for processes, so it has a thread; ending tasks needs their runtime.
 fn stop<T: Send + 'static>(fixture: T) {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(move || drop(fixture))),
@@ -57,7 +57,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Trials that use a shared fixture at the same time: more would keep those of other fixtures waiting.
+/// The number of trials that use a shared fixture at the same time: more would delay those of other fixtures.
 const SHARERS: usize = 4;
 
 /// One fixture for many trials at the same time: started by the first, stopped after the last.
@@ -94,13 +94,13 @@ impl<T: Fixture> Shared<T> {
     }
 }
 
-/// The right to use a [`Shared`] fixture. The last one that is dropped stops it.
+/// Permission to use a [`Shared`] fixture. Dropping the last one stops the fixture.
 pub struct SharedUser<T: Fixture> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T: Fixture> SharedUser<T> {
-    /// The fixture. What did not start once is not tried again for every trial.
+    /// The fixture. A failed start is not retried for every trial.
     pub async fn get(&self) -> Result<Arc<T>> {
         let mut state = self.shared.state.lock().await;
         if state.is_none() {
@@ -122,15 +122,15 @@ impl<T: Fixture> Drop for SharedUser<T> {
     }
 }
 
-/// Fixtures that trials have for themselves, one after the other, at most a given number at the same time.
+/// Fixtures that trials use exclusively, one after the other, with a maximum number at the same time.
 ///
 /// A trial that passes leaves its fixture to the next one, which cleans it first. The fixture of a trial that fails is
-/// thrown away, because its state is unknown.
+/// discarded, because its state is unknown.
 pub struct Pool<T> {
     start: Start<T>,
     permits: Arc<Semaphore>,
     free: Mutex<Vec<Arc<T>>>,
-    /// Trials that have not had theirs yet.
+    /// Trials that have not had their fixture yet.
     expected: AtomicUsize,
 }
 
@@ -144,7 +144,7 @@ impl<T: Fixture> Pool<T> {
         Arc::new(Self { start, permits, free: Mutex::default(), expected: AtomicUsize::new(0) })
     }
 
-    /// Stops those that are free, even if trials still need them.
+    /// Stops the free fixtures, even if trials still need them.
     pub(crate) fn stop(&self) {
         lock(&self.free).drain(..).for_each(stop);
     }
@@ -154,7 +154,7 @@ impl<T: Fixture> Pool<T> {
         self.expected.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The fixture of a trial that was expected, once there is one that is free or may be started.
+    /// The fixture of an expected trial, once one is free or may be started.
     pub(crate) async fn take(self: &Arc<Self>) -> Result<Turn<T>> {
         let permit = Arc::clone(&self.permits).acquire_owned().await?;
         self.expected.fetch_sub(1, Ordering::SeqCst);
@@ -179,7 +179,7 @@ impl<T: Fixture> Pool<T> {
 pub(crate) struct Turn<T: Fixture> {
     pool: Arc<Pool<T>>,
     fixture: Arc<T>,
-    _permit: OwnedSemaphorePermit, // last: the next one finds the fixture
+    _permit: OwnedSemaphorePermit, // last, so that the next trial finds the fixture
 }
 
 impl<T: Fixture> Turn<T> {
@@ -187,7 +187,7 @@ impl<T: Fixture> Turn<T> {
         &self.fixture
     }
 
-    /// The trial has passed: the next one gets the fixture, if there is a next one.
+    /// The trial has passed: the next trial gets the fixture, if there is one.
     pub(crate) fn give_back(self) {
         let mut free = lock(&self.pool.free);
         if free.len() < self.pool.expected.load(Ordering::SeqCst) {
@@ -197,7 +197,7 @@ impl<T: Fixture> Turn<T> {
         }
     }
 
-    /// The trial has failed. Where the logs are.
+    /// The trial has failed. Returns where the logs are.
     pub(crate) fn throw_away(self) -> Vec<PathBuf> {
         let logs = self.fixture.keep_logs();
         stop(self.fixture);
@@ -248,7 +248,7 @@ mod tests {
         [&counts.started, &counts.stopped, &counts.cleaned].map(|number| number.load(Ordering::SeqCst))
     }
 
-    /// What stops does so on a thread of its own.
+    /// Fixtures stop on a thread of their own.
     async fn until(counts: &Counts, expected: [usize; 3]) {
         let seen = async || if numbers(counts) == expected { Ok(()) } else { Err(format!("{:?}", numbers(counts))) };
         crate::wait_for("the fixtures to stop", std::time::Duration::from_secs(60), seen).await.unwrap();
@@ -304,7 +304,7 @@ mod tests {
         one.give_back();
         let third = pool.take().await.unwrap();
         assert_eq!(numbers(&counts), [2, 0, 1]);
-        // One is expected still, and one is free for it.
+        // One trial is still expected, and one fixture is free for it.
         other.give_back();
         third.give_back();
         until(&counts, [2, 1, 1]).await;

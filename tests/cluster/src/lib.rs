@@ -1,7 +1,8 @@
-//! A real control plane on loopback: Kubernetes' own API server, scheduler and controllers over etcd, with KWOK playing the kubelets.
+//! A real control plane on loopback: Kubernetes' own API server, scheduler and controllers over etcd, with KWOK as
+//! simulated kubelets.
 //!
-//! Nodes become Ready and pods Running, but nothing is executed and no image is pulled. Windows nodes are node objects; the real
-//! scheduler, DaemonSet controller and admission chain do the rest.
+//! Nodes become Ready and pods Running, but nothing is executed and no image is pulled. Windows nodes are only node
+//! objects. Scheduler, DaemonSet controller and admission chain are the real ones.
 //!
 //! | module | contains |
 //! |---|---|

@@ -15,25 +15,25 @@ pub struct ConfigMapMount {
 }
 
 impl ConfigMapMount {
-    /// With its first version.
+    /// A mount with its first version.
     pub fn new<T: AsRef<[u8]>>(files: &[(&str, T)]) -> Result<Self> {
         let mut mount = Self::empty(tempfile::tempdir()?);
         mount.publish(files)?;
         Ok(mount)
     }
 
-    /// Without a version yet.
+    /// A mount without a version yet.
     pub(crate) fn empty(directory: tempfile::TempDir) -> Self {
         Self { directory, version: 0 }
     }
 
-    /// Where it is mounted.
+    /// The path at which it is mounted.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Brings another version, in the kubelet's order: the new directory, the swap, links that are new or of no use any
-    /// more, and the old directory goes.
+    /// Publishes another version, in the kubelet's order: creates the new directory, swaps the link, updates the links
+    /// to files, and removes the old directory.
     pub fn publish<T: AsRef<[u8]>>(&mut self, files: &[(&str, T)]) -> Result<()> {
         self.version += 1;
         let name = format!("..2026_11_21_15_00_00.{}", self.version);

@@ -29,14 +29,14 @@ pub struct MullionBuilder {
 }
 
 impl MullionBuilder {
-    /// Adds arguments, as in `["webhook", "--tls-dir", …]`.
+    /// Adds arguments, such as `["webhook", "--tls-dir", …]`.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// Sets an environment variable, as in `("KUBECONFIG", plane.kubeconfig())`.
+    /// Sets an environment variable, such as `("KUBECONFIG", plane.kubeconfig())`.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
@@ -50,7 +50,7 @@ impl MullionBuilder {
         self
     }
 
-    /// How long `/readyz` may take to answer 200, instead of three minutes.
+    /// How long `/readyz` may take until it returns 200, instead of three minutes.
     #[must_use]
     pub fn ready_within(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -60,10 +60,10 @@ impl MullionBuilder {
     /// Starts the program and waits until it is ready.
     ///
     /// # Errors
-    /// It ended early or was not ready in time: the message shows the end of its log and where the log is kept.
+    /// If it ended early or was not ready in time: the message shows the end of its log and where the log is kept.
     pub async fn start(self) -> Result<MullionProcess> {
         let mut group = Group::new()?;
-        // The program runs in the group's folder, so a relative path would mean another file.
+        // The program runs in the group's folder, so a relative path would be another file.
         let binary = std::path::absolute(&self.binary)?;
         group.start(Rank::Middle, NAME, Command::new(&binary).args(&self.arguments).envs(self.environment))?;
         let process = MullionProcess { group: Mutex::new(group) };
@@ -90,7 +90,7 @@ pub struct MullionProcess {
 }
 
 impl MullionProcess {
-    /// Options for a binary, as in `env!("CARGO_BIN_EXE_mullion")`.
+    /// Options for a binary, such as `env!("CARGO_BIN_EXE_mullion")`.
     pub fn builder(binary: impl AsRef<Path>) -> MullionBuilder {
         let binary = binary.as_ref().to_path_buf();
         MullionBuilder { binary, arguments: Vec::new(), environment: Vec::new(), admin: None, deadline: READY_DEADLINE }
@@ -122,7 +122,7 @@ impl MullionProcess {
     pub async fn stop(self) -> Result<(ExitStatus, String)> {
         let mut group = self.group.into_inner().unwrap_or_else(PoisonError::into_inner);
         tokio::task::spawn_blocking(move || {
-            // The folder is removed with the process, the open file stays readable.
+            // The folder is removed with the process, but the open file stays readable.
             let log = fs::File::open(group.log(NAME)).with_context(|| format!("open {}", group.log(NAME).display()))?;
             let Some((_, Some(status))) = group.stop().pop() else {
                 bail!("{NAME} did not end, not even by SIGKILL");
@@ -132,7 +132,7 @@ impl MullionProcess {
         .await?
     }
 
-    /// Has the log kept in `target/cluster-logs/` at the end, as a panic does; returns the folder it will be in.
+    /// Keeps the log in `target/cluster-logs/` at the end, as after a panic; returns the folder that will contain it.
     pub fn keep_logs(&self) -> PathBuf {
         self.group().keep_logs()
     }
@@ -156,7 +156,7 @@ impl MullionProcess {
     }
 }
 
-/// The first line of the answer to a plain HTTP GET.
+/// The first line of the response to a plain HTTP GET.
 pub(crate) async fn status_line(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address).await.context("connect")?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).await?;

@@ -1,4 +1,4 @@
-//! Namespaces of a test's own.
+//! Namespaces for single tests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,10 +12,10 @@ use crate::plane::within;
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
-/// A namespace with a unique name that pods can be created in at once.
+/// A namespace with a unique name, in which pods can be created immediately.
 ///
-/// Dropping it leaves it where it is (a drop cannot wait for the API server); it goes with the control plane. A test that fills
-/// nodes with pods can call [`TestNamespace::delete`].
+/// Dropping it leaves the namespace (a drop cannot wait for the API server); it is removed with the control plane. A
+/// test that fills nodes with pods can call [`TestNamespace::delete`].
 #[derive(Clone)]
 pub struct TestNamespace {
     /// The namespace's name: the prefix, the process id and a number.
@@ -71,7 +71,7 @@ impl TestNamespace {
         Api::namespaced(self.client.clone(), &self.name)
     }
 
-    /// Asks for the namespace's deletion; the namespace controller then empties it.
+    /// Requests the namespace's deletion; the namespace controller then empties it.
     pub async fn delete(self) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         within(

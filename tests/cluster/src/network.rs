@@ -1,4 +1,4 @@
-//! A network of the test program's own, in which a control plane reaches pods by their addresses.
+//! A network of the test program, in which a control plane reaches pods by their addresses.
 //!
 //! ```text
 //! network namespace of the test program          one more for each pod and node
@@ -6,8 +6,8 @@
 //!                    10.96.N.1/32: the API server, as Service `kubernetes` has it
 //! ```
 //!
-//! Nothing of this needs root: the program runs as the root of a user namespace, and the machine's own network is out of
-//! its reach. There is no kube-proxy: the API server itself picks endpoints (`--enable-aggregator-routing`), and its
+//! This does not need root: the program runs as the root of a user namespace, and cannot reach the machine's own
+//! network. There is no kube-proxy: the API server itself picks endpoints (`--enable-aggregator-routing`), and its
 //! Service's address is its own.
 
 use std::ffi::OsStr;
@@ -26,19 +26,20 @@ use k8s_openapi::api::core::v1::Sysctl;
 use crate::process::{Group, Rank};
 use crate::wait::{Seen, wait_for};
 
-/// Set in the program that runs inside.
+/// Set for the program that runs inside.
 const INSIDE: &str = "MULLION_CLUSTER_OWN_NETWORK";
-/// User, network and mount namespace; the caller becomes root in there.
+/// User, network and mount namespace; the caller becomes root in them.
 const NAMESPACES: [&str; 4] = ["--user", "--map-root-user", "--net", "--mount"];
-/// For a process to have its own network namespace.
+/// The time limit for a process to get its own network namespace.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs the calling program again in namespaces of its own; call it first in `main`, before any thread starts.
 ///
-/// The process stays the same one: arguments, exit code and signals are those of the program. Inside, this returns.
+/// The process stays the same: arguments, exit code and signals are those of the program. Inside, this function
+/// returns.
 ///
 /// # Errors
-/// The error if users of the machine cannot create namespaces, with what to check.
+/// If users of the machine cannot create namespaces; the error contains what to check.
 pub fn own_network() -> Result<()> {
     if env::var_os(INSIDE).is_some() {
         return ip(["link", "set", "lo", "up"]);
@@ -66,7 +67,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// A new one, apart from those of other control planes of this program, which runs in its [`own_network`].
+    /// Creates a network that is separate from those of other control planes of this program, which runs in its
+    /// [`own_network`].
     pub fn up() -> Result<Self> {
         static NUMBER: AtomicU8 = AtomicU8::new(0);
         ensure!(env::var_os(INSIDE).is_some(), "call mullion_cluster::own_network() first in main()");
@@ -86,7 +88,7 @@ impl Network {
         format!("mullion{}", self.number)
     }
 
-    /// The first address, through which pods reach the others.
+    /// The first address, through which pods reach other addresses.
     fn gateway(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 128 + self.number, 0, 1)
     }
@@ -114,7 +116,7 @@ impl Network {
         let address = Ipv4Addr::new(10, 128 + self.number, high, low);
         let pid = {
             let mut group = group.lock().unwrap_or_else(PoisonError::into_inner);
-            // A try before this one was given up, or failed.
+            // An earlier attempt was canceled, or failed.
             group.kill(name).ok();
             group.forget(name).ok();
             group.start(Rank::Middle, name, Command::new("unshare").args(["--net", "--", "sleep", "infinity"]))?;
@@ -128,7 +130,7 @@ impl Network {
             Err(error) => Seen::NotYet(error.to_string()),
         })
         .await?;
-        // All networks' cables end in the one namespace of this program. A name has 15 letters at most.
+        // The cables of all networks end in the one namespace of this program. A name has at most 15 letters.
         let cable = format!("veth{}-{high}-{low}", self.number);
         let pid = pid.to_string();
         ip(["link", "add", &cable, "master", &self.bridge(), "type", "veth", "peer", "name", "eth0", "netns", &pid])?;
@@ -150,7 +152,7 @@ impl Network {
     }
 }
 
-/// A pod's, or a node's, place in the network.
+/// The network namespace of a pod or a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
     pub(crate) address: Ipv4Addr,
@@ -158,7 +160,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// The argument of `nsenter` that leads there.
+    /// The argument with which `nsenter` enters it.
     pub(crate) fn enter(&self) -> String {
         format!("--net={}", self.net.display())
     }

@@ -6,13 +6,14 @@ use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::json;
 
-/// Objects with this annotation (any value) are left alone by KWOK: a node or pod keeps the status that the test gives it.
+/// KWOK ignores objects with this annotation (any value): a node or pod keeps the status that the test sets.
 pub const UNMANAGED: &str = "kwok.x-k8s.io/unmanaged";
 
-/// Nodes with this label are a [`crate::Kubelet`]'s, which runs their pods.
+/// Nodes with this label belong to a [`crate::Kubelet`], which runs their pods.
 pub(crate) const PLAYED: &str = "mullion-cluster/kubelet";
 
-/// A node with the labels, `nodeInfo`, capacity and conditions that a kubelet reports; change what matters to the test.
+/// A node with the labels, `nodeInfo`, capacity and conditions that a kubelet reports. Change what matters for the
+/// test.
 ///
 /// ```
 /// # use mullion_cluster::NodeSpec;
@@ -80,7 +81,7 @@ impl NodeSpec {
         &self.name
     }
 
-    /// Sets a label, also one that a kubelet sets.
+    /// Sets a label, including one that a kubelet sets.
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), value.to_owned());
@@ -101,14 +102,14 @@ impl NodeSpec {
         self
     }
 
-    /// Adds a taint as `kubectl taint` writes it: `key=value:Effect` or `key:Effect`.
+    /// Adds a taint in the format of `kubectl taint`: `key=value:Effect` or `key:Effect`.
     #[must_use]
     pub fn taint(mut self, taint: &str) -> Self {
         self.taints.push(taint.to_owned());
         self
     }
 
-    /// `nodeInfo.containerRuntimeVersion`, as in `containerd://2.0.5`.
+    /// `nodeInfo.containerRuntimeVersion`, such as `containerd://2.0.5`.
     #[must_use]
     pub fn runtime(mut self, version: &str) -> Self {
         version.clone_into(&mut self.runtime);
@@ -143,7 +144,7 @@ impl NodeSpec {
         self
     }
 
-    /// Sets an allocatable resource (and the same capacity), as in `.allocatable("pods", "2000")`.
+    /// Sets an allocatable resource (and the same capacity), such as `.allocatable("pods", "2000")`.
     #[must_use]
     pub fn allocatable(mut self, resource: &str, amount: &str) -> Self {
         self.allocatable.insert(resource.to_owned(), amount.to_owned());
@@ -157,13 +158,13 @@ impl NodeSpec {
         self
     }
 
-    /// A node whose pods really run: a [`crate::Kubelet`] manages it instead of KWOK.
+    /// A node with pods that run as real processes: a [`crate::Kubelet`] manages it instead of KWOK.
     #[must_use]
     pub fn played(self) -> Self {
         self.label(PLAYED, "")
     }
 
-    /// Whether the node is to become ready.
+    /// Whether the node will become ready.
     pub fn is_ready(&self) -> bool {
         self.ready
     }
@@ -171,7 +172,7 @@ impl NodeSpec {
     /// The taints, parsed.
     ///
     /// # Errors
-    /// Names the taint that is not written as `kubectl taint` writes it.
+    /// If a taint is not in the format of `kubectl taint`; the error contains it.
     pub fn taints(&self) -> Result<Vec<Taint>> {
         self.taints.iter().map(|taint| parse_taint(taint)).collect()
     }

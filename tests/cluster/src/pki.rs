@@ -57,7 +57,7 @@ impl Authority {
         self.sign(params, ExtendedKeyUsagePurpose::ServerAuth, common_name, &[])
     }
 
-    /// A client certificate: the API server takes the common name as the user, the organizations as groups.
+    /// A client certificate: the API server uses the common name as the user, and the organizations as groups.
     pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Pair> {
         self.sign(CertificateParams::default(), ExtendedKeyUsagePurpose::ClientAuth, user, groups)
     }
@@ -70,7 +70,7 @@ impl Authority {
         groups: &[&str],
     ) -> Result<Pair> {
         let mut subject = DistinguishedName::new();
-        // rcgen keeps one value per attribute type, but takes the same attribute once more by its number.
+        // rcgen keeps one value per attribute type, but accepts the same attribute again by its number.
         let organization = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
         if groups.len() > organization.len() {
             bail!(
@@ -98,19 +98,19 @@ pub(crate) fn service_account_key() -> Result<(String, String)> {
     Ok((key.serialize_pem(), key.public_key_pem()))
 }
 
-/// Serving certificates for a webhook, in a folder with `tls.crt`, `tls.key` and `ca.crt`: what `--tls-dir` takes.
+/// Serving certificates for a webhook, in a folder with `tls.crt`, `tls.key` and `ca.crt`, which `--tls-dir` accepts.
 pub struct ServingCert {
     folder: TempDir,
     ca: String,
 }
 
 impl ServingCert {
-    /// For `127.0.0.1` and `localhost`, signed by an authority of its own.
+    /// A certificate for `127.0.0.1` and `localhost`, signed by an authority of its own.
     pub fn for_loopback() -> Result<Self> {
         Self::for_names(&[])
     }
 
-    /// For loopback and more DNS names or addresses, such as `mullion-webhook.mullion.svc`.
+    /// A certificate for loopback and more DNS names or addresses, such as `mullion-webhook.mullion.svc`.
     pub fn for_names(more: &[&str]) -> Result<Self> {
         let authority = Authority::new("mullion-cluster serving CA")?;
         let folder = tempfile::Builder::new()
@@ -134,7 +134,7 @@ impl ServingCert {
         &self.ca
     }
 
-    /// Puts copies of the three files into another folder, for instance over older ones.
+    /// Copies the three files into another folder, for example over older ones.
     pub fn copy_to(&self, folder: &Path) -> Result<()> {
         for name in ["ca.crt", "tls.crt", "tls.key"] {
             let target = folder.join(name);

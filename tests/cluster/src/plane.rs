@@ -1,4 +1,4 @@
-//! The control plane: its options, its start, and actions of tests.
+//! The control plane: its options, its start, and actions for tests.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -26,21 +26,21 @@ use crate::process::{Group, Rank, free_port};
 use crate::tools::{Tool, Tools};
 use crate::wait::{Seen, wait_for};
 
-/// The API server answered `/readyz` after 2.7 s on two idle cores; this leaves room for busy ones.
+/// The API server was ready after 2.7 s on two idle cores; this leaves room for busy ones.
 const START_DEADLINE: Duration = Duration::from_secs(300);
-/// For a single request to the API server: the client itself never gives up.
+/// The time limit of a single request to the API server, because the client itself never times out.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
-/// For KWOK and the controllers to play their parts for one node.
+/// The time limit for KWOK and the controllers to process one node.
 const NODE_DEADLINE: Duration = Duration::from_secs(180);
-/// How often a start is tried if another process takes a port that was just free.
+/// How often a start is retried if another process takes a port that was free before.
 const ATTEMPTS: usize = 5;
-/// Control planes of a process at the same time; the next start waits for the end of one.
+/// The number of control planes of a process at the same time; the next start waits for the end of one.
 static PLACES: Semaphore = Semaphore::const_new(6);
-/// How many nodes are created at a time.
+/// The number of nodes that are created at a time.
 const PARALLEL: usize = 32;
 
 const API_SERVER: &str = "kube-apiserver";
-/// In the group's folder.
+/// The file name in the group's folder.
 const LIMITED_RESOURCES: &str = "limited-resources.yaml";
 
 /// Whether kube-controller-manager runs, and its users.
@@ -64,7 +64,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a flag of kube-apiserver, as in `--audit-policy-file=/path`; the later of two equal flags wins.
+    /// Adds a flag of kube-apiserver, such as `--audit-policy-file=/path`; the later of two equal flags takes
+    /// precedence.
     #[must_use]
     pub fn api_server_flag(mut self, flag: impl Into<String>) -> Self {
         self.api_server_flags.push(flag.into());
@@ -91,8 +92,8 @@ impl Builder {
         self
     }
 
-    /// Makes each controller of kube-controller-manager a user of its own, as
-    /// `system:serviceaccount:kube-system:daemon-set-controller`, where otherwise all are `system:kube-controller-manager`.
+    /// Runs each controller of kube-controller-manager as a user of its own, such as
+    /// `system:serviceaccount:kube-system:daemon-set-controller`; by default all are `system:kube-controller-manager`.
     #[must_use]
     pub fn controller_accounts(mut self) -> Self {
         self.controllers = Controllers::Accounts;
@@ -113,15 +114,15 @@ impl Builder {
         self
     }
 
-    /// How much the Kubernetes programs log: `-v`, 0 (default) to 10.
+    /// The log verbosity of the Kubernetes programs: `-v`, 0 (default) to 10.
     #[must_use]
     pub fn verbosity(mut self, level: u8) -> Self {
         self.verbosity = level;
         self
     }
 
-    /// Where pods have addresses: the API server answers at that of its Service and reaches Services' pods, and nodes that are
-    /// [`NodeSpec::played`] are left to a [`crate::Kubelet`].
+    /// The network in which pods have addresses: the API server listens at that of its Service and reaches Services'
+    /// pods, and a [`crate::Kubelet`] manages nodes that are [`NodeSpec::played`].
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
         self.network = Some(Arc::new(network));
@@ -131,8 +132,8 @@ impl Builder {
     /// Starts the control plane and waits until the API server is ready.
     ///
     /// # Errors
-    /// Tools are missing (the message contains how to build them), or a program ended early or was not ready in time: the message
-    /// shows the last lines of its log and where the logs are kept.
+    /// If tools are missing (the message contains how to build them), or a program ended early or was not ready in
+    /// time: the message shows the last lines of its log and where the logs are kept.
     pub async fn start(self) -> Result<ControlPlane> {
         let tools = Tools::locate()?;
         let place = PLACES.acquire().await?;
@@ -166,7 +167,7 @@ impl Builder {
 
     async fn bring_up(&self, tools: &Tools, group: &mut Group) -> Result<Parts> {
         let (host, port) = match &self.network {
-            Some(network) => (network.api_server(), 443), // as Service `kubernetes` has it
+            Some(network) => (network.api_server(), 443), // the same as Service `kubernetes`
             None => (Ipv4Addr::LOCALHOST, free_port()?),
         };
         let authority = write_pki(group.folder(), host)?;
@@ -237,7 +238,7 @@ const API_SERVER_FLAGS: &[&str] = &[
     "--service-account-signing-key-file=pki/sa.key",
     "--service-cluster-ip-range=10.0.0.0/24",
     "--authorization-mode=Node,RBAC",
-    "--allow-privileged=true", // else pods that are privileged or HostProcess never reach admission
+    "--allow-privileged=true", // otherwise pods that are privileged or HostProcess never reach admission
 ];
 const CONTROLLER_MANAGER_FLAGS: &[&str] = &[
     "--kubeconfig=controllers.kubeconfig",
@@ -246,10 +247,10 @@ const CONTROLLER_MANAGER_FLAGS: &[&str] = &[
     "--leader-elect=false",
     "--secure-port=0",
     "--cert-dir=pki",
-    "--kube-api-qps=1000", // 20 by default: 1,000 nodes took 113 s to lose their not-ready taint, and 6.5 s so
+    "--kube-api-qps=1000", // with the default of 20, 1,000 nodes lost their not-ready taint after 113 s, now 6.5 s
     "--kube-api-burst=2000",
-    // 50 s and 60 s by default. Here nodes are not ready when a test sets it, and not when a busy machine is late with a
-    // lease: nothing makes such a node ready again.
+    // 50 s and 60 s by default. Here nodes become not ready only if a test sets it, and not if a busy machine is late
+    // with a lease, because nothing makes such a node ready again.
     "--node-monitor-grace-period=1h",
     "--node-startup-grace-period=1h",
 ];
@@ -260,7 +261,7 @@ const SCHEDULER_FLAGS: &[&str] = &[
     "--kube-api-qps=1000",
     "--kube-api-burst=2000",
 ];
-// With leases, as kubelets write them.
+// With leases, which kubelets write too.
 const KWOK_FLAGS: &[&str] =
     &["--kubeconfig=admin.kubeconfig", "--config=stages.yaml", "--node-lease-duration-seconds=40"];
 
@@ -325,7 +326,7 @@ fn write_config(folder: &Path, file: &str, url: &str, user: &str, shows: &serde_
 async fn client_from(kubeconfig: &Path) -> Result<Client> {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // An error means that the program installed its own: just as good.
+        // An error means that the program installed its own, which is fine.
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     });
     let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("read {}", kubeconfig.display()))?;
@@ -382,7 +383,7 @@ pub struct ControlPlane {
     client: Client,
     api_server: Vec<String>,
     users: AtomicU32,
-    _place: SemaphorePermit<'static>, // last: another one starts when this one is gone
+    _place: SemaphorePermit<'static>, // last, because another one starts when this one is gone
 }
 
 impl ControlPlane {
@@ -424,22 +425,23 @@ impl ControlPlane {
         self.group().folder().to_path_buf()
     }
 
-    /// Where the programs are.
+    /// The tools, from which the programs were started.
     pub fn tools(&self) -> &Tools {
         &self.tools
     }
 
-    /// The process ids: etcd, kube-apiserver, and then those of the others that were wanted.
+    /// The process ids: etcd, kube-apiserver, and then those of the other started programs.
     pub fn pids(&self) -> Vec<u32> {
         self.group().pids()
     }
 
-    /// Has the logs kept in `target/cluster-logs/` at the end, as a panic does; returns the folder they will be in.
+    /// Keeps the logs in `target/cluster-logs/` at the end, as after a panic; returns the folder that will contain
+    /// them.
     pub fn keep_logs(&self) -> PathBuf {
         self.group().keep_logs()
     }
 
-    /// An error with the last words of the first program that has ended; `Ok` while all run.
+    /// An error with the end of the log of the first program that has ended; `Ok` while all run.
     pub fn check(&self) -> Result<()> {
         self.group().check()
     }
@@ -451,13 +453,14 @@ impl ControlPlane {
         api_server_ready(&self.client, || self.check()).await
     }
 
-    /// A kubeconfig for a user with a client certificate, as in `("system:node:w1", &["system:nodes"])`; at most two groups.
+    /// A kubeconfig for a user with a client certificate, such as `("system:node:w1", &["system:nodes"])`; at most two
+    /// groups.
     pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
         let file = format!("user-{}", self.users.fetch_add(1, Ordering::Relaxed));
         write_kubeconfig(&self.dir(), &file, &self.authority, &self.url, user, groups)
     }
 
-    /// A kubeconfig for a ServiceAccount, with a token as its pods have.
+    /// A kubeconfig for a ServiceAccount, with a token like those of its pods.
     pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let token = self.kubectl(&["create", "token", name, "-n", namespace, "--duration=24h"]).await?;
         let file = format!("account-{}.kubeconfig", self.users.fetch_add(1, Ordering::Relaxed));
@@ -475,26 +478,26 @@ impl ControlPlane {
         client_from(&self.kubeconfig_for(user, groups)?).await
     }
 
-    /// The network it was started in.
+    /// The network in which it was started.
     pub(crate) fn network(&self) -> Option<Arc<Network>> {
         self.options.network.clone()
     }
 
-    /// What `kubectl <arguments>` prints, as a cluster administrator.
+    /// The output of `kubectl <arguments>` as a cluster administrator.
     ///
     /// # Errors
-    /// Shows the arguments and what kubectl wrote to stderr.
+    /// Contains the arguments and kubectl's stderr.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         self.kubectl_with_input(arguments, "").await
     }
 
-    /// The same with text on stdin, for `kubectl apply -f -`.
+    /// Does the same with text on stdin, for `kubectl apply -f -`.
     pub async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
         let what = || format!("kubectl {}", arguments.join(" "));
         let mut child = tokio::process::Command::from(self.tools.command(Tool::Kubectl))
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
-            .env("KUBECACHEDIR", self.dir().join("kubectl-cache")) // the port may have been another server's
+            .env("KUBECACHEDIR", self.dir().join("kubectl-cache")) // another server may have had the port
             .env_remove("KUBECTL_EXTERNAL_DIFF")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -515,18 +518,18 @@ impl ControlPlane {
         String::from_utf8(output.stdout).with_context(|| format!("{} printed something that is not UTF-8", what()))
     }
 
-    /// A new namespace `<prefix>-<pid>-<number>` that pods can be created in at once.
+    /// A new namespace `<prefix>-<pid>-<number>` in which pods can be created immediately.
     pub async fn namespace(&self, prefix: &str) -> Result<TestNamespace> {
         self.namespace_with_labels(prefix, &[]).await
     }
 
-    /// The same with labels, for namespace selectors.
+    /// Does the same with labels, for namespace selectors.
     pub async fn namespace_with_labels(&self, prefix: &str, labels: &[(&str, &str)]) -> Result<TestNamespace> {
         let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         self.namespace_of(prefix, &labels, &BTreeMap::new()).await
     }
 
-    /// The same with labels and annotations that it has from the start: nothing that reads them sees it without.
+    /// Does the same with labels and annotations from the start, so that nothing reads the namespace without them.
     pub async fn namespace_of(
         &self,
         prefix: &str,
@@ -536,7 +539,7 @@ impl ControlPlane {
         TestNamespace::create(self.client(), prefix, labels, annotations).await
     }
 
-    /// Creates a node and waits until it is as a registered kubelet's node: Ready, with no taint but its own.
+    /// Creates a node and waits until it is like that of a registered kubelet: Ready, with only its own taints.
     ///
     /// A [`NodeSpec::not_ready`] node is only created; it keeps `node.kubernetes.io/not-ready`.
     pub async fn create_node(&self, spec: &NodeSpec) -> Result<Node> {
@@ -544,7 +547,7 @@ impl ControlPlane {
         nodes.pop().with_context(|| format!("the node {:?} was not created", spec.name()))
     }
 
-    /// Creates many nodes, some at a time, and waits for each of them as [`ControlPlane::create_node`] does.
+    /// Creates many nodes, some at a time, and waits for each of them like [`ControlPlane::create_node`].
     pub async fn create_nodes(&self, specs: &[NodeSpec]) -> Result<Vec<Node>> {
         let api: Api<Node> = Api::all(self.client());
         for some in specs.chunks(PARALLEL) {
@@ -580,7 +583,8 @@ impl ControlPlane {
         let name = spec.name();
         let taints = spec.taints()?;
         if self.options.controllers == Controllers::None && spec.is_ready() {
-            // Admission taints every new node as not ready, and only the node lifecycle controller would ever remove that.
+            // Admission taints every new node as not ready, and only the node lifecycle controller would remove that
+            // taint.
             let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
             within(
                 &format!("remove the not-ready taint from {name:?}"),
@@ -613,7 +617,7 @@ impl ControlPlane {
     }
 
     fn group(&self) -> MutexGuard<'_, Group> {
-        // A panic elsewhere must not keep the rest from stopping the processes.
+        // A panic elsewhere must not prevent this from stopping the processes.
         self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
 //! A group of processes that never outlives the program that started it.
 //!
-//! A small shell (`supervisor.sh`) holds the reading end of a pipe whose writing end lives in this process only. Whatever ends
-//! this process (a drop, a panic, Ctrl-C, `exit`, even `SIGKILL`) closes the pipe; the shell then stops the group in
-//! order, keeps the logs if requested, and removes the folder. There is no other way to stop.
+//! A small shell (`supervisor.sh`) holds the reading end of a pipe; the writing end exists only in this process.
+//! Whatever ends this process (a drop, a panic, Ctrl-C, `exit`, even `SIGKILL`) closes the pipe; the shell then stops
+//! the group in order, keeps the logs if requested, and removes the folder. There is no other way to stop.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Seconds that each rank gets between `SIGTERM` and `SIGKILL`, in stopping order.
+/// Seconds between `SIGTERM` and `SIGKILL` for each rank, in stopping order.
 ///
-/// The API server answers `SIGTERM` only when its last watch is gone: 61.8 s were measured with idle watches. It keeps no state
-/// of its own, so it gets one second. etcd and the others ended within a tenth of a second; the program under test ends
-/// what it has begun, for which a busy machine takes its time.
+/// The API server ends after `SIGTERM` only when its last watch is gone: 61.8 s were measured with idle watches. It has
+/// no state of its own, so it gets one second. etcd and the others ended within a tenth of a second; the program under
+/// test finishes what it has begun, which takes time on a busy machine.
 const GRACE: [u64; 3] = [1, 30, 5];
 
 /// How long a drop waits for the shell before it kills the group itself: the ranks' grace and time to remove a folder.
@@ -33,13 +33,13 @@ const TAIL_BYTES: u64 = 16 * 1024;
 pub(crate) enum Rank {
     /// The API server: without etcd it would ignore `SIGTERM`.
     First,
-    /// Everything that talks to the API server.
+    /// All clients of the API server.
     Middle,
     /// etcd.
     Last,
 }
 
-/// A process of a group and the file that takes what it prints.
+/// A process of a group and the file for its output.
 #[derive(Debug)]
 struct Member {
     name: String,
@@ -59,7 +59,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Makes a folder (with `logs/` in it) in the system's folder for temporary files and starts the shell that guards it.
+    /// Creates a folder (with `logs/` in it) in the system's folder for temporary files and starts the shell that
+    /// guards it.
     pub(crate) fn new() -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("mullion-cluster-")
@@ -87,7 +88,8 @@ impl Group {
         &self.folder
     }
 
-    /// Starts a process in the group's folder with stdout and stderr in `logs/<name>.log`, out of reach of the terminal's Ctrl-C.
+    /// Starts a process in the group's folder with stdout and stderr in `logs/<name>.log`, so that the terminal's
+    /// Ctrl-C does not reach it.
     pub(crate) fn start(&mut self, rank: Rank, name: &str, command: &mut Command) -> Result<()> {
         ensure!(self.orders.is_some(), "the group of processes is stopped already");
         let log = self.folder.join("logs").join(format!("{name}.log"));
@@ -125,12 +127,12 @@ impl Group {
         Ok(())
     }
 
-    /// Takes a member of the first or the middle rank that has ended out of the group; its log stays.
+    /// Removes an ended member of the first or the middle rank from the group; its log stays.
     pub(crate) fn forget(&mut self, name: &str) -> Result<()> {
         let at = self.members.iter().position(|member| member.name == name);
         let at = at.with_context(|| format!("no process called {name} was started here"))?;
         let ended = self.members.remove(at);
-        // Somebody else's process may get the number.
+        // Another process may get the number.
         self.order(&format!("gone {}", ended.child.id()))
     }
 
@@ -139,7 +141,7 @@ impl Group {
         self.members.iter().find(|member| member.name == name).map(|member| member.child.id())
     }
 
-    /// An error with the last words of the first process that has ended; `Ok` while all run.
+    /// An error with the end of the log of the first process that has ended; `Ok` while all run.
     pub(crate) fn check(&mut self) -> Result<()> {
         for member in &mut self.members {
             if let Some(status) =
@@ -178,7 +180,8 @@ impl Group {
         Ok(())
     }
 
-    /// Has the logs copied to `target/cluster-logs/` when the group stops; returns the folder they will be in.
+    /// Requests that the logs are copied to `target/cluster-logs/` when the group stops; returns the folder that will
+    /// contain them.
     pub(crate) fn keep_logs(&mut self) -> PathBuf {
         if let Some(kept) = &self.kept {
             return kept.clone();
@@ -200,7 +203,7 @@ impl Group {
     pub(crate) fn stop(&mut self) -> Vec<(String, Option<ExitStatus>)> {
         let patience = Instant::now() + PATIENCE;
         self.orders = None; // closes the pipe
-        // The shell sees a process as gone once we have waited for it, so keep asking.
+        // The shell detects that a process is gone only after this process has waited for it, so it must be polled.
         let mut shell_ended = false;
         while !shell_ended && Instant::now() < patience {
             shell_ended = !matches!(self.shell.try_wait(), Ok(None));
@@ -209,7 +212,7 @@ impl Group {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Only if the shell was killed or hangs; all of this does nothing to a process that has ended.
+        // Only if the shell was killed or hangs; this does nothing to a process that has ended.
         self.shell.kill().ok();
         self.shell.wait().ok();
         for member in &mut self.members {
@@ -244,7 +247,7 @@ impl Group {
         }
     }
 
-    /// What a drop does. Nothing can be started any more.
+    /// The work of a drop. After this, nothing can be started.
     pub(crate) fn close(&mut self) {
         if self.orders.is_none() {
             return;
@@ -259,7 +262,7 @@ impl Group {
     }
 }
 
-#[allow(clippy::print_stderr, reason = "whoever ran the failing test has to learn where the logs are")]
+#[allow(clippy::print_stderr, reason = "the user who ran the failing test needs the path of the logs")]
 fn announce(kept: &Path) {
     eprintln!("the logs are in {}", kept.display());
 }
@@ -297,16 +300,16 @@ pub(crate) fn tail(log: &Path) -> String {
     }
 }
 
-/// A loopback port that is free, chosen by the kernel, and that it does not choose again within the next minute.
+/// A free loopback port, chosen by the kernel, which the kernel does not choose again within the next minute.
 ///
-/// A connection of the port was closed from its side, and the kernel remembers that for 60 s (`TIME_WAIT`): until then
+/// A connection of the port was closed from its side, and the kernel remembers that for 60 s (`TIME_WAIT`). Until then
 /// only a process that requests the port by number gets it, with `SO_REUSEADDR`, as Rust's and Go's libraries do.
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("ask the kernel for a free port on 127.0.0.1")?;
     let address = listener.local_addr().context("read the port that the kernel chose")?;
     let client = TcpStream::connect(address).context("connect to a port of our own")?;
     let (server, _) = listener.accept().context("take a connection of our own")?;
-    drop(server); // first: who closes first keeps the memory
+    drop(server); // first, because the side that closes first keeps the port in memory
     drop(client);
     Ok(address.port())
 }
@@ -328,7 +331,7 @@ mod tests {
     fn ranks_are_stopped_in_order_and_the_folder_goes() {
         let order = tempfile::NamedTempFile::new().unwrap();
         let mut group = Group::new().unwrap();
-        // Prints its name on SIGTERM; "ready" shows that the trap is set.
+        // Prints its name on SIGTERM; "ready" means that the trap is set.
         let script = |name| {
             let path = order.path().display();
             sh(&format!("trap 'echo {name} >> {path}; exit 0' TERM; echo ready; while :; do sleep 0.01; done"))
@@ -412,7 +415,7 @@ mod tests {
         let mut group = Group::new().unwrap();
         group.start(Rank::Middle, "sleep", Command::new("sleep").arg("1000")).unwrap();
         let (pids, folder) = (group.pids(), group.folder().to_path_buf());
-        // Not `println!`: that waits in the test harness' buffer.
+        // Not `println!`, which waits in the test harness' buffer.
         writeln!(std::io::stdout(), "\nready {} {}", pids[0], folder.display()).unwrap();
         std::thread::sleep(Duration::from_secs(1000));
     }
@@ -421,7 +424,7 @@ mod tests {
     fn however_the_program_ends_its_group_ends() {
         use std::io::BufRead as _;
         for signal in ["INT", "TERM", "KILL"] {
-            // A shell without job control starts what it puts in the background with SIGINT ignored, tests in CI too.
+            // A shell without job control starts background processes with SIGINT ignored, including tests in CI.
             let mut program = Command::new("env")
                 .arg("--default-signal=INT")
                 .arg(std::env::current_exe().unwrap())
@@ -452,7 +455,7 @@ mod tests {
         }
     }
 
-    /// Whether a process exists and is not just waiting to be waited for.
+    /// Whether a process exists and is not a zombie.
     fn runs(pid: &str) -> bool {
         let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
         !state.is_empty() && !state.starts_with(b"Z")
@@ -475,7 +478,7 @@ mod tests {
     fn a_free_port_is_kept_for_who_knows_its_number() {
         let ports: BTreeSet<u16> = (0..100).map(|_| free_port().unwrap()).collect();
         assert_eq!(ports.len(), 100);
-        // The kernel has 28,000 to choose from: without the memory some of ours would be among so many.
+        // The kernel has 28,000 to choose from: without that memory some of these ports would be among so many.
         for _ in 0..10_000 {
             let other = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
             assert!(!ports.contains(&other), "{other} is given twice");

@@ -1,4 +1,5 @@
-//! The trials of a test program that runs them itself (`harness = false`), because they share fixtures that are expensive to start.
+//! The trials of a test program that runs them itself (`harness = false`), because they share fixtures that are
+//! expensive to start.
 //!
 //! A trial that fails prints the command that runs it alone, and where the logs of its fixture are. How long each trial
 //! took, without waiting for its fixture, is written to `target/trial-times/<suite>.tsv`: seconds, a tab, the name.
@@ -19,11 +20,11 @@ use tokio::time::Instant;
 use crate::fixture::{Fixture, Pool, Shared};
 use crate::process::target_folder;
 
-/// For all fixtures to stop: each takes a few seconds.
+/// The time limit for all fixtures to stop: each takes a few seconds.
 const STOP_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Whether this is `make soak`: trials that find rare faults by repetition then run long enough to find most of them.
-/// Otherwise they have a short form, which fails for the same reasons but more rarely.
+/// Otherwise they have a short form, which detects the same faults more rarely.
 pub fn soak() -> bool {
     std::env::var_os("MULLION_SOAK").is_some_and(|value| !value.is_empty())
 }
@@ -41,7 +42,7 @@ macro_rules! trials {
     };
 }
 
-/// What [`trials!`] makes of a function.
+/// The result of [`trials!`] for a function.
 pub fn named<T>(name: &'static str, run: for<'a> fn(&'a T) -> BoxFuture<'a, Result<()>>) -> FixtureTrial<T> {
     (name, run)
 }
@@ -51,13 +52,13 @@ pub struct Suite {
     runtime: Runtime,
     trials: Vec<Trial>,
     context: Arc<Context>,
-    /// Stop what trials that were not selected have left running.
+    /// Functions that stop what trials that were not selected have left running.
     stops: Vec<Box<dyn FnOnce()>>,
 }
 
 struct Context {
     name: &'static str,
-    /// Trials that run now hold one each; those that wait for a fixture hold none.
+    /// Running trials hold one permit each; trials that wait for a fixture hold none.
     permits: Arc<Semaphore>,
     times: Mutex<Vec<(Duration, String)>>,
 }
@@ -66,7 +67,7 @@ impl Suite {
     /// An empty suite of the test program `name`, of which at most `at_once` trials run at the same time.
     ///
     /// # Panics
-    /// If no runtime can be made.
+    /// If no runtime can be created.
     #[allow(clippy::expect_used, reason = "a test program without threads can do nothing else")]
     pub fn new(name: &'static str, at_once: usize) -> Self {
         Self {
@@ -92,7 +93,7 @@ impl Suite {
         self.trial(name, async move { tokio::task::spawn_blocking(run).await? });
     }
 
-    /// Adds trials that use the same fixture at the same time. It stops when the last of them has ended.
+    /// Adds trials that use the same fixture at the same time. The fixture stops when the last of them has ended.
     pub fn shared<T: Fixture>(&mut self, fixture: &Arc<Shared<T>>, trials: impl IntoIterator<Item = FixtureTrial<T>>) {
         for (name, run) in trials {
             self.shared_trial(fixture, name.to_owned(), move |fixture| Box::pin(async move { run(&fixture).await }));
@@ -148,7 +149,7 @@ impl Suite {
         self.trials.iter().map(Trial::name)
     }
 
-    /// Runs the trials that the arguments of the program select, and writes down how long each took.
+    /// Runs the trials that the arguments of the program select, and records how long each took.
     pub fn run(self, mut arguments: Arguments) -> ExitCode {
         // A thread for each, because most of them wait.
         arguments.test_threads.get_or_insert(self.trials.len().max(1));
@@ -186,7 +187,7 @@ impl Context {
         outcome.unwrap_or_else(|panicked| Err(anyhow!("{panicked}")))
     }
 
-    /// What went wrong, then how to see it again.
+    /// What went wrong, and then how to reproduce it.
     fn failure(&self, name: &str, error: &anyhow::Error, logs: &[PathBuf]) -> anyhow::Error {
         let mut text = format!(
             "{error:#}\n\nrun it alone: cargo test --locked --workspace --test {} -- --exact {name}",

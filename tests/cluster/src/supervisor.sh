@@ -1,10 +1,10 @@
-# shellcheck shell=sh disable=SC2086 # lists of process ids are words
-# Stops a group of processes when the program that started them ends, however it ends: its end of the pipe on
-# stdin closes with it, even on SIGKILL. Lines on stdin: "first|middle|last PID" (when to stop it), "gone PID" (one of the first
+# shellcheck shell=sh disable=SC2086 # lists of process IDs are split into words
+# Stops a group of processes when the program that started them ends for any reason, also by SIGKILL: the pipe on stdin is
+# closed then. Lines on stdin: "first|middle|last PID" (when to stop it), "gone PID" (one of the first
 # or the middle that ended), "logs FOLDER" (where to keep the logs). Arguments: the group's folder, removed at the end; seconds each of the three ranks gets before SIGKILL.
 folder=$1 first_seconds=$2 middle_seconds=$3 last_seconds=$4
 first='' middle='' last='' logs=''
-trap '' HUP INT TERM # the terminal's Ctrl-C is for the program; the closing pipe tells us
+trap '' HUP INT TERM # only the program handles Ctrl-C of the terminal; this script stops when the pipe is closed
 
 without() { # PID PID...
   gone=$1
@@ -24,7 +24,7 @@ done
 
 alive() {
   kill -0 "$1" 2>/dev/null || return 1
-  # A process that ended and was not waited for yet still takes signals.
+  # A process that ended but was not waited for yet still accepts signals.
   if [ -r "/proc/$1/stat" ] && read -r stat <"/proc/$1/stat"; then
     case $stat in *') Z '*) return 1 ;; esac
   fi

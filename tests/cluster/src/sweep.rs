@@ -1,4 +1,4 @@
-//! Clearing a control plane for the next trial.
+//! Clears a control plane for the next trial.
 
 use std::fmt::Debug;
 
@@ -21,11 +21,11 @@ use crate::node::NodeSpec;
 use crate::plane::ControlPlane;
 use crate::wait::wait_for;
 
-/// For all objects to go. Nothing takes nearly as long on an idle machine.
+/// The time limit for all objects to be deleted. Nothing takes nearly as long on an idle machine.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(180);
 
 impl ControlPlane {
-    /// Removes everything that trials create: nodes, configurations, workloads, Events, and what Mullion keeps.
+    /// Removes everything that trials create: nodes, configurations, workloads, Events, and what Mullion stores.
     /// Namespaces stay if no controller deletes them; their content is removed.
     pub(crate) async fn sweep(&self) -> Result<()> {
         self.check()?;
@@ -43,7 +43,7 @@ impl ControlPlane {
             within::<Deployment>(client, &namespace).await?;
             within::<ReplicaSet>(client, &namespace).await?;
             within::<DaemonSet>(client, &namespace).await?;
-            // `mullion-state`, `mullion-controller` and the like: a withdrawal looks for them everywhere.
+            // `mullion-state`, `mullion-controller` and similar objects, because a withdrawal searches them everywhere.
             within::<ConfigMap>(client, &namespace).await?;
             within::<Secret>(client, &namespace).await?;
             within::<Lease>(client, &namespace).await?;
@@ -51,14 +51,14 @@ impl ControlPlane {
             within::<Role>(client, &namespace).await?;
             if namespace != "default" {
                 match Api::<Namespace>::all(client.clone()).delete(&namespace, &DeleteParams::default()).await {
-                    // On its way out, or gone.
+                    // Being deleted, or deleted.
                     Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
                     other => drop(other?),
                 }
             }
         }
         all::<Node>(client).await?;
-        // Also pods that a controller created meanwhile from its cache.
+        // Including pods that a controller created meanwhile from its cache.
         let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         wait_for("a control plane without nodes, pods and webhooks", DEADLINE, async || {
@@ -78,19 +78,19 @@ impl ControlPlane {
             Ok(())
         })
         .await?;
-        // Last, so that no later Event remains; those of other namespaces are deleted with them.
+        // This comes last, so that no later Event remains; Events of other namespaces are deleted with them.
         within::<Event>(client, "default").await
     }
 }
 
-/// `default`, and those that trials made.
+/// `default`, and those that trials created.
 async fn namespaces(client: &Client) -> Result<Vec<String>> {
     let found = Api::<Namespace>::all(client.clone()).list_metadata(&ListParams::default()).await?;
     let names = found.items.iter().map(PartialObjectMeta::name_any);
     Ok(names.filter(|name| !name.starts_with("kube-")).collect())
 }
 
-/// At once, without a grace period.
+/// Deletes immediately, without a grace period.
 fn at_once() -> DeleteParams {
     DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() }
 }
@@ -103,7 +103,7 @@ where
     Ok(())
 }
 
-/// Those that the API server itself makes are needed by its other programs.
+/// Objects that the API server itself creates are needed by its other programs.
 async fn all_but_bootstrapped<K>(client: &Client) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,

@@ -1,4 +1,4 @@
-//! Where the control plane's programs are.
+//! The location of the control plane's programs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 /// A program that `tests/cluster/tools/build.sh` builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// etcd; its Go module calls the binary `server`.
+    /// etcd; its Go module names the binary `server`.
     Etcd,
     /// kube-apiserver.
     ApiServer,
@@ -21,7 +21,7 @@ pub enum Tool {
     Scheduler,
     /// kubectl.
     Kubectl,
-    /// KWOK, which plays the kubelets.
+    /// KWOK, which simulates the kubelets.
     Kwok,
     /// Helm.
     Helm,
@@ -44,7 +44,7 @@ impl Tool {
         Self::Crane,
     ];
 
-    /// The file names to look for, the usual one first.
+    /// The file names to search for, the usual one first.
     const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Etcd => &["etcd", "server"],
@@ -64,18 +64,18 @@ impl Tool {
     }
 }
 
-/// What the tools are built from, relative to their source and to a folder of built ones.
+/// The files that determine the tools, relative to their source and to a folder of built ones.
 const PINS: [&str; 4] = ["go.mod", "go.sum", "images/go.mod", "images/go.sum"];
 
-/// A folder that holds every [`Tool`].
+/// A folder that contains every [`Tool`].
 #[derive(Clone, Debug)]
 pub struct Tools {
     folder: PathBuf,
 }
 
 impl Tools {
-    /// `KUBEBUILDER_ASSETS` if it holds every tool, else the newest complete folder in the repository's `.tools` that was built from
-    /// the `go.mod`s and `go.sum`s of today.
+    /// `KUBEBUILDER_ASSETS` if it contains every tool, else the newest complete folder in the repository's `.tools`
+    /// that was built from the current `go.mod`s and `go.sum`s.
     ///
     /// # Errors
     /// The error contains the folder, the missing tools, and the hint to run `make tools`.
@@ -91,9 +91,10 @@ impl Tools {
         &self.folder
     }
 
-    /// A command that runs a tool, which collects less garbage than Go does by default: a server when its heap has grown
-    /// fivefold instead of twofold, other tools at half a gigabyte, because most of them end first. 3,000 creates and their webhooks took
-    /// 33.4 s of processor time so, and 39.8 s otherwise; `helm template` takes half.
+    /// A command that runs a tool, which collects less garbage than Go does by default: a server when its heap has
+    /// grown fivefold instead of twofold, other tools at half a gigabyte, because most of them end first. 3,000 creates
+    /// and their webhooks took 33.4 s of processor time with this setting, and 39.8 s without; `helm template` takes
+    /// half.
     pub fn command(&self, tool: Tool) -> Command {
         let mut command = Command::new(self.path(tool));
         match tool {
@@ -110,7 +111,7 @@ impl Tools {
     }
 }
 
-/// The root of the repository that this was compiled in.
+/// The root of the repository in which this was compiled.
 pub(crate) fn repository() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_path_buf()
@@ -130,7 +131,7 @@ fn locate(assets: Option<&Path>, repository: &Path) -> Result<Tools> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in fs::read_dir(&tools).into_iter().flatten().flatten() {
         let folder = entry.path();
-        let hidden = entry.file_name().to_string_lossy().starts_with('.'); // a build under way
+        let hidden = entry.file_name().to_string_lossy().starts_with('.'); // a build in progress
         if !hidden
             && missing(&folder).is_empty()
             && PINS.iter().all(|name| same(&folder.join(name), &source.join(name)))

@@ -1,4 +1,4 @@
-//! Waiting by looking again until a deadline: the one way every wait here is done.
+//! Waits by polling until a deadline: the way in which every wait here is done.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use anyhow::{Error, Result, anyhow};
 use tokio::time::{Instant, sleep, timeout_at};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// Looks cost the API server more than waiting half a second longer costs a test.
+/// Polls cost the API server more than half a second of waiting costs a test.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What one look saw.
+/// The result of one poll.
 #[derive(Debug)]
 pub enum Seen<T> {
-    /// What was waited for.
+    /// The expected result.
     Done(T),
-    /// Not yet, and what was seen instead.
+    /// Not yet; contains what was found instead.
     NotYet(String),
-    /// It will never come: stop waiting and say why.
+    /// It will never happen: stop waiting and report why.
     Hopeless(Error),
 }
 
@@ -27,19 +27,19 @@ impl<T> From<Option<T>> for Seen<T> {
     }
 }
 
-/// An error counts as "not yet": an API server that is busy or starting answers with errors.
+/// An error counts as "not yet", because an API server that is busy or starting returns errors.
 impl<T, E: Display> From<Result<T, E>> for Seen<T> {
     fn from(seen: Result<T, E>) -> Self {
         seen.map_or_else(|error| Self::NotYet(format!("{error:#}")), Self::Done)
     }
 }
 
-/// Looks again and again until `look` returns [`Seen::Done`] (or `Some`, or `Ok`), for at most `deadline`.
+/// Polls repeatedly until `look` returns [`Seen::Done`] (or `Some`, or `Ok`), for at most `deadline`.
 ///
-/// A look that hangs is cut off at the deadline.
+/// A poll that hangs is canceled at the deadline.
 ///
 /// # Errors
-/// Names `what`, the deadline and the result of the last finished check.
+/// Contains `what`, the deadline and the result of the last finished poll.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

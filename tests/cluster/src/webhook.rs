@@ -1,4 +1,4 @@
-//! Telling the API server about a webhook on loopback, with the objects that Mullion's chart installs.
+//! Registers a webhook on loopback with the API server, with the objects that Mullion's chart installs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,8 +34,8 @@ impl FailurePolicy {
     }
 }
 
-/// The chart's `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration` (`charts/mullion`): rules, match conditions and all
-/// else as they are installed, but for where the webhook is and what a test asks for here.
+/// The chart's `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration` (`charts/mullion`): rules, match
+/// conditions and everything else as installed, except for the address of the webhook and what a test changes here.
 #[derive(Clone, Debug)]
 pub struct WebhookRegistration {
     url: String,
@@ -51,10 +51,11 @@ pub struct WebhookRegistration {
 }
 
 impl WebhookRegistration {
-    /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: another tool fills in
-    /// `caBundle`): named `mullion`, failing closed, 30 s: the most there is, for busy machines.
+    /// A registration for a webhook at `https://127.0.0.1:PORT` with a certificate that `ca_pem` signed (empty: another
+    /// tool fills in `caBundle`): named `mullion`, failing closed, with a timeout of 30 s, the maximum, for busy
+    /// machines.
     ///
-    /// A test must notice that its webhook is down, hence `Fail` for every request. What a cluster has is
+    /// A test must notice that its webhook is down, so every request has `Fail`. For the settings of a cluster see
     /// [`as_installed`](Self::as_installed).
     pub fn new(url: &str, ca_pem: &str) -> Self {
         Self {
@@ -71,69 +72,70 @@ impl WebhookRegistration {
         }
     }
 
-    /// Failure policies and timeouts as the chart has them.
+    /// Sets failure policies and timeouts as in the chart.
     #[must_use]
     pub fn as_installed(mut self) -> Self {
         (self.mutating_failure, self.validating_failure, self.timeout_seconds) = (None, None, None);
         self
     }
 
-    /// A value of the chart, as `admission.failurePolicy=Fail`.
+    /// Sets a value of the chart, such as `admission.failurePolicy=Fail`.
     #[must_use]
     pub fn value(mut self, value: &str) -> Self {
         self.values.push(value.to_owned());
         self
     }
 
-    /// The name of both configurations, where a control plane has several.
+    /// Sets the name of both configurations, for a control plane with several.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Has the validating configuration ask another webhook than the mutating one.
+    /// Sets another webhook for the validating configuration.
     #[must_use]
     pub fn validating_at(mut self, url: &str) -> Self {
         url.trim_end_matches('/').clone_into(&mut self.validating_url);
         self
     }
 
-    /// The failure policy of every webhook in both configurations.
+    /// Sets the failure policy of every webhook in both configurations.
     #[must_use]
     pub fn failure_policy(mut self, policy: FailurePolicy) -> Self {
         (self.mutating_failure, self.validating_failure) = (Some(policy), Some(policy));
         self
     }
 
-    /// The failure policy of every webhook in the mutating configuration.
+    /// Sets the failure policy of every webhook in the mutating configuration.
     #[must_use]
     pub fn mutating_failure_policy(mut self, policy: FailurePolicy) -> Self {
         self.mutating_failure = Some(policy);
         self
     }
 
-    /// How long the API server waits for an answer: 1 to 30 seconds.
+    /// Sets how long the API server waits for a response: 1 to 30 seconds.
     #[must_use]
     pub fn timeout_seconds(mut self, seconds: u8) -> Self {
         self.timeout_seconds = Some(seconds);
         self
     }
 
-    /// Only objects in namespaces with this label (and all others given), of those that the chart leaves.
+    /// Restricts the objects of the chart's rules to namespaces with this label (and all others given).
     #[must_use]
     pub fn namespace_label(mut self, key: &str, value: &str) -> Self {
         self.namespace_labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// Only objects in this namespace, so that tests can share a control plane.
+    /// Restricts the objects to this namespace, so that tests can share a control plane.
     #[must_use]
     pub fn only_namespace(self, namespace: &TestNamespace) -> Self {
         self.namespace_label("kubernetes.io/metadata.name", &namespace.name)
     }
 
-    /// Also registers for nodes. A namespace selector does not apply to them, so not for tests that share a control plane.
+    /// Also registers for nodes. A namespace selector does not apply to them, so this is not for tests that share a
+    /// control plane.
     #[must_use]
     pub fn with_nodes(mut self) -> Self {
         self.nodes = true;
@@ -151,7 +153,8 @@ impl WebhookRegistration {
         self.configuration("ValidatingWebhookConfiguration", &url, self.validating_failure)
     }
 
-    /// Creates both configurations, or changes them to this. The API server takes a moment to use them: [`wait_until_called`].
+    /// Creates both configurations, or changes them to this. The API server takes a moment to use them:
+    /// [`wait_until_called`].
     pub async fn register(&self, client: &Client) -> Result<()> {
         let how = PatchParams::apply("mullion-cluster").force();
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
@@ -208,10 +211,10 @@ impl WebhookRegistration {
     }
 }
 
-/// Creates `pod` as a dry run again and again until `shows` sees in the response that the webhook was called.
+/// Creates `pod` as a dry run repeatedly until `shows` finds in the response that the webhook was called.
 ///
-/// Nothing is stored, so the probe leaves no trace in the cluster. What shows it is the caller's to say: a label that the
-/// webhook adds, or an error that names it.
+/// Nothing is stored, so the probe leaves nothing in the cluster. The caller decides what proves the call: a label that
+/// the webhook adds, or an error that contains its name.
 pub async fn wait_until_called(
     namespace: &TestNamespace,
     pod: &Pod,
@@ -232,7 +235,7 @@ pub async fn wait_until_called(
     .await
 }
 
-/// Waits until Mullion denies a pod that cannot work: the API server learns of each configuration separately, and can call
+/// Waits until Mullion denies a pod that cannot work. The API server loads each configuration separately, and can call
 /// the mutating webhook before the validating one.
 pub async fn wait_until_denied(namespace: &TestNamespace, deadline: Duration) -> Result<()> {
     let probe: Pod = serde_json::from_value(json!({

@@ -1,4 +1,5 @@
-//! The library against real processes. `make tools` builds what these tests need; without it they fail and say so.
+//! The library with real processes. `make tools` builds what these tests need; without it they fail with an error about
+//! it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::path::Path;
@@ -57,7 +58,7 @@ async fn nodes_are_ready_and_keep_their_facts(plane: &ControlPlane) {
     assert!(down.spec.unwrap().taints.unwrap().iter().any(|taint| taint.key == "node.kubernetes.io/not-ready"));
 }
 
-/// The pods have no operating system: this is the accident that Mullion prevents.
+/// The pods have no operating system, which is the failure that Mullion prevents.
 async fn a_deployment_runs(plane: &ControlPlane) {
     let namespace = plane.namespace("web").await.unwrap();
     plane
@@ -115,7 +116,8 @@ async fn kubectl_works_and_its_errors_show(plane: &ControlPlane) {
     );
 }
 
-/// Nobody answers at the address, so the API server's own error proves that it asked, and in which namespace.
+/// No server listens at the address, so the API server's own error proves that it called the webhook, and in which
+/// namespace.
 async fn a_registered_webhook_is_asked(plane: &ControlPlane) {
     let (asked, left_alone) = (plane.namespace("asked").await.unwrap(), plane.namespace("alone").await.unwrap());
     let url = format!("https://127.0.0.1:{}", mullion_cluster::free_port().unwrap());
@@ -159,7 +161,8 @@ async fn a_broken_flag_shows_the_api_servers_own_words() {
     std::fs::remove_dir_all(kept).unwrap();
 }
 
-/// The smallest plane: nodes still become ready and lose their not-ready taint, though no controller does it.
+/// The smallest control plane: nodes still become ready and lose their not-ready taint, although no controller removes
+/// it.
 #[tokio::test]
 async fn an_api_server_alone_has_ready_nodes() {
     let builder = ControlPlane::builder()
@@ -175,7 +178,7 @@ async fn an_api_server_alone_has_ready_nodes() {
     create(&namespace, "p").await.unwrap();
 }
 
-/// What tests register is what the chart has, but for the place of the webhook and what they ask for.
+/// Test registrations are those of the chart, except for the address of the webhook and the changes of the test.
 #[test]
 fn registrations_are_the_charts() {
     let registration = WebhookRegistration::new("https://127.0.0.1:9443/", "PEM");

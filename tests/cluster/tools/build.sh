@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Builds the control plane's tools from the Go modules pinned in go.mod and go.sum, once per version. The registry and its
-# client are a module of their own, images/: together with Kubernetes they would change what Kubernetes is built from.
+# client are in a module of their own, images/, because in the same module they would change the dependencies of Kubernetes.
 #   build.sh [FOLDER]   default folder: <repository>/.tools/<hash of both go.mod, both go.sum and the Go version>
-# Prints the folder that holds the tools as its only line on stdout; everything else goes to stderr.
-# KUBEBUILDER_ASSETS: a folder that already holds every tool is used as it is and nothing is built.
+# Prints the folder with the tools as its only line on stdout; everything else is printed on stderr.
+# KUBEBUILDER_ASSETS: if this folder already contains every tool, it is used and nothing is built.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../../.." && pwd)
 tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm registry crane)
 pins=(go.mod go.sum images/go.mod images/go.sum)
-# The Kubernetes release of go.mod. A server without these reports a version that clients cannot parse.
+# Flags with the Kubernetes release of go.mod. A server without them reports a version that clients cannot parse.
 version=$(sed -n 's/^[[:space:]]*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' "$here/go.mod" | head -n 1)
 IFS=. read -r major minor _ <<<"$version"
 meta=k8s.io/component-base/version
@@ -19,7 +19,7 @@ ldflags="-s -w -X $meta.gitVersion=v$version -X $meta.gitMajor=$major -X $meta.g
 say() { printf 'tools: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
 
-# missing FOLDER: the tools that FOLDER lacks, one per line. The Go module calls etcd's binary "server".
+# missing FOLDER: prints the tools that FOLDER lacks, one per line. The name of etcd's program in its Go module is "server".
 missing() {
   local tool
   for tool in "${tools[@]}"; do
@@ -47,7 +47,7 @@ if command -v go >/dev/null; then
   hash=$( { cat "${pins[@]}"; echo "$go_version"; } | checksum | cut -c 1-16)
   target=${1:-$repository/.tools/$hash}
   if of_today "$target"; then absolute "$target"; exit 0; fi
-else # tools that an earlier run built from the same go.mod and go.sum still serve
+else # tools that an earlier run built from the same go.mod and go.sum are used again
   for folder in ${1:+"$1"} "$repository"/.tools/*/; do
     if of_today "$folder"; then absolute "$folder"; exit 0; fi
   done
@@ -66,7 +66,7 @@ if ((${#lacking[@]})); then
   say "the tools can be built all the same; Mullion itself needs what is missing."
 fi
 
-# Go's caches live under HOME; an account without a writable one gets caches inside the repository.
+# Go's caches are in HOME. If HOME is not writable, they are created in the repository.
 for cache in GOCACHE GOMODCACHE; do
   folder=$(go env "$cache" 2>/dev/null || true)
   if [[ -z $folder || $folder == off ]] || ! mkdir -p "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
@@ -81,7 +81,7 @@ target=$parent/$(basename "$target")
 if [[ -d $target && ! -f $target/go.mod && -n $(ls -A "$target") ]]; then
   die "$target holds other files. Name an empty or new folder."
 fi
-for old in "$parent"/.build.*; do # left by a build that was killed
+for old in "$parent"/.build.*; do # the folder of a build that was killed
   [[ -d $old ]] && ! kill -0 "${old##*.}" 2>/dev/null && rm -rf "$old"
 done
 work=$parent/.build.$$
@@ -99,7 +99,7 @@ trap 'exit 143' TERM
 say "building Kubernetes $version, etcd, Helm, KWOK, a registry and crane with $go_version into $target"
 say "the first build takes about 9 minutes on 2 cores, 3.2 GB of build cache and 1.2 GB of modules; later ones take seconds."
 log=$work/build.log
-# -v names every package as it is compiled: that is the progress.
+# -v prints every package when it is compiled, which shows the progress.
 (
   export GOBIN=$work/bin
   go install -v -trimpath -ldflags "$ldflags" tool && cd images && go install -v -trimpath -ldflags "-s -w" tool
@@ -142,5 +142,5 @@ cp images/go.mod images/go.sum "$work/bin/images/"
 complete "$work/bin" || die "the build ended well but lacks $(missing "$work/bin" | paste -sd ' ' -): do go.mod's tool lines match this script?"
 rm -rf "$target"
 mv "$work/bin" "$target"
-rm -rf "${target:?}/bin" # a second build that ended at the same moment
+rm -rf "${target:?}/bin" # exists if another build created $target at the same time
 echo "$target"

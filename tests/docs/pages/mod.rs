@@ -1,4 +1,4 @@
-//! README.md, the chart's and all of `docs/`, with the directory in which their commands are run.
+//! README.md, the chart's README and all of `docs/`, with the directory in which their commands are run.
 
 #[path = "../../rules/golden.rs"]
 #[allow(dead_code, reason = "the rules use all of it")]
@@ -14,7 +14,7 @@ use page::{File, Run, Section, Shown};
 use places::Place;
 use run::Directory;
 
-/// What a check comes to: everything that is wrong, a line each.
+/// The result of a check: everything that is wrong, a line each.
 pub type Checked = Result<(), String>;
 
 /// All complaints as one, or none.
@@ -22,24 +22,39 @@ pub fn all(complaints: &[String]) -> Checked {
     if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
 }
 
-/// These two have tests of their own: `guide.rs`, and `tests/schema`, which makes the second.
-const OTHERS: [&str; 2] = ["docs/policy.md", "docs/policy-reference.md"];
+/// Pages with tests of their own: `guide.rs`, and `tests/schema`, which generates the second.
+const OTHERS: [&str; 2] = ["docs/how-to/policies/", "docs/reference/policy.md"];
 
-/// What pages speak of as if the reader stood in the repository.
+/// Folders that the pages use as if the reader were in the repository.
 const FOLDERS: [&str; 3] = ["examples", "policies", "charts"];
 
-/// A page, read.
+/// A parsed page.
 pub struct Page {
     pub name: String,
     pub sections: Vec<Section>,
 }
 
-/// All pages of which this is the test.
+/// All pages that this tests.
 pub fn all_pages() -> Vec<Page> {
-    let is_page = |name: &String| Path::new(name).extension().is_some_and(|end| end == "md");
-    let docs = golden::names("docs").into_iter().filter(is_page).map(|name| format!("docs/{name}"));
-    let names = ["README.md".to_owned(), "charts/mullion/README.md".to_owned()].into_iter().chain(docs);
-    names.filter(|name| !OTHERS.contains(&name.as_str())).map(|name| Page::read(&name)).collect()
+    let names = ["README.md".to_owned(), "charts/mullion/README.md".to_owned()].into_iter().chain(documents());
+    names.filter(|name| !OTHERS.iter().any(|other| name.starts_with(other))).map(|name| Page::read(&name)).collect()
+}
+
+/// Every page below `docs/`, by name.
+fn documents() -> Vec<String> {
+    let (mut found, mut folders) = (Vec::new(), vec!["docs".to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for name in golden::names(&folder) {
+            let path = format!("{folder}/{name}");
+            if golden::path(&path).is_dir() {
+                folders.push(path);
+            } else if Path::new(&path).extension().is_some_and(|end| end == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
 }
 
 impl Page {
@@ -48,7 +63,7 @@ impl Page {
         Self { name: name.to_owned(), sections: sections.unwrap_or_else(|wrong| panic!("{name}, {wrong}")) }
     }
 
-    /// Writes its files, among what the repository has.
+    /// Writes its files beside copies of the repository's folders.
     pub fn fill(&self, directory: &Directory) {
         for folder in FOLDERS {
             directory.copy(folder);
@@ -59,9 +74,10 @@ impl Page {
         }
     }
 
-    /// Runs its commands in their order; what is wrong with them, and what is printed now where a page shows something else.
+    /// Runs its commands in order; returns what is wrong with them, and the current output where a page shows something
+    /// else.
     ///
-    /// `after` hears of each command that was run.
+    /// `after` is called for each command that was run.
     pub fn run(
         &self,
         directory: &Directory,
@@ -87,14 +103,14 @@ impl Page {
         (complaints, printed)
     }
 
-    /// Holds what is printed against the page, or writes it there.
+    /// Compares the output with the page, or writes it there.
     pub fn compare(&self, printed: &[(usize, Shown)]) -> Checked {
         let page = fs::read_to_string(golden::path(&self.name)).unwrap();
         golden::file(&self.name, &page::rewritten(&page, printed))
     }
 }
 
-/// API groups that no test has a server for, and whose documentation was read instead; and lists, which are dumps with
+/// API groups for which no test has a server, and whose documentation was read instead; and lists, which are dumps with
 /// fewer fields than an API server writes.
 const FOREIGN: [&str; 5] =
     ["karpenter.sh/", "karpenter.k8s.aws/", "apiserver.config.k8s.io/", "v1\nkind: Config\n", "v1\nkind: List\n"];
@@ -104,7 +120,7 @@ pub fn is_values(file: &File) -> bool {
     file.name.starts_with("values")
 }
 
-/// Whether an API server can be asked about it: not Helm's values, nor kinds that it does not know.
+/// Whether an API server can check it: not Helm's values, and not kinds that it does not know.
 #[allow(dead_code, reason = "asked where there is one")]
 pub fn is_known_to_servers(file: &File) -> bool {
     let unknown = ["mullion.dev/"].iter().chain(&FOREIGN);

@@ -1,4 +1,4 @@
-//! A page of Markdown, as sections with what can be run in them.
+//! A page of Markdown, as sections with the parts that can be run.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -10,16 +10,16 @@ pub struct Section {
     pub title: String,
     pub files: Vec<File>,
     pub runs: Vec<Run>,
-    /// What stands between single backticks in its text, with its line.
+    /// The text between single backticks, with its line.
     pub inline: Vec<(usize, String)>,
 }
 
-/// A yaml block: its first line is a comment with its name, and belongs to the file, so that places in it are as the
-/// reader counts them.
+/// A yaml block. Its first line is a comment with its name, which belongs to the file, so that line numbers are those
+/// that a reader counts.
 #[derive(Debug)]
 pub struct File {
     pub line: usize,
-    /// Empty in a block that names none.
+    /// Empty for a block without a name.
     pub name: String,
     pub text: String,
 }
@@ -27,18 +27,18 @@ pub struct File {
 /// A command of an `sh` or `console` block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Of the command, counted from 1.
+    /// The line of the command, from 1.
     pub line: usize,
     pub command: String,
-    /// What it prints, in a `console` block; unknown in one of `sh`.
+    /// Its output, in a `console` block; unknown in an `sh` block.
     pub shown: Option<Shown>,
 }
 
-/// What a terminal shows of a command.
+/// The output of a command in a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shown {
     pub lines: Vec<String>,
-    /// As the page has it in a last line `[1]`; absent for 0.
+    /// The exit code, as in a last line `[1]` of the page; absent for 0.
     pub code: i32,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Shown {
 /// Languages of blocks that are only read.
 const PICTURES: [&str; 3] = ["promql", "text", "mermaid"];
 
-/// Reads a page. Every fenced block is something that is run or written, or is known to be neither.
+/// Parses a page. Every fenced block is run or written, or is known to be neither.
 pub fn read(page: &str) -> Result<Vec<Section>, Wrong> {
     let mut sections = vec![Section::new("head")];
     let mut lines = page.lines().zip(1..);
@@ -118,16 +118,16 @@ impl Section {
     }
 }
 
-/// Inline commands that may be run where they stand: they delete nothing.
+/// Inline commands that may be run as they are: they delete nothing.
 const COMMANDS: [&str; 3] = ["kubectl get ", "kubectl annotate ", "kubectl apply "];
-/// How many words a mere name has at most, as `kubectl rollout restart`.
+/// The maximum number of words of a mere name, such as `kubectl rollout restart`.
 const NAME: usize = 3;
 
-/// In inline commands, and what it stands for in every cluster that these are tried on.
+/// A placeholder in inline commands, and its value in every cluster of these tests.
 const ANY_NODE: (&str, &str) = ("NAME", "win2022");
 
 impl Section {
-    /// Commands of the blocks, and of those between single backticks what is written out, in the order of their lines.
+    /// Commands of the blocks, and complete commands between single backticks, in the order of their lines.
     pub fn commands(&self) -> Vec<Run> {
         let written_out =
             |code: &str| COMMANDS.iter().any(|begin| code.starts_with(begin)) && code.split_whitespace().count() > NAME;
@@ -141,8 +141,7 @@ impl Section {
 }
 
 impl Run {
-    /// The exit code on the page: below what is shown, or in the comment behind a bare command, as
-    /// `# … exit code 1 …`.
+    /// The exit code on the page: below the output, or in the comment after a bare command, as `# … exit code 1 …`.
     pub fn code(&self) -> i32 {
         let stated = || {
             self.command
@@ -160,17 +159,18 @@ impl Run {
 }
 
 impl Run {
-    /// Whether a code only means that nothing was found.
+    /// Whether the code only means that nothing was found.
     pub fn finds_nothing(&self, code: i32) -> bool {
         code == 1 && self.command.contains("| grep ")
     }
 }
 
-/// What stands for any text in a line, and, alone in one, for any lines.
+/// The placeholder for any text in a line, and, alone in a line, for any lines.
 const ANYTHING: char = '…';
 
 impl Shown {
-    /// Whether a terminal that shows `printed` shows this. White space at the end of a line is not seen.
+    /// Whether this is what a terminal with the output `printed` shows. White space at the end of a line is not
+    /// visible.
     pub fn is(&self, printed: &Self) -> bool {
         self.code == printed.code && these(&self.lines, &printed.lines)
     }
@@ -230,7 +230,7 @@ fn exit_code(line: &str) -> Option<i32> {
     line.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
-/// A command a line; what ends in a backslash goes on.
+/// A command per line; a line that ends in a backslash continues.
 fn bare_runs(line: usize, block: &[&str]) -> Result<Vec<Run>, Wrong> {
     let mut runs = Vec::new();
     let mut lines = block.iter().zip(line + 1..);
@@ -251,7 +251,7 @@ fn bare_runs(line: usize, block: &[&str]) -> Result<Vec<Run>, Wrong> {
     if runs.is_empty() { Err(Wrong { line, why: "nothing is run in this block" }) } else { Ok(runs) }
 }
 
-/// The page with what was printed under each command that is named by its line.
+/// The page with the output of each command that is identified by its line.
 pub fn rewritten(page: &str, printed: &[(usize, Shown)]) -> String {
     let mut lines = page.lines().zip(1..).peekable();
     let mut new = String::new();

@@ -1,4 +1,4 @@
-//! The place where each command of a page is run: here, on a cluster, or, with a reason, nowhere.
+//! The place in which each command of a page is run: here, on a cluster, or, with a reason, nowhere.
 
 use super::page::{Run, Section};
 
@@ -6,13 +6,13 @@ use super::page::{Run, Section};
 pub enum Place {
     /// In a directory with the page's files and the repository's `examples`, `policies` and `charts`.
     Here,
-    /// In such a directory too, with a cluster: `tests/installed`.
+    /// In such a directory with a cluster: `tests/installed`.
     Cluster,
-    /// Not by these tests, and why.
+    /// Not run by these tests, with the reason.
     Nowhere(&'static str),
 }
 
-/// Commands that are not run, by how they begin.
+/// Commands that are not run, by their beginnings.
 const NOWHERE: [(&str, &str); 15] = [
     ("make demo", ".ci/run runs it"),
     ("make check", "what runs these tests"),
@@ -31,7 +31,7 @@ const NOWHERE: [(&str, &str); 15] = [
     ("kubectl create configmap api-server-client-ca ", "needs a file of a control-plane node"),
 ];
 
-/// Commands that only a cluster answers.
+/// Commands that need a cluster.
 const ASK_A_CLUSTER: [&str; 8] = [
     "kubectl ",
     "helm ",
@@ -43,8 +43,8 @@ const ASK_A_CLUSTER: [&str; 8] = [
     " -A",
 ];
 
-/// The commands of a page in their order, each with its place. What reads a file that a command for a cluster writes is for
-/// a cluster as well.
+/// The commands of a page in order, each with its place. A command that reads a file that a cluster command writes is a
+/// cluster command too.
 pub fn of(sections: &[Section]) -> Vec<(Run, Place)> {
     let mut written: Vec<String> = Vec::new();
     let mut all = Vec::new();

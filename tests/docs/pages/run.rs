@@ -12,29 +12,29 @@ use super::page::Shown;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mullion");
 
-/// How long a command may take, in seconds: a test that hangs reports nothing.
+/// The time limit of a command, in seconds, because a test that hangs reports nothing.
 const AT_MOST: &str = "300";
 
 /// Variables of a user's own shell, which the pages do not set.
 const OF_SOMEBODY: [&str; 6] =
     ["CLICOLOR_FORCE", "COLUMNS", "HELM_NAMESPACE", "KUBECONFIG", "KUBECTL_EXTERNAL_DIFF", "MULLION_LOG"];
 
-/// An empty directory, what is written into it, and what a shell in it finds.
+/// An empty directory with written files, and the environment of a shell in it.
 pub struct Directory {
     folder: TempDir,
-    /// Folders with programs, the first one first.
+    /// Folders with programs, in order of precedence.
     programs: Vec<PathBuf>,
     variables: Vec<(&'static str, OsString)>,
 }
 
 impl Directory {
-    /// With the built program.
+    /// A directory with the built program.
     pub fn empty() -> Self {
         let program = PathBuf::from(PROGRAM).parent().unwrap().to_owned();
         Self { folder: tempfile::tempdir().unwrap(), programs: vec![program], variables: Vec::new() }
     }
 
-    /// With the programs of another folder before those of the machine.
+    /// Adds the programs of another folder before those of the machine.
     #[allow(dead_code, reason = "for those who have a cluster")]
     pub fn programs(mut self, folder: PathBuf) -> Self {
         self.programs.push(folder);
@@ -62,7 +62,7 @@ impl Directory {
         fs::remove_file(self.path().join(name)).unwrap();
     }
 
-    /// Puts a copy of a folder of the repository there, under its own name.
+    /// Copies a folder of the repository there, under its own name.
     pub fn copy(&self, folder: &str) {
         for entry in fs::read_dir(golden::path(folder)).unwrap() {
             let entry = entry.unwrap();
@@ -77,8 +77,9 @@ impl Directory {
         }
     }
 
-    /// What a terminal would show of a command line: both streams as they come, without colour, since it is none. Where
-    /// Mullion reads what another command writes, that one must also succeed, because an empty input proves nothing.
+    /// The terminal output of a command line: both streams in order, without color, because it is not a terminal. If
+    /// Mullion reads the output of another command, that command must also succeed, because an empty input proves
+    /// nothing.
     pub fn run(&self, command: &str) -> Shown {
         let others = std::env::var_os("PATH").unwrap_or_default();
         let folders = self.programs.iter().cloned().chain(std::env::split_paths(&others));

@@ -111,7 +111,8 @@ impl Resource {
 pub struct Kinds(Mutex<BTreeMap<String, Vec<Resource>>>);
 
 impl Kinds {
-    /// By kind, and apiVersion if that is known; without it, the first group that has the kind.
+    /// Finds a kind, with its apiVersion if that is known; without it, in the first group that has
+    /// the kind.
     pub async fn find(&self, client: &Client, api_version: Option<&str>, kind: &str) -> Result<Resource> {
         if let Some(found) = self.known(api_version, kind) {
             return Ok(found);

@@ -16,9 +16,9 @@ pub fn comparable(object: &Value, namespace: &str, of_status: bool) -> Value {
     if object["metadata"]["generateName"].is_string() {
         object["metadata"]["name"] = json!("{generated}");
     }
-    // Not by index, which would add a null if there are none.
+    // Not removed by index, which would add a null if there are none.
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.remove("deployment.kubernetes.io/revision"); // the Deployment controller's, some time later
+        annotations.remove("deployment.kubernetes.io/revision"); // set by the Deployment controller, some time later
         if annotations.is_empty() {
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("annotations"));
         }

@@ -1,4 +1,4 @@
-//! Reading the files of `tests/cases`, as kubectl reads YAML, with the line of every step.
+//! Reads the files of `tests/cases`, parsed as kubectl parses YAML, with the line of every step.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::format::{Case, Step};
 
-/// Folders of what cases share.
+/// Folders of the files that cases share.
 pub const SHARED: [&str; 3] = ["clusters", "mullion", "third-party-webhooks"];
 
 /// `tests/cases`.
@@ -17,7 +17,7 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
 }
 
-/// The `*.yaml` files of a folder, sorted; none if there is no such folder.
+/// The `*.yaml` files of a folder, sorted; empty if there is no such folder.
 pub fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect();
@@ -63,12 +63,12 @@ pub fn read<T: DeserializeOwned>(kind: &str, name: &str) -> Result<T> {
 #[derive(Debug)]
 pub struct Loaded {
     pub case: Case,
-    /// Each with its line.
+    /// The steps, each with its line.
     pub steps: Vec<(usize, Step)>,
 }
 
 impl Loaded {
-    /// The files beside the case that it uses: folder and name.
+    /// The shared files that the case uses: folder and name.
     pub fn uses(&self) -> Vec<(&'static str, String)> {
         let Case { cluster, mullion, third_party, .. } = &self.case;
         let adopted = self.steps.iter().filter(|(_, step)| step.verb == "adopt");

@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// `tests/cases/AREA/NAME.yaml`; its steps are read one by one, so that an error can name the step.
+/// `tests/cases/AREA/NAME.yaml`; its steps are parsed one by one, so that an error can identify the
+/// step.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -58,7 +59,7 @@ pub struct Cluster {
     #[serde(default)]
     pub objects: Vec<Value>,
     pub controller: Option<String>,
-    /// `find` steps that must hold before the first case.
+    /// `find` steps that must succeed before the first case.
     #[serde(default)]
     pub ready: Vec<Value>,
 }
@@ -67,7 +68,7 @@ pub struct Cluster {
 #[serde(deny_unknown_fields)]
 pub struct NodeLine {
     pub os: Os,
-    /// Of Windows nodes: `10.0.20348.2655`.
+    /// The version of Windows nodes: `10.0.20348.2655`.
     pub version: Option<String>,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
@@ -143,7 +144,7 @@ fn create() -> Vec<String> {
     vec!["CREATE".to_owned()]
 }
 
-/// One step: its verb, the verb's value, and the keys beside it.
+/// One step: its verb, the verb's value, and the other keys.
 #[derive(Debug)]
 pub struct Step {
     pub verb: &'static str,
@@ -151,7 +152,7 @@ pub struct Step {
     pub with: With,
 }
 
-/// The keys beside a verb; [`VERBS`] lists which belong to which.
+/// The keys beside a verb; [`VERBS`] lists which keys each verb has.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct With {
@@ -190,7 +191,7 @@ fn present<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Option<Value>,
     Value::deserialize(reader).map(Some)
 }
 
-/// Text as it is, or objects that are written as JSON.
+/// Text as it is, or objects, which are serialized as JSON.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Input {
@@ -261,7 +262,7 @@ impl With {
 }
 
 impl Step {
-    /// Reads a step; the error names the invalid key.
+    /// Parses a step; the error contains the invalid key.
     pub fn read(step: &Value) -> Result<Self> {
         let map = step.as_object().context("a step is a map with one verb")?;
         let found: Vec<_> = VERBS.iter().filter(|(verb, ..)| map.contains_key(*verb)).collect();
@@ -283,7 +284,7 @@ impl Step {
         Ok(step)
     }
 
-    /// Fails if the step could not fail, or not work.
+    /// Fails if the step could not fail, or cannot work.
     fn check(&self) -> Result<()> {
         let With { denied, rejected, stored, is, changes, fails, prints, unwarned, repeat, .. } = &self.with;
         ensure!(denied.is_none() || rejected.is_none(), "`denied` and `rejected` exclude each other");

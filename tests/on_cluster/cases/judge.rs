@@ -7,7 +7,7 @@ use super::ask::Answer;
 use super::format::{Rejection, With};
 use super::tool::ToolOutput;
 
-/// Texts that identify an admission plugin's denial, which does not contain its name.
+/// Texts that identify an admission plugin's denial, because it does not contain the plugin's name.
 const PLUGINS: &[(&str, &[&str])] = &[
     // plugin/pkg/admission/security/podsecurity; staging/src/k8s.io/pod-security-admission/admission
     ("PodSecurity", &["violates PodSecurity"]),
@@ -39,7 +39,7 @@ const PLUGINS: &[(&str, &[&str])] = &[
     ("ValidatingAdmissionPolicy", &["ValidatingAdmissionPolicy '"]),
 ];
 
-/// What the API server puts before the message of a denial by one of Mullion's webhooks
+/// The text that the API server adds before the message of a denial by one of Mullion's webhooks
 /// (staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
 const DENIED_BY_MULLION: &str = ".mullion.dev\" denied the request: ";
 
@@ -116,7 +116,7 @@ fn is_by(message: &str, by: &str) -> bool {
     }
 }
 
-/// Whether a warning is Mullion's: it begins with a rule's code, or names Mullion.
+/// Whether a warning is Mullion's: it begins with a rule's code, or contains Mullion.
 fn is_ours(warning: &str) -> bool {
     let code = warning.strip_prefix("MUL").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     code || warning.contains("Mullion")
@@ -154,7 +154,7 @@ pub fn compare_output(output: &ToolOutput, with: &With) -> Vec<String> {
             wrong.push(format!("expected {text:?} in its output:\n{all}"));
         }
     }
-    // kubectl prints `Warning: …`; Helm logs the same with a time and a place before it.
+    // kubectl prints `Warning: …`; Helm logs the same after a time and a place.
     let lines = output.stderr.lines().filter(|line| line.starts_with("Warning:") || line.contains("warnings.go"));
     let printed: Vec<String> = lines.map(|line| line.trim_start_matches("Warning:").trim().to_owned()).collect();
     compare_warnings(&printed, with, &mut wrong);

@@ -1,4 +1,4 @@
-//! `lands`: where pods must be, one entry a pod.
+//! `lands`: where pods must be, one entry for each pod.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub fn parse(entry: &str) -> Result<Vec<Places>> {
     Ok(vec![places; times])
 }
 
-/// Whether each pod can be given an entry of its own that allows its node, and no entry is left.
+/// Whether each pod can be assigned an entry of its own that allows its node, and no entry is left.
 pub fn fits(wanted: &[Places], nodes: &[String]) -> bool {
     // Augmenting paths (Kuhn): entries overlap, so the first that allows a node may not be the right one.
     fn place(pod: usize, wanted: &[Places], nodes: &[String], taken: &mut [Option<usize>], tried: &mut [bool]) -> bool {

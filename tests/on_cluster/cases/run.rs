@@ -17,7 +17,7 @@ use super::witness::Policies;
 use super::{differ, judge, tool};
 use crate::shared::DEADLINE;
 
-/// A case under way.
+/// A running case.
 pub struct Run<'a> {
     pub site: &'a Site,
     pub namespace: String,
@@ -28,7 +28,7 @@ pub struct Run<'a> {
     outside: Vec<String>,
 }
 
-/// Runs a case; the error names the step.
+/// Runs a case; the error identifies the step.
 pub async fn run(site: &Site, name: &str, shown: &str, loaded: &Loaded) -> Result<()> {
     let case = &loaded.case;
     let mut labels = case.namespace.labels.clone();
@@ -90,7 +90,7 @@ impl Run<'_> {
         site.settle(&self.namespace, policies).await
     }
 
-    /// Remembers an object outside of the namespace for deletion at the end.
+    /// Records an object outside of the namespace for deletion at the end.
     async fn remember_outside(&mut self, object: &Value) -> Result<()> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let resource = self.site.kinds.find(&self.site.plane.client(), object["apiVersion"].as_str(), kind).await?;
@@ -124,7 +124,7 @@ impl Run<'_> {
         }
     }
 
-    /// The step with the UIDs of the cluster's objects that its texts name: `{uid of Node/linux-1}`.
+    /// The step with the UIDs of the cluster's objects in its texts: `{uid of Node/linux-1}`.
     async fn with_uids(&self, step: &Value) -> Result<Value> {
         const START: &str = "{uid of ";
         let mut text = step.to_string();
@@ -286,7 +286,7 @@ impl Run<'_> {
     async fn tool(&self, step: &Step, plain: Option<(String, Step)>) -> Result<()> {
         for _ in 0..step.with.repeat.unwrap_or(1) {
             if let Some((twin, plain)) = &plain {
-                // So that later requests find the same objects there; the output there is not checked.
+                // Later requests must find the same objects there; the output there is not checked.
                 tool::run(self.site, plain, twin).await?;
             }
             let output = tool::run(self.site, step, &self.namespace).await?;

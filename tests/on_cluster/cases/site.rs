@@ -1,4 +1,4 @@
-//! A control plane of `tests/cases/clusters`, with its Mullions and the state that a case requires.
+//! A control plane of `tests/cases/clusters`, with its Mullion instances and the state that a case requires.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,7 +21,7 @@ use super::format::{Cluster, Failure, Mullion, Os, Step, User};
 use super::third_party::ThirdPartyServer;
 use crate::shared::{CONTROLLERS, DEADLINE, admin_get, start_webhook_at};
 
-/// Namespaces are under the Mullion that this label names.
+/// The label that selects the Mullion instance for a namespace.
 pub const LABEL: &str = "mullion-case";
 
 pub struct Site {
@@ -29,7 +29,7 @@ pub struct Site {
     pub third_party: ThirdPartyServer,
     pub kinds: Kinds,
     controller: Option<(MullionProcess, TempDir)>,
-    /// The namespace of the requests that show whether the API server uses new objects.
+    /// The namespace of the requests that test whether the API server uses new objects.
     pub probe: TestNamespace,
     mullions: Mutex<HashMap<String, Arc<Starting>>>,
 }
@@ -130,7 +130,7 @@ impl Site {
         .await
     }
 
-    /// Waits until the API server calls the Mullion of that name for namespaces with its label.
+    /// Waits until the API server calls the Mullion instance of that name for namespaces with its label.
     pub async fn mullion(&self, name: &str) -> Result<()> {
         let cell = Arc::clone(
             self.mullions.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default(),
@@ -186,8 +186,8 @@ impl Site {
         tokio::select! { never = calling => never, called = called => called }
     }
 
-    /// Creates a pod for which the API server calls Mullion whatever it skips, as a controller does: from here on Mullion
-    /// believes owners from controllers only. The response does not matter.
+    /// Creates a pod as a controller does, which the API server always sends to Mullion: from here on Mullion trusts
+    /// owner references only of controllers. The response does not matter.
     async fn create_probe_pod(&self, namespace: &TestNamespace) -> Result<()> {
         let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
         let spec =
@@ -231,7 +231,8 @@ async fn register(plane: &ControlPlane, registration: WebhookRegistration, name:
         Failure::Ignore => "admission.failurePolicy=Ignore",
     };
     let registration = registration.value(failure).named(&format!("mullion-{name}")).namespace_label(LABEL, name);
-    // The API server waits long for a live webhook, because the machine can be busy; a dead one is registered as in the chart.
+    // The API server waits long for a live webhook, because the machine can be busy; a dead webhook is registered as in
+    // the chart.
     let registration = if about.dead { registration.as_installed() } else { registration };
     registration.register(&plane.client()).await
 }

@@ -61,7 +61,7 @@ impl ThirdPartyServer {
                 tokio::spawn(async move {
                     if let Ok(stream) = acceptor.accept(stream).await {
                         let server = hyper::server::conn::http1::Builder::new();
-                        // It ends when the API server goes away.
+                        // It ends when the API server closes the connection.
                         server.serve_connection(TokioIo::new(stream), service).await.ok();
                     }
                 });
@@ -96,7 +96,7 @@ pub fn configuration(name: &str, namespace: &str, webhooks: &[(&Webhook, Value)]
         .iter()
         .map(|(webhook, client)| {
             json!({
-                // A webhook's name must have three parts at least.
+                // A webhook's name must have at least three parts.
                 "name": format!("{}.third-party.example.com", webhook.name),
                 "clientConfig": client,
                 "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": webhook.resources,
@@ -105,7 +105,7 @@ pub fn configuration(name: &str, namespace: &str, webhooks: &[(&Webhook, Value)]
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "failurePolicy": "Fail",
                 "sideEffects": "None",
-                "timeoutSeconds": 30, // the most there is, for busy machines
+                "timeoutSeconds": 30, // the maximum, for busy machines
                 "admissionReviewVersions": ["v1"],
             })
         })

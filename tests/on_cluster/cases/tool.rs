@@ -1,4 +1,4 @@
-//! kubectl and Helm, run as a user runs them.
+//! kubectl and Helm, run in the same way as a user runs them.
 
 use std::process::Stdio;
 

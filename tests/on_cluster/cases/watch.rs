@@ -75,7 +75,7 @@ pub fn unsettled(kind: &str, object: &Value, pods: usize) -> Option<String> {
             let wanted = number(&spec["replicas"], 1);
             let rolls = ["Deployment", "StatefulSet"].contains(&kind);
             let updated = if rolls { of_status("updatedReplicas") } else { wanted };
-            // The pods are rejected: the controller cannot do more.
+            // The pods are rejected, so the controller cannot do more.
             observed && ([of_status("replicas"), updated, pods] == [wanted; 3] || is("ReplicaFailure"))
         }
         "Job" => {
@@ -103,7 +103,8 @@ impl Run<'_> {
         ask::list(&self.site.plane.client(), &format!("/{group}/namespaces/{}/{plural}", self.namespace)).await
     }
 
-    /// The pods of an object, through `ReplicaSet`s and Jobs; of a Pod, itself. Pods in deletion do not count.
+    /// The pods of an object, through `ReplicaSet`s and Jobs; for a Pod, itself. Pods that are being deleted do not
+    /// count.
     async fn pods_of(&self, object: &Value) -> Result<Vec<Value>> {
         let uid = text(&object["metadata"]["uid"]);
         let mut owners: HashMap<String, String> = HashMap::new();

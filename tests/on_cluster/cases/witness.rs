@@ -1,8 +1,8 @@
 //! Waits until the API server uses stored namespaces, webhooks and policies, which reach its admission chain a moment after
 //! they are stored.
 //!
-//! It follows each kind in order, so if it uses the last one it uses all: here the last one is a witness, which changes
-//! nothing but shows that it was called, in a namespace that no case uses.
+//! The API server processes each kind in order, so if it uses the last object, it uses all. Here the last object is a
+//! witness, which changes nothing but proves that it was called, in a namespace that no case uses.
 
 use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::wait_for;

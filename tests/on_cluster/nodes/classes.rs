@@ -10,7 +10,8 @@ use serde_json::{from_value, json};
 
 use super::{Controller, DEADLINE, set, wait_for_event, with, with_its_rights};
 
-/// A class for a pool at zero; created again, restored, and after three times left; another handler, another class.
+/// A class for a pool at zero; created again, restored, and after three times left unchanged; for another handler,
+/// another class.
 pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Result<()> {
     let (plain, named) = ("mullion-windows-ltsc2025", "mullion-windows-ltsc2025-runhcs-wcow-hypervisor");
     let pool = json!({"build": "10.0.26100", "taints": ["sku=Windows:NoSchedule", "spot=true:NoSchedule"]});
@@ -53,7 +54,7 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
     controller.wait_for_metric(done, writes).await?;
     classes.patch(plain, &PatchParams::default(), &Patch::Merge(&none)).await?;
 
-    // By the time that another policy's class is there, nothing was written for this one.
+    // When another policy's class exists, nothing was written for this one.
     let hypervisor = "runhcs-wcow-hypervisor";
     controller.policies.send_replace(set(policy(hypervisor)));
     let other = right(named).await?;
@@ -72,7 +73,8 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
     Ok(())
 }
 
-/// There are at most 32 of Mullion's: a node with a build beyond gets none, and an Event, until one is deleted.
+/// There are at most 32 classes of Mullion: a node with a build beyond that gets none, and an Event, until one is
+/// deleted.
 pub(crate) async fn classes_are_limited(plane: &ControlPlane) -> Result<()> {
     let classes: Api<RuntimeClass> = Api::all(plane.client());
     let label = "app.kubernetes.io/managed-by=mullion";

@@ -1,4 +1,4 @@
-//! Many nodes from cold, and their heartbeats.
+//! Many nodes after a cold start, and their heartbeats.
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_taints};
 
-/// How many nodes.
+/// The number of nodes.
 fn count() -> usize {
     if mullion_cluster::soak() { 1_000 } else { 150 }
 }
@@ -24,7 +24,8 @@ fn name(n: usize) -> String {
     format!("fleet-{n:04}")
 }
 
-/// Each is labelled and tainted with one patch, none is missing, and no heartbeat costs another.
+/// Each is labeled and tainted with one patch, none is missing, and no heartbeat causes another
+/// patch.
 ///
 /// On a control plane of its own: no simulated kubelets, and no other test with so many nodes.
 pub(crate) async fn many_nodes_get_one_patch_each() -> Result<()> {
@@ -58,7 +59,8 @@ pub(crate) async fn many_nodes_get_one_patch_each() -> Result<()> {
         Ok(())
     };
     stream::iter((0..nodes).map(heartbeat)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-    // Watch events come in the order of their versions: after this node every heartbeat was seen.
+    // Watch events arrive in the order of their versions: after this node, every heartbeat was
+    // processed.
     api.create(&PostParams::default(), &NodeSpec::windows("last", BUILDS[0].0).build()?).await?;
     wait_for_taints(api, "last", &[OURS]).await?;
     let [done, others] = ["done", "conflict"].map(|outcome| controller.patches(outcome));

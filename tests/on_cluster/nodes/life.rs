@@ -1,4 +1,4 @@
-//! Nodes as they come, change and go, and policies that change under them.
+//! Nodes that are created, changed and deleted, and policies that change meanwhile.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
@@ -31,7 +31,7 @@ async fn wait_for_labels(api: &Api<Node>, name: &str, expected: [(&str, &str); 3
     .await
 }
 
-/// Old, cordoned, never ready, upgraded, made again under the same name, on its way out, virtual.
+/// Old, cordoned, never ready, upgraded, created again under the same name, being deleted, virtual.
 pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let of_2018 = NodeSpec::windows("n2018", "10.0 17134 (17134.1.amd64fre.rs4_release.180410-1804)")
@@ -51,7 +51,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
         ])
         .await?;
     let api: Api<Node> = Api::all(plane.client());
-    // The kubelet of 2018 brings only the older label, and takes away what newer admission or kubelets add.
+    // The kubelet of 2018 sets only the older label, and removes what newer admission or kubelets add.
     wait_for_labels(&api, "n2018", [(BUILD, "10.0.17134"), (RELEASE, "build-17134"), (REVISION, "1")]).await?;
     ensure!(!labels(&api.get("n2018").await?).contains_key("kubernetes.io/os"), "that is the kubelet's");
     for name in ["n2018", "ncordoned", "ndead"] {
@@ -82,7 +82,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     merge(&api, "nupgraded", &json!({"metadata": {"labels": {BUILD: "10.0.26100"}}})).await?;
     wait_for_labels(&api, "nupgraded", [(BUILD, "10.0.26100"), (RELEASE, "ltsc2025"), (REVISION, "2700")]).await?;
 
-    // Deleted and made again under the same name, as another machine.
+    // Deleted and created again under the same name, as another machine.
     let old = api.get("ncordoned").await?;
     api.delete("ncordoned", &DeleteParams::default()).await?;
     plane.create_node(&NodeSpec::windows("ncordoned", "10.0.26100.9")).await?;
@@ -154,7 +154,7 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
         })
         .await?;
     }
-    // Another tool marks the node: Mullion's taint is removed, and added again after it.
+    // Another tool marks the node: Mullion's taint is removed, and added again after the other taint is removed.
     plane.kubectl(&["taint", "node", "npolicy", "sku=Windows:NoSchedule"]).await?;
     wait_for_taints(&api, "npolicy", &["sku=Windows:NoSchedule", "team=a:NoSchedule"]).await?;
     plane.kubectl(&["taint", "node", "npolicy", "sku-"]).await?;

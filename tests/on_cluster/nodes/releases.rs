@@ -1,4 +1,4 @@
-//! DaemonSets whose images are for one Windows release, while nodes of other releases come and go.
+//! DaemonSets with images for one Windows release, while nodes of other releases are created and deleted.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -35,8 +35,8 @@ async fn wait_for_nodes(namespace: &TestNamespace, expected: &[&str]) -> Result<
     .await
 }
 
-/// A node of a release that is excluded gets no pod, a node of a release that nobody knew gets one. Neither changes the
-/// template, which an operator writes again and again; both are reported until they are gone.
+/// A node of an excluded release gets no pod, and a node of a previously unknown release gets one. Neither changes the
+/// template, which an operator writes repeatedly; both are reported until they are gone.
 pub(crate) async fn releases_come_and_go(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace_with_labels("releases", &[("mullion-test", "releases")]).await?;
     let node = |name: &str, version: &str| NodeSpec::windows(name, version).label(POOL.0, POOL.1);

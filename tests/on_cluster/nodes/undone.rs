@@ -1,4 +1,4 @@
-//! Labels and taints that others remove again and again.
+//! Labels and taints that others remove repeatedly.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
@@ -13,7 +13,7 @@ use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_event, wait_for
 const CONTESTED: &str = "mullion_nodes_contested";
 const RELEASE: &str = "mullion.dev/windows-release";
 
-/// A taint, and a label, that others remove: added again twice, by any leader, then left and reported.
+/// A taint, and a label, that others remove: added again twice, by any leader, then left unchanged and reported.
 pub(crate) async fn repeated_removals_are_left(plane: &ControlPlane) -> Result<()> {
     plane.create_node(&NodeSpec::windows("nundone", "10.0.20348.2655")).await?;
     let (api, client): (Api<Node>, _) = (Api::all(plane.client()), with_its_rights(plane).await?);
@@ -22,7 +22,7 @@ pub(crate) async fn repeated_removals_are_left(plane: &ControlPlane) -> Result<(
         let node = wait_for_taints(&api, "nundone", &[OURS]).await?;
         ensure!(labels(&node).contains_key(RELEASE), "{node:?}");
         if removal == 2 {
-            // Another leader: the count is on the node.
+            // Another leader, because the count is on the node.
             controller.stop().await?;
             controller = Controller::start(client.clone(), NodeSettings::default());
         }
@@ -33,7 +33,7 @@ pub(crate) async fn repeated_removals_are_left(plane: &ControlPlane) -> Result<(
     wait_for_event(plane, "nundone", "TaintContested", &expected).await?;
     controller.wait_for_metric(CONTESTED, 1).await?;
     ensure!(taints(&api.get("nundone").await?).is_empty(), "it was set again");
-    // The remedy that the Event names.
+    // The remedy in the Event.
     plane.kubectl(&["annotate", "node", "nundone", "mullion.dev/owned-"]).await?;
     wait_for_taints(&api, "nundone", &[OURS]).await?;
     controller.wait_for_metric(CONTESTED, 0).await?;

@@ -41,8 +41,7 @@ async fn wait_for_ready(namespace: &TestNamespace, name: &str, count: i32) -> Re
     .await
 }
 
-/// The node has its labels, and no taint. The Event about it may come before the labels; a taint would come with
-/// them.
+/// The node has its labels, and no taint. The Event about it may come before the labels; a taint would come with them.
 async fn waits(plane: &ControlPlane, name: &str) -> Result<()> {
     let api: Api<Node> = Api::all(plane.client());
     let node = wait_for(&format!("the labels of {name}"), DEADLINE, async || match api.get(name).await {
@@ -55,8 +54,8 @@ async fn waits(plane: &ControlPlane, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A CNI's DaemonSet for Windows nodes that tolerates nothing holds the taint; the restart that the Event asks for lets
-/// Mullion's webhook add the toleration, and that ends it.
+/// A CNI's DaemonSet for Windows nodes that tolerates nothing blocks the taint. The restart that the Event recommends
+/// lets Mullion's webhook add the toleration, which ends the wait.
 pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace_with_labels("cni", &[("mullion-test", "nodes")]).await?;
     let cni = daemon(
@@ -80,13 +79,14 @@ pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Res
     plane.kubectl(&["rollout", "restart", "-n", &namespace.name, "daemonset/kube-flannel-ds-windows"]).await?;
     let api: Api<Node> = Api::all(plane.client());
     wait_for_taints(&api, "ncni", &[OURS]).await?;
-    // It keeps running, also after the next failure of its pod.
+    // It keeps running, including after the next failure of its pod.
     wait_for_ready(&namespace, "kube-flannel-ds-windows", 1).await?;
     controller.stop().await
 }
 
-/// A tenant's DaemonSet holds back the taint of every node it fits. An Event and a metric name it and the toleration; the
-/// policy can leave out the tenant's namespace, and with annotation `mullion.dev/os: any` it holds back nothing.
+/// A tenant's DaemonSet blocks the taint of every node that it matches. An Event and a metric contain it and the
+/// toleration; the policy can leave out the tenant's namespace, and with annotation `mullion.dev/os: any` it blocks
+/// nothing.
 pub(crate) async fn a_tenants_daemonset_is_named_and_can_be_left_out(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace_with_labels("held", &[("mullion-test", "held")]).await?;
     let tenant = as_tenant(plane, "held-tenant", &namespace).await?;
@@ -118,7 +118,7 @@ pub(crate) async fn a_tenants_daemonset_is_named_and_can_be_left_out(plane: &Con
     controller.wait_for_metric(&named, 0).await?;
     controller.policies.send_replace(policy("{}")?);
 
-    // Instead, the author says that it is for every node.
+    // Instead, the author sets that it is for every node.
     let daemons: Api<DaemonSet> = tenant.api();
     daemons.delete("agent", &DeleteParams::default()).await?;
     let (_webhook, registration) = start_webhook(plane).await?;
@@ -142,13 +142,13 @@ pub(crate) async fn a_tenants_daemonset_is_named_and_can_be_left_out(plane: &Con
     Ok(())
 }
 
-/// A Windows pod in audit mode would not come back to a tainted node; one that gets the toleration would.
+/// A Windows pod in audit mode would not be replaced on a tainted node; one that gets the toleration would.
 pub(crate) async fn a_taint_waits_for_a_windows_pod_out_of_reach(plane: &ControlPlane) -> Result<()> {
     let (audited, covered) = (plane.namespace("audited").await?, plane.namespace("covered").await?);
     for node in ["naudit", "ncovered"] {
         plane.create_node(&NodeSpec::windows(node, BUILD)).await?;
     }
-    // Never Ready: still pulling its image.
+    // Never Ready, because it is still pulling its image.
     let pod = |name: &str, node: &str| {
         serde_json::from_value::<Pod>(json!({"metadata": {"name": name, "annotations": {UNMANAGED: "pulls"}},
             "spec": {"nodeName": node, "containers": [{"name": "c", "image": NANOSERVER}]}}))
@@ -173,11 +173,11 @@ pub(crate) async fn a_taint_waits_for_a_windows_pod_out_of_reach(plane: &Control
     controller.stop().await
 }
 
-/// A DaemonSet without an operating system counts where its pod is Ready, and only there.
+/// A DaemonSet without an operating system counts on nodes where its pod is Ready, and only there.
 pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("selectorless").await?;
     plane.create_nodes(&[NodeSpec::linux("nlinux"), NodeSpec::windows("nfirst", BUILD)]).await?;
-    // It runs on Linux; on Windows nodes it never will.
+    // It runs on Linux, and never on Windows nodes.
     create(&namespace, daemon("logs", OPAQUE, &json!({UNMANAGED: "its kubelet is this test"}), json!({}))?).await?;
     let pods: Api<Pod> = namespace.api();
     let on_linux = wait_for("its pod on the Linux node", DEADLINE, async || {
@@ -197,7 +197,7 @@ pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &Control
     let api: Api<Node> = Api::all(plane.client());
     wait_for_taints(&api, "nfirst", &[OURS]).await?;
 
-    // One that does run there, whatever it is.
+    // A DaemonSet that does run there counts, whatever it is.
     plane.create_node(&NodeSpec::windows("nsecond", BUILD).annotation(UNMANAGED, "not yet").not_ready()).await?;
     let other = plane.namespace("runs").await?;
     controller.stop().await?;
@@ -221,8 +221,8 @@ pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &Control
     controller.stop().await
 }
 
-/// A tenant's DaemonSet whose pods are never Ready counts if its OS decision is Windows, or its image is for both, and
-/// not if its operating system is unknown.
+/// A tenant's DaemonSet with pods that are never Ready counts if its OS decision is Windows, or if its image is for
+/// both, and not if its operating system is unknown.
 pub(crate) async fn a_broken_windows_daemonset_holds_a_taint(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("tenant").await?;
     let nodes = [("npool-a", "a"), ("npool-b", "b"), ("npool-c", "c")];

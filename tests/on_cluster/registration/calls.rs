@@ -1,4 +1,4 @@
-//! The webhooks that the API server calls: pods, templates and updates one by one against [`predicate`].
+//! The webhooks that the API server calls: pods, templates and updates, compared one by one with [`predicate`].
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use super::{predicate, shapes};
 use crate::generator;
 use crate::shared::*;
 
-/// Requests at a time.
+/// The number of requests at a time.
 const PARALLEL: usize = 12;
-/// Mixtures of shapes.
+/// The number of mixtures of shapes.
 const MIXTURES: usize = 600;
-/// Of the pods of the generator, which are about rules and not about match conditions, every one of so many; and of the
-/// mixtures. `make soak` takes all.
+/// Only every n-th of the generator's pods, which are about rules and not about match conditions, and of the mixtures
+/// is used. `make soak` uses all.
 const EVERY: usize = 8;
 
 /// Method, path, object.
@@ -29,8 +29,9 @@ type Asking = (Method, String, Value);
 /// The webhook that the API server must call, and a description of the request.
 type Expected<'a> = (Option<&'a str>, Value);
 
-/// The result of a request with no server at the webhook's address and every webhook failing closed. If an expression fails,
-/// the server rejects with its text (`Matcher.Match` in apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go).
+/// The result of a request with no server at the webhook's address and every webhook failing closed. If an expression
+/// fails, the API server rejects the request with the expression's text (`Matcher.Match` in apiserver
+/// pkg/admission/plugin/webhook/matchconditions/matcher.go).
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     /// The server tried to call this webhook.
@@ -50,7 +51,7 @@ impl Seen {
         }
         let about_us = ["webhook", "xpression", "CEL", "ondition"].iter().any(|word| status.message.contains(word));
         ensure!(!about_us || status.code == 422, "{status:?}");
-        // The server's own validation comes after the mutating webhooks, and before the others.
+        // The API server's own validation comes after the mutating webhooks, and before the validating ones.
         Ok(if status.code == 422 && endpoint == Endpoint::Mutate { Self::Passed } else { Self::Early })
     }
 }
@@ -92,7 +93,7 @@ impl<'a> Silent<'a> {
     async fn until(&self, what: &str, wanted: impl Fn(&Seen) -> bool) -> Result<()> {
         let windows = pod("w", json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "i"}]}));
         wait_for(&format!("the API server to {what}"), DEADLINE, async || {
-            // Each API server process follows by itself: several successes in a row are all of them.
+            // Each API server process follows separately: several successes in a row prove that all do.
             for _ in 0..3 {
                 let seen = Seen::of(&ask(self.namespace, &windows).await?, self.endpoint)?;
                 ensure!(wanted(&seen), "{seen:?}");
@@ -120,7 +121,7 @@ impl<'a> Silent<'a> {
         self.send_as(self.namespace, requests, parallel).await
     }
 
-    /// The same as the user of another client of the namespace.
+    /// Does the same as the user of another client of the namespace.
     async fn send_as(&self, namespace: &TestNamespace, requests: Vec<Asking>, parallel: usize) -> Result<Vec<Seen>> {
         futures::stream::iter(requests)
             .map(|(method, path, object)| {
@@ -284,7 +285,7 @@ impl Stored {
                         object["spec"]["replicas"] = json!(0);
                     }
                     let mut stored = create(namespace, &object).await?;
-                    // With the version each of the controller's own writes would be a conflict.
+                    // With the version, each of the controller's own writes would be a conflict.
                     stored["metadata"].as_object_mut().context("metadata")?.remove("resourceVersion");
                     templates.push(stored);
                 }
@@ -339,7 +340,7 @@ impl Stored {
                 );
                 requests.push((Method::PUT, format!("{at}/ephemeralcontainers"), new.clone()));
                 expected.push((predicate::is_called_for_pod(&new).then_some("pods.mullion.dev"), new.clone()));
-                // Labels: no call.
+                // A change of labels causes no call.
                 new["spec"] = old["spec"].clone();
                 new["metadata"]["labels"] = json!({"a": "b"});
                 requests.push((Method::PUT, at, new.clone()));
@@ -352,8 +353,8 @@ impl Stored {
 
 // === cost ===
 
-/// The expressions for the largest pods that a server accepts cost less than it allows, whatever is large in them. With all
-/// webhooks failing closed, a failed expression would reject the request.
+/// The expressions for the largest pods that an API server accepts cost less than its limit, whatever is large in them.
+/// With all webhooks failing closed, a failed expression would reject the request.
 pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("large").await?;
     let unreachable = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);

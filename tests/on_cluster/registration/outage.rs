@@ -55,7 +55,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
         ensure!(rejection.contains(text), "{text} is not in {rejection}");
     }
 
-    // Pods that nothing in an outage may stop, and one by one why.
+    // Pods that nothing in an outage may stop, each with the reason.
     let plain = pod("plain", json!({"containers": [{"name": "c", "image": "nginx"}]}));
     let explicit = with(plain.clone(), "/spec/nodeSelector", json!({"kubernetes.io/os": "linux"}));
     let host_process = json!({"windowsOptions": {"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"}});
@@ -96,7 +96,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     let answer = ask(&team, &with_priority).await?;
     ensure!(answer.is_ok(), "a pod of a system priority: {answer:?}");
 
-    // Every workload of Linux, and a DaemonSet of Windows, by their controllers.
+    // Every kind of workload for Linux, and a DaemonSet for Windows, by their controllers.
     let rolled = plane.namespace("rolled").await?;
     for kind in shapes::KINDS {
         let object =
@@ -112,7 +112,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     // One pod of each of Linux but the CronJob, the DaemonSet's on its node; and the Windows DaemonSet's.
     let nodes = bound(&rolled, 7).await?;
     ensure!(nodes.iter().filter(|node| *node == "out-win").count() == 1, "{nodes:?}");
-    // The Events of the owners show why the other pods are missing.
+    // The Events of the owners explain why the other pods are missing.
     wait_for("an event of the ReplicaSet", DEADLINE, async || {
         let events = plane
             .kubectl(&["get", "events", "-n", &rolled.name, "--field-selector", "reason=FailedCreate", "-o", "json"])
@@ -122,7 +122,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     })
     .await?;
 
-    // What ran before can be labelled, debugged and deleted.
+    // Pods from before the outage can be labeled, debugged and deleted.
     let before =
         merge(&team, "Pod", "before", &json!({"metadata": {"labels": {"a": "b"}, "finalizers": null}})).await?;
     let mut debugged = before.clone();
@@ -145,7 +145,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     plane.kubectl(&["delete", "node", "out-linux", "out-win", "out-new-linux", "out-new-windows"]).await.map(drop)
 }
 
-/// The author of a pod can name an owner: it counts from the DaemonSet controller only.
+/// The author of a pod can write an owner reference: it counts only from the DaemonSet controller.
 async fn an_owner_that_a_user_names_does_not_count(team: &TestNamespace, owned: &Value) -> Result<()> {
     let forged = ask(team, owned).await?;
     ensure!(
@@ -175,7 +175,7 @@ async fn nodes_go_on(plane: &ControlPlane) -> Result<()> {
             .await
             .context("a node's metadata")?;
         let leases: Api<Lease> = Api::namespaced(kubelet, "kube-node-lease");
-        // KWOK may have been there before.
+        // KWOK may have applied it before.
         let how = PatchParams::apply("kubelet").force();
         let lease: Lease = serde_json::from_value(
             json!({"metadata": {"name": spec.name()}, "spec": {"holderIdentity": spec.name(), "leaseDurationSeconds": 40}}),

@@ -1,4 +1,5 @@
-//! ConfigMaps with policies in Mullion's own namespace, before Mullion runs and while it does, and in a tenant's.
+//! ConfigMaps with policies in Mullion's own namespace, before Mullion runs and while it runs, and in a tenant's
+//! namespace.
 
 use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::{ControlPlane, WebhookRegistration, free_port, wait_for};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::shared::*;
 
-/// The chart is rendered for it, and the API server calls for no pods there.
+/// The namespace for which the chart is rendered, and for whose pods the API server does not call Mullion.
 const INSTALLED_IN: &str = "mullion-system";
 
 fn config_map(name: &str, policy: &str) -> String {
@@ -28,7 +29,8 @@ fn large() -> String {
     policy(&json!({"priority": 10, "detect": {"images": (0..10_000).map(image).collect::<Vec<_>>()}}))
 }
 
-/// The output of kubectl for a ConfigMap, with a server-side apply: one that keeps the text twice has no room for large ones.
+/// The output of kubectl for a ConfigMap, with a server-side apply, because an apply that stores the text twice has no
+/// room for large ones.
 async fn apply(plane: &ControlPlane, namespace: &str, map: &str, more: &[&str]) -> Result<String> {
     let arguments = ["apply", "--server-side", "--force-conflicts", "--namespace", namespace, "-f", "-"];
     plane.kubectl_with_input(&[&arguments[..], more].concat(), map).await
@@ -39,7 +41,7 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     let broken = config_map("broken", &policy(&json!({"priorit": 1})));
     let good = config_map("good", &policy(&json!({"priority": 10})));
 
-    // A trial before may have left it, or it is still going.
+    // An earlier trial may have left it, or it is still being deleted.
     wait_for("Mullion's own namespace", DEADLINE, async || {
         plane.kubectl(&["create", "namespace", INSTALLED_IN]).await.ok();
         apply(plane, INSTALLED_IN, &good, &["--dry-run=server"]).await
@@ -70,7 +72,7 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     let text = loud.err().context("no warning")?.to_string();
     ensure!(text.contains("Mullion: ConfigMap broken is as broken as before"), "{text}");
 
-    // Beside the policies in force, of which one has this priority.
+    // With the policies in force, of which one has this priority.
     let collides = config_map("good", &policy(&json!({"priority": 10, "place": {"build": {"mode": "Never"}}})));
     let loud = ["--warnings-as-errors"];
     let text = apply(plane, INSTALLED_IN, &collides, &loud).await.err().context("no warning")?.to_string();
@@ -80,7 +82,8 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     let stored = plane.kubectl(&["get", "configmap", "good", "--namespace", INSTALLED_IN, "-o", "yaml"]).await?;
     ensure!(stored.contains("Never"), "it was accepted: {stored}");
 
-    // A tenant's ConfigMap cannot be mounted: nobody reviews it, and its author learns nothing about the policies in force.
+    // A tenant's ConfigMap cannot be mounted: it is not reviewed, and its author gets no information about the policies
+    // in force.
     let reviews = async || {
         let (_, metrics) = admin_get(admin, "/metrics").await?;
         let counted = metrics.lines().filter(|line| line.starts_with("mullion_policy_reviews_total"));

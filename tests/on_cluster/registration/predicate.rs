@@ -1,11 +1,11 @@
-//! The requests for which the API server must call Mullion: the chart's match conditions again, over JSON.
+//! The requests for which the API server must call Mullion: the chart's match conditions, implemented again over JSON.
 
 use serde_json::Value;
 
 const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
-/// Only Windows nodes have them.
+/// Labels that only Windows nodes have.
 const WINDOWS_LABELS: [&str; 2] = ["node.kubernetes.io/windows-build", "cloud.google.com/gke-windows-os-version"];
-/// Windows nodes have them with values that begin with `windows`.
+/// Labels that Windows nodes have with values that begin with `windows`.
 const OS_NAME_LABELS: [&str; 3] =
     ["kubernetes.azure.com/os-sku", "cloud.google.com/gke-os-distribution", "node.openshift.io/os_id"];
 

@@ -1,10 +1,11 @@
-//! Pods and templates of every shape that a match condition reads: each part alone or many together, absent, null, empty and hostile.
+//! Pods and templates of every shape that a match condition reads: each part alone or many together, absent, null,
+//! empty and malicious.
 
 use serde_json::{Value, json};
 
 use crate::generator::Random;
 
-/// What one part of an object can be; `Null` as a whole leaves it out.
+/// The possible values of one part of an object; `Null` leaves it out.
 type Variants = (&'static str, Vec<Value>);
 
 fn parts() -> Vec<Variants> {
@@ -227,7 +228,7 @@ pub fn pods(seed: u64, count: usize) -> Vec<Value> {
     for _ in 0..count {
         let mut pod = plain();
         for (place, variants) in &parts {
-            // Half of the parts: combinations show less about each.
+            // Half of the parts, because combinations reveal less about each.
             if random.below(2) == 0 {
                 put(&mut pod, place, &variants[random.below(variants.len())]);
             }
@@ -288,8 +289,8 @@ pub fn around(kind: &str, pod: &Value) -> Value {
     object
 }
 
-/// Pods about as large as an API server accepts, each large in its own way: without an operating system, explicitly Linux,
-/// and for Windows by the last field that an expression reads.
+/// Pods about as large as an API server accepts, each with another large part: without an operating system, explicitly
+/// Linux, and for Windows by the last field that an expression reads.
 pub fn large() -> Vec<(String, Value)> {
     let pod = |containers: Vec<Value>| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "large"},

@@ -27,7 +27,7 @@ async fn bundles(plane: &ControlPlane) -> Result<Vec<(String, Value)>> {
         .collect())
 }
 
-/// The chart through Helm's own server-side apply: installed, changed, and written again as it is.
+/// The chart through Helm's own server-side apply: installed, changed, and applied again unchanged.
 pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     let home = plane.namespace("mullion").await?;
     let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion");
@@ -114,7 +114,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     let difference =
         plane.kubectl_with_input(&["diff", "--server-side", "--field-manager=gitops", "-f", "-"], &rendered).await?;
     ensure!(difference.is_empty(), "{difference}");
-    // No kubelet is there to run the Job.
+    // No kubelet exists to run the Job.
     helm(&["uninstall", "mullion", "--no-hooks"]).await?;
     ensure!(
         Api::<MutatingWebhookConfiguration>::all(plane.client()).get_opt("mullion").await?.is_none(),

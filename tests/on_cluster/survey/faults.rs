@@ -1,5 +1,5 @@
-//! Faults that are planted into the played cluster: one workload for each, in a state that the statuses of real clusters
-//! have. The texts are those of kubelet, containerd, hcsshim, Docker and CRI-O.
+//! Faults that are planted into the simulated cluster: one workload for each, in a state that the statuses of real
+//! clusters have. The texts are those of kubelet, containerd, hcsshim, Docker and CRI-O.
 
 use serde_json::{Value, json};
 
@@ -16,12 +16,12 @@ pub struct Fault {
     pub codes: &'static [&'static str],
     image: &'static str,
     selector: Value,
-    /// Merged into the pod spec (RFC 7396).
+    /// Members that are merged into the pod spec (RFC 7396).
     more: Value,
     state: State,
 }
 
-/// How the pods of a fault are played.
+/// How the pods of a fault are simulated.
 enum State {
     /// They run, or the scheduler finds no node.
     Real,
@@ -29,9 +29,9 @@ enum State {
     Pull(&'static str),
     /// The containers do not start.
     Start(&'static str),
-    /// The containers are not made.
+    /// The containers are not created.
     Config(&'static str),
-    /// The sandbox is not made; only an Event contains the reason.
+    /// The sandbox is not created; only an Event contains the reason.
     Sandbox(&'static str),
     /// A bare pod that the kubelet rejects.
     Rejected { reason: &'static str, message: &'static str },
@@ -47,7 +47,7 @@ fn in_pool(name: &str) -> Value {
     json!({"agentpool": name})
 }
 
-/// All of them.
+/// All faults.
 #[allow(clippy::too_many_lines, reason = "a table")]
 pub fn faults() -> Vec<Fault> {
     let fault = |name, codes, image, selector, state| Fault { name, codes, image, selector, more: json!({}), state };
@@ -372,7 +372,7 @@ impl Fault {
     }
 }
 
-/// The annotations of pods whose containers wait.
+/// The annotations of pods with waiting containers.
 fn waiting(reason: &str, message: &str) -> Value {
     json!({"mullion-cluster/container-state": json!({"waiting": {"reason": reason, "message": message}}).to_string()})
 }
@@ -391,8 +391,8 @@ pub fn daemon_sets_without_a_pool() -> [Value; 2] {
         .map(|(name, spec)| workload("DaemonSet", NAMESPACE, name, &spec, &json!({})))
 }
 
-/// A DaemonSet of a Linux image that tolerates everything and selects no operating system. On Windows nodes its pods wait
-/// for ever; KWOK would let them run, so it selects a Windows pool and is played.
+/// A DaemonSet of a Linux image that tolerates everything and selects no operating system. On Windows nodes its pods
+/// wait forever; KWOK would let them run, so it selects a Windows pool and is simulated.
 pub fn careless_agent() -> Value {
     let spec = pod(LINUX_IMAGE, &in_pool("win23"), &json!([{"operator": "Exists"}]));
     let mut object = workload("DaemonSet", NAMESPACE, "careless-agent", &spec, &json!({}));

@@ -1,4 +1,4 @@
-//! A mixed cluster of 300 nodes on AKS, and the workloads in it that are as they should be.
+//! A mixed cluster of 300 nodes on AKS, and the correct workloads in it.
 
 use mullion_cluster::NodeSpec;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ pub struct Pool {
     /// Label `agentpool`.
     pub name: &'static str,
     nodes: usize,
-    /// The kernel versions of its Windows nodes, in turn; none: Linux.
+    /// The kernel versions of its Windows nodes, in turn; empty: Linux.
     versions: &'static [&'static str],
     kubelet: &'static str,
     runtime: &'static str,
@@ -113,11 +113,10 @@ pub fn pod(image: &str, selector: &Value, tolerations: &Value) -> Value {
     })
 }
 
-/// The namespaces of the workloads that are as they should be.
+/// The namespaces of the correct workloads.
 pub const SOUND: [&str; 4] = ["shop", "billing", "search", "reports"];
 
-/// 2,920 pods in 38 workloads that are as they should be: each selects its operating system, and the build that its image
-/// needs.
+/// 2,920 pods in 38 correct workloads: each selects its operating system, and the build that its image needs.
 pub fn sound_workloads() -> Vec<Value> {
     let linux = json!({"kubernetes.io/os": "linux"});
     let windows = json!({"kubernetes.io/os": "windows"});

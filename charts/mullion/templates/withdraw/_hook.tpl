@@ -1,6 +1,6 @@
 {{/*
-Everything that withdraws Mullion is there only while it does: made when the release is deleted, gone afterwards, also
-when it failed. What a crash of Helm left is deleted before the next try.
+The objects of the withdrawal exist only while it runs: Helm creates them when the release is deleted, and deletes them afterwards, also
+after a failure. What a crash of Helm leaves is deleted before the next attempt.
 */}}
 {{- define "mullion.withdraw.hook" -}}
 helm.sh/hook: pre-delete

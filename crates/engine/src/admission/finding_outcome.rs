@@ -11,10 +11,10 @@
 //! | template, changed | as for a created one; only warned if the old template had the finding, and for a Job | changed | warned |
 //! | any other request | nothing | nothing | nothing |
 //!
-//! `Allow` has no outcome. A hint has none on a controller's pod either, because no person reads the response. The
+//! `Allow` has no outcome. A hint has no outcome on a pod of a controller, because no person reads the response. The
 //! changes come from [`review`](crate::admission::review::review()): a template gets only repairs that the API server
-//! requires, a DaemonSet also its placement. Two request categories have no findings: a `Rewrite` is changed
-//! without a warning, and a `Resize` is denied, or warned under `denials: Warn`. Under `mode: Audit` the response
+//! requires; a DaemonSet also gets its placement. Two request categories have no findings: a `Rewrite` is changed
+//! without a warning, and a `Resize` is denied, or warned about under `denials: Warn`. Under `mode: Audit` the response
 //! reports what would happen, and nothing is changed or denied.
 
 use crate::admission::request_category::RequestCategory;
@@ -28,14 +28,14 @@ use crate::rules::{Finding, RejectedBy};
 pub enum FindingOutcome {
     /// Nothing is reported or done.
     Nothing,
-    /// Changed; reported unless the finding is quiet.
+    /// The object is changed; reported unless the finding is quiet.
     Repaired,
     /// Reported to the requester as a warning.
     Warned,
     /// Reported on the pod itself, by the label [`FINDINGS_LABEL`](crate::model::names::FINDINGS_LABEL), because the
     /// requester is a controller.
     Labelled,
-    /// Denied.
+    /// The request is denied.
     Denied,
 }
 
@@ -58,8 +58,8 @@ pub fn outcome_of(finding: &Finding, category: RequestCategory, templates: Templ
         (Action::Deny | Action::Warn, RequestCategory::OwnedPod { .. }) => Labelled,
         (Action::Deny, RequestCategory::Template { of, update, copied }) => {
             // The template of a Job can change only in its scheduling fields, and only while the Job is suspended
-            // (`validateJobUpdate`, pkg/apis/batch/validation/validation.go). A queue does that, and could only try
-            // again.
+            // (`validateJobUpdate`, pkg/apis/batch/validation/validation.go). A job queue makes that change, and after
+            // a denial it can only retry.
             let stands = copied || update && (finding.pre_existing || of == WorkloadKind::Job);
             if templates == TemplateDenials::Deny && !stands { Denied } else { Warned }
         }
@@ -68,7 +68,7 @@ pub fn outcome_of(finding: &Finding, category: RequestCategory, templates: Templ
     }
 }
 
-/// The outcome of a finding as an action: the action of its policy, softened where a cluster would not deny.
+/// The outcome of a finding as an action: the action that the policy sets, reduced where a cluster would not deny.
 pub fn effective_action(review: &Review, finding: &Finding) -> Action {
     let audit = review.settings.mode == Mode::Audit;
     match outcome_of(finding, review.category, review.settings.templates) {
@@ -79,17 +79,17 @@ pub fn effective_action(review: &Review, finding: &Finding) -> Action {
     }
 }
 
-/// Whether a denied finding denies the pods that an object of that kind creates: only where the pod would not run
-/// without Mullion either.
+/// Whether a denied finding denies the pods that an object of that kind creates: only if the pod would not run without
+/// Mullion either.
 fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
     match by {
         // A denied pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
         WorkloadKind::DaemonSet => false,
-        // A pod that the kubelet rejects is a failed one and counts towards `backoffLimit`, which ends the Job. A pod
-        // that is denied here never existed: the controller tries again every minute, forever (`manageJob` and
+        // A pod that the kubelet rejects has failed and counts towards `backoffLimit`, which ends the Job. A pod that
+        // is denied here never existed: the controller retries every minute, forever (`manageJob` and
         // `MaxJobApiBackOff`, pkg/controller/job/job_controller.go).
         WorkloadKind::Job | WorkloadKind::CronJob => finding.rejected_by == RejectedBy::ApiServer,
-        // No built-in controller creates pods from it: such pods are judged like bare ones.
+        // No built-in controller creates pods from it, so such pods are reviewed like bare pods.
         WorkloadKind::PodTemplate => true,
         _ => finding.rejected_by != RejectedBy::None,
     }
@@ -98,7 +98,7 @@ fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
 /// Whether a finding that does not deny the template denies its pods.
 pub fn denies_its_pods(review: &Review, finding: &Finding) -> bool {
     match review.category {
-        // What the API server rejects is not stored either.
+        // An object that the API server rejects is not stored, so it creates no pods.
         RequestCategory::Template { of, .. } if finding.rejected_by != RejectedBy::ApiServer => {
             finding.action == Action::Deny && review.settings.mode == Mode::Enforce && denies_pods(finding, of)
         }
@@ -112,8 +112,8 @@ mod tests {
     use super::*;
     use crate::admission::finding_outcome::FindingOutcome::{Denied, Labelled, Nothing, Repaired, Warned};
 
-    /// The outcomes of `Deny` for findings that nothing, the kubelet and the API server would reject, then of `Repair`,
-    /// `Warn` and a `Warn` that is only a hint.
+    /// The outcomes of `Deny` for findings that neither the kubelet nor the API server would reject, that the kubelet
+    /// would reject, and that the API server would reject; then of `Repair`, `Warn` and a `Warn` that is only a hint.
     #[test]
     #[allow(clippy::too_many_lines, reason = "a table")]
     fn each_cell_of_the_table() {

@@ -1,7 +1,7 @@
 //! From a request to a review, and from a review to the response at an endpoint.
 //!
 //! [`review::review`] and [`response::respond`] are total and synchronous. One table, [`finding_outcome`], decides the
-//! outcome of a finding. Imports every other room but `node`; no room imports it.
+//! outcome of a finding. Imports every other top-level module but `node`; no other imports it.
 
 pub(crate) mod finding_outcome;
 mod pod_preview;

@@ -1,7 +1,7 @@
 //! A preview of a workload's pods: how they are placed once they are created, and where they could run then.
 //!
-//! A template at its own request is changed only where the API server would reject it; its pods are placed one by one,
-//! when their controller creates them.
+//! Mullion changes a template at the template's own request only where the API server would reject it. Its pods are
+//! placed one by one, when their controller creates them.
 
 use serde::Deserialize;
 
@@ -24,9 +24,10 @@ pub fn review_pods(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, sett
 /// The nodes for the pods of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodNodes<'w> {
-    /// On which the scheduler, or the DaemonSet controller, may put them.
+    /// The nodes on which the scheduler, or the DaemonSet controller, may put the pods.
     pub schedulable: Vec<&'w str>,
-    /// Those of them that can run them: their operating system, and the Windows build, fit all images that are known.
+    /// The schedulable nodes that can run the pods: their operating system and Windows build fit all images that are
+    /// known.
     pub runnable: Vec<&'w str>,
 }
 
@@ -41,7 +42,7 @@ pub fn find_nodes<'w>(
     let mut placed = workload.object.clone();
     let review = review_pods(request, snapshot, settings);
     let patch = respond(&review, &placed, Endpoint::Mutate).patch;
-    // If the patch does not apply, the object stays as its author wrote it.
+    // If the patch does not apply, the object stays unchanged.
     let applied = json_patch::patch(&mut placed, &patch).is_ok();
     let object = if applied { &placed } else { workload.object };
     let pod = Pod::of(workload.kind, object)?;

@@ -1,4 +1,4 @@
-//! Pre-existing findings: those that the object had before an UPDATE. They deny no update.
+//! Pre-existing findings: findings that the object had before an UPDATE. They do not deny the update.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,8 @@ use crate::model::settings::Action;
 use crate::rules::Finding;
 
 /// Marks findings that the old object had in the same place with an action at least as severe; `before`: the old
-/// object's findings. Containers are matched by name: an index changes once another container is inserted before it.
+/// object's findings. Containers are matched by name, because an index changes if another container is inserted before
+/// it.
 pub(crate) fn mark_pre_existing(findings: &mut [Finding], before: &[Finding], request: &ReviewRequest<'_>) {
     let kind = request.workload.kind;
     let Some((old, new)) =
@@ -49,7 +50,8 @@ mod tests {
 
     const ACTIONS: [Action; 4] = [Action::Allow, Action::Warn, Action::Repair, Action::Deny];
 
-    /// As [`mark_pre_existing`]: every finding is compared with every earlier one, by every container of its pod.
+    /// Does the same as [`mark_pre_existing`] by comparing every finding with every earlier one, by every container of
+    /// its pod.
     fn mark_one_by_one(findings: &mut [Finding], before: &[Finding], old: &Pod<'_>, new: &Pod<'_>) {
         let place = |pod: &Pod<'_>, finding: &Finding| {
             let in_container = pod.containers().find_map(|container| {

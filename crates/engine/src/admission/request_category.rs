@@ -1,4 +1,4 @@
-//! The category of a request: which kind of workload, and which operation.
+//! The category of a request: the kind of workload and the operation.
 
 use serde_json::Value;
 
@@ -6,17 +6,18 @@ use crate::model::json_pointer::member;
 use crate::model::pod_view::Pod;
 use crate::model::{Operation, Requester, ReviewRequest, WorkloadKind};
 
-/// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
+/// The kubelet's annotation on the API object of a static pod. A change to the object would not match the pod that
+/// runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Which kind of workload, and which operation: the rows of the outcome table.
+/// The kind of workload and the operation: the rows of the outcome table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCategory {
-    /// A request that Mullion does not review: an unknown subresource, a mirror pod, a ReplicaSet that a Deployment or
-    /// a Job that a CronJob created, an opted-out namespace, a disabled policy.
+    /// A request that Mullion does not review: an unknown subresource, a mirror pod, a ReplicaSet that a Deployment
+    /// created, a Job that a CronJob created, an opted-out namespace, a disabled policy.
     Skipped,
-    /// CREATE of a bare pod, of a pod whose owner has no template Mullion judges, or of a pod whose owner is not
-    /// believed.
+    /// CREATE of a bare pod, of a pod whose owner has no template that Mullion reviews, or of a pod whose owner
+    /// reference is not confirmed.
     Pod,
     /// CREATE of a pod of a built-in controller, by that controller.
     OwnedPod {
@@ -27,14 +28,15 @@ pub enum RequestCategory {
     Template {
         /// The object's kind.
         of: WorkloadKind,
-        /// Whether it is an UPDATE: only findings that the old object lacks deny it.
+        /// Whether it is an UPDATE: then only findings that the old object does not have deny it.
         update: bool,
-        /// Whether a user copied it from a template that is stored: a Job that names a CronJob. It is only warned about.
+        /// Whether a user copied it from a stored template: a Job that names a CronJob as its owner. Mullion only warns
+        /// about it.
         copied: bool,
     },
     /// UPDATE of `pods/ephemeralcontainers`.
     EphemeralContainers,
-    /// UPDATE of a DaemonSet that only drops what Mullion had put there: that is restored without a warning.
+    /// UPDATE of a DaemonSet that only drops what Mullion added. Mullion restores it without a warning.
     Rewrite,
     /// UPDATE of `pods/resize`.
     Resize,
@@ -43,7 +45,7 @@ pub enum RequestCategory {
 }
 
 impl RequestCategory {
-    /// The category of a request; `pod`: its workload's.
+    /// The category of a request; `pod`: the pod of the request's workload.
     pub fn of(request: &ReviewRequest<'_>, pod: &Pod<'_>) -> Self {
         let workload = &request.workload;
         let owner = built_in_owner(workload.object);
@@ -62,9 +64,9 @@ impl RequestCategory {
                 }
             }
             (WorkloadKind::Pod, Operation::Update, None) => RequestCategory::OtherUpdate,
-            // The objects that a Deployment or CronJob creates were judged with their template; to deny them here would
-            // only make their controllers try again forever. Any other object that names a built-in controller comes
-            // from an operator.
+            // Objects that a Deployment or CronJob creates were reviewed with their template. If they were denied here,
+            // their controllers would retry forever. Any other object that names a built-in controller comes from an
+            // operator.
             (WorkloadKind::ReplicaSet, ..) if creator == Some(WorkloadKind::Deployment) => RequestCategory::Skipped,
             (WorkloadKind::Job, ..) if creator == Some(WorkloadKind::CronJob) => RequestCategory::Skipped,
             // `kubectl create job --from` copies the template of a CronJob, which can be older than Mullion, and names
@@ -204,7 +206,7 @@ mod tests {
         let changed = RequestCategory::Template { of, update: true, copied: false };
         assert_eq!(category(of, Requester::Other, &new, Some(&old)), changed);
         assert_eq!(category(of, Requester::BuiltInController, &new, Some(&old)), RequestCategory::Skipped);
-        // Of a pod, whatever it names.
+        // A pod is reviewed whatever owner it names.
         let pod = owned("apps/v1", "DaemonSet");
         assert_eq!(category(WorkloadKind::Pod, Requester::Other, &pod, Some(&pod)), RequestCategory::OtherUpdate);
     }

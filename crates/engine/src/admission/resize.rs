@@ -18,11 +18,12 @@ use crate::model::scheduling::{OsWanted, selector_os};
 /// The reason in the cause that the admission plugin `PodResizeValidator` returns.
 pub(crate) const RESIZE_REASON: &str = "UnsupportedPlatform";
 
-/// Why the pod cannot be resized, and what to do instead; `None`: it can, or the request changes nothing.
+/// Why the pod cannot be resized, and what to do instead. `None` if it can be resized, or if the request changes
+/// nothing.
 pub(crate) fn denial_reason(pod: &Pod<'_>, old: Option<&Value>, snapshot: &ClusterSnapshot) -> Option<String> {
     let changes = old.and_then(|old| old.get("spec")) != pod.get("/spec");
     let bound = pod.text("/spec/nodeName").is_some();
-    // A node that is not in the snapshot has the OS that the pod's selector names.
+    // For a node that is not in the snapshot, the OS is the one in the pod's nodeSelector.
     let there = || place_of(pod, snapshot).map_or_else(|| selector_os(pod).0, OsWanted::Only);
     let on_windows = pod.has_windows_os_field() || (bound && there() == OsWanted::Only(Os::Windows));
     let text = "Windows nodes cannot resize a pod in place; change the resources in its controller's template, or recreate the pod";

@@ -26,19 +26,19 @@ use crate::rules::{Finding, RejectedBy, catalogue};
 pub struct Review {
     /// What the policies set for this workload.
     pub settings: Arc<Settings>,
-    /// Which column of the outcome table applies.
+    /// The request category: it selects the row of the outcome table.
     pub category: RequestCategory,
-    /// Which OS, and why.
+    /// The operating system, and why.
     pub decision: OsDecision,
-    /// What is wrong, most important first.
+    /// The findings, most important first.
     pub findings: Vec<Finding>,
     /// The changes to make.
     pub changes: Vec<Change>,
     /// Image references, as the workload writes them, for which a registry could change the result; empty if the
-    /// policies allow no look-ups. A registry's report about one of them never makes another one wanted.
+    /// policies allow no look-ups. The report of a registry about one of them never adds another.
     pub wanted: Vec<String>,
-    /// A sentence for the author of a template: that a DaemonSet got the default, and how to change it, or that an
-    /// annotation is set where no pod has it. For a resize: why it cannot be done.
+    /// A hint for the author of a template: that a DaemonSet got the default and how to change it, or that an
+    /// annotation is set where it does not reach the pods. For a resize: why it cannot be done.
     pub hint: Option<String>,
     /// The Windows nodes of a DaemonSet that cannot run its images; `None` if there are none, or if the policies allow
     /// it.
@@ -58,7 +58,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     let ReviewSettings { new, nodes, by_namespace_labels, .. } = settings;
     let mut category = RequestCategory::of(request, &pod);
     let is_reviewed = |category| !matches!(category, RequestCategory::Skipped | RequestCategory::OtherUpdate);
-    // If no policy applies now, one that selects namespaces by their labels may.
+    // If no policy applies now, one that selects namespaces by their labels may apply.
     let matters = || new.mode != Mode::Disabled || *by_namespace_labels;
     let namespace_unknown = namespace.is_none() && is_reviewed(category) && matters();
     if new.mode == Mode::Disabled || opted_out(&pod, namespace, new) {
@@ -127,7 +127,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     if let Some(update) = &update {
         let mut repairs = Vec::new();
         repair(rejected_by_server(&findings), &mut repairs);
-        // With `any`, other fields of the author may name one of both: then the placement is for that one.
+        // With `any`, other fields of the author may name one operating system: then the placement is for that one.
         let requested = read_os_annotation(&input)
             .map(|(scope, _)| scope.os().or(decision.decided()).map_or(ScopeOs::Any.name(), Os::name));
         if let Some(changes) = update.restore_template(repairs, requested) {
@@ -144,7 +144,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     }
     let wanted = wanted.into_iter().collect();
     let changes = changes(&cx, category, update.as_ref(), &findings);
-    // Not earlier: a field that is allowed to stay may be one that the OS field forbids.
+    // This must not be done earlier: a field that is allowed to stay may be one that the OS field forbids.
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
     let hint = hint(&cx, category, &changes);
@@ -183,8 +183,8 @@ fn opted_out(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) 
     }
 }
 
-/// Decides. The Linux default was given only because nothing else decided: if another webhook has made it a Windows pod
-/// since, the default no longer counts.
+/// Decides again. The Linux default was given only because nothing else decided. If another webhook has made the pod a
+/// Windows pod since, the default no longer counts.
 fn decide_again(input: &DetectionInput<'_>, own: Option<&DecisionAnnotation>) -> OsDecision {
     if own.is_some_and(|annotation| annotation.basis == Basis::Default) {
         let decision = decide(&DetectionInput { ignores_default: true, ..*input });
@@ -195,7 +195,7 @@ fn decide_again(input: &DetectionInput<'_>, own: Option<&DecisionAnnotation>) ->
     decide(input)
 }
 
-/// What may get the Linux default; `None`: the request gives none.
+/// Which kind of candidate for the Linux default the request is; `None` if it cannot get the default.
 fn default_candidate(category: RequestCategory, input: &DetectionInput<'_>) -> Option<DefaultCandidate> {
     match category {
         RequestCategory::EphemeralContainers => None,
@@ -231,12 +231,12 @@ fn find_findings(cx: &WorkloadContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Denies what no repair removes. Some fields are removed only together with the OS field. If the pod, or the
-/// template's pods, do not get it, a field for which the kubelet rejects the pod stays: without a denial here they
-/// would come back as one failed pod after another.
+/// Denies what no repair removes. Some fields are removed only together with setting the OS field. If the pod, or the
+/// template's pods, do not get the OS field, a field for which the kubelet rejects the pod stays, and without a denial
+/// here the controller would create one failed pod after another.
 fn deny_unrepaired(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
     let due = |finding: &Finding| finding.action == Action::Repair && finding.rejected_by == RejectedBy::Kubelet;
-    // The kubelet checks a pod as a whole only when it starts it.
+    // The kubelet checks a pod as a whole only when it starts the pod.
     if !cx.is_whole_pod() || !findings.iter().any(due) {
         return;
     }
@@ -259,7 +259,8 @@ fn removed_pointer(change: &Change) -> Option<&str> {
 
 /// See [`Review::wanted`].
 fn wanted_images(cx: &WorkloadContext<'_>) -> BTreeSet<String> {
-    // Which OS a pool of nodes implies for a DaemonSet depends on whether its images exist for both.
+    // The operating system that a node pool implies for a DaemonSet depends on whether the DaemonSet's images exist for
+    // both.
     let by_pool = || cx.input.is_daemon_set() && !matches!(selector_os(&cx.input.pod).0, OsWanted::Only(_));
     let never = cx.input.settings.lookup == Lookup::Never;
     if never || !(cx.is_windows() || cx.decision.depends_on_images() || by_pool()) {
@@ -269,7 +270,7 @@ fn wanted_images(cx: &WorkloadContext<'_>) -> BTreeSet<String> {
     open.map(|image| image.image.to_owned()).collect()
 }
 
-/// The review of the object before an UPDATE, as if it were new; `None` where there is none.
+/// The review of the object before an UPDATE, as if it were new; `None` if there is no old object to review.
 fn review_old(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
@@ -292,7 +293,7 @@ fn changes(
         | RequestCategory::OtherUpdate
         | RequestCategory::Rewrite
         | RequestCategory::Resize => Vec::new(),
-        // New containers only, and only what the API server would reject.
+        // Only new containers are reviewed, and only for what the API server would reject.
         RequestCategory::EphemeralContainers => {
             let mut changes = Vec::new();
             repair(rejected_by_server(findings), &mut changes);
@@ -311,7 +312,7 @@ fn changes(
 fn hint(cx: &WorkloadContext<'_>, category: RequestCategory, changes: &[Change]) -> Option<String> {
     let RequestCategory::Template { update, .. } = category else { return None };
     if cx.input.is_daemon_set() {
-        // Set later, the annotation changes nothing, because an unchanged template is never touched.
+        // An annotation that is set later changes nothing, because an unchanged template is never touched.
         let text =
             "Mullion keeps this DaemonSet on Linux nodes; for all nodes create it with annotation mullion.dev/os: any";
         let default = cx.decision.basis == Basis::Default;

@@ -16,7 +16,7 @@ use crate::model::{
     Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, Os, OsDecision, ScopeOs, agree, json_pointer,
 };
 
-/// The decision from the workload's own fields and its annotation; `None` if they give no evidence.
+/// The decision from the workload's own fields and its annotation; `None` if they contain no evidence.
 pub(crate) fn decide_by_author(input: &DetectionInput<'_>) -> Option<OsDecision> {
     let pod = &input.pod;
     let mut placements = explicit_placements(input);
@@ -53,7 +53,7 @@ pub(crate) fn decide_by_author(input: &DetectionInput<'_>) -> Option<OsDecision>
     implied(input)
 }
 
-/// Explicit placements: if they differ, they conflict.
+/// The explicit placements. If they differ, they conflict.
 fn explicit_placements(input: &DetectionInput<'_>) -> Vec<Evidence> {
     let (pod, snapshot) = (&input.pod, input.snapshot);
     let mut found = Vec::new();
@@ -103,7 +103,7 @@ fn implied(input: &DetectionInput<'_>) -> Option<OsDecision> {
     if found.iter().all(|evidence| evidence.os == first) {
         return agree(found);
     }
-    // Pools change and options are copied: no reason to deny the workload, and none to place it.
+    // Pools change and options are copied, so this is no reason to deny the workload or to place it.
     Some(OsDecision::undecided(found, false))
 }
 

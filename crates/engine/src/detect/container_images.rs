@@ -15,7 +15,7 @@ use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os};
 pub struct ContainerImage<'a> {
     /// The container.
     pub container: Container<'a>,
-    /// Its image, as the workload writes it.
+    /// Its image, as the workload specifies it.
     pub image: &'a str,
     /// The facts.
     pub facts: ImageFacts,
@@ -26,17 +26,18 @@ pub struct ContainerImage<'a> {
 pub struct ImageFacts {
     /// Its operating system.
     pub os: ImageOs,
-    /// Its Windows builds; several for an index with several, none if unknown.
+    /// Its Windows builds: several for an index with several; empty if unknown.
     pub builds: Vec<Build>,
     /// The source of the operating system.
     pub source: ImageSource,
     /// What its registry reports; also `None` if a policy's pattern decides first.
     pub platforms: Option<Arc<Platforms>>,
-    /// Whether a registry could add something: the image was not found, and no pattern decides first.
+    /// Whether a registry could add facts: the image was not found, and no pattern decides first.
     pub open: bool,
 }
 
-/// The images of all containers. `report`, what registries report now, takes precedence over the snapshot's images.
+/// The images of all containers. The current reports of registries, `report`, take precedence over the snapshot's
+/// images.
 pub(crate) fn images_of<'a>(
     pod: &Pod<'a>,
     settings: &Settings,
@@ -66,7 +67,7 @@ pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc
         let platforms = platforms.filter(|_| silent).cloned();
         let reference = if silent { ImageRef::parse(image).ok() } else { None };
         let mut builds = platforms.as_ref().map_or_else(|| pattern.builds.clone(), |platforms| platforms.builds());
-        // One pattern for a mirror of Windows images covers all their releases: their tags name the release.
+        // One pattern for a mirror of Windows images covers all their releases, because their tags name the release.
         if builds.is_empty()
             && os == ImageOs::Windows
             && let Some(name) = reference.as_ref().map(from_name).filter(|name| name.os == ImageOs::Windows)

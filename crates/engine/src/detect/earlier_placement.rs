@@ -6,9 +6,9 @@ use crate::model::names::OS_LABEL;
 use crate::model::scheduling::{OsWanted, node_constraints};
 use crate::model::{Basis, DecisionAnnotation, Evidence, Os, OsDecision, json_pointer};
 
-/// Whether the OS selector is Mullion's and not the author's intent: a bound pod got it for its node, a DaemonSet
+/// Whether Mullion set the OS selector and the author did not: a bound pod got it for its node, a DaemonSet got it
 /// because nothing else decided, or for reasons that a changed template may no longer have. It decides no more the
-/// second time than it did the first.
+/// second time than it did the first time.
 pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     let stands = node_constraints::selector_os(&input.pod).0;
     let its_own = |annotation: &DecisionAnnotation| {
@@ -18,9 +18,9 @@ pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     if input.earlier_placement.is_some_and(|earlier| its_own(earlier.annotation)) {
         return true;
     }
-    // Written by the first call of this request.
+    // The first call of this request wrote the annotation.
     let Some(annotation) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
-    // Whatever the basis: an annotation that an update keeps has the one of the earlier decision.
+    // The basis does not matter: an annotation that an update keeps has the basis of the earlier decision.
     let is_bound = place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os);
     let is_default = annotation.basis == Basis::Default && (!input.pod.pointer.is_empty() || input.ignores_default);
     is_bound || is_default && !is_update

@@ -1,4 +1,4 @@
-//! The input of the decision about one workload: the request, and everything known that may decide.
+//! The input of the decision about one workload: the request, and everything else that may decide.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub struct DetectionInput<'a> {
     pub settings: &'a Settings,
     /// The facts about the images.
     pub images: &'a [ContainerImage<'a>],
-    /// What Mullion put into a DaemonSet's template that changes now: its author may intend something else by now, so
+    /// What Mullion added to a DaemonSet's template that changes now. Its author may intend something else by now, so
     /// the selector that the annotation names decides only if nothing else does.
     pub earlier_placement: Option<EarlierPlacement<'a>>,
     /// Whether a selector that Mullion gave the pod by default is ignored.
@@ -52,7 +52,7 @@ impl<'a> DetectionInput<'a> {
     }
 
     /// Whether the annotation `mullion.dev/os` on the object around a template counts too: only if placement is written
-    /// into that template, because no pod carries the annotation.
+    /// into that template, because its pods do not have the annotation.
     pub fn reads_annotation_around_template(&self) -> bool {
         !self.pod.pointer.is_empty() && (self.is_daemon_set() || self.request.into_templates)
     }

@@ -1,7 +1,7 @@
 //! The Linux default: what an undecided workload gets in a cluster that has Windows nodes too.
 //!
-//! Most charts set no operating system because they were written for clusters with one. They mean Linux. The default
-//! gives them that, unless any hint contradicts it.
+//! Most charts set no operating system because they were written for clusters with only Linux nodes. The default sets
+//! Linux for them, unless any hint contradicts it.
 
 use crate::detect::input::DetectionInput;
 use crate::detect::node_pool::node_constraints;
@@ -16,30 +16,30 @@ use crate::model::{DetectedOs, EvidenceOs, Os, OsDecision, scheduling};
 pub(crate) enum DefaultCandidate {
     /// A pod, or a template of any kind but DaemonSet.
     Ordinary,
-    /// A DaemonSet that is created.
+    /// A CREATE of a DaemonSet.
     NewDaemonSet,
-    /// A DaemonSet that is updated, or a DaemonSet's pod: its nodes are chosen already.
+    /// An UPDATE of a DaemonSet, or a DaemonSet's pod: its nodes are chosen already.
     ExistingDaemonSet,
 }
 
-/// Why an undecided workload is not given Linux.
+/// Why an undecided workload does not get the Linux default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoDefault {
-    /// Something decided, or declined placement.
+    /// Another source decided, or declined placement.
     Decided,
     /// `detect.default: Nothing`.
     Policy,
     /// There are no Windows nodes.
     NotMixed,
-    /// A path, a program or a label in it looks like Windows.
+    /// A path, a program or a label in it indicates Windows.
     LooksWindows,
     /// The nodes of an existing DaemonSet are chosen already.
     ExistingDaemonSet,
     /// A DaemonSet whose images exist for both systems may be meant for every node.
     EveryNode,
-    /// It is bound to a node already.
+    /// The pod is bound to a node already.
     Bound,
-    /// Its RuntimeClass may name an operating system, and is unknown.
+    /// Its RuntimeClass may name an operating system, and is not in the snapshot.
     UnknownRuntimeClass,
     /// The handler of its RuntimeClass is for Windows.
     WindowsHandler,
@@ -47,7 +47,8 @@ pub enum NoDefault {
     UnknownCluster,
     /// No live Linux node satisfies its node constraints.
     NoLinuxNode,
-    /// Every Linux node carries a taint that marks it as Linux: in such a cluster a pod without selector means Windows.
+    /// Every Linux node has a taint that marks it as Linux: in such a cluster a pod without selector is meant for
+    /// Windows.
     LinuxIsMarked,
     /// A schedulable node has no operating system label.
     UnlabelledNode,
@@ -73,7 +74,7 @@ impl NoDefault {
         }
     }
 
-    /// Whether it is reported as a finding: the others are a choice, or leave nothing to do.
+    /// Whether it is reported as a finding. The others are the user's choice, or require no action.
     pub fn is_reported(self) -> bool {
         match self {
             Self::LooksWindows
@@ -93,7 +94,7 @@ impl NoDefault {
     }
 }
 
-/// Checks whether an undecided workload gets Linux; the error is the reason against it.
+/// Checks whether an undecided workload gets Linux; the error is the reason why it does not.
 pub(crate) fn check_linux_default(
     input: &DetectionInput<'_>,
     decision: &OsDecision,

@@ -1,7 +1,7 @@
-//! Which operating system a workload needs: evidence, the decision, and the Linux default.
+//! Detects which operating system a workload needs: evidence, the decision, and the Linux default.
 //!
-//! A wrong "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides. Imports
-//! `model`; every other room may import it.
+//! A wrong "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little. Therefore uncertain evidence does not
+//! decide. Imports `model`; every other top-level module may import it.
 
 mod author_fields;
 mod container_images;

@@ -20,8 +20,8 @@ pub(crate) fn find_pool_os(input: &DetectionInput<'_>) -> Option<Evidence> {
     let pod = &input.pod;
     let mut constraints = node_constraints(input);
     if placed_by_mullion(input) {
-        // The author's constraints decided only if the selector was given for the author's intent. A template that
-        // changes may have others.
+        // The author's constraints decided only if Mullion set the selector by the author's intent. A changed template
+        // may have others.
         let by_intent = DecisionAnnotation::of(input.object()).is_some_and(|earlier| earlier.basis == Basis::Intent);
         if input.earlier_placement.is_none() && !by_intent {
             return None;

@@ -1,4 +1,4 @@
-//! Windows hints: paths, shells and labels that never decide for Windows, and always block the Linux default.
+//! Windows hints: paths, shells and labels that never decide for Windows, and always prevent the Linux default.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ const COMMANDS: [&str; 6] = [
     "/lifecycle/preStop/exec/command",
 ];
 
-/// The first hint at Windows: a drive or pipe path, a Windows shell, or a label with which a kubelet on Linux rejects
+/// The first hint of Windows: a drive or pipe path, a Windows shell, or a label with which a kubelet on Linux rejects
 /// the pod.
 pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
     if pod.label(OS_LABEL) == Some(Os::Windows.name()) {

@@ -1,7 +1,7 @@
 //! Changes to a workload: edits with their causes, before they are compiled to one JSON Patch.
 //!
-//! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are
-//! unreadable there and dangerous beside other webhooks.
+//! The operations are chosen one by one and not computed as a diff: audit logs store the patch as it is, and index-wise
+//! diffs of lists are unreadable there and dangerous beside other webhooks.
 
 use serde_json::Value;
 
@@ -19,30 +19,30 @@ pub struct Change {
 /// Why a workload is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It follows from the decision; the reason as a clause.
+    /// It follows from the decision; the value is the reason as a clause.
     Placement(&'static str),
-    /// A rule repairs it; its code.
+    /// A rule repairs it; the value is the rule's code.
     Rule(&'static str),
 }
 
 /// One edit. Pointers are JSON pointers into the whole object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Sets a member of an object; missing parents are made.
+    /// Sets a member of an object; missing parents are created.
     Set {
-        /// Of the member.
+        /// The pointer of the member.
         pointer: String,
         /// Its new value.
         value: Value,
     },
     /// Removes a member of an object or an item of a list, if it exists.
     Remove {
-        /// Of the member or item.
+        /// The pointer of the member or item.
         pointer: String,
     },
-    /// Adds an item at the end of a list; a missing list is made.
+    /// Adds an item at the end of a list; a missing list is created.
     Append {
-        /// Of the list.
+        /// The pointer of the list.
         pointer: String,
         /// The item.
         value: Value,

@@ -1,6 +1,6 @@
-//! The annotation `mullion.dev/decision`: the decision for an object, and what was put on it.
+//! The annotation `mullion.dev/decision`: the decision for an object, and what Mullion added to it.
 //!
-//! On a pod it is for people, and shows what others changed after Mullion: see
+//! On a pod it is for people, and reveals what others changed after Mullion: see
 //! `DecisionAnnotation::written_by_mullion`. On a DaemonSet it also records the placement: see
 //! [`daemon_set_update`](crate::patch::daemon_set_update).
 
@@ -28,10 +28,10 @@ pub struct DecisionAnnotation {
     pub basis: Basis,
     /// The reason of the decision, as a clause.
     pub because: String,
-    /// What Mullion put there: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
+    /// What Mullion added: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
     pub placed: PlacedWords,
-    /// On a pod: the names of its containers then, at most 32; none if there were more, or one has a name that the API
-    /// server rejects.
+    /// On a pod: the names of its containers at the time of the annotation, at most 32; empty if there were more, or if
+    /// the API server rejects one of the names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
     /// On a DaemonSet: how many Windows nodes of each build cannot run its images; at most 16 builds.
@@ -48,14 +48,14 @@ pub(crate) const BUILD: &str = "build";
 /// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
 const MAX_CONTAINERS: usize = 32;
 
-/// Most builds of `leftOut`.
+/// The maximum number of builds in `leftOut`.
 const MAX_BUILDS: usize = 16;
 
 /// The longest name of a container that the API server accepts, in bytes: that of a DNS label.
 const MAX_CONTAINER_NAME: usize = 63;
 
-/// None of Mullion's annotations is longer, in bytes: five hundred tolerations fit. Others may write anything there,
-/// and the API server checks its length only after the webhooks.
+/// The longest annotation of Mullion, in bytes: five hundred tolerations fit. Others may write anything there, and the
+/// API server checks the length only after the webhooks.
 const MAX_BYTES: usize = 64 << 10;
 
 /// The reason in the change that writes the annotation.
@@ -65,12 +65,13 @@ const REASON: &str = "so that people see what was decided and why";
 const MANAGED_FIELD: &str = "f:mullion.dev/decision";
 
 impl DecisionAnnotation {
-    /// The annotation on an object's own metadata that Mullion itself wrote, in this request or before: what differs
-    /// from it now was changed by another webhook or policy since Mullion's first call.
+    /// The annotation on an object's own metadata, if Mullion itself wrote it, in this request or before. What differs
+    /// from it now was changed by another webhook or policy after Mullion's first call.
     ///
-    /// The API server records in `managedFields` what a request contains before it calls any webhook (apiserver:
-    /// `pkg/endpoints/handlers/create.go`, `UpdateNoErrors` before `Admit`) and adds nothing for what webhooks write.
-    /// An annotation that is recorded there came with a request: in a copy or a backup of an earlier object, or forged.
+    /// Before the API server calls any webhook, it records in `managedFields` what a request contains (apiserver:
+    /// `pkg/endpoints/handlers/create.go`, `UpdateNoErrors` before `Admit`), and it adds nothing for what webhooks
+    /// write. An annotation that is recorded there came with a request: in a copy or a backup of an earlier object, or
+    /// forged.
     pub fn written_by_mullion(object: &Value) -> Option<Self> {
         let annotation = Self::of(object)?;
         let recorded = member(object, "/metadata/managedFields")?.as_array()?;
@@ -79,7 +80,7 @@ impl DecisionAnnotation {
         (!recorded.is_empty() && !brought).then_some(annotation)
     }
 
-    /// Whether Mullion put that there; see [`placed`](Self::placed).
+    /// Whether Mullion added it; see [`placed`](Self::placed).
     pub fn has_placed(&self, word: &str) -> bool {
         self.placed.has(word)
     }
@@ -148,8 +149,8 @@ impl DecisionAnnotation {
         format!("/metadata/annotations/{}", escape(DECISION_ANNOTATION))
     }
 
-    /// The same with more entries, each once: what they name may still be in the template, and only an annotation
-    /// records that it is Mullion's.
+    /// The annotation with more entries, each once: what they name may still be in the template, and only an annotation
+    /// records that Mullion added it.
     #[must_use]
     pub fn beside(mut self, words: Vec<String>) -> Self {
         for word in words {
@@ -158,14 +159,14 @@ impl DecisionAnnotation {
         self
     }
 
-    /// The same without an entry, for what was removed.
+    /// The annotation without an entry, for what was removed.
     #[must_use]
     pub fn without(mut self, word: &str) -> Self {
         self.placed = self.placed.iter().filter(|placed| *placed != word).map(str::to_owned).collect();
         self
     }
 
-    /// Whether it contains what another one does, and maybe more.
+    /// Whether it contains everything that another annotation contains, and possibly more.
     pub fn extends(&self, other: &Self) -> bool {
         self.os == other.os && self.basis == other.basis && other.placed.iter().all(|word| self.has_placed(word))
     }

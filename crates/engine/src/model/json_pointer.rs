@@ -32,9 +32,9 @@ pub fn field_path(pointer: &str) -> String {
     path
 }
 
-/// The key that [`escape`] turned into this token.
+/// The key of a token that [`escape`] returned.
 pub fn unescape(token: &str) -> Cow<'_, str> {
-    // A loop over bytes: tokens are too short for the searcher of `str::contains` to pay off.
+    // A loop over bytes, because tokens are too short for the searcher of `str::contains` to pay off.
     if token.bytes().any(|byte| byte == b'~') {
         Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
     } else {
@@ -42,13 +42,13 @@ pub fn unescape(token: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`Value::pointer`], without its two allocations for every token: a review reads hundreds of places, and few of
-/// their keys have an escape.
+/// Does the same as [`Value::pointer`] without its two allocations for every token: a review reads hundreds of places,
+/// and few of their keys have an escape.
 pub fn member<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     member_below("", value, pointer)
 }
 
-/// As [`member`], for a value of the member `parent` of an object, or of an item of it.
+/// Does the same as [`member`], for a value of the member `parent` of an object, or of an item of it.
 pub(crate) fn member_below<'a>(parent: &str, value: &'a Value, pointer: &str) -> Option<&'a Value> {
     debug_assert!(is_read(parent, pointer), "{pointer} in {parent:?}: the webhook does not parse this for a review");
     let mut at = value;

@@ -1,7 +1,8 @@
 //! The data of a review: workload, request, cluster snapshot, settings, images, published images, Windows
 //! releases.
 //!
-//! No module of this room decides anything about a workload. Every other room imports it, and it imports none of them.
+//! No module here decides anything about a workload. Every other top-level module imports this one, and it imports none
+//! of them.
 
 mod change;
 pub mod cluster;

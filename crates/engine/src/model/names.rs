@@ -1,9 +1,9 @@
-//! Names that Kubernetes and Mullion agree on: keys of labels and annotations, and fields of pods.
+//! Names of Kubernetes and of Mullion: keys of labels and annotations, and fields of pods.
 
 /// Lists of a pod spec that hold containers, in the order the API server visits them.
 pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", EPHEMERAL_CONTAINERS];
 
-/// The list of containers that only pods have: templates have none.
+/// The list of containers that only pods have; templates do not have it.
 pub const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";
 
 /// The label on pods of controllers with the codes of their findings; the controller turns it into an Event.
@@ -13,10 +13,10 @@ pub const FINDINGS_LABEL: &str = "mullion.dev/findings";
 /// `pkg/kubelet/kubelet_node_status.go`).
 pub const OS_LABEL: &str = "kubernetes.io/os";
 
-/// Its name before Kubernetes 1.14: still set, and deprecated.
+/// The name of [`OS_LABEL`] before Kubernetes 1.14: still set, and deprecated.
 pub const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
 
-/// Both of them, the current one first.
+/// Both labels with a node's operating system, the current one first.
 pub const OS_LABELS: [&str; 2] = [OS_LABEL, OLD_OS_LABEL];
 
 /// The label with a Windows node's build, which the kubelet sets since Kubernetes 1.17: `10.0.20348`.
@@ -40,8 +40,8 @@ pub const POD_SECURITY_ENFORCE_VERSION_LABEL: &str = "pod-security.kubernetes.io
 pub const WINDOWS_RELEASE_LABEL: &str = "mullion.dev/windows-release";
 /// Label with the update revision, the fourth number of the kernel version: `2655`.
 pub const WINDOWS_REVISION_LABEL: &str = "mullion.dev/windows-revision";
-/// Annotation with what Mullion put on the node, as JSON: an object with `labels` (key to value), `taint`, and
-/// `removed`: which taint others removed, and when (seconds since 1970).
+/// Annotation with what Mullion added to the node, as JSON: an object with `labels` (key to value), `taint`, and
+/// `removed`: the taint that others removed, and when (seconds since 1970).
 pub const OWNED_ANNOTATION: &str = "mullion.dev/owned";
 
 /// The annotation with the decision for an object, and what was put on it.
@@ -53,21 +53,21 @@ pub const IMAGE_BUILD_LABEL: &str = "mullion.dev/windows-build";
 /// The prefix of the names of Mullion's RuntimeClasses.
 pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
 
-/// Honoured on namespaces, and on pods if a policy sets so: `true` exempts the workload.
+/// The annotation or label that exempts a workload if it is `true`: on namespaces, and on pods if a policy sets so.
 pub(crate) const IGNORE_ANNOTATION: &str = "mullion.dev/ignore";
 
 /// The annotation of a pod, or of a pod template, that exempts from rules as far as `optOut.allow` permits.
 pub const ALLOW_ANNOTATION: &str = "mullion.dev/allow";
 
-/// Annotation of a namespace: the user ids it gives out, `start/size` or `start-end`.
+/// Annotation of a namespace: the user IDs that it assigns, `start/size` or `start-end`.
 pub const OPENSHIFT_UID_RANGE_ANNOTATION: &str = "openshift.io/sa.scc.uid-range";
 
-/// Annotation of a namespace: the group ids, ranges separated by commas; if it is missing, those of
+/// Annotation of a namespace: the group IDs, ranges separated by commas; if it is missing, those of
 /// [`OPENSHIFT_UID_RANGE_ANNOTATION`].
 pub const OPENSHIFT_GROUPS_ANNOTATION: &str = "openshift.io/sa.scc.supplemental-groups";
 
 /// Annotation of a namespace: the SELinux level.
 pub const OPENSHIFT_LEVEL_ANNOTATION: &str = "openshift.io/sa.scc.mcs";
 
-/// The annotation with which an author, or a namespace, sets the operating system.
+/// The annotation that sets the operating system of a workload, or of a namespace's workloads.
 pub const OS_ANNOTATION: &str = "mullion.dev/os";

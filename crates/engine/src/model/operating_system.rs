@@ -1,4 +1,4 @@
-//! Operating systems: those that nodes have, and those that people may name.
+//! Operating systems: those of nodes, and the values that people may set.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub enum Os {
 }
 
 impl Os {
-    /// The other one.
+    /// The other operating system.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -47,7 +47,7 @@ impl Os {
     }
 }
 
-/// An operating system a scope (namespace, policy) or a person names.
+/// The operating system that a scope (namespace, policy) or a person sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopeOs {
@@ -55,12 +55,12 @@ pub enum ScopeOs {
     Windows,
     /// Linux.
     Linux,
-    /// Either: no placement by operating system.
+    /// Either: Mullion adds no placement by operating system.
     Any,
 }
 
 impl ScopeOs {
-    /// The one system it names.
+    /// The operating system, if it is one.
     pub fn os(self) -> Option<Os> {
         match self {
             Self::Windows => Some(Os::Windows),

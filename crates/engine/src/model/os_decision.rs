@@ -12,9 +12,9 @@ pub struct OsDecision {
     pub os: DetectedOs,
     /// What kind of evidence decided.
     pub basis: Basis,
-    /// Whether placement by operating system may follow: not if the evidence is `any`.
+    /// Whether Mullion may add placement by operating system; false if the evidence is `any`.
     pub placement: bool,
-    /// The deciding evidence first, then the rest.
+    /// The deciding evidence first, then all other evidence.
     pub evidence: Vec<Evidence>,
 }
 
@@ -38,7 +38,7 @@ pub enum DetectedOs {
 pub enum Basis {
     /// Author, namespace, policy or image.
     Intent,
-    /// Only the node it is bound to.
+    /// Only the node that the pod is bound to.
     Place,
     /// The Linux default.
     Default,
@@ -55,16 +55,16 @@ pub struct Evidence {
     pub source: EvidenceSource,
 }
 
-/// Which operating system a piece of evidence means.
+/// The operating system that a piece of evidence stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvidenceOs {
-    /// This operating system.
+    /// One operating system.
     Os(Os),
-    /// Either, on purpose: no placement.
+    /// Either, set on purpose: no placement.
     Any,
-    /// An image that exists for both: decides nothing.
+    /// An image that exists for both. It decides nothing.
     Multi,
-    /// Looks like Windows: never enough for Windows, always enough against the Linux default.
+    /// A hint of Windows: never enough to decide for Windows, always enough to prevent the Linux default.
     LooksWindows,
 }
 
@@ -104,7 +104,8 @@ impl OsDecision {
         self.os.decided()
     }
 
-    /// Whether its images decided or could decide: neither the workload itself nor a scope sets an operating system.
+    /// Whether the workload's images decided or could decide: neither the workload itself nor a scope sets an operating
+    /// system.
     pub fn depends_on_images(&self) -> bool {
         let first = self.evidence.first().map(|first| (&first.os, &first.source));
         self.os != DetectedOs::Conflict
@@ -164,7 +165,7 @@ impl Evidence {
     }
 }
 
-/// One decision from evidence that must agree; `None` if there are none.
+/// One decision from pieces of evidence that must agree; `None` if there is no evidence.
 pub(crate) fn agree(evidence: Vec<Evidence>) -> Option<OsDecision> {
     let mut systems = evidence.iter().filter_map(|evidence| match evidence.os {
         EvidenceOs::Os(os) => Some(os),

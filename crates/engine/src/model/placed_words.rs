@@ -1,11 +1,12 @@
-//! What Mullion put on an object, as the entries of the decision annotation.
+//! What Mullion added to an object, as the entries of the decision annotation.
 
 use std::collections::HashSet;
 
 use serde::{Serialize, Serializer};
 
-/// Entries of the decision annotation, each once, in the order in which they were added. Also a set, because every
-/// toleration and many findings of a workload look one up, and anybody may write an annotation with thousands.
+/// Entries of the decision annotation, each once, in the order in which they were added. They are also kept as a set,
+/// because every toleration and many findings of a workload look one up, and any user may write an annotation with
+/// thousands of entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlacedWords {
     list: Vec<String>,
@@ -13,12 +14,12 @@ pub struct PlacedWords {
 }
 
 impl PlacedWords {
-    /// Whether this entry is among them.
+    /// Whether the annotation has this entry.
     pub fn has(&self, word: &str) -> bool {
         self.set.contains(word)
     }
 
-    /// Adds an entry at the end, unless it is among them.
+    /// Adds an entry at the end, unless it is there already.
     pub fn add(&mut self, word: String) {
         if !self.set.contains(&word) {
             self.set.insert(word.clone());

@@ -51,8 +51,8 @@ pub(crate) fn is_quantity(text: &str) -> bool {
     ParsedQuantity::read(text).is_some()
 }
 
-/// The suffix that equals `unit` ignoring case. A wrong unit never means a thousandth or less: a lone `m` is a
-/// quantity.
+/// The suffix that equals `unit` ignoring case. A wrong unit never stands for a thousandth or less, because a lone `m`
+/// is a valid suffix.
 pub(crate) fn suffix_like(unit: &str) -> Option<&'static str> {
     let like = |suffix: &&str| suffix.eq_ignore_ascii_case(unit) && !matches!(*suffix, "n" | "u" | "m");
     SUFFIXES.iter().map(|(suffix, _)| *suffix).find(like)
@@ -99,7 +99,7 @@ impl Quantity {
             (_, _) if binary == 0 => 0,
             (false, factor) => binary.checked_mul(factor?)?,
             (true, Some(factor)) => binary.div_ceil(factor),
-            // So far below the finest step that only rounding up is left.
+            // So far below the finest step that only rounding up gives a result.
             (true, None) => 1,
         };
         let nano = i128::try_from(nano).ok()?;
@@ -111,7 +111,7 @@ impl Quantity {
         self.rounded_up(1_000_000)
     }
 
-    /// In its unit, rounded up; as [`thousandths`](Self::thousandths) for one that does not fit.
+    /// In its unit, rounded up; for a quantity that does not fit, as in [`thousandths`](Self::thousandths).
     pub fn units(self) -> u64 {
         self.rounded_up(1_000_000_000)
     }
@@ -121,7 +121,7 @@ impl Quantity {
         u64::try_from(nano.div_ceil(step)).unwrap_or(u64::MAX)
     }
 
-    /// Whether it is zero: as a limit, none.
+    /// Whether it is zero. A limit of zero is no limit.
     pub(crate) const fn is_zero(self) -> bool {
         self.0 == 0
     }

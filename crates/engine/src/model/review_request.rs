@@ -1,4 +1,4 @@
-//! The request to review: one workload, as it would be written.
+//! The request to review: one workload and the operation on it.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::model::cluster::Namespace;
 use crate::model::image::KnownImages;
 use crate::model::workload::WorkloadObject;
 
-/// The request of one [`review`](crate::admission::review()).
+/// The input of one [`review`](crate::admission::review()).
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewRequest<'a> {
     /// The operation on the workload.
@@ -15,23 +15,24 @@ pub struct ReviewRequest<'a> {
     pub subresource: Option<&'a str>,
     /// The object after the operation.
     pub workload: WorkloadObject<'a>,
-    /// The object before it; on UPDATE and DELETE.
+    /// The object before the operation; on UPDATE and DELETE.
     pub old: Option<&'a Value>,
-    /// Whether to place and repair inside every pod template (`mutate --templates`), where admission leaves that to the
-    /// pods.
+    /// Whether to place and repair inside every pod template (`mutate --templates`). Admission leaves templates
+    /// unchanged and changes their pods.
     pub into_templates: bool,
     /// Whether the request is at `/validate`, where nothing can be changed any more.
     pub at_validate: bool,
-    /// What registries report about images, by the reference as the workload writes it; `None`: they were not queried.
+    /// What registries report about images, by the reference as the workload writes it; `None` if they were not
+    /// queried.
     pub images: Option<&'a KnownImages>,
     /// The workload's namespace, used if the snapshot does not contain it.
     pub namespace: Option<&'a Namespace>,
-    /// Who sent the request, which decides whether the workload's owner is believed.
+    /// The sender of the request. It decides whether the workload's owner reference is trusted.
     pub requester: Requester,
 }
 
 impl<'a> ReviewRequest<'a> {
-    /// The creation of a workload, if nothing else is known.
+    /// A CREATE of a workload, if nothing else is known.
     pub fn creation(workload: WorkloadObject<'a>) -> Self {
         Self {
             operation: Operation::Create,
@@ -47,25 +48,26 @@ impl<'a> ReviewRequest<'a> {
     }
 }
 
-/// Who sent a request. The author of an object writes its `ownerReferences`, so they prove nothing by themselves.
+/// The sender of a request. The author of an object writes its `ownerReferences`, so they prove nothing by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requester {
-    /// A built-in controller of Kubernetes: its objects have the owner that they name.
+    /// A built-in controller of Kubernetes: the owner references of its objects are trusted.
     BuiltInController,
-    /// Any other user: an owner that the object names is not believed.
+    /// Any other user: the owner references of the object are not trusted.
     Other,
-    /// Nobody said: a file, a dump, a policy test, a review of an object that is stored. The owner is believed.
+    /// The sender is not known: a file, a dump, a policy test, a review of a stored object. The owner reference is
+    /// trusted.
     Unknown,
 }
 
 /// The operation on a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// It is new.
+    /// The object is new.
     Create,
-    /// It replaces `old`.
+    /// The object replaces `old`.
     Update,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
     /// `exec`, `attach`, `portforward`.
     Connect,

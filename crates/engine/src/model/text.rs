@@ -28,8 +28,8 @@ pub fn list_first(items: &[impl Display], most: usize) -> String {
     }
 }
 
-/// `a, b, and 3 more`: as many of `count` items as fit into `bytes`, and of the first one as much as fits. No item after
-/// those is rendered.
+/// `a, b, and 3 more`: as many of `count` items as fit into `bytes`, and of the first one as much as fits. Items that
+/// do not fit are not rendered.
 pub fn list_within(items: impl IntoIterator<Item: Display>, count: usize, separator: &str, bytes: usize) -> String {
     let text_for_more = |more: usize| if more > 0 { format!("{separator}and {more} more") } else { String::new() };
     let mut text = String::new();
@@ -125,7 +125,8 @@ pub fn prefix(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// An author's text as a message quotes it: on one line, with invisible characters escaped, and cut.
+/// An author's text in the form in which a message quotes it: on one line, with invisible characters escaped, and
+/// shortened.
 pub fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
     if text.chars().nth(QUOTED).is_some() {
@@ -134,7 +135,8 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// The most similar of `known`: within a third of the text's length (at least 1 edit), letter case counts little.
+/// The most similar of the `known` texts: at most a third of the text's length in edits (at least 1 edit); letter case
+/// counts little.
 pub fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // No key, word or rule is longer.
     if text.len() > 64 {
@@ -153,8 +155,9 @@ pub fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// As [`nearest`]; otherwise the only known word that starts with the text, or with which the text starts if that is the
-/// larger part of it: `Enf`, and `added` for `add`, but not `namespace` for `name`. For keys and words, which are few.
+/// Does the same as [`nearest`]; otherwise returns the only known word that starts with the text, or with which the
+/// text starts if that is the larger part of it: `Enf`, and `added` for `add`, but not `namespace` for `name`. For keys
+/// and words, which are few.
 pub fn nearest_word<'k>(text: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> Option<&'k str> {
     let begins = |known: &&str| {
         text.len() >= 3 && (known.starts_with(text) || (text.starts_with(known) && 2 * known.len() > text.len()))
@@ -165,7 +168,7 @@ pub fn nearest_word<'k>(text: &str, known: impl IntoIterator<Item = &'k str> + C
     })
 }
 
-/// Edits between two texts, neighbours swapped being one (optimal string alignment).
+/// Edits between two texts; swapped neighbors count as one edit (optimal string alignment).
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut before: Vec<usize> = Vec::new();

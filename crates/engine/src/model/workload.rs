@@ -28,7 +28,7 @@ pub enum WorkloadKind {
     CronJob,
 }
 
-/// Where the pod is in each kind: name, and JSON pointer to the object that has the pod's `metadata` and `spec`.
+/// The position of the pod in each kind: name, and JSON pointer to the object that has the pod's `metadata` and `spec`.
 const KINDS: [(WorkloadKind, &str, &str); 9] = [
     (WorkloadKind::Pod, "Pod", ""),
     (WorkloadKind::PodTemplate, "PodTemplate", "/template"),
@@ -45,7 +45,7 @@ const KINDS: [(WorkloadKind, &str, &str); 9] = [
 const GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
 
 impl WorkloadKind {
-    /// The kind of that name in an API group; `None` if it carries no pod, or not as Kubernetes has it.
+    /// The kind of that name in an API group; `None` if it contains no pod, or not in the form that Kubernetes uses.
     pub fn in_group(group: &str, name: &str) -> Option<Self> {
         GROUPS.contains(&group).then(|| Self::from_name(name)).flatten()
     }
@@ -55,7 +55,7 @@ impl WorkloadKind {
         Self::in_group(api_version.split_once('/').map_or("", |(group, _)| group), kind)
     }
 
-    /// The kind of that name, whatever its API version (`extensions/v1beta1` too).
+    /// The kind of that name in any API version (`extensions/v1beta1` too).
     pub fn from_name(name: &str) -> Option<Self> {
         KINDS.iter().find(|(_, known, _)| *known == name).map(|(kind, ..)| *kind)
     }

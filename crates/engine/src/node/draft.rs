@@ -18,12 +18,12 @@ struct Draft<'a> {
     policy: &'a NodeSettings,
     patch: NodePatch,
     reasons: Vec<String>,
-    /// What Mullion owns on the node afterwards.
+    /// What Mullion owns on the node after the change.
     owned: Owned,
     hold: TaintHold,
 }
 
-/// Drafts what one node gets, from its record of what Mullion owns.
+/// Drafts the change of one node, from its record of what Mullion owns.
 pub(crate) fn draft(
     node: &NodeFacts,
     policy: &NodeSettings,
@@ -60,7 +60,7 @@ impl Draft<'_> {
                 self.reasons.push(format!("label {key}={value}"));
                 self.patch.labels.insert(key.to_owned(), Some(value.clone()));
             }
-            // A label of Mullion's own domain is Mullion's even if its record was lost; the kubelet's is not.
+            // A label of Mullion's own domain is Mullion's even if its record was lost; the kubelet's label is not.
             if !stands || key != WINDOWS_BUILD_LABEL || before.labels.get(key) == Some(&value) {
                 self.owned.labels.insert(key.to_owned(), value);
             }
@@ -79,8 +79,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether the policy keeps a label whose value is unknown for now (a node whose kubelet has not reported yet): it
-    /// stays as it is.
+    /// Whether the policy keeps a label with a value that is unknown for now (a node whose kubelet has not reported
+    /// yet). The label stays as it is.
     fn is_kept(&self, key: &str) -> bool {
         self.policy.mode != Mode::Disabled
             && match key {
@@ -96,8 +96,8 @@ impl Draft<'_> {
         }
         let kernel = Build::from_kernel_version(&self.node.kernel_version);
         let standing = self.node.labels.get(WINDOWS_BUILD_LABEL);
-        // Mullion's may be out of date after an upgrade in place; anyone else's is right by definition, because
-        // selectors use it.
+        // A label that Mullion set may be out of date after an upgrade in place. A label that anyone else set is
+        // correct by definition, because selectors use it.
         let ours = standing.is_some() && standing == before.labels.get(WINDOWS_BUILD_LABEL);
         let foreign = standing.filter(|_| !ours);
         let mut wanted = Vec::new();

@@ -11,24 +11,25 @@ use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL,
 use crate::model::settings::NodeSettings;
 use crate::model::windows::{Build, release_name};
 
-/// Labels that only virtual-kubelet nodes carry, with their value. Pods there run in another system (a serverless
-/// service, another cluster), so such a node's taints and builds show nothing about the machines of this cluster.
+/// Labels that only virtual-kubelet nodes have, with their value. Their pods run in another system (a serverless
+/// service, another cluster), so the taints and builds of such a node reveal nothing about the machines of this
+/// cluster.
 const VIRTUAL_LABELS: [(&str, &str); 2] = [
-    // virtual-kubelet's own, from every provider (ACI, ECI, tensile-kube).
+    // Set by virtual-kubelet itself, for every provider (ACI, ECI, tensile-kube).
     ("type", "virtual-kubelet"),
-    // liqo sets its own instead.
+    // liqo sets its own label instead.
     ("liqo.io/type", "virtual-node"),
 ];
 
-/// Taint keys that only virtual-kubelet nodes carry.
+/// Taint keys that only virtual-kubelet nodes have.
 const VIRTUAL_TAINTS: [&str; 2] = ["virtual-kubelet.io/provider", "virtual-node.liqo.io/not-allowed"];
 
-/// What a plan reads of a node.
+/// The facts of a node that a plan reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.labels`; for a plan only those that [`plan_reads_label`].
+    /// `metadata.labels`; for a plan, only those for which [`plan_reads_label`] is true.
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`; only `OWNED_ANNOTATION` is read.
     pub annotations: BTreeMap<String, String>,
@@ -43,14 +44,14 @@ pub fn release(build: Build, policy: &NodeSettings) -> String {
     release_name(build, &policy.releases).into_owned()
 }
 
-/// Whether a plan depends on the label of that key. The others need not be kept twice in memory.
+/// Whether a plan depends on the label with that key. Other labels need not be stored twice in memory.
 pub fn plan_reads_label(label: &str) -> bool {
     OS_LABELS.contains(&label)
         || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL, WINDOWS_BUILD_LABEL].contains(&label)
         || VIRTUAL_LABELS.iter().any(|(key, _)| *key == label)
 }
 
-/// The OS that a node's labels name.
+/// The OS in a node's labels.
 pub fn os(labels: &BTreeMap<String, String>) -> Option<Os> {
     OS_LABELS.iter().find_map(|key| labels.get(*key)).and_then(|name| Os::from_name(name))
 }
@@ -62,7 +63,7 @@ pub fn build(labels: &BTreeMap<String, String>, kernel_version: &str) -> Option<
     label.or_else(kernel).filter(|_| os(labels) == Some(Os::Windows))
 }
 
-/// Whether pods of this node run elsewhere: a virtual kubelet.
+/// Whether pods of this node run elsewhere: the node is a virtual kubelet.
 pub fn is_virtual(labels: &BTreeMap<String, String>, taints: &[Value]) -> bool {
     let key = |taint: &Value| taint.get("key").and_then(Value::as_str).is_some_and(|key| VIRTUAL_TAINTS.contains(&key));
     VIRTUAL_LABELS.iter().any(|(key, value)| labels.get(*key).is_some_and(|have| have == value))

@@ -1,7 +1,7 @@
 //! What a Windows node gets: labels, a taint, a record of both, and when the taint must wait.
 //!
 //! [`plan::plan_node`] is a pure function of the node's current state: a second plan changes nothing. Imports `model`
-//! and `detect`; no other room imports it.
+//! and `detect`; no other top-level module imports it.
 
 mod draft;
 pub mod facts;

@@ -1,6 +1,6 @@
-//! The taint of a Windows node at its CREATE, when it cannot wait for workloads that do not tolerate it.
+//! The taint of a Windows node at its CREATE, when the controller cannot wait for workloads that do not tolerate it.
 //!
-//! The controller computes [`taint_on_create`] ahead of time from all it knows: the taint that new nodes may get,
+//! The controller computes [`taint_on_create`] in advance from everything it knows: the taint that new nodes may get,
 //! whatever their labels will be. The webhook calls [`plan_create`] with that taint for each new node.
 
 use std::collections::BTreeSet;
@@ -26,16 +26,16 @@ pub struct Claimants {
     pub policies: String,
     /// Every DaemonSet that may be for Windows nodes.
     pub daemons: Arc<Vec<DaemonSetFacts>>,
-    /// What the taints of nodes wait for now.
+    /// What the taints of nodes currently wait for.
     pub waited_for: BTreeSet<TaintBlocker>,
 }
 
-/// The taint that a new Windows node may get with its CREATE; `None` if it must come later, or never.
+/// The taint that a new Windows node may get with its CREATE; `None` if the taint must be set later, or never.
 ///
-/// Under `WhenTolerated` no DaemonSet may be kept off a node that is not known yet: each selector except that of an OS
-/// may match it. One without an OS selector counts if its decision is for Windows too, or if a taint waits for it,
-/// which is so while it has a Ready pod there; otherwise the controller would not wait for it on the new node either,
-/// where it cannot have a Ready pod yet.
+/// Under `WhenTolerated` no DaemonSet may be kept off a node that is not known yet. Any selector except that of an OS
+/// may match the node. A DaemonSet without an OS selector counts if its decision is for Windows too, or if a taint
+/// waits for it, which is the case while it has a Ready pod on that node. Otherwise the controller would not wait for
+/// it on the new node either, where it cannot have a Ready pod yet.
 pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<Taint> {
     let taint = possible_taint(policy)?;
     let stranded = |daemon_set: &DaemonSetFacts| {
@@ -50,19 +50,19 @@ pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<T
     if when_tolerated && claimants.daemons.iter().any(stranded) { None } else { Some(taint) }
 }
 
-/// What a node that is being created gets: all of [`plan_node`], if its taint is the `allowed` one.
+/// What a node gets at its CREATE: everything from [`plan_node`], if its taint is the `allowed` one.
 ///
-/// NodeRestriction judges the node again after this, as if its kubelet had written it (`admitNode` in
+/// NodeRestriction checks the node again after this, as if its kubelet had written it (`admitNode` in
 /// `plugin/pkg/admission/noderestriction/admission.go`): at CREATE a kubelet may set taints, annotations, labels
 /// outside of `kubernetes.io` and `k8s.io`, and those of `node.kubernetes.io` (`IsKubeletLabel` in
 /// `pkg/kubelet/apis/well_known_labels.go`). A plan sets no others.
 pub fn plan_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> Option<NodePatch> {
-    // Without the label it is not the node that the controller assumed.
+    // Without the label, it is not the node that the controller assumed.
     let expected = node.labels.get(OS_LABEL).is_some_and(|os| os == "windows");
     if !expected || possible_taint(policy).as_ref() != Some(allowed) {
         return None;
     }
-    // At CREATE a kubelet may set any taint, or none: a forged record gains it nothing.
+    // At CREATE a kubelet may set any taint or none, so a forged record gives it nothing.
     plan_node(node, policy, &TrustedTaints::default(), &[], 0).patch
 }
 
@@ -93,14 +93,14 @@ impl Claimants {
     }
 }
 
-/// Which OS a template requires of nodes whose other labels are unknown.
+/// The OS that a template requires of nodes with unknown other labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OsDemand {
     /// No Windows node matches.
     Elsewhere,
-    /// A Windows node can match that would not if it ran Linux.
+    /// A Windows node can match that would not match if it ran Linux.
     Windows,
-    /// A Windows node can match, and also if it ran Linux.
+    /// A Windows node can match, and would also match if it ran Linux.
     Any,
 }
 
@@ -137,7 +137,7 @@ fn selector_may(placement: &SchedulingConstraints, node: NewNode) -> bool {
     placement.node_selector.iter().flatten().all(|(key, value)| may_hold(key, "In", &[value], node))
 }
 
-/// An empty term matches no node. Fields select only names, and a node of any name may come.
+/// An empty term matches no node. Fields select only names, and the new node may have any name.
 fn term_may(term: Option<&Term>, node: NewNode) -> bool {
     let Some(term) = term else { return true };
     let expressions = || term.match_expressions.iter().flatten();
@@ -155,7 +155,7 @@ fn may_hold(key: &str, operator: &str, values: &[impl AsRef<str>], node: NewNode
     match key {
         OS_LABEL => holds(Some(node.os)),
         OLD_OS_LABEL => holds(Some(node.os).filter(|_| node.old_label)),
-        // No Linux node has them.
+        // No Linux node has these labels.
         WINDOWS_BUILD_LABEL | WINDOWS_RELEASE_LABEL | WINDOWS_REVISION_LABEL if node.os == "linux" => holds(None),
         _ => true,
     }

@@ -12,11 +12,12 @@ use crate::node::facts::NodeFacts;
 /// What to do with a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodePlan {
-    /// The change; `None` if the node is as it should be, or must be left alone.
+    /// The change; `None` if the node needs no change, or must be left unchanged.
     pub patch: Option<NodePatch>,
-    /// A sentence for each thing done; under `mode: Audit` for what would be done; or why something is not done.
+    /// A sentence for each change; under `mode: Audit`, for each change that would be made; or why a change is not
+    /// made.
     pub reasons: Vec<String>,
-    /// Why the taint is not there although the policy wants it.
+    /// Why the taint is missing although the policy wants it.
     pub hold: TaintHold,
     /// Whether `mode: Audit` withheld a change or a wait.
     pub withheld: bool,
@@ -25,10 +26,10 @@ pub struct NodePlan {
 /// What keeps a wanted taint off a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaintHold {
-    /// Nothing does.
+    /// The taint is not withheld.
     #[default]
     None,
-    /// It waits for what does not tolerate it yet.
+    /// It waits for workloads that do not tolerate it yet.
     Waiting,
     /// Someone removes it repeatedly.
     Contested,
@@ -37,18 +38,19 @@ pub enum TaintHold {
 /// A change of one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodePatch {
-    /// Labels by key; `None` removes.
+    /// Labels by key; `None` removes the label.
     pub labels: BTreeMap<String, Option<String>>,
-    /// The new value of `OWNED_ANNOTATION`: `Some(None)` removes it, `None` leaves it.
+    /// The new value of `OWNED_ANNOTATION`: `Some(None)` removes it, `None` leaves it unchanged.
     pub owned: Option<Option<String>>,
-    /// The whole new list of taints; `None` leaves it.
+    /// The complete new list of taints; `None` leaves it unchanged.
     pub taints: Option<Vec<Value>>,
 }
 
-/// Which taints in a node's record may be Mullion's, besides those that mark Windows nodes under the policy in force.
+/// Which taints in a node's record may be Mullion's, besides the taints that mark Windows nodes under the current
+/// policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedTaints {
-    /// Policies that were in force: their taints, and the taints that mark Windows nodes under them.
+    /// Earlier policies: their taints, and the taints that mark Windows nodes under them.
     pub policies: Vec<NodeSettings>,
     /// Taints that marked Windows nodes before, including the taints of earlier policies.
     pub seen: BTreeSet<Taint>,
@@ -62,9 +64,9 @@ impl TrustedTaints {
 }
 
 impl NodePatch {
-    /// The body of a JSON merge patch. With the `resourceVersion` the plan was made from, the API server rejects it
-    /// (409) if anyone has changed the node since: the list of taints is replaced as a whole and would undo their
-    /// change.
+    /// The body of a JSON merge patch. With the `resourceVersion` that the plan was made from, the API server rejects
+    /// the patch (409) if anyone has changed the node since. Without that check the list of taints, which is replaced
+    /// as a whole, would undo their change.
     pub fn to_merge_patch(&self, resource_version: &str) -> Value {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), json!(resource_version));
@@ -75,7 +77,7 @@ impl NodePatch {
             metadata.insert("annotations".to_owned(), json!({ OWNED_ANNOTATION: owned }));
         }
         let mut body = json!({ "metadata": metadata });
-        // An empty list, not null: for an atomic list null is no change, and a later default may fill it.
+        // An empty list, not null: for an atomic list null means no change, and a later default may fill it.
         if let (Some(taints), Value::Object(body)) = (&self.taints, &mut body) {
             body.insert("spec".to_owned(), json!({ "taints": taints }));
         }

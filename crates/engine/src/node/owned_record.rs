@@ -27,7 +27,7 @@ pub(crate) struct Owned {
     pub(crate) removed: Option<Removed>,
 }
 
-/// When others removed the taint that Mullion had set. Stored on the node, so that the next leader knows it.
+/// When others removed the taint that Mullion had set. Stored on the node, so that the next leader has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Removed {
     taint: Taint,
@@ -36,8 +36,8 @@ pub(crate) struct Removed {
 }
 
 impl Owned {
-    /// Reads the node's annotation; a malformed one owns nothing. Only the three label keys count: a user who may annotate
-    /// a node (its kubelet may) must not be able to have other labels removed.
+    /// Reads the node's annotation; a malformed one owns nothing. Only the three label keys count, because a user who
+    /// may annotate a node (its kubelet may) must not be able to have other labels removed.
     pub(crate) fn read(node: &NodeFacts) -> Self {
         let mut owned: Self =
             node.annotations.get(OWNED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Owned {
         owned
     }
 
-    /// The record without a taint that only the record names as Mullion's, and that taint.
+    /// The record without a taint that only the record claims to be Mullion's, and that taint.
     pub(crate) fn trusted(mut self, policy: &NodeSettings, trust: &TrustedTaints) -> (Self, Option<Taint>) {
         let untrusted = self.taint.take_if(|owned| !marks_windows(owned, policy) && !trust.knows(owned));
         (self, untrusted)
@@ -66,8 +66,8 @@ impl Owned {
         serde_json::to_string(self).ok()
     }
 
-    /// The recorded removals of the taint `wanted` at `now`, including one that shows now: the record has the taint,
-    /// and the node does not.
+    /// The recorded removals of the taint `wanted` at `now`, including a removal that is visible now: the record has
+    /// the taint, and the node does not.
     pub(crate) fn removals(&self, node: &NodeFacts, wanted: &Taint, now: u64) -> Option<Removed> {
         let known = self.removed.clone().filter(|removed| removed.is_of(wanted));
         let lost = self.taint.as_ref().filter(|owned| *owned == wanted && !node.has_taint(wanted));
@@ -90,7 +90,7 @@ impl Removed {
         self.at.len()
     }
 
-    /// Whether that taint was removed.
+    /// Whether the removals are those of the taint.
     pub(crate) fn is_of(&self, taint: &Taint) -> bool {
         self.taint == *taint
     }

@@ -1,14 +1,15 @@
-//! The plan for a Windows node: labels, a taint, and a record of what Mullion put there.
+//! The plan for a Windows node: labels, a taint, and a record of what Mullion added.
 //!
 //! [`plan_node`] is a pure function of the node's current state, so a second plan changes nothing, and two controllers
-//! that race get the same result. What Mullion put on a node is recorded on the node itself (`OWNED_ANNOTATION`): only
-//! that is ever removed. Everything else, including taints of unknown tools, stays where it is, in its order, with
-//! every member it has.
+//! that race get the same result. What Mullion added to a node is recorded on the node itself (`OWNED_ANNOTATION`), and
+//! Mullion removes nothing else. Everything else, including taints of unknown tools, stays where it is, in its order,
+//! with every member it has.
 //!
 //! Kubelets can write that record, and `NodeRestriction` forbids them to change taints (`admitNode` in
-//! `plugin/pkg/admission/noderestriction/admission.go`). A kubelet must not be able to have Mullion remove taints for
-//! it, so a recorded taint is Mullion's only if something else confirms it: see [`TrustedTaints`]. A kubelet can only have
-//! taints that mark Windows nodes, and Mullion's three labels, removed from or replaced on its own node.
+//! `plugin/pkg/admission/noderestriction/admission.go`). A kubelet must not be able to make Mullion remove taints for
+//! it, so a recorded taint counts as Mullion's only if another source confirms it: see [`TrustedTaints`]. Through
+//! Mullion, a kubelet can only remove or replace taints that mark Windows nodes, and Mullion's three labels, on its own
+//! node.
 
 use crate::model::cluster::Taint;
 use crate::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
@@ -23,10 +24,10 @@ use crate::node::taint_decision::{TaintDecision, decide};
 /// What one node gets under `policy` at `now` (seconds since 1970). `blockers`: what does not tolerate the policy's
 /// taint and would be worse off with it; see [`wanted_taint`] for when that matters.
 ///
-/// Nodes that are not Windows nodes and virtual-kubelet nodes are not changed. `mode: Audit` only gives reasons. `mode:
-/// Disabled` removes what Mullion put there. If others remove Mullion's taint it is set again, but after the third time
-/// within an hour it is left alone, until the policy has another taint, someone sets it again, or the annotation is
-/// removed.
+/// Nodes that are not Windows nodes and virtual-kubelet nodes are not changed. `mode: Audit` only returns reasons.
+/// `mode: Disabled` removes what Mullion added. If others remove Mullion's taint, Mullion sets it again. After the
+/// third removal within an hour it stops, until the policy has another taint, someone sets the taint again, or the
+/// annotation is removed.
 pub fn plan_node(
     node: &NodeFacts,
     policy: &NodeSettings,
@@ -44,7 +45,7 @@ pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &TrustedTain
     }
     let (owned, _) = Owned::read(node).trusted(policy, trust);
     match decide(node, policy, &owned) {
-        // Independent of the time: only the record counts, and the next plan may still find it contested.
+        // Independent of the time: only the record counts, and the next plan may still find the taint contested.
         TaintDecision::Set { taint, .. } => {
             let removed = owned.removed.filter(|removed| removed.contested() && removed.is_of(&taint));
             removed.is_none().then_some(taint)

@@ -1,8 +1,8 @@
 //! Taint blockers: the DaemonSets and pods that would be worse off if a node got a taint.
 //!
-//! `NoSchedule` evicts nothing, but a pod that ends does not come back: after a rollout, an eviction or a failure the
-//! DaemonSet controller creates no pod for a node whose taints the template does not tolerate. So the taint waits until
-//! every DaemonSet that belongs on the node and every pod that runs there tolerates it.
+//! `NoSchedule` evicts nothing, but a pod that ends is not replaced: after a rollout, an eviction or a failure the
+//! DaemonSet controller creates no pod for a node with taints that the template does not tolerate. So the taint waits
+//! until every DaemonSet that belongs on the node and every pod that runs there tolerates it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::model::settings::{HonourIgnore, Mode, NodeSettings, Settings, Tolerat
 use crate::model::{Basis, DetectedOs, Os, OsDecision, ReviewRequest, WorkloadKind, WorkloadObject};
 use crate::node::facts::NodeFacts;
 
-/// The facts of a DaemonSet that matter to taints.
+/// The facts of a DaemonSet that matter for taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DaemonSetFacts {
     /// `namespace/name`.
@@ -30,7 +30,7 @@ pub struct DaemonSetFacts {
     pub placement: SchedulingConstraints,
     /// See [`belongs`].
     pub belongs: bool,
-    /// Whether any pod of it is Ready, on whatever node.
+    /// Whether any of its pods is Ready, on any node.
     pub any_ready: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct BoundPod {
     pub windows: bool,
     /// Its tolerations.
     pub tolerations: Vec<TolerationTerm>,
-    /// Whether its successor will have the toleration: an enforcing policy covers it and adds tolerations.
+    /// Whether its replacement will have the toleration: an enforcing policy matches it and adds tolerations.
     pub covered: bool,
     /// A mirror of a static pod: the kubelet runs it regardless of taints.
     pub mirror: bool,
@@ -61,7 +61,7 @@ pub enum TaintBlocker {
     DaemonSet(String),
     /// A pod, as `namespace/name`.
     Pod(String),
-    /// What could not be determined, in words.
+    /// What could not be determined, as a phrase.
     Unknown(&'static str),
 }
 
@@ -87,21 +87,22 @@ impl fmt::Display for TaintBlocker {
     }
 }
 
-/// Whether a DaemonSet belongs on a node, judged by its template alone.
+/// Whether a DaemonSet belongs on a node, based only on its template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaemonSetClaim {
     /// It is not for this node, or tolerates the taint.
     None,
     /// It selects Windows nodes, its images are for Windows or for both systems, or its namespace or policy decides so:
-    /// see [`belongs`]. It does not matter whether its pods are Ready: a broken one will be repaired.
+    /// see [`belongs`]. It does not matter whether its pods are Ready, because a broken DaemonSet will be repaired.
     Certain,
-    /// Nothing decides its OS: Linux DaemonSets that were written for clusters of one OS look like this. A Ready pod on
-    /// the node confirms it.
+    /// Nothing decides its OS, as with Linux DaemonSets that were written for clusters of one OS. A Ready pod on the
+    /// node confirms the claim.
     Doubtful,
 }
 
-/// Whether a DaemonSet is meant for Windows nodes too: its decision is Windows, or it is not for one operating system,
-/// because its images exist for both or its author sets `any`. Whether its template fits a certain node is not checked.
+/// Whether a DaemonSet is meant for Windows nodes too: its decision is Windows, or it is for both operating systems,
+/// because its images exist for both or its author sets `any`. Whether its template matches a certain node is not
+/// checked.
 ///
 /// `settings`: what the policies set for it. It does not matter whether a policy is disabled or exempts the namespace,
 /// because the DaemonSet exists in any case.
@@ -114,7 +115,7 @@ pub fn belongs(daemon_set: WorkloadObject<'_>, snapshot: &ClusterSnapshot, setti
     }
 }
 
-/// Whether a bound pod is a Windows pod by its fields, scope or images: a Windows node proves nothing unless the pod
+/// Whether a bound pod is a Windows pod by its fields, scope or images. A Windows node proves nothing unless the pod
 /// runs there.
 pub fn is_windows_pod(pod: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
     detect(pod, snapshot, settings)
@@ -169,7 +170,7 @@ pub fn reaches(
     settings.mode == Mode::Enforce && adds && !opted_out
 }
 
-/// The DaemonSet's claim to this node once it has `taint`, judged by its template alone.
+/// The DaemonSet's claim to this node once it has `taint`, based only on its template.
 pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> DaemonSetClaim {
     let placement = &daemon_set.placement;
     let fits =
@@ -183,7 +184,7 @@ pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Da
     if placement.tolerates(taint) || !fits(&node.labels) || !at_home() {
         return DaemonSetClaim::None;
     }
-    // A template that also fits the same machine with Linux selects no OS.
+    // A template that would also match the same machine with Linux selects no OS.
     if daemon_set.belongs || !fits(&as_linux(&node.labels)) {
         DaemonSetClaim::Certain
     } else if daemon_set.any_ready {
@@ -193,8 +194,8 @@ pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Da
     }
 }
 
-/// Whether [`blockers`] may find any among the node's pods, or needs them to decide a doubtful claim. `covered`: see
-/// `all_covered`.
+/// Whether [`blockers`] may find blockers among the node's pods, or needs the pods to decide a doubtful claim.
+/// `covered`: see `all_covered`.
 pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], covered: bool) -> bool {
     !covered
         || taint.effect == "NoExecute"
@@ -203,7 +204,8 @@ pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], c
 
 /// All blockers, DaemonSets first.
 ///
-/// With a `NoExecute` taint every pod that does not tolerate it counts, covered or not: it would be evicted at once.
+/// With a `NoExecute` taint every pod that does not tolerate it counts, covered or not, because it would be evicted
+/// immediately.
 pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pods: &[BoundPod]) -> Vec<TaintBlocker> {
     let present: BTreeSet<&str> =
         pods.iter().filter(|pod| pod.ready).filter_map(|pod| pod.daemon_set.as_deref()).collect();

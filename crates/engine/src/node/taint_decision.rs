@@ -8,18 +8,18 @@ use crate::node::owned_record::{Owned, Removed};
 
 /// What to do with the taint. `ours`: the position of the taint that Mullion set.
 pub(crate) enum TaintDecision {
-    /// Nothing: no taint is wanted, and Mullion's is not there.
+    /// No taint is wanted, and the node does not have Mullion's.
     Nothing,
-    /// Mullion's is there and right.
+    /// The node has Mullion's taint, and it is the wanted one.
     Keep(Taint),
-    /// Mullion's must be removed.
+    /// Mullion's taint must be removed.
     Remove { ours: usize, why: String },
-    /// Someone else's taint marks the node already.
+    /// A taint of someone else already marks the node.
     Foreign(Taint),
-    /// Another taint has the same key and effect: the API server accepts each such pair once. An older one of Mullion's
-    /// stays.
+    /// Another taint has the same key and effect, and the API server accepts each such pair once. An older taint of
+    /// Mullion stays.
     Taken { by: Taint, ours: Option<Taint> },
-    /// To be set, in place of Mullion's or at the end.
+    /// The taint must be set, in place of Mullion's or at the end.
     Set { taint: Taint, ours: Option<usize> },
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn decide(node: &NodeFacts, policy: &NodeSettings, owned: &Owned) -> 
         let foreign = node.taints.iter().enumerate().filter(|(at, _)| Some(*at) != ours);
         foreign.filter_map(|(_, raw)| Taint::from_json(raw))
     };
-    // Also one that was added later: with the taints of two tools every pod would need two tolerations.
+    // This includes a marker that was added later: with the taints of two tools every pod would need two tolerations.
     if let Some(marker) = others().find(|taint| repels(taint) && marks_windows(taint, policy)) {
         return match ours {
             Some(ours) => TaintDecision::Remove { ours, why: format!("{marker} marks the node already") },
@@ -53,7 +53,7 @@ pub(crate) fn decide(node: &NodeFacts, policy: &NodeSettings, owned: &Owned) -> 
     TaintDecision::Set { taint: wanted, ours }
 }
 
-/// Whether it keeps pods away; `PreferNoSchedule` only discourages.
+/// Whether it repels pods; `PreferNoSchedule` only discourages.
 fn repels(taint: &Taint) -> bool {
     matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
 }

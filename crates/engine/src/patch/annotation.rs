@@ -25,13 +25,13 @@ pub(crate) fn annotation_of(cx: &WorkloadContext<'_>, placed: Vec<String>) -> De
     }
 }
 
-/// How many nodes of each build a DaemonSet leaves out.
+/// The number of nodes of each build that a DaemonSet leaves out.
 pub(crate) fn left_out(cx: &WorkloadContext<'_>) -> BTreeMap<Build, usize> {
     cx.left_out.map(|left_out| left_out.builds.clone()).unwrap_or_default()
 }
 
-/// An annotation from the request, with this decision's basis: a default in the annotation, although something else
-/// decides now, would be taken for a default in the next review.
+/// An annotation from the request, with this decision's basis. If something else decides now, the next review would
+/// take the default in the annotation for a default again.
 pub(crate) fn with_decision(cx: &WorkloadContext<'_>, annotation: DecisionAnnotation) -> DecisionAnnotation {
     if annotation.basis == cx.decision.basis {
         return annotation;
@@ -39,10 +39,10 @@ pub(crate) fn with_decision(cx: &WorkloadContext<'_>, annotation: DecisionAnnota
     DecisionAnnotation { basis: cx.decision.basis, because: decision_reason(cx.decision), ..annotation }
 }
 
-/// The longest reason of a decision, in bytes: image references may have as many, other names are shorter.
+/// The longest reason of a decision, in bytes: as long as an image reference may be; other names are shorter.
 pub(crate) const REASON_LIMIT: usize = 1_024;
 
-/// What decided, as a clause for people: `image mcr.microsoft.com/…:ltsc2022, by tag`.
+/// The deciding evidence, as a clause for people: `image mcr.microsoft.com/…:ltsc2022, by tag`.
 pub fn decision_reason(decision: &OsDecision) -> String {
     if decision.basis == Basis::Default {
         return "nothing says otherwise (Linux default)".to_owned();
@@ -61,8 +61,9 @@ fn source_reason(source: &EvidenceSource) -> String {
     shorten_to_bytes(&reason, REASON_LIMIT)
 }
 
-/// What the author of a workload of that kind does to state that it is for Linux; `None` if `reason`, which decided for
-/// Windows, is no guess. Only the name of an image is one: the author, an admin or a registry states all else.
+/// How the author of a workload of that kind states that it is for Linux; `None` if `reason`, which decided for
+/// Windows, is not a guess. Only the name of an image is a guess; an author, an admin or a registry states everything
+/// else.
 pub fn linux_way_out(decision: &OsDecision, reason: &str, kind: WorkloadKind) -> Option<String> {
     let is_guess = |source: &EvidenceSource| {
         let by_name = matches!(source, EvidenceSource::Image { how: "tag" | "repository", .. });

@@ -1,6 +1,6 @@
-//! The authored object: a live object without what the API server and Mullion have added since its author wrote it.
-//! What other admission plugins add (a service account's volume, default tolerations) stays: they run before Mullion,
-//! so Mullion sees it at a CREATE too.
+//! The authored object: a live object without what the API server and Mullion added to it. What other admission plugins
+//! add (a service account's volume, default tolerations) stays, because they run before Mullion, and Mullion receives
+//! it at a CREATE too.
 
 use serde_json::{Map, Value};
 
@@ -10,13 +10,13 @@ use crate::model::scheduling::{REQUIRED_TERMS, is_empty_term};
 use crate::model::{BUILD, DecisionAnnotation, WorkloadKind};
 use crate::place::is_build_exclusion;
 
-/// Where `kubectl apply` keeps the manifest it was given.
+/// The annotation in which `kubectl apply` stores the applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Turns `object`, a live workload of that kind, into what its author wrote.
 ///
-/// A pod that `kubectl apply` created contains the author's manifest, which is used: little of a pod can be changed
-/// later. In any other, fields that Mullion repaired are lost.
+/// A pod that `kubectl apply` created contains the author's manifest, which is used, because little of a pod can be
+/// changed later. In any other pod, fields that Mullion repaired are lost.
 pub fn restore_authored(kind: WorkloadKind, object: &mut Value, snapshot: &ClusterSnapshot) {
     if kind == WorkloadKind::Pod {
         if let Some(applied) = applied(object) {
@@ -24,7 +24,7 @@ pub fn restore_authored(kind: WorkloadKind, object: &mut Value, snapshot: &Clust
             return;
         }
         if let Some(spec) = members(object, "/spec") {
-            // Set by the scheduler and by `kubectl debug`.
+            // The scheduler and `kubectl debug` set these fields.
             spec.remove("nodeName");
             spec.remove("ephemeralContainers");
         }
@@ -49,7 +49,7 @@ pub fn restore_authored(kind: WorkloadKind, object: &mut Value, snapshot: &Clust
     }
 }
 
-/// What `kubectl apply` was given, if that is the same pod.
+/// The manifest that was passed to `kubectl apply`, if it is of the same pod.
 fn applied(object: &Value) -> Option<Value> {
     let text = object.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?;
     let applied: Value = serde_json::from_str(text).ok()?;
@@ -63,7 +63,7 @@ fn undo(annotation: &DecisionAnnotation, object: &mut Value, spec: &str, snapsho
     let build = annotation.has_placed(BUILD);
     let class = annotation.has_placed("runtimeClassName").then(|| {
         let members = members(object, spec)?;
-        // What the server adds for a class.
+        // The API server adds this field for a RuntimeClass.
         members.remove("overhead");
         let name = members.remove("runtimeClassName")?;
         snapshot.runtime_class(name.as_str()?)
@@ -104,7 +104,7 @@ fn undo_build(object: &mut Value, spec: &str) {
     if !list.is_empty() {
         return;
     }
-    // Only Mullion's terms: an empty list would let the pod run nowhere.
+    // Only Mullion's terms remain: an empty list would match no node.
     if let Some(affinity) = members(object, &format!("{spec}/affinity/nodeAffinity")) {
         affinity.remove("requiredDuringSchedulingIgnoredDuringExecution");
     }

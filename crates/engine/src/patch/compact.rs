@@ -1,8 +1,9 @@
 //! Compacts a patch: several operations in one `securityContext` or one list become one that writes its final value.
 //!
-//! An operation names the whole path, which is longer than most values: a patch that removes three fields in each of
+//! An operation contains the whole path, which is longer than most values: a patch that removes three fields in each of
 //! many containers would be several times as long as the pod. Only objects and lists that the webhook parses whole are
-//! replaced. A container and a pod's `spec` are not: what was not parsed (`env`) would be lost.
+//! replaced. A container and a pod's `spec` are not replaced, because members that were not parsed (`env`) would be
+//! lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +15,15 @@ use crate::model::json_pointer::{member, unescape};
 use crate::model::names::CONTAINER_LISTS;
 use crate::model::pod_view::is_read_whole;
 
-/// From how many operations on one writes the final value.
+/// The number of operations on one member from which on its final value is written.
 const SEVERAL: usize = 2;
 
-/// The same for lists and maps that several authors share: in an audit log, single operations show better what Mullion
-/// changed, until there are more than a reader looks at.
+/// The same number for lists and maps that several authors share: in an audit log, single operations show better what
+/// Mullion changed, unless there are more than a person reads.
 const MANY: usize = 50;
 
 /// Members that one operation can write whole: the member that contains it (`None`: an item of a container list), its
-/// name, and from how many operations on.
+/// name, and the number of operations from which on it is written whole.
 const MEMBERS: [(Option<&str>, &str, usize); 6] = [
     (Some("spec"), "securityContext", SEVERAL),
     (None, "securityContext", SEVERAL),
@@ -32,7 +33,7 @@ const MEMBERS: [(Option<&str>, &str, usize); 6] = [
     (Some("requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms", MANY),
 ];
 
-/// The same patch with fewer operations: applied to `object`, both have the same result. `operations` are those of
+/// Returns a patch with fewer operations and the same result on `object`. `operations` come from
 /// [`compile`](crate::patch::compile()): none of them changes what is around such a member after its first operation,
 /// and removals come last, later list items first.
 pub(crate) fn compact(object: &Value, operations: Vec<PatchOperation>) -> Vec<PatchOperation> {
@@ -54,7 +55,7 @@ pub(crate) fn compact(object: &Value, operations: Vec<PatchOperation>) -> Vec<Pa
     for operation in &operations {
         let pointer = member_of(operation.path().as_str()).map(|(pointer, _)| pointer);
         match pointer.and_then(|pointer| replacements.get_mut(pointer)) {
-            // In place of the first of the group; nothing is left for the others.
+            // The replacement takes the position of the first operation of the group; the other operations are dropped.
             Some(replacement) => compacted.append(replacement),
             None => compacted.push(operation.clone()),
         }
@@ -62,7 +63,8 @@ pub(crate) fn compact(object: &Value, operations: Vec<PatchOperation>) -> Vec<Pa
     compacted
 }
 
-/// The pointer of the member of [`MEMBERS`] at or above `path`, and from how many operations on it is written whole.
+/// The pointer of the member of [`MEMBERS`] at or above `path`, and the number of operations from which on it is
+/// written whole.
 fn member_of(path: &str) -> Option<(&str, usize)> {
     let (mut list, mut parent) = ("", "");
     let mut end = 0;
@@ -73,7 +75,7 @@ fn member_of(path: &str) -> Option<(&str, usize)> {
         if let Some((_, _, least)) = found {
             return Some((path.get(..end)?, *least));
         }
-        // The slash after the token.
+        // Skips the slash after the token.
         end += 1;
         (list, parent) = (parent, token);
     }
@@ -92,7 +94,8 @@ impl<'a> Group<'a> {
         Self { pointer, least, operations: Vec::new() }
     }
 
-    /// The operation in place of the group's, or none if they have no effect; `None`: the group's own stay.
+    /// The operation that replaces the group's operations, or no operation if they have no effect; `None` if the
+    /// group's own operations stay.
     fn replacement(&self, object: &Value) -> Option<Vec<PatchOperation>> {
         if self.operations.len() < self.least {
             return None;
@@ -116,9 +119,9 @@ impl<'a> Group<'a> {
 
     /// Applies the operations to the member's value; `None` if one of them cannot be applied.
     ///
-    /// Not by `json_patch`: it removes list items one by one, so that its time grows with the square of the list.
+    /// This does not use `json_patch`, which removes list items one by one, in quadratic time.
     fn apply_to(&self, value: &mut Option<Value>) -> Option<()> {
-        // Items are removed at the end, all of a list at once: no other operation depends on an index by then.
+        // The items of a list are removed together at the end, when no other operation depends on an index.
         let mut removed_items: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
         for operation in &self.operations {
             let (path, new) = match operation {
@@ -139,7 +142,7 @@ impl<'a> Group<'a> {
                 _ => return None,
             }
         }
-        // The lists inside items before the list of these items, whose indices change.
+        // Lists inside items come before the list of these items, because removals change its indices.
         for (list, indices) in removed_items.iter().rev() {
             let items = value.as_mut()?.pointer_mut(list)?.as_array_mut()?;
             let mut index = 0..;

@@ -1,7 +1,7 @@
 //! Compiles changes into one JSON Patch (RFC 6902).
 //!
-//! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are
-//! unreadable there and dangerous beside other webhooks.
+//! The operations are chosen one by one and not computed as a diff: audit logs store the patch as it is, and index-wise
+//! diffs of lists are unreadable there and dangerous beside other webhooks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::model::{Change, Edit};
 /// Compiles `changes` into the operations that turn `object` into the changed object, in an order in which each
 /// applies: parents before children, removals last and list items from the highest index down.
 ///
-/// An edit that cannot apply (its parent is not an object) is left out: a patch that fails is an internal error to the
+/// An edit that cannot apply (its parent is not an object) is left out. A patch that fails is an internal error to the
 /// user, even if the webhook's failure policy is Ignore.
 pub fn compile<'c>(object: &Value, changes: impl IntoIterator<Item = &'c Change>) -> Vec<PatchOperation> {
     let mut compiler = Compiler { object, made: BTreeSet::new(), operations: Vec::new() };
@@ -28,7 +28,7 @@ pub fn compile<'c>(object: &Value, changes: impl IntoIterator<Item = &'c Change>
             Edit::Remove { pointer } => removals.push(pointer),
         }
     }
-    // Later list items before earlier ones, so that no removal changes the index of another.
+    // Later list items come before earlier ones, so that no removal changes the index of another.
     removals.sort_by_cached_key(|pointer| Reverse(sort_key(pointer)));
     removals.dedup();
     for pointer in removals {
@@ -39,7 +39,7 @@ pub fn compile<'c>(object: &Value, changes: impl IntoIterator<Item = &'c Change>
     compiler.operations
 }
 
-/// The tokens of a pointer, indices by their number.
+/// The tokens of a pointer; indices are compared as numbers.
 fn sort_key(pointer: &str) -> Vec<(u64, &str)> {
     pointer.split('/').map(|token| (token.parse().unwrap_or(0), token)).collect()
 }
@@ -86,7 +86,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Makes `pointer` an object, its parents first; false if it has a value of another type.
+    /// Makes `pointer` an object, after its parents; false if it has a value of another type.
     fn make_object(&mut self, pointer: &str) -> bool {
         match member(self.object, pointer) {
             Some(Value::Object(_)) => return true,

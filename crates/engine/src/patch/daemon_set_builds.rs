@@ -1,10 +1,10 @@
-//! The node affinity in a DaemonSet's template that excludes Windows builds, on an update: when it is added, kept, changed
-//! and removed.
+//! The node affinity in a DaemonSet's template that excludes Windows builds: when an update adds, keeps, changes and
+//! removes it.
 //!
-//! The DaemonSet controller deletes pods at once from nodes that a changed affinity excludes, whatever `maxUnavailable` is
-//! (`podsShouldBeOnNode` in `pkg/controller/daemon/daemon_controller.go`). So an update adds an exclusion only if the
-//! DaemonSet had unready pods: where all are ready, what Mullion believes about the images is wrong. What it excluded
-//! earlier stays, byte for byte, while none of these builds can run the images.
+//! The DaemonSet controller immediately deletes pods from nodes that a changed affinity excludes, whatever
+//! `maxUnavailable` is (`podsShouldBeOnNode` in `pkg/controller/daemon/daemon_controller.go`). So an update adds an
+//! exclusion only if the DaemonSet had unready pods: if all are ready, Mullion's facts about the images are wrong. An
+//! earlier exclusion stays, byte for byte, while none of its builds can run the images.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +22,15 @@ use crate::place::{
 
 const CHANGED: &str = "its images run on other builds now";
 
-/// What Mullion excluded in the template before the update.
+/// The builds that Mullion excluded in the template before the update.
 struct Recorded<'a> {
-    /// As it is in each term.
+    /// The requirement as it is in each term.
     requirement: &'a Value,
     builds: BTreeSet<Build>,
 }
 
 impl DaemonSetUpdate<'_> {
-    /// Puts the affinity back into a template that lacks it, unless its author constrains the build.
+    /// Restores the affinity in a template from which it is missing, unless the author constrains the build.
     pub(super) fn restore_builds(&self, placed: &mut PlacementChanges<'_>) {
         if let Some(recorded) = self.recorded()
             && !self.is_constrained(Some(&recorded), recorded.requirement)
@@ -39,7 +39,7 @@ impl DaemonSetUpdate<'_> {
         }
     }
 
-    /// Changes the affinity of a template that its author changes; true if nothing is left of what Mullion recorded.
+    /// Changes the affinity of a template that its author changes; true if nothing that Mullion recorded is left.
     pub(super) fn change_builds(
         &self,
         cx: &WorkloadContext<'_>,
@@ -62,7 +62,7 @@ impl DaemonSetUpdate<'_> {
                 let mut changed = None;
                 for (term, item) in self.standing(&recorded) {
                     let pointer = self.new.at(&format!("{REQUIRED_TERMS}/{term}/matchExpressions/{item}"));
-                    // One in each term is enough.
+                    // One requirement in each term is enough.
                     if changed.replace(term) == Some(term) {
                         placed.changes.push(removed(pointer));
                         continue;
@@ -73,13 +73,14 @@ impl DaemonSetUpdate<'_> {
                 self.add_to_others(&recorded, &wanted, placed);
             }
             (None, Some(wanted)) => add_build_exclusion(&self.new, &wanted, placed),
-            // Its author, or someone else while Mullion was away, removed it.
+            // The author removed it, or someone else did while Mullion was not running.
             (None, None) => return !constrains(&self.new, WINDOWS_BUILD_LABEL),
         }
         false
     }
 
-    /// Others may write anything under that label, and as often as they like: only what reads as Mullion writes it counts.
+    /// Others may write anything under that label, any number of times. Only a requirement in the form that Mullion
+    /// writes counts.
     fn recorded(&self) -> Option<Recorded<'_>> {
         self.annotation.as_ref().filter(|annotation| annotation.has_placed(BUILD))?;
         requirements(&self.old).find_map(|requirement| {
@@ -88,8 +89,8 @@ impl DaemonSetUpdate<'_> {
         })
     }
 
-    /// Whether the new template constrains the build by more than what is recorded, and what a first call for this
-    /// request may have written.
+    /// Whether the new template constrains the build by more than the recorded requirement and what a first call for
+    /// this request may have written.
     fn is_constrained(&self, recorded: Option<&Recorded<'_>>, wanted: &Value) -> bool {
         let of_author = |one: &Value| {
             one.get("key").and_then(Value::as_str) == Some(WINDOWS_BUILD_LABEL)
@@ -112,7 +113,8 @@ impl DaemonSetUpdate<'_> {
             return can_exclude(&self.new, builds.len()).then(|| build_exclusion(&builds));
         };
         let Some(impossible) = cx.impossible_builds() else {
-            // The images are the same, and a registry that reported their builds does not answer: they still hold.
+            // The images are the same, and a registry that reported their builds does not respond: the earlier builds
+            // still apply.
             return (!cx.builds.complete && self.has_same_images()).then(|| recorded.requirement.clone());
         };
         let earlier = &recorded.builds;
@@ -134,7 +136,7 @@ impl DaemonSetUpdate<'_> {
         images(&self.old) == images(&self.new)
     }
 
-    /// Writes what is recorded: the old terms, byte for byte, if the new ones only lack it.
+    /// Writes the recorded requirement: the old terms, byte for byte, if the new ones differ only by lacking it.
     fn keep(&self, recorded: &Recorded<'_>, placed: &mut PlacementChanges<'_>) {
         let (old, new) = (self.old.items(REQUIRED_TERMS), self.new.items(REQUIRED_TERMS));
         let authored = |terms| authored_terms(terms, recorded.requirement);
@@ -165,7 +167,7 @@ impl DaemonSetUpdate<'_> {
         }
     }
 
-    /// The recorded requirements in the new template: index of the term, and in its list.
+    /// The positions of the recorded requirements in the new template: index of the term, and index in its list.
     fn standing(&self, recorded: &Recorded<'_>) -> Vec<(usize, usize)> {
         let terms = self.new.items(REQUIRED_TERMS).iter().enumerate();
         let in_term = |(term, value)| {
@@ -175,8 +177,8 @@ impl DaemonSetUpdate<'_> {
         terms.flat_map(in_term).collect()
     }
 
-    /// Pointers of what is removed with the recorded requirements: also the parents that contain nothing else. A term
-    /// without requirements would match no node.
+    /// Pointers of what is removed with the recorded requirements, including parents that contain nothing else, because
+    /// a term without requirements would match no node.
     fn removals(&self, recorded: &Recorded<'_>) -> Vec<String> {
         let standing = self.standing(recorded);
         if standing.is_empty() {
@@ -213,7 +215,7 @@ impl DaemonSetUpdate<'_> {
     }
 }
 
-/// The builds that a requirement excludes; `None` if it does something else.
+/// The builds that a requirement excludes; `None` if it is another requirement.
 fn excluded_builds(requirement: &Value) -> Option<BTreeSet<Build>> {
     let values = requirement.get("values").filter(|_| is_build_exclusion(requirement))?.as_array()?;
     values.iter().map(|value| value.as_str()?.parse().ok()).collect()
@@ -224,7 +226,8 @@ fn requirements<'a>(pod: &Pod<'a>) -> impl Iterator<Item = &'a Value> + use<'a> 
     pod.items(REQUIRED_TERMS).iter().flat_map(expressions)
 }
 
-/// The terms without Mullion's requirement, for a comparison: empty lists, and terms of nothing else, are left out.
+/// The terms without Mullion's requirement, for a comparison: empty lists, and terms that contain nothing else, are
+/// left out.
 fn authored_terms(terms: &[Value], ours: &Value) -> Vec<Value> {
     let mut left = Vec::new();
     for term in terms {

@@ -1,8 +1,8 @@
-//! Updates of DaemonSets: keeps in the template what Mullion put there earlier.
+//! Updates of DaemonSets: keeps in the template what Mullion added earlier.
 //!
-//! A changed template replaces every pod, so Mullion must never cause a change by losing or repeating what it added. The decision annotation on
-//! the old object records it: whatever the snapshot contains by now, an author who applies their own version again
-//! gets the stored template back, byte for byte.
+//! A changed template replaces every pod, so Mullion must never cause a change by losing or repeating what it added.
+//! The decision annotation on the old object records it. An author who applies their own version again gets the stored
+//! template back, byte for byte, whatever the snapshot contains by then.
 
 use std::collections::BTreeMap;
 
@@ -33,12 +33,12 @@ pub(crate) struct DaemonSetUpdate<'a> {
     pub(super) annotation: Option<DecisionAnnotation>,
 }
 
-/// Whether an earlier placement still holds in a template that changes.
+/// Whether an earlier placement still applies to a template that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlacementState {
     /// No evidence contradicts it.
     Valid,
-    /// The decision is another operating system now, or all of them.
+    /// The decision is now another operating system, or all of them.
     Outdated,
     /// The evidence conflicts.
     Unclear,
@@ -57,19 +57,19 @@ impl<'a> DaemonSetUpdate<'a> {
         Some(Self { request, old: pod(old)?, new: pod(object)?, annotation: DecisionAnnotation::of(old) })
     }
 
-    /// The decision annotation on the old object or, if it has none, on the new one.
+    /// The decision annotation on the old object or, if it does not have one, on the new one.
     pub(crate) fn annotation(&self) -> Option<DecisionAnnotation> {
         self.annotation.clone().or_else(|| DecisionAnnotation::of(self.request.workload.object))
     }
 
-    /// What is known about the earlier placement for the decision about the new template; `annotation`:
+    /// The earlier placement as input of the decision about the new template; `annotation`:
     /// [`annotation`](Self::annotation).
     pub(crate) fn earlier<'n>(&self, annotation: &'n DecisionAnnotation) -> EarlierPlacement<'n> {
         EarlierPlacement { annotation, selector_returns: self.lacks_selector() }
     }
 
-    /// The changes that restore the old template, annotation included, if the request drops only what Mullion had
-    /// changed there. `repairs`: of what the API server would reject; `requested`: the operating system of a placement by
+    /// The changes that restore the old template, including its annotation, if the request drops only what Mullion had
+    /// added. `repairs`: those of what the API server would reject; `requested`: the operating system of a placement by
     /// the author's annotation, or `any`, which may remove the earlier placement.
     pub(crate) fn restore_template(&self, repairs: Vec<Change>, requested: Option<&str>) -> Option<Vec<Change>> {
         let mut changes = repairs;
@@ -86,7 +86,7 @@ impl<'a> DaemonSetUpdate<'a> {
         Some(changes)
     }
 
-    /// Whether these changes turn the request's template, which differs, into the old one.
+    /// Whether these changes turn the request's template, which differs from the old one, into the old one.
     fn restored_by(&self, changes: &[Change]) -> bool {
         let (Some(old), false) = (self.request.old, changes.is_empty()) else { return false };
         let at = self.request.workload.kind.pod_pointer();
@@ -95,7 +95,7 @@ impl<'a> DaemonSetUpdate<'a> {
             && member(&object, at) == member(old, at)
     }
 
-    /// Whether the placement that the annotation names still holds.
+    /// Whether the placement in the annotation still applies.
     pub(crate) fn state(&self, decision: &OsDecision) -> PlacementState {
         let Some(annotation) = &self.annotation else { return PlacementState::Unclear };
         match decision.os {
@@ -114,16 +114,16 @@ impl<'a> DaemonSetUpdate<'a> {
         }
     }
 
-    /// Whether the DaemonSet had fewer ready pods than it should have before the update.
+    /// Whether the DaemonSet had fewer ready pods than desired before the update.
     pub(super) fn had_unready_pods(&self) -> bool {
-        // The webhook reads the status of an update, and of no other request.
+        // The webhook parses the status for an update, and for no other request.
         let status = self.request.old.and_then(|old| old.get("status"));
         let number = |name| status.and_then(|status| status.get(name)).and_then(Value::as_u64).unwrap_or_default();
         number("numberReady") < number("desiredNumberScheduled")
     }
 
-    /// The selector and the tolerations that Mullion had put into the old template and the new one lacks; for the affinity
-    /// see [`daemon_set_builds`](crate::patch::daemon_set_builds).
+    /// The selector and the tolerations that Mullion had added to the old template and that are missing in the new one;
+    /// for the affinity see [`daemon_set_builds`](crate::patch::daemon_set_builds).
     pub(crate) fn lost_placement(&self) -> PlacementChanges<'a> {
         let mut placed = PlacementChanges::on(self.request.workload.object);
         let Some(annotation) = &self.annotation else { return placed };
@@ -135,7 +135,7 @@ impl<'a> DaemonSetUpdate<'a> {
         placed
     }
 
-    /// Whether Mullion had put the OS selector into the old template and the new one has no selector with that label.
+    /// Whether Mullion had added the OS selector to the old template, and the new one does not select by that label.
     fn lacks_selector(&self) -> bool {
         let stood = |annotation: &DecisionAnnotation| {
             let mut pairs = self.old.strings("/spec/nodeSelector");
@@ -153,7 +153,7 @@ impl<'a> DaemonSetUpdate<'a> {
         let lost: Vec<&Value> = missing.iter().copied().filter(placed_earlier).collect();
         let pointer = self.new.at("/spec/tolerations");
         let words = lost.iter().map(|toleration| toleration_word(toleration));
-        // If the list only lacks these, each goes back to its place.
+        // If the list differs only by lacking these, each returns to its position.
         if !lost.is_empty() && lost.len() == missing.len() && present.iter().all(|one| in_old.has(one)) {
             let edit = Edit::Set { pointer, value: Value::from(old) };
             let words: Vec<String> = words.collect();
@@ -166,8 +166,8 @@ impl<'a> DaemonSetUpdate<'a> {
         }
     }
 
-    /// Removes what Mullion placed for an operating system that is no longer decided. `fresh`: the placement for the
-    /// new one, whose selector replaces the old one; `wanted`: the tolerations that the new one needs too.
+    /// Removes what Mullion placed for an earlier operating system. `fresh`: the placement for the new one, whose
+    /// selector replaces the old one; `wanted`: the tolerations that the new placement needs too.
     pub(crate) fn remove_placement(
         &self,
         fresh: &PlacementChanges<'_>,
@@ -199,8 +199,8 @@ impl<'a> DaemonSetUpdate<'a> {
         self.new.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)))
     }
 
-    /// The old annotation, extended by `words` if it lacks some, without `removed`, and with the nodes that are left out
-    /// now. A second call for one request keeps what the first wrote.
+    /// The old annotation with missing `words` added, without `removed`, and with the nodes that are left out now. A
+    /// second call for one request keeps what the first wrote.
     pub(crate) fn annotation_with(
         &self,
         words: Vec<String>,
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::model::WorkloadObject;
 
-    /// The edits of lost tolerations: every toleration is compared with every other one.
+    /// The edits that restore lost tolerations: every toleration is compared with every other one.
     fn lost_one_by_one(old: &[Value], present: &[Value], words: &[String]) -> Vec<Edit> {
         let pointer = "/spec/template/spec/tolerations".to_owned();
         let missing = || old.iter().filter(|toleration| !present.contains(toleration));

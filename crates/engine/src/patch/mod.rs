@@ -1,6 +1,6 @@
 //! Changes from a decision and findings, compiled to one JSON Patch (RFC 6902).
 //!
-//! A second call for one request finds nothing left to change. Imports `model`, `detect`, `place` and `rules`;
+//! A second call for one request has nothing left to change. Imports `model`, `detect`, `place` and `rules`;
 //! `admission` imports it.
 
 mod annotation;

@@ -1,4 +1,4 @@
-//! The OS field of a pod, `spec.os.name`: set on a Windows pod once no field is left that it forbids.
+//! The OS field of a pod, `spec.os.name`: set on a Windows pod if no field is left that it forbids.
 
 use serde_json::json;
 
@@ -10,10 +10,10 @@ use crate::place::{PlacementChanges, WorkloadContext};
 use crate::rules::Finding;
 
 impl WorkloadContext<'_> {
-    /// Sets the OS field to `windows` and removes every field it forbids, all or nothing. Not where Pod Security would
-    /// reject the pod for it: with the fields the pod passes there, and runs.
+    /// Sets the OS field to `windows` and removes every field that it forbids, or does neither. It does neither if Pod
+    /// Security would reject the pod because of the OS field: with those fields the pod is admitted, and runs.
     ///
-    /// Only for a pod that [`runs_only_on_windows`](Self::runs_only_on_windows).
+    /// Call it only for a pod that [`runs_only_on_windows`](Self::runs_only_on_windows).
     pub fn set_os_field(&self, findings: &[Finding], placed: &mut PlacementChanges<'_>) {
         let forbidden = || findings.iter().filter(|finding| finding.forbidden_by_os);
         let stays = |finding: &Finding| finding.action != Action::Repair && finding.rejected_beside_os;
@@ -22,7 +22,7 @@ impl WorkloadContext<'_> {
         let wanted = self.input.settings.spec_os == OsFieldMode::WhenClean
             && clean
             && !PodSecurity::of(self.input.namespace).rejects_windows_os();
-        // What the author wrote stays, even a name Mullion does not know, or an empty field.
+        // The author's value stays, even a name that Mullion does not know, or an empty field.
         let taken = self.input.pod.get("/spec/os").is_some();
         if !stands && (!wanted || taken) {
             return;

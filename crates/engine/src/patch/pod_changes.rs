@@ -7,7 +7,7 @@ use crate::patch::repair::{rejected_by_server, repair};
 use crate::place::{PlacementChanges, WorkloadContext};
 use crate::rules::Finding;
 
-/// The changes; `daemon_set`: the pod belongs to a DaemonSet, whose controller has chosen its node already.
+/// The changes; `daemon_set`: whether the pod belongs to a DaemonSet, whose controller has chosen its node already.
 pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool) -> Vec<Change> {
     let mut placed = PlacementChanges::on(cx.input.object());
     match cx.placed_on() {
@@ -45,7 +45,8 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
         }
     }
     if cx.runs_only_on_windows(placed) {
-        // Before the OS field, which depends only on fields that it forbids: these are removed whether it is set or not.
+        // This comes before the OS field, which depends only on fields that it forbids: these are removed whether it is
+        // set or not.
         repair(findings.iter().filter(|finding| !finding.forbidden_by_os), &mut placed.changes);
         cx.set_os_field(findings, placed);
     }
@@ -54,9 +55,9 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
     }
 }
 
-/// On a pod the annotation is for people, and stays as it was first written unless the operating system changes. It must
-/// record what is placed now: a second call for one request takes a selector that nobody recorded for the author's. A
-/// template gets none inside.
+/// On a pod the annotation is for people, and stays as it was first written unless the operating system changes. It
+/// must record what is placed now, because a second call for one request would take a selector that is not recorded for
+/// the author's. Inside a template there is no annotation.
 fn annotate(cx: &WorkloadContext<'_>, mut placed: PlacementChanges<'_>) -> Vec<Change> {
     let os = cx.decision.decided();
     if placed.changes.is_empty() || cx.input.request.into_templates || os.is_none() {

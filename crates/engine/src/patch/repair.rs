@@ -1,10 +1,10 @@
-//! Repairs: removes fields that Windows cannot have, and writes what replaces them.
+//! Repairs: removes fields that do not work on Windows, and adds what replaces them.
 
 use crate::model::settings::Action;
 use crate::model::{Cause, Change, Edit};
 use crate::rules::{Finding, RejectedBy};
 
-/// Removes the field of each finding whose action is `Repair`, and writes what replaces it.
+/// Removes the field of each finding with action `Repair`, and adds what replaces it.
 pub(crate) fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec<Change>) {
     for finding in findings.filter(|finding| finding.action == Action::Repair) {
         let edit = Edit::Remove { pointer: finding.pointer.clone() };

@@ -1,5 +1,5 @@
-//! The changes of a pod template at its own CREATE or UPDATE: repairs only where the API server would reject the template,
-//! and placement only for DaemonSets, whose controller decides from the template where pods go.
+//! The changes of a pod template at its own CREATE or UPDATE: repairs only where the API server would reject the
+//! template, and placement only for DaemonSets, because their controller decides from the template where pods run.
 
 use std::collections::HashSet;
 
@@ -67,7 +67,7 @@ pub(crate) fn template_changes(
         (Some(update), PlacementState::Unclear) if words.is_empty() => update.kept_annotation(),
         (Some(update), PlacementState::Outdated) if words.is_empty() => update.without_annotation(decided),
         _ if words.is_empty() => None,
-        // A second call for one request sees what the first wrote.
+        // A second call for one request receives what the first wrote.
         _ => match DecisionAnnotation::of(object).filter(|it| Os::from_name(&it.os) == decided) {
             Some(annotation) => Some(with_decision(cx, annotation).beside(words).change()),
             None => Some(annotation_of(cx, words).change()),

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// The items of a list, to look many values up in it. They are kept as text, because JSON values have no hash: equal
-/// values have equal texts, since the members of an object are sorted.
+/// The items of a list, for many look-ups. They are stored as text, because JSON values have no hash. Equal values have
+/// equal texts, because the members of an object are sorted.
 pub(crate) struct ValueSet(HashSet<String>);
 
 impl ValueSet {
-    /// The items of `list`.
+    /// The set of the items of `list`.
     pub(crate) fn of(list: &[Value]) -> Self {
         Self(list.iter().map(Value::to_string).collect())
     }

@@ -14,15 +14,15 @@ use crate::model::{BUILD, Basis, Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
-/// Builds that are excluded from a pod's nodes, at most, in all terms together: 13 KB of a patch. The release table has
-/// about ten, and real pods have a few terms. A pod with thousands of terms, or of images of other builds, is left as it
-/// is: with every build in every term it would not fit into memory.
+/// The maximum number of builds that are excluded from a pod's nodes, in all terms together: 13 KB of a patch. The
+/// release table has about ten, and real pods have a few terms. A pod with thousands of terms, or with images of other
+/// builds, is left unchanged, because a patch with every build in every term would not fit into memory.
 const MAX_EXCLUSIONS: usize = 1_000;
 
 const EXCLUDED: &str = "nodes of these builds cannot run its images";
 
-/// The requirement of a node affinity that excludes these builds. `NotIn` also admits nodes without the label: autoscaler
-/// templates and virtual nodes.
+/// The node affinity requirement that excludes these builds. `NotIn` also admits nodes without the label, such as
+/// autoscaler templates and virtual nodes.
 pub(crate) fn build_exclusion(builds: &BTreeSet<Build>) -> Value {
     let values: Vec<String> = builds.iter().map(ToString::to_string).collect();
     json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values})
@@ -34,13 +34,13 @@ pub(crate) fn is_build_exclusion(requirement: &Value) -> bool {
     is("key", WINDOWS_BUILD_LABEL) && is("operator", "NotIn")
 }
 
-/// Whether so many builds can be excluded in every one of the pod's terms.
+/// Whether the number of exclusions, one of each build in every one of the pod's terms, is within the limit.
 pub(crate) fn can_exclude(pod: &Pod<'_>, builds: usize) -> bool {
     builds.saturating_mul(pod.items(node_constraints::REQUIRED_TERMS).len().max(1)) <= MAX_EXCLUSIONS
 }
 
 impl WorkloadContext<'_> {
-    /// Adds the build constraint: see the modes of `place.build`. Nothing if the author constrains the build.
+    /// Adds the build constraint: see the modes of `place.build`. Adds nothing if the author constrains the build.
     pub fn constrain_build(&self, placed: &mut PlacementChanges<'_>) {
         match self.input.settings.build {
             BuildMode::Never => {}
@@ -54,13 +54,14 @@ impl WorkloadContext<'_> {
                     placed.push("the policy requires nodes of the image's own build", edit, BUILD);
                 }
             }
-            // Equality names one build; a pod with several is only kept off those that cannot run it.
+            // Equality requires one build; a pod with several images' builds only excludes the builds that cannot run
+            // it.
             BuildMode::Exact | BuildMode::Compatible => self.exclude_builds(&self.builds.incompatible, placed),
         }
     }
 
-    /// Whether there is a build to require or to exclude, and it is not constrained yet: neither by the author nor by the
-    /// RuntimeClass that the pod names, whose selector the API server adds.
+    /// Whether there is a build to require or to exclude, and it is not constrained yet: neither by the author nor by
+    /// the pod's RuntimeClass, whose selector the API server adds.
     pub fn wants_build(&self) -> bool {
         let hopeless = !self.builds.common || self.builds.incompatible.is_empty();
         !hopeless && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL) && !self.class_requires_build()
@@ -73,7 +74,7 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Adds the affinity of a new DaemonSet's template, whose controller decides from it which nodes get a pod.
+    /// Adds the affinity to a new DaemonSet's template, from which its controller decides which nodes get a pod.
     pub fn exclude_builds_in_template(&self, placed: &mut PlacementChanges<'_>) {
         if self.takes_build_exclusion()
             && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL)
@@ -83,7 +84,7 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Whether the template of a DaemonSet may exclude builds, whatever its images are and its affinity contains.
+    /// Whether the template of a DaemonSet may exclude builds, regardless of its images and its affinity.
     pub fn takes_build_exclusion(&self) -> bool {
         let pod = &self.input.pod;
         self.input.settings.build == BuildMode::Compatible
@@ -93,8 +94,8 @@ impl WorkloadContext<'_> {
             && pod.text("/spec/nodeName").is_none()
     }
 
-    /// The builds to exclude in the template of a DaemonSet: those that run its images by no rule. `None` if the builds of
-    /// an image are unknown, if no build runs all images, and if every build does.
+    /// The builds to exclude in the template of a DaemonSet: those that cannot run its images by any rule. `None` if
+    /// the builds of an image are unknown, if no build runs all images, or if every build does.
     pub fn impossible_builds(&self) -> Option<BTreeSet<Build>> {
         if self.placed_on() != Some(Os::Windows)
             || self.decision.basis == Basis::Place
@@ -108,12 +109,12 @@ impl WorkloadContext<'_> {
         (!builds.is_empty()).then_some(builds)
     }
 
-    /// Whether the RuntimeClass that the pod names is unknown: it may be one with a hypervisor.
+    /// Whether the pod's RuntimeClass is unknown. It may be one with a hypervisor.
     pub fn has_unknown_class(&self) -> bool {
         self.input.pod.text("/spec/runtimeClassName").is_some() && self.own_runtime_class().is_none()
     }
 
-    /// Whether the RuntimeClass that the pod names requires a build.
+    /// Whether the pod's RuntimeClass requires a build.
     fn class_requires_build(&self) -> bool {
         self.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL))
     }
@@ -131,7 +132,7 @@ pub(crate) fn add_build_exclusion(pod: &Pod<'_>, requirement: &Value, placed: &m
     }
     for (index, term) in terms.iter().enumerate() {
         let present = node_constraints::expressions(term).contains(requirement);
-        // A term without requirements matches no node; with one it would match some.
+        // A term without requirements matches no node; with this requirement it would match some.
         if present || node_constraints::is_empty_term(term) {
             continue;
         }

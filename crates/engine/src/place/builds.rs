@@ -10,23 +10,23 @@ use crate::model::windows::{Build, Generation, runs_any, server_releases};
 /// The Windows builds that a pod's images allow.
 #[derive(Debug, Clone)]
 pub struct PodBuilds<'a> {
-    /// Containers whose image builds are known; the others do not constrain.
+    /// Containers whose image builds are known; other containers do not constrain the builds.
     pub known: Vec<&'a ContainerImage<'a>>,
     /// Builds that may appear on nodes and run every known image.
     pub hosts: BTreeSet<Build>,
     /// Builds that may appear on nodes and do not run every known image.
     pub incompatible: BTreeSet<Build>,
-    /// Whether some build runs every known image by some rule: if not, no node ever will. The container runtimes of
-    /// today's nodes may still reject all of `hosts`.
+    /// Whether any build runs every known image by any rule. If not, no node ever will. The container runtimes of the
+    /// current nodes may still reject all of `hosts`.
     pub common: bool,
     /// Whether the builds of every image are known.
     pub complete: bool,
-    /// The builds of the known images on which it depends whether a host runs them all.
+    /// The builds of the known images that decide whether a host runs them all.
     deciding: BTreeSet<&'a [Build]>,
 }
 
-/// Computes the builds: those that Kubernetes ever ran on, those of the fleet now and before, and those the NodePolicy
-/// expects, split by whether they run every image whose builds are known.
+/// Computes the builds: those that Kubernetes ever ran on, those of the cluster's nodes now and before, and those that
+/// the NodePolicy expects, split by whether they run every image with known builds.
 pub(crate) fn pod_builds<'a>(
     images: &'a [ContainerImage<'a>],
     snapshot: &ClusterSnapshot,
@@ -46,7 +46,7 @@ pub(crate) fn pod_builds<'a>(
     let table = server_releases().filter(|release| release.kubernetes.is_some()).map(|release| release.build);
     let expected = nodes.expected_pools.iter().map(|pool| pool.build);
     let announced = nodes.releases.iter().map(|release| release.build);
-    // Whatever else the cluster has: a host of an image's own build runs it.
+    // Whatever other builds the cluster has, a host of an image's own build runs it.
     let own = known.iter().flat_map(|image| image.facts.builds.iter().copied());
     let fleet = snapshot.windows_builds();
     let candidates: BTreeSet<Build> = table.chain(expected).chain(announced).chain(own).chain(fleet).collect();
@@ -60,13 +60,13 @@ pub(crate) fn pod_builds<'a>(
     builds
 }
 
-/// Whether a host runs an image of each of these, by that rule.
+/// Whether a host runs an image of each of these, by that generation's rule.
 fn runs_all(host: Build, deciding: &BTreeSet<&[Build]>, generation: Generation, nodes: &NodeSettings) -> bool {
     deciding.iter().all(|builds| runs_any(host, builds, generation, &nodes.releases))
 }
 
-/// The builds of the images on which it depends whether a host runs them all. A host runs a contiguous range of builds:
-/// of the images with one build only the oldest and the newest decide. An author can write tags of 80,000 builds.
+/// The builds of the images that decide whether a host runs them all. A host runs a contiguous range of builds, so of
+/// the images with one build only the oldest and the newest decide. An author can write tags of 80,000 builds.
 fn deciding_builds<'a>(known: &[&'a ContainerImage<'a>]) -> BTreeSet<&'a [Build]> {
     let all: BTreeSet<&[Build]> = known.iter().map(|image| image.facts.builds.as_slice()).collect();
     let single = || all.iter().copied().filter(|builds| builds.len() == 1);
@@ -75,7 +75,7 @@ fn deciding_builds<'a>(known: &[&'a ContainerImage<'a>]) -> BTreeSet<&'a [Build]
     several.chain(oldest).chain(newest).collect()
 }
 
-/// Whether hosts of that build run an image that exists for these builds, by the rule of the nodes that have it.
+/// Whether hosts of that build run an image that exists for these builds, by the rule of the nodes with that build.
 pub(crate) fn runs_on(host: Build, images: &[Build], snapshot: &ClusterSnapshot, nodes: &NodeSettings) -> bool {
     runs_any(host, images, generation_on(host, snapshot), &nodes.releases)
 }
@@ -85,7 +85,8 @@ fn generation_on(host: Build, snapshot: &ClusterSnapshot) -> Generation {
 }
 
 impl PodBuilds<'_> {
-    /// Whether hosts of that build run the known images by no rule, whatever the container runtime of a node.
+    /// Whether hosts of that build cannot run the known images by any rule, whatever the container runtime of a node
+    /// is.
     pub fn is_impossible(&self, host: Build, nodes: &NodeSettings) -> bool {
         !Generation::ALL.into_iter().any(|generation| runs_all(host, &self.deciding, generation, nodes))
     }

@@ -17,15 +17,15 @@ pub struct WorkloadContext<'a> {
     pub input: DetectionInput<'a>,
     /// What the NodePolicy sets.
     pub node_settings: &'a NodeSettings,
-    /// Which OS, and why.
+    /// The operating system, and why.
     pub decision: &'a OsDecision,
-    /// Why an undecided workload did not get Linux by default; `None` if it did, or if no default was requested.
+    /// Why an undecided workload did not get the Linux default; `None` if it did, or if no default was requested.
     pub no_default: Option<NoDefault>,
-    /// Which Windows builds run the images.
+    /// The Windows builds that run the images.
     pub builds: &'a PodBuilds<'a>,
     /// The nodes of a DaemonSet that cannot run its images; see [`find_left_out_nodes`](Self::find_left_out_nodes).
     pub left_out: Option<&'a LeftOutNodes>,
-    /// The decision annotation that Mullion itself wrote earlier; what differs now was changed by others.
+    /// The decision annotation, if Mullion itself wrote it earlier. Others changed what differs from it now.
     pub annotation: Option<&'a DecisionAnnotation>,
     /// Rules that the author exempts the workload from, by annotation `mullion.dev/allow`.
     pub exemptions: &'a Exemptions<'a>,
@@ -33,7 +33,7 @@ pub struct WorkloadContext<'a> {
     pub scope: CheckScope,
     /// The containers that the rules check.
     pub containers: &'a [Container<'a>],
-    /// Whether it is a HostProcess pod: many rules need it, and one look at every container finds it out.
+    /// Whether it is a HostProcess pod. Stored, because many rules need it, and it takes a look at every container.
     pub host_process: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'a> WorkloadContext<'a> {
     }
 
     /// Whether the node's build matters to the pod: not to HostProcess pods, which are processes of the host, and not
-    /// to those with a virtual machine of their own.
+    /// to pods with a virtual machine of their own.
     pub fn build_matters(&self) -> bool {
         !self.host_process && !self.own_runtime_class().is_some_and(RuntimeClass::is_hypervisor)
     }
@@ -73,23 +73,24 @@ impl<'a> WorkloadContext<'a> {
         self.annotation.is_some_and(|annotation| annotation.predates(container))
     }
 
-    /// Whether this is a Windows pod: to Mullion, or to the API server (`spec.os.name: windows` beside the annotation
-    /// `any`).
+    /// Whether this is a Windows pod: by the decision, or for the API server (`spec.os.name: windows` beside the
+    /// annotation `any`).
     pub fn is_windows(&self) -> bool {
         self.decision.os == DetectedOs::Windows || self.input.pod.has_windows_os_field()
     }
 
-    /// The operating system the workload is placed on: one was decided, placement was not declined, and the pod is not
-    /// bound to a node of the other one, which no selector would change.
+    /// The operating system that the workload is placed on: one was decided, placement was not declined, and the pod is
+    /// not bound to a node of the other one, which no selector would change.
     pub fn placed_on(&self) -> Option<Os> {
         let os = self.decision.decided().filter(|_| self.decision.placement)?;
         let elsewhere = place_of(&self.input.pod, self.input.snapshot).is_some_and(|place| place != os);
         (!elsewhere).then_some(os)
     }
 
-    /// The operating systems whose taints the workload is to tolerate: the one it is placed on; for a DaemonSet with
-    /// annotation `mullion.dev/os: any` those it can run on. The DaemonSet controller creates no pod for a node whose
-    /// taints the template does not tolerate, so without them `any` would mean untainted nodes.
+    /// The operating systems whose taints the workload must tolerate: the one that it is placed on; for a DaemonSet
+    /// with annotation `mullion.dev/os: any`, those that it can run on. The DaemonSet controller creates no pod for a
+    /// node with taints that the template does not tolerate, so without the tolerations `any` would cover only
+    /// untainted nodes.
     pub fn tolerated_systems(&self) -> &'static [Os] {
         let of = |os: Os| match os {
             Os::Linux => &[Os::Linux][..],

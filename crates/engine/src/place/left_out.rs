@@ -12,7 +12,7 @@ use crate::place::left_out_nodes::{LeftOutNodes, MOST_BUILDS, MOST_NAMES};
 
 impl WorkloadContext<'_> {
     /// The nodes that the DaemonSet leaves out; `None` if there are none, or if they are unknown. Builds that Mullion
-    /// excludes are left out; those that the author excludes are not meant.
+    /// excludes are left out; builds that the author excludes do not count.
     pub fn find_left_out_nodes(&self) -> Option<LeftOutNodes> {
         let nodes = self.input.snapshot.nodes.as_ref().filter(|_| self.is_for_builds())?;
         let cannot = |build: &Build| self.builds.incompatible.contains(build);
@@ -50,7 +50,8 @@ impl WorkloadContext<'_> {
         (found.count > 0).then_some(found)
     }
 
-    /// Whether it is a Windows DaemonSet whose nodes' builds matter, and known images run on some of them.
+    /// Whether it is a Windows DaemonSet for which the nodes' builds matter, and whose known images run on some of
+    /// them.
     fn is_for_builds(&self) -> bool {
         self.input.is_daemon_set()
             && self.is_whole_pod()
@@ -61,7 +62,7 @@ impl WorkloadContext<'_> {
             && self.input.pod.text("/spec/nodeName").is_none()
     }
 
-    /// The tolerations of the pod, those that Mullion adds, and those that it puts back.
+    /// The tolerations of the pod, those that Mullion adds, and those that it restores.
     fn tolerations_with_missing(&self) -> Vec<Value> {
         let present = self.input.pod.items("/spec/tolerations").iter().cloned();
         let missing = self.missing_tolerations(Os::Windows).into_iter().map(|missing| missing.value);

@@ -1,7 +1,7 @@
 //! Where a workload can run: node selector, tolerations, Windows builds, RuntimeClass.
 //!
-//! What the author wrote is never replaced, and nothing is added that the namespace would reject. Imports `model` and `detect`;
-//! `rules`, `patch` and `admission` import it.
+//! The author's values are never replaced, and nothing is added that the namespace would reject. Imports `model` and
+//! `detect`; `rules`, `patch` and `admission` import it.
 
 mod build_constraints;
 mod builds;

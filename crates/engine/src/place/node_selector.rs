@@ -21,13 +21,14 @@ impl<'a> WorkloadContext<'a> {
         }
     }
 
-    /// Whether to add the nodeSelector of that OS. On Windows it is added even beside an equal node affinity: EKS gives
-    /// a pod its IP resource only for a literal nodeSelector (aws/amazon-vpc-resource-controller-k8s
-    /// `webhooks/core/pod_webhook.go`, `hasWindowsNodeSelector`). On Linux only if there is no OS constraint.
+    /// Whether to add the nodeSelector of that OS. On Windows it is added even beside an equal node affinity, because
+    /// EKS gives a pod its IP resource only for a literal nodeSelector (aws/amazon-vpc-resource-controller-k8s
+    /// `webhooks/core/pod_webhook.go`, `hasWindowsNodeSelector`). On Linux it is added only if there is no OS
+    /// constraint.
     pub fn lacks_node_selector(&self, os: Os) -> bool {
         let literal = self.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL);
         let stands = match literal {
-            // Mullion replaces only its own selector, from before the author named this system.
+            // Mullion replaces only its own selector, from the time before the author set this system.
             Some((_, value)) => value == os.name() || !self.has_set_selector(value),
             None => {
                 os == Os::Linux && OS_LABELS.iter().any(|label| node_constraints::constrains(&self.input.pod, label))
@@ -36,16 +37,17 @@ impl<'a> WorkloadContext<'a> {
         self.input.settings.node_selector == NodeSelectorMode::Add && !stands
     }
 
-    /// Whether Mullion set the selector to that value before.
+    /// Whether Mullion set the selector to that value earlier.
     fn has_set_selector(&self, value: &str) -> bool {
         let earlier = self.input.earlier_placement.map(|earlier| earlier.annotation);
         let mut annotations = [earlier, self.annotation].into_iter().flatten();
         annotations.any(|annotation| annotation.placed_selector() && annotation.os == value)
     }
 
-    /// Whether no Linux kubelet runs the pod once these changes are made: it has the OS field, or the literal Windows
-    /// nodeSelector (kubernetes: pkg/kubelet/lifecycle/predicate.go, `rejectPodAdmissionBasedOnOSField` and
-    /// `rejectPodAdmissionBasedOnOSSelector`). Only such a pod may lose a field: any other may run on Linux without it.
+    /// Whether no kubelet on Linux runs the pod once these changes are made: it has the OS field, or the literal
+    /// Windows nodeSelector (kubernetes: pkg/kubelet/lifecycle/predicate.go, `rejectPodAdmissionBasedOnOSField` and
+    /// `rejectPodAdmissionBasedOnOSSelector`). Only such a pod may lose a field, because any other pod may run on Linux
+    /// without it.
     pub fn runs_only_on_windows(&self, placed: &PlacementChanges<'_>) -> bool {
         let pod = &self.input.pod;
         pod.has_windows_os_field()

@@ -10,19 +10,19 @@ use crate::model::{Cause, Change, Edit};
 pub struct PlacementChanges<'a> {
     /// The object to change.
     object: &'a Value,
-    /// In the order in which they are written.
+    /// In the order in which they apply.
     pub changes: Vec<Change>,
-    /// One word for each kind of thing.
+    /// One entry for each kind of change.
     pub words: Vec<String>,
 }
 
 impl<'a> PlacementChanges<'a> {
-    /// No changes yet, for `object`.
+    /// An empty set of changes for `object`.
     pub fn on(object: &'a Value) -> Self {
         Self { object, changes: Vec::new(), words: Vec::new() }
     }
 
-    /// Adds an edit, unless a parent is of the wrong type: the API server rejects that itself.
+    /// Adds an edit, unless a parent is of the wrong type, which the API server itself rejects.
     pub fn push(&mut self, reason: &'static str, edit: Edit, word: impl Into<String>) {
         self.push_all(reason, edit, [word.into()]);
     }

@@ -11,21 +11,22 @@ use crate::model::{Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
-/// The RuntimeClass that Mullion keeps for a build.
+/// The RuntimeClass that Mullion manages for a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildRuntimeClass {
-    /// Mullion's, with the handler of the policy.
+    /// The class of Mullion, with the handler of the policy.
     Existing(String),
-    /// To be created under this name.
+    /// The class must be created under this name.
     Missing(String),
-    /// Someone else created one of this name: Mullion leaves it alone, and assigns it to no pod.
+    /// Someone else created a class of this name. Mullion does not change it, and assigns it to no pod.
     Foreign(String),
 }
 
-/// The RuntimeClass for a build. `standing` returns for a name whether the class is Mullion's, and its handler.
+/// The RuntimeClass for a build. `standing` returns, for a name, whether the class is Mullion's, and its handler.
 ///
-/// `mullion-windows-<release>`; if that is Mullion's with another handler, which is immutable and needed by running
-/// pods at every sandbox, `mullion-windows-<release>-<handler>` beside it.
+/// The name is `mullion-windows-<release>`. If a class of Mullion with that name has another handler, which is
+/// immutable and which running pods need for every sandbox, the name is `mullion-windows-<release>-<handler>`, and both
+/// exist.
 pub fn runtime_class_of_build<'a>(
     build: Build,
     nodes: &NodeSettings,
@@ -40,19 +41,19 @@ pub fn runtime_class_of_build<'a>(
         Some((true, _)) => Err(name),
     };
     let with_handler = |name: String| judge(format!("{name}-{handler}"));
-    // Only someone else could have created the second name with another handler: then it is foreign.
+    // Only someone else can have created the second name with another handler, so it is foreign.
     judge(plain).or_else(with_handler).unwrap_or_else(BuildRuntimeClass::Foreign)
 }
 
 impl<'a> WorkloadContext<'a> {
-    /// The RuntimeClass that the pod names, if it is known.
+    /// The pod's RuntimeClass, if it is known.
     pub fn own_runtime_class(&self) -> Option<&'a RuntimeClass> {
         self.input.pod.text("/spec/runtimeClassName").and_then(|name| self.input.snapshot.runtime_class(name))
     }
 
-    /// Assigns the RuntimeClass: see the modes of `place.runtimeClass`. The API server rejects a class that is missing,
-    /// whose selector contradicts the pod's, or whose selector or tolerations the namespace rejects, so none of these
-    /// is ever assigned.
+    /// Assigns the RuntimeClass: see the modes of `place.runtimeClass`. The API server rejects a pod if the class is
+    /// missing, if its selector contradicts the pod's, or if the namespace rejects its selector or tolerations. Such a
+    /// class is never assigned.
     pub fn assign_runtime_class(&self, placed: &mut PlacementChanges<'_>) -> Option<&'a RuntimeClass> {
         if self.input.pod.get("/spec/runtimeClassName").is_some() || self.input.pod.get("/spec/overhead").is_some() {
             return None;
@@ -114,8 +115,8 @@ impl<'a> WorkloadContext<'a> {
             }
             *only
         };
-        // A class is for one build: none while a node of another build, such as Windows 11, can run the pod too.
-        // A node must also satisfy the pod's constraints: a virtual node, or a pool at zero, has no build.
+        // A class is for one build, so it is not assigned while a node of another build, such as Windows 11, can run
+        // the pod too. A node must also satisfy the pod's constraints; a virtual node, or a pool at zero, has no build.
         let required = NodeConstraints::of(
             &self.input.pod,
             namespace_restrictions::node_selector(self.input.namespace).map(|(_, key, value)| (key, value)),

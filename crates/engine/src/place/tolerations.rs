@@ -12,10 +12,10 @@ use crate::model::{DecisionAnnotation, Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
-/// A toleration that a pod needs and lacks.
+/// A toleration that a pod needs and does not have.
 #[derive(Debug)]
 pub struct MissingToleration {
-    /// As a pod spec has it.
+    /// The toleration as in a pod spec.
     pub value: Value,
     /// Its entry in the decision annotation.
     pub word: String,
@@ -30,7 +30,7 @@ impl MissingToleration {
 }
 
 impl WorkloadContext<'_> {
-    /// Adds the tolerations the pod lacks, except those that its namespace would reject.
+    /// Adds the tolerations that the pod needs and does not have, except those that its namespace would reject.
     pub fn add_tolerations(&self, os: Os, placed: &mut PlacementChanges<'_>) {
         let missing = self.missing_tolerations(os);
         if missing.is_empty() {
@@ -43,13 +43,13 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Which tolerations the namespace admits for the pod, as it is once an update has its earlier tolerations back.
+    /// The tolerations that the namespace admits for the pod, after an update has restored its earlier tolerations.
     pub fn whitelist(&self) -> TolerationsWhitelist {
         let present = self.input.pod.items("/spec/tolerations").iter().chain(self.earlier_tolerations());
         TolerationsWhitelist::of(self.input.namespace, present)
     }
 
-    /// The tolerations that Mullion had put into the template of a DaemonSet before this update, which keeps them.
+    /// The tolerations that Mullion had added to the template of a DaemonSet before this update, and that it keeps.
     pub fn earlier_tolerations(&self) -> impl Iterator<Item = &Value> {
         let annotation = self.input.earlier_placement.map(|earlier| earlier.annotation);
         let stands = |annotation: &&DecisionAnnotation| {
@@ -61,7 +61,8 @@ impl WorkloadContext<'_> {
         })
     }
 
-    /// The tolerations the pod lacks: for the taints that mark nodes of that OS, and those the policy lists.
+    /// The tolerations that the pod needs and does not have: for the taints that mark nodes of that OS, and those that
+    /// the policy lists.
     pub fn missing_tolerations(&self, os: Os) -> Vec<MissingToleration> {
         let present = self.input.pod.items("/spec/tolerations");
         let mut missing: Vec<MissingToleration> = Vec::new();
@@ -84,7 +85,7 @@ impl WorkloadContext<'_> {
         missing
     }
 
-    /// Tells whether pods of that OS need a toleration, or one that it includes.
+    /// A predicate: whether pods of that OS need a toleration, or one that it includes.
     pub fn wanted_tolerations(&self, os: Os) -> impl Fn(&Value) -> bool + use<> {
         let mode = self.input.settings.tolerations;
         let markers = if mode == TolerationsMode::Learn { self.marker_taints(os) } else { BTreeSet::new() };
@@ -97,8 +98,8 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Taints that mark nodes of that OS: seen now or before, expected, or Mullion's own. Never spot, GPU or tenant
-    /// taints.
+    /// Taints that mark nodes of that OS: seen now or earlier, expected, or Mullion's own. They never include spot, GPU
+    /// or tenant taints.
     pub fn marker_taints(&self, os: Os) -> BTreeSet<Taint> {
         let (snapshot, nodes) = (self.input.snapshot, self.node_settings);
         let live = snapshot.nodes.iter();

@@ -1,8 +1,8 @@
 //! The rule catalogue: every check with a stable code and name.
 //!
 //! Rules that differ only in field, harmless values and text are rows of one table ([`linux_only`]); the others are in
-//! the file of their family. Codes are never reused. A rule's page is its text under `pages/`, below what the catalogue
-//! contains about it: see `report/rule_page.rs`.
+//! the file of their family. Codes are never reused. A rule's page consists of what the catalogue contains about it and
+//! of its text under `pages/`: see `report/rule_page.rs`.
 
 use crate::model::settings::Action;
 use crate::place::WorkloadContext;
@@ -37,7 +37,7 @@ pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
     } else {
         os_intent::check::check_ephemeral(cx, &mut found);
     }
-    // The API server checks these whatever the operating system.
+    // The API server checks these for every operating system.
     identity::check::check(cx, &mut found);
     if cx.is_windows() {
         linux_only::check::check(cx, &mut found);
@@ -58,7 +58,7 @@ pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Whether nodes that a DaemonSet leaves out are reported: policies, and its author, may allow it.
+/// Whether nodes that a DaemonSet leaves out are reported. Policies, and the author of the DaemonSet, may disable it.
 pub(crate) fn reports_left_out_nodes(cx: &WorkloadContext<'_>) -> bool {
     cx.action(&left_out::RULE, left_out::RULE.default) != Action::Allow
 }

@@ -15,8 +15,8 @@ pub struct Finding {
     pub code: &'static str,
     /// `run-as-user`.
     pub rule: &'static str,
-    /// The action of its policy, before [`finding_outcome`](crate::admission::finding_outcome) looks at the request
-    /// category.
+    /// The action that the policies set, before [`finding_outcome`](crate::admission::finding_outcome) applies the
+    /// request category.
     pub action: Action,
     /// Whether a repair is not reported, because the value has no effect on Linux either.
     pub quiet: bool,
@@ -30,23 +30,23 @@ pub struct Finding {
     pub message: Cow<'static, str>,
     /// What to write instead: one clause; may be empty.
     pub help: Cow<'static, str>,
-    /// What a repair writes where it removes the field; `None`: nothing.
+    /// What a repair adds where it removes the field; `None` if it adds nothing.
     pub replacement: Option<Edit>,
-    /// Who else would reject the pod.
+    /// Whether Kubernetes would reject the pod too.
     pub rejected_by: RejectedBy,
     /// Whether it is about a field that `spec.os.name: windows` forbids.
     pub forbidden_by_os: bool,
-    /// Whether the API server rejects its value beside `spec.os.name: windows`: the field is forbidden there, or takes
-    /// other values.
+    /// Whether the API server rejects its value beside `spec.os.name: windows`: the field is forbidden there, or only
+    /// other values are accepted.
     pub rejected_beside_os: bool,
-    /// On UPDATE: whether the object had it before; then it does not deny the update.
+    /// On UPDATE: whether the old object had it too; then it does not deny the update.
     pub pre_existing: bool,
 }
 
-/// Who would reject a pod with this finding if Mullion were not there.
+/// The component that would reject a pod with this finding without Mullion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RejectedBy {
-    /// Nothing: the pod runs, perhaps not as intended.
+    /// None: the pod runs, possibly not as intended.
     None,
     /// The kubelet, once the pod is bound.
     Kubelet,
@@ -55,7 +55,7 @@ pub enum RejectedBy {
 }
 
 impl Finding {
-    /// A finding of `rule` with its own help.
+    /// A finding of `rule` with a help text of its own.
     pub(crate) fn new(rule: &Rule, action: Action, pointer: String, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code: rule.code,
@@ -85,9 +85,9 @@ impl Finding {
         format!("{} {}: {}: {}", self.code, self.rule, self.path, self.message_with_help())
     }
 
-    /// As much of [`sentence`](Self::sentence) as `limit` characters hold, shortened in this order: what to write
-    /// instead, the path, the rule's name; the reason always stays. `before` is a prefix, `done` the result for the
-    /// field; with a result there is nothing to write instead.
+    /// As much of [`sentence`](Self::sentence) as fits into `limit` characters, shortened in this order: what to write
+    /// instead, the path, the rule's name. The reason always stays. `before` is a prefix, `done` is what was done with
+    /// the field; with `done` there is nothing to write instead.
     pub fn line(&self, before: &str, done: &str, limit: usize) -> String {
         let Self { code, rule, path, message, .. } = self;
         let text = if done.is_empty() { self.message_with_help() } else { message.to_string() };
@@ -109,7 +109,7 @@ impl Finding {
     }
 }
 
-/// A field path without what every pod has: `spec.template.spec.containers[0].securityContext.privileged` is
+/// A field path without the parts that every pod has: `spec.template.spec.containers[0].securityContext.privileged` is
 /// `containers[0]…privileged`.
 fn short_path(path: &str) -> String {
     const STARTS: [&str; 4] =

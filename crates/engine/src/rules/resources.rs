@@ -1,4 +1,4 @@
-//! 6xx: resources that Windows does not support, or supports differently. By default these only warn.
+//! 6xx: resources that Windows does not support, or supports differently. By default these rules only warn.
 //!
 //! Only the limits of `resources` reach a Windows container: memory as a bound on commit, CPU as a share of the node
 //! (`pkg/kubelet/kuberuntime/kuberuntime_container_windows.go`, `generateWindowsContainerResources`).
@@ -51,7 +51,7 @@ pub(crate) static RULES: [Rule; 4] = [
     ),
 ];
 
-/// Below this PowerShell and .NET take minutes to start.
+/// With less CPU, PowerShell and .NET take minutes to start.
 const SMALLEST_CPU: Quantity = Quantity::milli(100);
 
 /// The minimum that a container of an image needs, by what its reference contains.
@@ -64,11 +64,11 @@ struct Floor {
 }
 
 enum Marker {
-    /// Anywhere in the reference.
+    /// Text that occurs anywhere in the reference.
     Text(&'static str),
-    /// As a word between separators.
+    /// A word between separators.
     Word(&'static str),
-    /// Every image.
+    /// Any image.
     Any,
 }
 
@@ -83,14 +83,14 @@ impl Marker {
 }
 
 const IIS: &str = "microsoft/windows-container-tools examples/aks/iis-logmonitor/deployment/deployment.yml: IIS with a limit of 512Mi";
-/// 45 to 50 MB for Server Core and 30 to 40 MB for Nano Server by themselves, before anything runs in them.
+/// Server Core needs 45 to 50 MB and Nano Server 30 to 40 MB, before any program runs in them.
 const BASE: &str = "MicrosoftDocs/Virtualization-Documentation windowscontainers/deploy-containers/system-requirements.md of 2024, with room for a runtime";
 
-/// A program in Go and no more.
+/// A program in Go and nothing else.
 const NATIVE: &str =
     "kubernetes-csi/csi-driver-smb deploy/csi-smb-node-windows.yaml: sidecars on Nano Server with a limit of 100Mi";
 
-/// First match wins.
+/// The first match wins.
 #[rustfmt::skip]
 static FLOORS: &[Floor] = &[
     Floor { marker: Marker::Text("dotnet/framework"), memory: Quantity::mebibytes(512), text: "512Mi", source: IIS },
@@ -107,7 +107,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     resource_claims(cx, out);
     let [_, requests_ignored, ..] = &RULES;
     let ask_requests = cx.action(requests_ignored, requests_ignored.default) != Action::Allow;
-    // Ephemeral containers have no resources.
+    // Ephemeral containers do not have resources.
     for container in cx.containers().filter(|container| container.list != "ephemeralContainers") {
         if !cx.host_process {
             memory_limit(&container, cx, out);
@@ -124,7 +124,8 @@ fn quantity(container: &Container<'_>, pointer: &str) -> Option<Quantity> {
     container.get(pointer).and_then(Quantity::of)
 }
 
-/// A limit of zero counts as none; the API server itself rejects one that is not a quantity.
+/// The memory limit of a container. A limit of zero is no limit; the API server itself rejects a value that is not a
+/// quantity.
 fn memory_limit(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     const LIMIT: &str = "/resources/limits/memory";
     let [memory_limit, ..] = &RULES;
@@ -143,14 +144,15 @@ fn requests(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<F
         ("/resources/requests/memory", "/resources/limits/memory"),
     ] {
         let Some(requested) = quantity(container, request).filter(|requested| !requested.is_zero()) else { continue };
-        // If only a limit is set, the API server makes it the request.
+        // If only a limit is set, the API server sets the request to it.
         if quantity(container, limit) != Some(requested) {
             out.push(cx.finding(requests_ignored, cx.at(container, request), requests_ignored.why));
         }
     }
 }
 
-/// `pkg/kubelet/cm/container_manager_windows.go`, `PrepareDynamicResources`: it does nothing, and reports nothing.
+/// Claims of dynamic resources: `PrepareDynamicResources` in `pkg/kubelet/cm/container_manager_windows.go` does
+/// nothing, and reports nothing.
 fn resource_claims(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, _, resource_claims, _] = &RULES;
     let some = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(|claims| !claims.is_empty());
@@ -166,7 +168,7 @@ fn resource_claims(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// Not in HostProcess containers: no Windows starts in them.
+/// Limits that are too small. HostProcess containers are skipped, because no Windows starts in them.
 fn small_limits(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     const CPU: &str = "/resources/limits/cpu";
     const MEMORY: &str = "/resources/limits/memory";

@@ -28,7 +28,7 @@ macro_rules! rule {
             translation: None,
             hint: false,
             since: "0.1",
-            // Absolute, because families are files and folders.
+            // An absolute path, because families are files and folders.
             page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/rules/pages/", $code, ".md")),
         }
     };
@@ -36,10 +36,10 @@ macro_rules! rule {
 
 pub(crate) use rule;
 
-/// The unknown author of a later change: the API server's request does not contain it.
+/// The author of a later change, which is unknown because the API server's request does not contain it.
 pub(crate) const OTHERS: &str = "another webhook or policy";
 
-/// One catalogued check.
+/// One check of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// `MUL201`; never reused.
@@ -51,23 +51,23 @@ pub struct Rule {
     /// The action of its findings if no policy sets one, for the worst value of its field.
     #[serde(rename = "action")]
     pub default: Action,
-    /// Whether there is a repair: only then may a policy set `Repair`.
+    /// Whether there is a repair. Only then may a policy set `Repair`.
     pub repair: bool,
     /// What replaces a value if a policy lists the rule under `rules.translate`, as a clause; `None`: Windows has no
     /// equivalent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<&'static str>,
-    /// Whether pods run as intended anyway, and the rule suggests something better: then pods of controllers get no
-    /// label, because nearly every one would have it.
+    /// Whether pods run as intended anyway, and the rule suggests something better. Then pods of controllers get no
+    /// label, because nearly all of them would have it.
     pub hint: bool,
-    /// Why Windows cannot do it: the sentence of its findings.
+    /// Why Windows cannot do it: the message of its findings.
     pub why: &'static str,
     /// What to write instead, as a clause.
     pub instead: &'static str,
-    /// The version of Mullion that first contains it, or in which it was tightened: `0.1`. Policies made for an earlier
-    /// version get its findings as warnings.
+    /// The version of Mullion that first contains it, or in which it was tightened: `0.1`. Policies written for an
+    /// earlier version get its findings as warnings.
     pub since: &'static str,
-    /// Its page, below what the catalogue contains about it: Markdown with the headings of `report/rule_page.rs`.
+    /// Its page, below what the catalogue contains about it: Markdown with the headings in `report/rule_page.rs`.
     #[serde(skip)]
     pub page: &'static str,
 }

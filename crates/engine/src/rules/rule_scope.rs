@@ -1,4 +1,5 @@
-//! The scope of each rule in one workload: the action of its findings, after policies and the exemptions of its author.
+//! The scope of each rule in one workload: the action of its findings, after policies and the exemptions of the
+//! workload's author.
 
 use std::borrow::Cow;
 
@@ -13,10 +14,11 @@ impl WorkloadContext<'_> {
         if self.input.settings.exempts(self.exemptions, rule.code, rule.name) {
             return Action::Allow;
         }
-        // Policies made for an older Mullion do not contain this rule.
+        // The policies were written for a version of Mullion without this rule.
         let default = if self.input.settings.knows(rule.since) { default } else { default.min(Action::Warn) };
         match self.input.settings.action_under_denials(rule.code, rule.name, default) {
-            // Set by a prefix that also matches rules without a repair: they keep their own action.
+            // A policy set the action by a prefix that also matches rules without a repair, which keep their own
+            // action.
             Action::Repair if !rule.repair && default != Action::Repair => self.soften(default),
             action => action,
         }
@@ -27,7 +29,7 @@ impl WorkloadContext<'_> {
         rule.translation.is_some() && self.input.settings.translates(rule.code, rule.name)
     }
 
-    /// The action, with Deny as Warn if the policies set no denials.
+    /// The action, with Warn for Deny if the policies set `denials: Warn`.
     pub fn soften(&self, action: Action) -> Action {
         let soft = action == Action::Deny && self.input.settings.denials == Denials::Warn;
         if soft { Action::Warn } else { action }

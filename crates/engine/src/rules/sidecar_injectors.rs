@@ -1,8 +1,8 @@
 //! Sidecar injectors: which webhook added a container, and how a pod opts out of it.
 //!
-//! The author of a Windows pod did not write the Linux sidecar in it, so "use another image" does not help: the
-//! injector's own opt-out does. A wrong name would send people to a mesh they do not run, so a row identifies a
-//! container only by names and images that the injector alone uses. Containers that people also write by hand under the
+//! The author of a Windows pod did not write the Linux sidecar in it, so "use another image" does not help; the
+//! injector's own opt-out does. A wrong name would send people to a mesh that they do not run, so a row identifies a
+//! container only by names and images that only the injector uses. Containers that people also add by hand under the
 //! same names have no row: `jaeger-agent`, Conjur's `secrets-provider-for-k8s`.
 
 use std::fmt;
@@ -20,9 +20,9 @@ pub struct Injector {
     pub name: &'static str,
     /// The operating systems of its containers.
     pub systems: Systems,
-    /// Each suffices; the best first, never empty.
+    /// Each of them is enough; the best first, never empty.
     pub(crate) opt_outs: &'static [OptOut],
-    /// One suffices.
+    /// Each of them is enough.
     signs: &'static [Sign],
 }
 
@@ -35,12 +35,12 @@ pub enum Systems {
     LinuxAndWindows,
 }
 
-/// What keeps an injector off a pod. Displayed as a clause: `label sidecar.istio.io/inject: "false"`.
+/// What prevents the injector from changing a pod. Displayed as a clause: `label sidecar.istio.io/inject: "false"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OptOut {
-    /// Written on the pod, or in the pod template of its workload.
+    /// A mark on the pod, or in the pod template of its workload.
     Pod(Mark),
-    /// Written on the namespace; for all its pods.
+    /// A mark on the namespace, for all its pods.
     Namespace(Mark),
     /// The pod cannot opt out: a setting of the injector.
     Setting(&'static str),
@@ -53,9 +53,9 @@ pub(crate) enum Mark {
     Label(&'static str, &'static str),
     /// This annotation.
     Annotation(&'static str, &'static str),
-    /// No label of this key: the injector requires it.
+    /// The label of this key must be removed, because the injector requires it.
     NoLabel(&'static str),
-    /// No annotation of this key: the injector requires it.
+    /// The annotation of this key must be removed, because the injector requires it.
     NoAnnotation(&'static str),
     /// This pair in `nodeSelector`.
     NodeSelector(&'static str, &'static str),
@@ -71,7 +71,7 @@ enum Sign {
     Prefix(&'static str),
     /// This image.
     Image(&'static str),
-    /// This container name with this image: either alone is also written by hand, or is the injector's own server.
+    /// This container name with this image. Either alone is also used by hand, or is that of the injector's own server.
     NameWithImage(&'static str, &'static str),
     /// A longer container name with this prefix, with this image.
     PrefixWithImage(&'static str, &'static str),
@@ -85,7 +85,7 @@ const fn both(name: &'static str, opt_outs: &'static [OptOut], signs: &'static [
     Injector { name, systems: Systems::LinuxAndWindows, opt_outs, signs }
 }
 
-/// The injector that adds such a container; `image` as written; a text that is not a reference identifies none.
+/// The injector that adds such a container; `image` as written. A text that is not a reference identifies no injector.
 pub fn injector_of(container_name: &str, image: &str) -> Option<&'static Injector> {
     let path = ImageRef::parse(image).ok().map(|image| image.repository());
     INJECTORS.iter().find(|injector| injector.signs.iter().any(|sign| sign.is_on(container_name, path)))
@@ -122,7 +122,8 @@ impl fmt::Display for OptOut {
 
 impl fmt::Display for Mark {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Quoted, or YAML makes a boolean of "false", which the API server rejects in labels and annotations.
+        // Quoted, because YAML parses an unquoted false as a boolean, which the API server rejects in labels and
+        // annotations.
         match self {
             Self::Label(key, value) => write!(out, "label {key}: \"{value}\""),
             Self::Annotation(key, value) => write!(out, "annotation {key}: \"{value}\""),
@@ -133,7 +134,8 @@ impl fmt::Display for Mark {
     }
 }
 
-/// First match wins. Above each row: the sources of its facts, and why it is identified by these.
+/// The first match wins. The comment above each row contains the sources of its facts, and why it is identified by
+/// these signs.
 #[rustfmt::skip]
 static INJECTORS: &[Injector] = &[
     // Service meshes.
@@ -171,14 +173,16 @@ static INJECTORS: &[Injector] = &[
     ], &[
         Name("kuma-sidecar"), Name("kuma-init"), Name("kuma-validation"), Image("kuma-dp"), Image("kuma-init"),
     ]),
-    // aws/aws-app-mesh-controller-for-k8s docs/reference/injector.md, pkg/inject/config.go (images), pkg/inject/envoy_test.go (its probes run sh).
-    // By image: the container is called envoy, as anyone's is. aws-xray-daemon is also added by hand.
+    // aws/aws-app-mesh-controller-for-k8s docs/reference/injector.md, pkg/inject/config.go (images),
+    // pkg/inject/envoy_test.go (its probes run sh). Identified by image, because the container is named envoy, as are
+    // others. aws-xray-daemon is also added by hand.
     linux("AWS App Mesh", &[
         Pod(Annotation("appmesh.k8s.aws/sidecarInjectorWebhook", "disabled")),
         Namespace(Label("appmesh.k8s.aws/sidecarInjectorWebhook", "disabled")),
     ], &[Image("aws-appmesh-envoy"), Image("aws-appmesh-proxy-route-manager")]),
-    // openservicemesh/osm pkg/constants/constants.go, pkg/injector/webhook.go mustInject. The init container sets up iptables and is left out of
-    // pods whose nodeSelector selects Windows, which get Envoy's Windows image: pkg/injector/patch.go configurePodInit. Other products use Envoy, too.
+    // openservicemesh/osm pkg/constants/constants.go, pkg/injector/webhook.go mustInject. The init container sets up
+    // iptables and is left out of pods whose nodeSelector selects Windows, which get Envoy's Windows image:
+    // pkg/injector/patch.go configurePodInit. Other products use Envoy too.
     linux("Open Service Mesh", &[
         Pod(NodeSelector("kubernetes.io/os", "windows")),
         Pod(Annotation("openservicemesh.io/sidecar-injection", "disabled")),
@@ -198,8 +202,9 @@ static INJECTORS: &[Injector] = &[
 
     // Secrets and certificates.
 
-    // hashicorp/vault-k8s agent-inject/agent/container_sidecar.go, container_init_sidecar.go (names; both run /bin/sh), agent.go ShouldInject.
-    // The image is Vault's own, server and all. Bank-Vaults adds a vault-agent too, beside its own containers below.
+    // hashicorp/vault-k8s agent-inject/agent/container_sidecar.go, container_init_sidecar.go (names; both run /bin/sh),
+    // agent.go ShouldInject. The image is that of Vault itself, including the server. Bank-Vaults adds a vault-agent
+    // too, beside its own containers below.
     linux("HashiCorp Vault Agent injector", &[Pod(Annotation("vault.hashicorp.com/agent-inject", "false"))], &[
         Name("vault-agent-init"),
         NameWithImage("vault-agent", "hashicorp/vault"),
@@ -220,8 +225,9 @@ static INJECTORS: &[Injector] = &[
         Name("azwi-proxy"), Name("azwi-proxy-init"),
         Image("azure/workload-identity/proxy"), Image("azure/workload-identity/proxy-init"),
     ]),
-    // vmware-tanzu/cert-injection-webhook pkg/certinjectionwebhook/admission_controller.go: leaves pods alone whose nodeSelector selects Windows;
-    // the labels and annotations that request it are chosen at installation. config/images.yaml (image).
+    // vmware-tanzu/cert-injection-webhook pkg/certinjectionwebhook/admission_controller.go: it skips pods whose
+    // nodeSelector selects Windows; the labels and annotations that request it are chosen at installation.
+    // config/images.yaml (image).
     linux("Cert Injection Webhook", &[Pod(NodeSelector("kubernetes.io/os", "windows"))], &[
         NameWithImage("setup-ca-certs", "setup-ca-certs"),
     ]),
@@ -236,8 +242,9 @@ static INJECTORS: &[Injector] = &[
     // DataDog/datadog-agent pkg/clusteragent/admission/mutate/agent_sidecar/constants.go, agent_sidecar.go labelSelectors;
     // DataDog/helm-charts charts/datadog/README.md: the Agent's image exists for Windows.
     both("Datadog Agent sidecar", &[Pod(NoLabel("agent.datadoghq.com/sidecar"))], &[Name("datadog-agent-injected")]),
-    // open-telemetry/opentelemetry-operator pkg/sidecar/annotation.go, internal/naming/main.go; open-telemetry/opentelemetry-collector-releases
-    // distributions/otelcol/.goreleaser.yaml: Windows under tags of its own. The image is also that of collectors by themselves.
+    // open-telemetry/opentelemetry-operator pkg/sidecar/annotation.go, internal/naming/main.go;
+    // open-telemetry/opentelemetry-collector-releases distributions/otelcol/.goreleaser.yaml: Windows has tags of its
+    // own. Standalone collectors use the same image.
     both("OpenTelemetry Operator collector sidecar", &[
         Pod(Annotation("sidecar.opentelemetry.io/inject", "false")),
         Namespace(Annotation("sidecar.opentelemetry.io/inject", "false")),
@@ -266,8 +273,9 @@ static INJECTORS: &[Injector] = &[
     linux("OpenTelemetry Operator (Apache httpd)", &[
         Pod(Annotation("instrumentation.opentelemetry.io/inject-apache-httpd", "false")),
     ], &[Name("otel-agent-attach-apache"), Image("autoinstrumentation-apache-httpd")]),
-    // newrelic/k8s-agents-operator internal/apm/dotnet.go, dotnetwindows.go (one name for both systems), charts/k8s-agents-operator/README.md
-    // (images; a podLabelSelector chooses the pods, none of whose marks opts out).
+    // newrelic/k8s-agents-operator internal/apm/dotnet.go, dotnetwindows.go (one name for both systems),
+    // charts/k8s-agents-operator/README.md (images; a podLabelSelector chooses the pods, and no mark on a pod opts
+    // out).
     both("New Relic agent operator (.NET)", &[Setting(NEW_RELIC)], &[
         Prefix("nri-dotnet--"), Image("newrelic/newrelic-dotnet-init"),
         Image("newrelic/newrelic-dotnet-windows2022-init"), Image("newrelic/newrelic-dotnet-windows2025-init"),
@@ -308,8 +316,8 @@ static INJECTORS: &[Injector] = &[
     linux("Cloud SQL Proxy Operator", &[Setting("a workloadSelector of its AuthProxyWorkload that leaves the workload out")], &[
         PrefixWithImage("csql-", "cloud-sql-connectors/cloud-sql-proxy"),
     ]),
-    // GoogleCloudPlatform/gcs-fuse-csi-driver pkg/webhook/mutatingwebhook.go (annotation), pkg/webhook/sidecar_spec.go (names),
-    // Makefile (images; linux_amd64, linux_arm64).
+    // GoogleCloudPlatform/gcs-fuse-csi-driver pkg/webhook/mutatingwebhook.go (annotation), pkg/webhook/sidecar_spec.go
+    // (names), Makefile (images; linux_amd64, linux_arm64).
     linux("Cloud Storage FUSE CSI driver", &[Pod(Annotation("gke-gcsfuse/volumes", "false"))], &[
         Name("gke-gcsfuse-sidecar"), Name("gke-gcsfuse-metadata-prefetch"),
         Image("gcs-fuse-csi-driver-sidecar-mounter"), Image("gcs-fuse-csi-driver-metadata-prefetch"),
@@ -397,7 +405,7 @@ mod tests {
         ("traffic-agent", "ghcr.io/telepresenceio/tel2:2.20.0", "Telepresence"),
         ("tel-agent-init", "docker.io/datawire/tel2:2.14.1", "Telepresence"),
 
-        // Not of an injector, or the same as what people write.
+        // Not from an injector, or the same as what people add by hand.
         ("proxy", "registry.corp/team/proxy:1", ""),
         ("app", "myistio/proxyv2-tools:1", ""),
         ("app", "myistio/proxyv2:1", ""),
@@ -450,13 +458,13 @@ mod tests {
         let missing: Vec<_> = INJECTORS
             .iter()
             .map(|injector| injector.name)
-            // Its rows for languages have the same kinds of signs; EXAMPLES contains some of them.
+            // The rows for languages have the same kinds of signs; EXAMPLES contains some of them.
             .filter(|name| !seen.contains(name) && !name.starts_with("OpenTelemetry Operator ("))
             .collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
 
-    /// No row hides a sign of a later one, and a mirror, tag or digest hides none.
+    /// No row hides a sign of a later one, and a mirror, tag or digest does not hide a sign.
     #[test]
     fn every_sign_finds_its_row() {
         for injector in INJECTORS {
@@ -490,7 +498,7 @@ mod tests {
         }
     }
 
-    /// Valid labels and annotations, so that no finding proposes what the API server rejects.
+    /// Labels and annotations are valid, so that no finding proposes what the API server rejects.
     #[test]
     fn rows_are_well_formed() {
         let name_fits = |text: &str, more: &[char]| {
@@ -576,11 +584,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_has_a_result(container in "\\PC*", image in "\\PC*") {
-            // Nothing in these alphabets spells a sign by chance.
+            // No text from these alphabets contains a sign by chance.
             prop_assert_eq!(injector_of(&container, &image), None);
         }
 
-        /// The registry shows nothing, nor does the tag.
+        /// The registry and the tag do not matter.
         #[test]
         fn only_the_path_counts(container in "[a-m]{1,8}", sign in "(istio-proxy|daprd|linkerd)", path in "[a-m]{1,8}") {
             prop_assert_eq!(injector_of(&container, &format!("{sign}.example.com/{path}:{sign}")), None);

@@ -97,7 +97,7 @@ fn values_are_those_of_kubectl() {
         ("a: |\n  text", json!({"a": "text\n"})),
         ("a: >\n  text", json!({"a": "text\n"})),
         ("a: |-\n  text", json!({"a": "text"})),
-        // Files put together, of which one began with a byte-order mark.
+        // Concatenated files, of which one began with a byte-order mark.
         ("---\n\u{feff}a: 1\nb:\n- c\n", json!({"a": 1, "b": ["c"]})),
         ("--- # c\r\n\u{feff}a: 1\r\n", json!({"a": 1})),
         // Tabs where they do not indent.
@@ -205,14 +205,14 @@ fn hostile_sizes_end_in_a_problem() {
         let problem = problem(&text);
         assert!(problem.message.contains(&format!("{MAX_DEPTH} levels")), "{problem}");
     }
-    // Each level refers to the one before nine times.
+    // Each level refers to the previous one nine times.
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..12 {
         let aliases = vec![format!("*a{}", n - 1); 9].join(", ");
         bomb.push_str(&format!("a{n}: &a{n} [{aliases}]\n"));
     }
     assert!(problem(&bomb).message.contains(&MAX_ALIASED_NODES.to_string()));
-    // Few values, and much text in them.
+    // Few values with much text.
     let text = "x".repeat(MAX_ALIASED_BYTES / 100);
     let long = |value: &str| format!("a: &a {value}\nb: [{}]\n", vec!["*a"; 200].join(", "));
     for bomb in [long(&text), long(&format!("{{? {text} : 1}}")), long(&format!("[{text}]"))] {

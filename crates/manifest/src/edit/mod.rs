@@ -1,7 +1,7 @@
-//! JSON Patch on text: operations change the values they name and no other byte.
+//! JSON Patch on text: operations change the values that they address and no other byte.
 //!
 //! Every operation becomes a few splices on the text; the result is parsed again and compared with the result of
-//! `json_patch` on the values. Text that does not read back correctly is never returned.
+//! `json_patch` on the values. Text that does not parse to the expected values is never returned.
 
 mod flow;
 mod plan;

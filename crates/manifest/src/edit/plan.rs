@@ -53,7 +53,7 @@ pub(crate) fn plan(
     let tokens: Vec<String> = path.tokens().map(|token| token.decoded().into_owned()).collect();
     let sheet = Sheet::new(text, root, format);
 
-    // Walk down the written nodes. The target of an alias or a merge key is written out in its place.
+    // Walks down the written nodes. The target of an alias or a merge key is written out in its place.
     let mut way = vec![root];
     let mut length = tokens.len();
     for (depth, token) in tokens.iter().enumerate() {
@@ -480,7 +480,7 @@ impl<'a> Sheet<'a> {
         }
         let next = next_line(self.text, span.end);
         if !self.first_on_line(span.start) {
-            // The first entry is behind a dash: the next one moves up there.
+            // The first entry follows a dash, so the next entry moves there.
             let rest = self.slice(next, self.text.len());
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
             let upto = spans.get(at + 1).map_or(next + blank, |following| following.start);
@@ -491,7 +491,8 @@ impl<'a> Sheet<'a> {
         }
         let start = line_start(self.text, span.start);
         if next == self.text.len() && line_end(self.text, span.end) == next {
-            // No line break ends the text: remove the one before, so that none ends it afterwards either.
+            // No line break ends the text: the previous one is removed, so that no line break ends it afterwards
+            // either.
             let before = self.slice(0, start);
             let kept = before.strip_suffix("\r\n").or_else(|| before.strip_suffix(['\n', '\r'])).unwrap_or(before);
             return vec![vec![one(Span::new(kept.len(), next), "")], vec![one(Span::new(start, next), "")]];

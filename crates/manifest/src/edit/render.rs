@@ -48,7 +48,7 @@ pub(crate) fn quoted(text: &str) -> String {
     let json = Value::String(text.to_owned()).to_string();
     let mut result = String::with_capacity(json.len());
     for c in json.chars() {
-        // JSON allows these unescaped; YAML does not, or folds lines at them.
+        // JSON allows these characters unescaped; YAML does not, or folds lines at them.
         if matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') {
             result.push_str("\\u");
             result

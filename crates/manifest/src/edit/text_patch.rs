@@ -37,7 +37,7 @@ pub enum EditError {
         /// The line where the object begins.
         line: usize,
     },
-    /// The operation does not fit the values: no such path, or a test that fails.
+    /// The operation does not fit the values: the path does not exist, or a test fails.
     #[error("line {line}: the patch does not fit the document: {message}")]
     Patch {
         /// The error of `json_patch`.
@@ -90,7 +90,7 @@ pub fn apply(
 /// The new text of one document with the patches of all its objects applied; `None` if nothing changes.
 ///
 /// Only the document's own bytes are read, and an object inside a list is edited in its own bytes, so the cost grows
-/// with the document, not with the file. Collect the replacements of a file and [`splice`] them in one pass.
+/// with the document and not with the file. Collect the replacements of a file and [`splice`] them in one pass.
 pub fn edit(
     text: &str,
     document: &ManifestDocument,
@@ -101,7 +101,7 @@ pub fn edit(
     let Some(slice) = text.get(span.range()) else {
         return Err(stale);
     };
-    // Only for errors: a line index reads the whole file.
+    // Only for errors, because a line index reads the whole file.
     let line_of = |at: usize| LineIndex::new(text).line_column(span.start + at).line;
 
     if let Some(text) = edited_items(slice, document, patches) {
@@ -125,7 +125,7 @@ pub fn edit(
     }
     let read = || read_as(slice, document.format, &document.json).ok_or_else(|| stale.clone());
     let alone = isolated(slice, &read()?, document, patches);
-    // The tree is freed by here: that of the new text takes several times the memory of the text.
+    // The tree is freed at this point, because the tree of the new text takes several times the memory of the text.
     if let Some(text) = alone
         && read_as(&text, document.format, &expected).is_some()
     {
@@ -306,7 +306,7 @@ fn holds(node: &Syntax, expected: &Value) -> Option<bool> {
     holds_but(node, expected, None)
 }
 
-/// As [`holds`], ignoring the key `but` of the node itself.
+/// Does the same as [`holds`], ignoring the key `but` of the node itself.
 fn holds_but(node: &Syntax, expected: &Value, but: Option<&str>) -> Option<bool> {
     match (&node.kind, expected) {
         (Kind::Scalar { .. }, _) => Some(scalar_value(node).is_ok_and(|value| same(&value, expected))),

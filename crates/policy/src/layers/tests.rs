@@ -124,7 +124,7 @@ fn the_longest_match_of_a_rule_wins() {
     }
 }
 
-/// An emergency policy works beside one that names the rule.
+/// An emergency policy works beside a policy with an entry for the rule.
 #[test]
 fn of_several_policies_the_highest_with_an_entry_for_the_rule_decides() {
     let low = "{rules: {actions: [{rule: memory-volume, action: Deny}, {rule: MUL2, action: Allow}]}}";

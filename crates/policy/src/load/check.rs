@@ -15,7 +15,7 @@ use crate::schema::{
     ValueShape,
 };
 
-/// More problems do not help anyone, and a hostile file has millions.
+/// The maximum number of problems: more do not help a reader, and a malicious file has millions.
 pub(crate) const MAX_PROBLEMS: usize = 100;
 
 /// A file being checked.
@@ -23,7 +23,7 @@ pub(crate) struct Checker<'a> {
     kinds: Kinds,
     /// The kind of the current document.
     kind: Option<&'static str>,
-    /// What a document is: `a policy`.
+    /// The name of a document in messages: `a policy`.
     what: &'static str,
     /// The first document that is another Kubernetes object.
     foreign: Option<ForeignDocument>,
@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
         Self { kinds, kind: None, what, foreign: None, file, text, lines, problems: Vec::new() }
     }
 
-    /// Checks a document. Returns its kind and the places of its keys if it has no problem.
+    /// Checks a document. If it has no problem, returns its kind and the places of its keys.
     pub(crate) fn document(&mut self, node: &ManifestNode) -> Option<(&'static str, Places)> {
         let before = self.problems.len();
         let mut places = Places::new();
@@ -176,7 +176,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Counts another document that is another Kubernetes object; `false` for the first. A rendered chart in which no
-    /// ConfigMap contains policies has dozens, and one problem.
+    /// ConfigMap contains policies has dozens of such documents, and gets one problem.
     fn count_foreign(&mut self) -> bool {
         let Some(ForeignDocument { at, message, more }) = &mut self.foreign else { return false };
         *more += 1;
@@ -213,7 +213,7 @@ impl<'a> Checker<'a> {
             }
         }
         for key in object.keys.iter().filter(|key| key.required && node.get(key.name).is_none()) {
-            // A misspelled key was reported as such.
+            // A misspelled key was already reported as such.
             let unknown = entries.iter().filter(|entry| object.key(&entry.key).is_none());
             let mut meant = unknown.filter_map(|entry| nearest_word(&entry.key, object.names()));
             if !meant.any(|name| name == key.name) {
@@ -317,7 +317,7 @@ impl<'a> Checker<'a> {
             }
             NodeValue::Bool(value) => {
                 let written = self.source_text(node);
-                // The words that people mean by a boolean.
+                // The words that a boolean probably stands for.
                 let meant = if *value { ["Enforce", "Add", "Always"] } else { ["Never", "Disabled", "Nothing"] };
                 let meant = words.iter().map(|word| word.word).find(|word| meant.contains(word));
                 let instead = meant.map_or("one of these words".to_owned(), |word| format!("`{word}`"));
@@ -338,7 +338,7 @@ impl<'a> Checker<'a> {
             NodeValue::String(text) => match form.check(text) {
                 Err(malformed) => {
                     let message = match form {
-                        // The build's own message contains the text and what to write.
+                        // The error of the build contains the text and what to write.
                         TextFormat::Build => format!("`{path}`: {}", malformed.why),
                         _ if text.is_empty() => format!("`{path}` is empty; it takes {}", form.expected()),
                         _ => format!("`{path}` takes {}, not `{}`: {}", form.expected(), shown(text), malformed.why),
@@ -524,7 +524,7 @@ impl<'a> Checker<'a> {
         self.report(node.span, format!("`{path}` takes {expected}, not {found}")).hint_if(hint);
     }
 
-    /// The value in words.
+    /// The value as text.
     fn describe(&self, node: &ManifestNode) -> String {
         match &node.value {
             NodeValue::Null => "nothing".to_owned(),
@@ -554,7 +554,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The last problem, to add to it; none beyond [`MAX_PROBLEMS`].
+/// The last problem, to which details can be added; `None` beyond [`MAX_PROBLEMS`].
 pub(crate) struct LastProblem<'p>(Option<&'p mut Problem>);
 
 impl LastProblem<'_> {
@@ -578,7 +578,7 @@ impl LastProblem<'_> {
     }
 }
 
-/// The keys of an object, in words.
+/// The keys of an object as text.
 fn map_with_keys(object: &SchemaObject) -> String {
     format!("a map with {}", list_with(object.names(), "and"))
 }

@@ -1,9 +1,9 @@
 //! Entries of lists that contradict each other: two policies of the same priority set different values for a rule or an
 //! image pattern.
 //!
-//! Only entries with the same text are compared. Different texts need no check: of two rules that match at one priority, the
-//! longer text decides, and within a policy the first image pattern that matches. Between policies of one priority the order of their
-//! names would decide, which no author intends.
+//! Only entries with the same text are compared. Different texts need no check: of two entries that match a rule at one
+//! priority, the longer text decides, and within a policy the first image pattern that matches. Between policies of one
+//! priority the order of their names would decide, which no author intends.
 
 use std::collections::{HashMap, HashSet};
 

@@ -66,7 +66,7 @@ pub(crate) fn suggest_unknown_key(
 
 fn did_you_mean(near: &str, written: &str) -> String {
     match written.chars().find(|c| !c.is_ascii() && c.is_alphabetic()) {
-        // It may look like a Latin letter.
+        // The character may look like a Latin letter.
         Some(c) => format!("did you mean `{near}`? `{c}` is not a Latin letter, but U+{:04X}", u32::from(c)),
         None => format!("did you mean `{near}`?"),
     }
@@ -150,7 +150,7 @@ pub(crate) fn suggest_map(object: &SchemaObject, node: &ManifestNode) -> Option<
 pub(crate) fn suggest_integer(node: &ManifestNode) -> Option<String> {
     match &node.value {
         NodeValue::String(text) if text.parse::<i64>().is_ok() => Some(format!("write it without quotes: {text}")),
-        // Too long for a number of JSON.
+        // Too long for a JSON number.
         NodeValue::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => Some(describe_bounds()),
         NodeValue::String(text) => suggest_template(text),
         NodeValue::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
@@ -164,7 +164,7 @@ fn describe_bounds() -> String {
     format!("it must lie between {} and {}", i64::MIN, i64::MAX)
 }
 
-/// The decimal number that the author of `0100` meant, if YAML reads it as another `number`, 64.
+/// The decimal number that the author of `0100` meant, if YAML parses it as another `number`, 64.
 pub(crate) fn suggest_decimal(written: &str, number: &Number) -> Option<i64> {
     let digits = written.strip_prefix(['-', '+']).unwrap_or(written);
     let meant = written.parse::<i64>().ok().filter(|_| digits.len() > 1 && digits.starts_with('0'))?;
@@ -202,7 +202,7 @@ pub(crate) fn suggest_word(words: &[SchemaWord], text: &str) -> Option<String> {
     near.or_else(|| suggest_template(text)).or_else(|| suggest_typeset(text))
 }
 
-/// What to write instead of a number or a boolean if text of a form is required.
+/// What to write instead of a number or a boolean if text of a certain form is required.
 pub(crate) fn suggest_unquoted(form: TextFormat, written: &str) -> Option<String> {
     let is_good = |text: &str| {
         form.check(text).is_ok()

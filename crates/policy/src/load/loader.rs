@@ -20,19 +20,20 @@ use crate::policy_set::PolicySet;
 use crate::registry_policy::RegistryPolicy;
 use crate::schema::{NODE_KEYS, POD_KEYS};
 
-/// Most policies for pods in a set, because each review compares the workload with all of them.
+/// The maximum number of policies for pods in a set. There is a limit because each review compares the workload with
+/// all of them.
 pub const MAX_POLICIES: usize = 1000;
 
 /// The built-in policy file: its name and its text.
 pub const BUILT_IN: (&str, &str) = ("built-in default.yaml", include_str!("../../../../policies/default.yaml"));
 
-/// The name of the policy in [`BUILT_IN`] that lies below every priority.
+/// The name of the policy in [`BUILT_IN`] that is below every priority.
 const LOWEST: &str = "default";
 
 static BUILT_IN_SET: LazyLock<PolicySet> = LazyLock::new(|| {
     let (name, text) = BUILT_IN;
     let texts = vec![PolicyFile { name: name.to_owned(), bytes: text.into() }];
-    // A test loads it.
+    // A test loads this file, so loading it does not fail.
     let mut set = PolicySet::load_alone(&PolicyFiles { texts, problems: Vec::new() }).unwrap_or_default();
     set.files = Arc::default();
     for policy in &mut set.pods {
@@ -46,8 +47,8 @@ static BUILT_IN_SET: LazyLock<PolicySet> = LazyLock::new(|| {
 });
 
 impl PolicySet {
-    /// The set without policy files, for every command: `policies/default.yaml`, which is part of the program. It also lies
-    /// under the policies of files, see [`load`](Self::load).
+    /// The set without policy files, for every command: `policies/default.yaml`, which is part of the program. Policies
+    /// of files are also merged over it, see [`load`](Self::load).
     pub fn built_in() -> Self {
         BUILT_IN_SET.clone()
     }
@@ -61,16 +62,16 @@ impl PolicySet {
         Self::load(&PolicyFiles { texts: texts.collect(), problems: Vec::new() })
     }
 
-    /// As [`from_files`](Self::from_files), for files of which some could not be read.
+    /// Does the same as [`from_files`](Self::from_files), for files of which some could not be read.
     ///
-    /// The built-in policies lie under those of the files: the PodPolicy `default` below every priority, the PodPolicy
-    /// `kube-system` with its priority unless a file contains one of that name, and the NodePolicy and the RegistryPolicy
-    /// key by key.
+    /// The built-in policies are below those of the files: the PodPolicy `default` below every priority, the PodPolicy
+    /// `kube-system` with its priority unless a file contains one of that name, and the NodePolicy and the
+    /// RegistryPolicy key by key.
     ///
-    /// No exemption has ended in it: see [`at`](Self::at).
+    /// The set includes exemptions that have ended: see [`at`](Self::at).
     pub fn load(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
         let mut set = Self::load_alone(files)?;
-        // The values of absent keys are those of the built-in policies already: a test compares them with the defaults.
+        // Absent keys already have the values of the built-in policies: a test compares them with the defaults.
         for (origins, built_in) in [
             (&mut set.node_origins, &BUILT_IN_SET.node_origins),
             (&mut set.registry_origins, &BUILT_IN_SET.registry_origins),
@@ -83,8 +84,8 @@ impl PolicySet {
         Ok(set)
     }
 
-    /// The same set at `now`, in seconds since 1970: without the policies whose `until` has passed. One that has ended no
-    /// longer replaces a built-in policy.
+    /// The same set at `now`, in seconds since 1970: without the policies whose `until` has passed. A policy that has
+    /// ended no longer replaces a built-in policy.
     #[must_use]
     pub fn at(&self, now: i64) -> Self {
         let mut set = self.clone();
@@ -105,14 +106,14 @@ impl PolicySet {
         self.order();
     }
 
-    /// Sorts the policies by precedence. At equal priority a policy of a file precedes a built-in one, so that an upgrade
-    /// never makes a good file collide with the program.
+    /// Sorts the policies by precedence. At equal priority a policy of a file comes before a built-in one, so that an
+    /// upgrade never makes a good file collide with the program.
     fn order(&mut self) {
         let key = |policy: &PodPolicy| (Reverse(policy.priority), policy.built_in);
         self.pods.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
     }
 
-    /// The policies of the files without those under them.
+    /// The policies of the files without the built-in policies.
     fn load_alone(files: &PolicyFiles) -> Result<Self, Vec<Problem>> {
         let mut texts: Vec<_> = files.texts.iter().collect();
         texts.sort_unstable();
@@ -203,7 +204,7 @@ impl<'f> Loader<'f> {
     fn load_file(&mut self, file: &'f PolicyFile) {
         let bytes = &file.bytes;
         if bytes.len() > MAX_FILE {
-            // Its size is not known: only as much of it is read as shows that it is too large.
+            // Its size is not known: it is read only as far as necessary to find that it is too large.
             let message = format!("the file is larger than {} MiB, the limit for a policy file", MAX_FILE >> 20);
             let hint = "check that it is a policy file, and split it into several files";
             self.problems.push(Problem::of_file(&file.name, message, hint));
@@ -349,13 +350,13 @@ fn misleading(c: char) -> Option<&'static str> {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             Some("shows the text after it in another order than the one in the file")
         }
-        // YAML 1.1 ends a line there, and so do editors; YAML 1.2 does not.
+        // YAML 1.1 and editors end a line there; YAML 1.2 does not.
         '\u{85}' | '\u{2028}' | '\u{2029}' => Some("looks like a line end and is not one"),
         _ => None,
     }
 }
 
-/// Takes a policy of a kind of which there may be only one.
+/// Accepts a policy of a kind of which only one may exist.
 fn take_only<'f, T>(
     taken: &mut Option<(T, Place<'f>)>,
     kind: &str,
@@ -409,7 +410,7 @@ fn undecided_problem(mut both: [(Place<'_>, &Loaded<'_>); 2], what: &str, taken:
 }
 
 impl Loaded<'_> {
-    /// The line that gives the policy another `priority` than this one, and its effect.
+    /// The line that sets another `priority` for the policy than for this one, and its effect.
     fn priority_line(&self, priority: i64, taken: &BTreeSet<i64>) -> String {
         let free = |next: fn(i64) -> Option<i64>| {
             std::iter::successors(next(priority), |value| next(*value)).find(|value| !taken.contains(value))
@@ -436,7 +437,8 @@ fn node_settings(spec: &ManifestNode, place: &dyn Fn(&ManifestNode) -> Origin) -
     Ok(nodes)
 }
 
-/// A checked document as its type. A failure is a gap in the schema, and does not panic.
+/// Converts a checked document into its type. A failure is a gap in the schema, and becomes a problem instead of a
+/// panic.
 fn readable<T>(checker: &mut Checker<'_>, document: &ManifestNode, policy: Result<T, Error>) -> Option<T> {
     policy
         .inspect_err(|error| {

@@ -1,6 +1,6 @@
 //! The loader: policy files to a policy set, or to all their problems, each with its place.
 //!
-//! One walk along the schema checks a document; only a valid document becomes a type.
+//! One walk along the schema checks a document; only a valid document is converted into a type.
 
 mod check;
 mod disputes;

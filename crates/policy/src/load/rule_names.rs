@@ -4,7 +4,7 @@ use mullion_engine::model::settings::match_length;
 use mullion_engine::model::text::nearest;
 use mullion_engine::rules::{Rule, catalogue};
 
-/// The rules that `text` names: one by its name, or all whose code starts with it; none if there is no such rule.
+/// The rules that `text` names: one by its name, or all whose code starts with it; empty if there is no such rule.
 pub(crate) fn find_rules(text: &str) -> impl Iterator<Item = &'static Rule> {
     catalogue().filter(move |rule| match_length(text, rule.code, rule.name) > 0)
 }

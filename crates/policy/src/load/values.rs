@@ -33,7 +33,8 @@ macro_rules! segment {
     };
 }
 
-/// The longest line that an admin adds to a denial, in bytes: denials are read in terminals, and stored in Events.
+/// The longest line that an admin can add to a denial, in bytes, because denials are displayed in terminals and stored
+/// in Events.
 const MAX_LINE: usize = 256;
 
 /// Why a text does not have the form, and what to write instead.
@@ -43,7 +44,7 @@ pub(crate) struct Malformed {
 }
 
 impl TextFormat {
-    /// What it takes, as the object of a sentence.
+    /// What the form accepts, as the object of a sentence.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Any => "text",
@@ -67,8 +68,8 @@ impl TextFormat {
         }
     }
 
-    /// The form as a regular expression, for the JSON Schema: not stricter than [`check`](Self::check), and as strict as an
-    /// expression without look-ahead can be. Rules have no form of their own.
+    /// The form as a regular expression for the JSON Schema: not stricter than [`check`](Self::check), and as strict as
+    /// possible without look-ahead. Rules do not have a form of their own.
     pub(crate) fn pattern(self) -> Option<&'static str> {
         match self {
             Self::Any | Self::Rule | Self::TranslatedRule => None,
@@ -120,7 +121,7 @@ impl TextFormat {
         }
     }
 
-    /// Whether `text` has the form. Names of rules are data and are looked up elsewhere.
+    /// Checks whether `text` has the form. Names of rules are data and are looked up elsewhere.
     pub(crate) fn check(self, text: &str) -> Result<(), Malformed> {
         let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
         match self {

@@ -1,4 +1,4 @@
-//! Descriptions of matches, in words.
+//! Descriptions of matches as text.
 
 use std::fmt;
 

@@ -40,7 +40,7 @@ pub(crate) struct List<T> {
     pub(crate) entries: fn(&T) -> Vec<EntryJson>,
 }
 
-/// The field of that name. `value` is given if the field's own JSON is too long to read.
+/// The field of that name. `value` is passed if the field's own JSON is too long to read.
 macro_rules! field {
     ($name:ident) => {
         $crate::schema::field::field!($name, |it| $crate::schema::field::to_json(&it.$name))
@@ -138,7 +138,7 @@ pub(crate) fn read_entries<E: ListEntry>(
     Ok((entries, places))
 }
 
-/// Plain data: never fails.
+/// The value is plain data, so this never fails.
 pub(crate) fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -147,13 +147,14 @@ pub(crate) fn entry_json(entry: &impl ListEntry) -> EntryJson {
     (to_json(entry), entry.clone().origin().and_then(Option::take))
 }
 
-/// Each entry once. A duplicate has no effect, and with 500 policies that repeat it every rule would search all of them.
+/// Each entry once. A duplicate has no effect, and with 500 policies that repeat it every rule would search all of
+/// them.
 pub(crate) fn distinct<'a, E: Clone + Ord + 'a>(list: &mut Vec<E>, all: impl Iterator<Item = &'a Vec<E>>) {
     let mut seen = BTreeSet::new();
     list.extend(all.flatten().filter(|entry| seen.insert(*entry)).cloned());
 }
 
-/// The first entry for each text: those of lower priority match the same rules, and never decide.
+/// The first entry for each text: the entries of lower priority match the same rules, and never decide.
 pub(crate) fn first_of_each_rule<'a>(list: &mut Vec<RuleAction>, all: impl Iterator<Item = &'a Vec<RuleAction>>) {
     let mut seen = BTreeSet::new();
     list.extend(all.flatten().filter(|entry| seen.insert(&entry.rule)).cloned());

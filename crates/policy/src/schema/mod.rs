@@ -1,11 +1,11 @@
 //! Tables of the keys in policy files and in their test files.
 //!
-//! The loader checks and reads files with these tables; the JSON Schemas ([`json`]) and `docs/policy-reference.md` are
+//! The loader checks and reads files with these tables; the JSON Schemas ([`json`]) and `docs/reference/policy.md` are
 //! generated from them. A key that policies set is one row: its name, its shape, its documentation, and the
 //! [field](field::SettingField) of `Settings` or `NodeSettings` that it sets. The field defines its default, and how the values of
 //! several policies are merged.
 //!
-//! The documentation is Markdown within a paragraph: whole sentences, which an editor shows next to the key. The checker's
+//! The documentation is Markdown within a paragraph: whole sentences, which editors show next to the key. The checker's
 //! messages do not contain it.
 
 mod field;

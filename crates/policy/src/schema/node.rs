@@ -13,7 +13,7 @@ pub(crate) static NODE_POLICY: SchemaObject = SchemaObject::of(&[
     kind(&[word(
         "NodePolicy",
         "What the controller does to Windows nodes, and which taints mark an operating system. All files together may \
-         contain at most one, under any name. It lies over the built-in one, key by key.",
+         contain at most one, under any name. Its keys override those of the built-in one.",
     )]),
     METADATA,
     SchemaKey::required(

@@ -11,7 +11,7 @@ pub(crate) static REGISTRY_POLICY: SchemaObject = SchemaObject::of(&[
     kind(&[word(
         "RegistryPolicy",
         "How Mullion queries registries about images, for the whole cluster. All files together may contain at most one, \
-         under any name. It lies over the built-in one, key by key. Each PodPolicy sets whether Mullion queries registries, under \
+         under any name. Its keys override those of the built-in one. Each PodPolicy sets whether Mullion queries registries, under \
          `detect.registry.lookup`.",
     )]),
     METADATA,

@@ -21,7 +21,7 @@ static TEST: SchemaObject = SchemaObject::of(&[
         "policies",
         ValueShape::List(&ValueShape::Text(TextFormat::Any)),
         "The policies that are tested: files or directories, relative to this file, read together as one set; absent: \
-         every policy file beside this one.",
+         every policy file next to this one.",
     ),
     SchemaKey::new(
         "date",

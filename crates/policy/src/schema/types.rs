@@ -19,7 +19,7 @@ pub struct SchemaObject {
 pub struct SchemaKey {
     /// Its name in policy files.
     pub name: &'static str,
-    /// What it is for, and when to set it: Markdown.
+    /// Its purpose, and when to set it: Markdown.
     pub doc: &'static str,
     /// The shape of its value.
     pub shape: ValueShape,
@@ -35,7 +35,7 @@ pub struct SchemaKey {
     pub(crate) default: Option<fn() -> Value>,
     /// The fields of a pod or a node that it decides, as paths.
     pub decides: &'static [&'static str],
-    /// Whether a policy with `until` may set it, and to which words; empty for any value.
+    /// Whether a policy with `until` may set it, and to which words; empty means any value.
     pub exempts: Option<&'static [&'static str]>,
 }
 
@@ -72,7 +72,7 @@ pub struct SchemaWord {
 /// Forms of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
-    /// Anything.
+    /// Any text.
     Any,
     /// A name of a Kubernetes object: RFC 1123 subdomain.
     Name,
@@ -98,9 +98,9 @@ pub enum TextFormat {
     TranslatedRule,
     /// A version of Mullion: `0.1`.
     Version,
-    /// A registry's host and port, as image references begin with them.
+    /// A registry's host and port, in the form in which image references begin.
     Registry,
-    /// The same, with wildcards.
+    /// A registry's host and port, with wildcards.
     RegistryPattern,
     /// An absolute path.
     Path,
@@ -152,37 +152,37 @@ impl SchemaKey {
         Self { required: true, ..Self::new(name, shape, doc) }
     }
 
-    /// With the field of a PodPolicy's settings that it sets.
+    /// Sets the field of a PodPolicy's settings that the key sets.
     pub(crate) const fn settings(self, field: SettingField<Settings>) -> Self {
         Self { settings: Some(field), ..self }
     }
 
-    /// With the field of the NodePolicy that it sets.
+    /// Sets the field of the NodePolicy that the key sets.
     pub(crate) const fn node_settings(self, field: SettingField<NodeSettings>) -> Self {
         Self { node_settings: Some(field), ..self }
     }
 
-    /// With the fields of a pod that it decides.
+    /// Sets the fields of a pod that the key decides.
     pub(crate) const fn decides(self, paths: &'static [&'static str]) -> Self {
         Self { decides: paths, ..self }
     }
 
-    /// For a policy with `until`, too, with one of these words; with any value if there are none.
+    /// Permits the key in a policy with `until`, with one of these words; with any value if `words` is empty.
     pub(crate) const fn exempts(self, words: &'static [&'static str]) -> Self {
         Self { exempts: Some(words), ..self }
     }
 
-    /// With the default, for a key that sets no field itself.
+    /// Sets the default, for a key that sets no field itself.
     pub(crate) const fn with_default(self, value: fn() -> Value) -> Self {
         Self { default: Some(value), ..self }
     }
 
-    /// With a typical value.
+    /// Sets a typical value.
     pub(crate) const fn example(self, yaml: &'static str) -> Self {
         Self { example: Some(yaml), ..self }
     }
 
-    /// The default, as YAML; `None` if there is none, and for a map with known keys.
+    /// The default, as YAML; `None` if it does not have one, and for a map with known keys.
     pub fn default(&self) -> Option<String> {
         let settings = self.settings.as_ref().map(SettingField::default);
         let value = settings.or_else(|| self.node_settings.as_ref().map(SettingField::default));
@@ -190,12 +190,12 @@ impl SchemaKey {
         value.filter(|value| !value.is_null() && !matches!(self.shape, ValueShape::Object(_))).as_ref().map(yaml)
     }
 
-    /// How the values of several policies are merged, as a sentence; `None` if at most one policy sets the key, or if it
-    /// applies to its own policy only.
+    /// How the values of several policies are merged, as a sentence; `None` if at most one policy sets the key, or if
+    /// it applies to its own policy only.
     pub fn layers(&self) -> Option<&'static str> {
         self.settings.as_ref().map(|field| match field.list {
-            None => "Of the policies that set it, the one with the highest priority decides.",
-            Some(_) => "The entries of all matching policies count, those of higher priority first.",
+            None => "The matching policy with the highest priority that sets this key decides.",
+            Some(_) => "The entries of all matching policies apply, those of higher priority first.",
         })
     }
 }
@@ -220,7 +220,7 @@ impl SchemaObject {
     }
 }
 
-/// A value as YAML without quotes. A test reads each default back.
+/// A value as YAML without quotes. A test parses each default.
 fn yaml(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -24,7 +24,7 @@ pub struct TestFile {
 pub struct PolicyTest {
     /// Its contents.
     pub spec: TestSpec,
-    /// The same with spans.
+    /// Its nodes, with spans.
     node: ManifestNode,
 }
 
@@ -75,7 +75,7 @@ fn test(checker: &mut Checker<'_>, names: &mut validate::Names, document: Manife
             validate::check(checker, names, &document.node, &spec);
             Some(PolicyTest { spec, node: document.node })
         }
-        // A gap in the schema becomes a problem, not a panic.
+        // A gap in the schema becomes a problem instead of a panic.
         Err(error) => {
             checker.report(document.node.span, format!("the test cannot be read: {error}"));
             None

@@ -68,7 +68,7 @@ pub struct NamespaceSpec {
     pub annotations: Option<BTreeMap<String, String>>,
 }
 
-/// The expected results for an object. What is absent is not compared.
+/// The expected results for an object. Absent members are not compared.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Expectations {
     pub os: Option<String>,
@@ -104,14 +104,14 @@ pub struct ExpectedFinding {
 }
 
 impl TestSpec {
-    /// The date of the cases, in seconds since 1970; `None`: now.
+    /// The date of the cases, in seconds since 1970; `None` if it is now.
     pub fn seconds(&self) -> Option<i64> {
         PolicyDate::parse(self.date.as_deref()?).ok().map(|date| date.start)
     }
 }
 
 impl TestCase {
-    /// The name of the object's namespace; `None`: the case names none.
+    /// The name of the object's namespace; `None` if the case does not set one.
     pub fn namespace_name(&self) -> Option<&str> {
         self.namespace.as_ref().map(|namespace| match namespace {
             ShortForm::Short(name) => name.as_str(),

@@ -56,7 +56,7 @@ impl CaseChecker<'_, '_> {
         }
     }
 
-    /// CI systems show one of two results of the same name.
+    /// Names must be unique, because CI systems show only one of two results of the same name.
     fn check_name(&mut self, names: &mut Names, case: &TestCase) {
         let span = self.value("/name");
         let line = self.checker.line(span);
@@ -185,7 +185,7 @@ impl CaseChecker<'_, '_> {
         }
     }
 
-    /// Every text contains the empty text.
+    /// An empty text is an error, because every text contains it.
     fn check_texts(&mut self, node: &ManifestNode, path: &str) {
         let key = path.rsplit('.').next().unwrap_or_default();
         match &node.value {

@@ -1,8 +1,8 @@
 //! Catch-all policies, which turn all pods into Windows or Linux pods, or turn Mullion off: found with some pods that do not
 //! specify an operating system, in a mixed cluster.
 //!
-//! A key counts only if its policy matches all namespaces except those it excludes by name, without a selector: a policy for
-//! certain namespaces has the effect that its author intended.
+//! A key counts only if its policy matches all namespaces except those that it excludes by name, and has no selector. A
+//! policy for certain namespaces has the effect that its author intended.
 
 use mullion_engine::admission::review;
 use mullion_engine::model::cluster::{ClusterSnapshot, Node, Nodes};
@@ -21,7 +21,7 @@ use crate::warnings::warning::{PolicyWarning, listed};
 /// Namespaces of the pods. No policy contains the first one by chance.
 const NAMESPACES: [&str; 2] = ["some-namespace", "default"];
 
-/// Images of many registries whose names do not show an operating system.
+/// Images of many registries whose names do not reveal an operating system.
 const NEUTRAL_IMAGES: [&str; 8] = [
     "nginx:1.27",
     "registry.example.com/team/app:1",
@@ -129,8 +129,8 @@ fn warn_of_default_without_windows(workload: MatchedWorkload<'_, '_>) -> Option<
     })
 }
 
-/// Warns if Mullion does nothing at all. It is no mistake if a policy of low priority sets `Disabled` and others turn Mullion
-/// on, team by team.
+/// Warns if Mullion does nothing at all. It is not a mistake if a policy of low priority sets `Disabled` and others
+/// turn Mullion on, for one team after another.
 fn warn_of_disabled(workload: MatchedWorkload<'_, '_>) -> Option<PolicyWarning> {
     let key = workload.find_scalar_key("mode")?;
     let turns_on = |policy: &PodPolicy| policy.mode().is_some_and(|mode| mode != Mode::Disabled);

@@ -23,7 +23,8 @@ pub(crate) fn warnings(set: &PolicySet) -> Vec<PolicyWarning> {
 
 fn warn_of_empty_match(policy: &PodPolicy) -> Option<PolicyWarning> {
     let PolicyMatch { namespaces, namespace_selector, pod_selector } = &policy.matches;
-    // A glob that matches the text of another glob matches all names that the other matches: its `*` matches `*` as well.
+    // A glob that matches the text of another glob matches all names that the other matches, because its `*` matches
+    // `*` as well.
     let excluded = |glob: &Glob| namespaces.exclude.iter().any(|exclude| exclude.matches(&glob.0));
     let all = [Glob("*".to_owned())];
     let include = if namespaces.include.is_empty() { &all[..] } else { &namespaces.include };

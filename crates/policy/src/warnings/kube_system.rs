@@ -1,4 +1,4 @@
-//! A set that denies pods of kube-system although no policy for that namespace says so: a file replaces the built-in
+//! A set that denies pods of kube-system although no policy for that namespace sets that: a file replaces the built-in
 //! PodPolicy `kube-system`, or a policy for every namespace takes precedence over it.
 
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Warnings about good policies with effects that their author may not have intended.
 //!
-//! Nothing is guessed from keys: [`system_pods`] and [`catch_all`] let the engine review typical pods, and find the key that
-//! decided the result; [`ineffective_settings`] and [`shadowed_entries`] find settings without effect, [`kube_system`] a set that exempts kube-system
-//! from nothing. [`mod@notes`] are facts that are no mistake. Every warning is certain: `mullion policy
-//! test` and `mullion policy diff` cover effects that depend on the cluster.
+//! Nothing is guessed from keys: [`system_pods`] and [`catch_all`] let the engine review typical pods, and find the key
+//! that decided the result; [`ineffective_settings`] and [`shadowed_entries`] find settings without effect,
+//! [`kube_system`] a set that exempts kube-system from nothing. [`mod@notes`] are facts that are not mistakes. Every
+//! warning is certain: `mullion policy test` and `mullion policy diff` cover effects that depend on the cluster.
 
 mod all_warnings;
 mod catch_all;

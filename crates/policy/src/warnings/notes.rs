@@ -1,4 +1,4 @@
-//! Notes about a good set: facts that its author should know, and that are no mistake.
+//! Notes about a good set: facts that its author should know, and that are not mistakes.
 
 use crate::documents::PodPolicy;
 use crate::policy_date::DAY;
@@ -6,7 +6,7 @@ use crate::policy_set::PolicySet;
 use crate::warnings::shadowed_entries;
 use crate::warnings::warning::PolicyWarning;
 
-/// How long before the end of a policy it is mentioned, in seconds.
+/// How long before its end a policy is mentioned, in seconds.
 pub const EXEMPTION_NOTICE: i64 = 30 * DAY;
 
 /// All notes about a set at `now`, in seconds since 1970, in order of file and line.

@@ -1,9 +1,9 @@
-//! Entries of `rules.actions` and `detect.images` that never decide: other entries of the same policy, or policies of higher
-//! priority that match everything that the policy matches, decide for all that the entry matches.
+//! Entries of `rules.actions` and `detect.images` that never decide: other entries of the same policy, or policies of
+//! higher priority that match everything that the policy matches, decide for everything that the entry matches.
 //!
 //! Every report is certain, but not all such entries are found. An entry with the same value as the deciding one is not
-//! reported. Image patterns are compared two at a time: not several that cover one together, and none with `**/` more than
-//! once.
+//! reported. Image patterns are compared in pairs: several patterns that together cover one are not found, and neither
+//! are patterns with more than one `**/`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,14 +19,14 @@ use crate::schema::ACTIONS;
 use crate::warnings::deciding_key::matches_all;
 use crate::warnings::warning::{PolicyWarning, listed};
 
-/// The maximum number of comparisons, of image patterns and of namespaces. One takes some 100 ns; 10,000 patterns of the
-/// usual kinds need ten comparisons each.
+/// The maximum number of comparisons, of image patterns and of namespaces. One takes about 100 ns; 10,000 patterns of
+/// the usual kinds need ten comparisons each.
 const MAX_COMPARISONS: usize = 300_000;
 
-/// The maximum number of reports of a kind; `**` at the top of a long list covers all of it.
+/// The maximum number of reports of a kind, because `**` at the top of a long list covers all of it.
 const MAX_REPORTS: usize = 10;
 
-/// Entries that another entry of the same policy, or a policy of higher priority, keeps from deciding.
+/// Entries that never decide because of another entry of the same policy, or a policy of higher priority.
 pub(crate) fn warnings(set: &PolicySet) -> Vec<PolicyWarning> {
     let mut all: Vec<PolicyWarning> = set.own().flat_map(shadowed_actions).take(MAX_REPORTS).collect();
     all.extend(covered_patterns(set));
@@ -34,7 +34,7 @@ pub(crate) fn warnings(set: &PolicySet) -> Vec<PolicyWarning> {
     all
 }
 
-/// Entries of policies for everything below another policy for everything: they are defaults, so that this is no mistake.
+/// Entries of policies for everything below another policy for everything. They are defaults, so they are not mistakes.
 pub(crate) fn notes(set: &PolicySet) -> Vec<PolicyWarning> {
     overridden_entries(set, matches_all)
 }
@@ -231,7 +231,8 @@ fn covers(higher: &PolicyMatch, lower: &PolicyMatch, comparisons: &mut usize) ->
     if !selectors {
         return false;
     }
-    // A glob that matches the text of another glob matches all names that the other matches: its `*` matches `*` as well.
+    // A glob that matches the text of another glob matches all names that the other matches, because its `*` matches
+    // `*` as well.
     let mut matches = |glob: &Glob, text: &Glob| {
         *comparisons = comparisons.saturating_sub(1);
         *comparisons > 0 && glob.matches(&text.0)
@@ -240,7 +241,7 @@ fn covers(higher: &PolicyMatch, lower: &PolicyMatch, comparisons: &mut usize) ->
     let above = if namespaces.include.is_empty() { &everything[..] } else { &namespaces.include };
     let below = if lower.namespaces.include.is_empty() { &everything[..] } else { &lower.namespaces.include };
     let included = below.iter().all(|name| above.iter().any(|glob| matches(glob, name)));
-    // Without wildcards the names below are all names; otherwise each exclusion above must be one below, too.
+    // Without wildcards, the names in `below` are all names; otherwise each exclusion above must also be one below.
     let literal = below.iter().all(Glob::is_literal);
     included
         && namespaces.exclude.iter().all(|excluded| {

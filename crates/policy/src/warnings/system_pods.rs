@@ -1,8 +1,8 @@
-//! Policies that deny the cluster's own pods, or Mullion's, or move them to nodes that cannot run them.
+//! Policies that deny the cluster's own pods or Mullion's, or move them to nodes that cannot run them.
 //!
-//! Templates are reviewed as when they are applied, DaemonSets and Deployments alike. Their pods are not: a pod of a
-//! built-in controller is denied only for what the API server or the kubelet reject anyway, regardless of policies. Under
-//! `mode: Audit` and `Disabled` nothing is denied or placed, so there are no warnings.
+//! Templates are reviewed as when they are applied, DaemonSets and Deployments alike. Their pods are not reviewed,
+//! because a pod of a built-in controller is denied only for what the API server or the kubelet reject anyway,
+//! regardless of policies. Under `mode: Audit` and `Disabled` nothing is denied or placed, so there are no warnings.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ static SYSTEM_PODS: LazyLock<Vec<SystemPod>> = LazyLock::new(|| {
         let kind = WorkloadKind::from_name(&text("/kind"))?;
         Some(SystemPod { kind, namespace: text("/metadata/namespace"), name: text("/metadata/name"), object })
     };
-    // A test counts them.
+    // A test counts the pods.
     let all = documents("pods.yaml", include_str!("pods.yaml"));
     all.into_iter().filter_map(|document| system_pod(document.ok()?.json)).collect()
 });
@@ -57,7 +57,7 @@ static SNAPSHOT: LazyLock<ClusterSnapshot> =
 enum Impact {
     /// Denied.
     Denied,
-    /// Detected as a Windows pod, and denied for that.
+    /// Detected as a Windows pod, and denied because of that.
     DeniedAsWindows,
     /// Detected as a Windows pod, so that no Linux node can run it.
     Misplaced,
@@ -125,7 +125,7 @@ fn find_impacts<'a>(set: &'a PolicySet, pod: &'a SystemPod) -> Vec<(DecidingKey<
         return if applied && !fits_linux(*kind, &placed) { vec![(key, Impact::Misplaced, None)] } else { Vec::new() };
     }
     let impact = |finding: &Finding| {
-        // The place to change is not in the built-in file: `kube_system` reports it.
+        // The key to change is not in the built-in file: `kube_system` reports it.
         let key = workload.find_denial_key(&review, finding).filter(|key| !key.policy.built_in)?;
         Some((key, Impact::Denied, Some(finding.rule)))
     };
@@ -144,7 +144,7 @@ impl Group<'_> {
     fn warning(&self, set: &PolicySet) -> PolicyWarning {
         let Self { key, impact, namespace, pods, rules } = self;
         let (pods, rules) = (format!("{} in {namespace}", listed(pods)), listed(rules));
-        // The registration excludes Mullion's own namespace, so that no policy can lock Mullion out.
+        // The webhook configuration excludes Mullion's own namespace, so that no policy can lock Mullion out.
         let (would, turn, deny, but) = if *namespace == OURS {
             let but = ", but the webhook registration excludes Mullion's own namespace; a namespace with another name is not excluded";
             ("would ", "turn", "deny", but)

@@ -23,7 +23,7 @@ impl fmt::Display for PolicyWarning {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`; after six names the number of the others.
+/// `a`, `a and b`, `a, b and c`; after six names, the number of the others.
 pub(crate) fn listed(names: &[impl fmt::Display]) -> String {
     const NAMED: usize = 6;
     if names.len() > NAMED { list_first(names, NAMED) } else { list_with(names, "and") }

@@ -57,7 +57,7 @@ fn what_mullion_placed_is_removed() {
             live["spec"]["nodeName"] = json!("w1");
         }
         let back = authored(kind, live, &snapshot);
-        // Lists and maps that stay behind are empty.
+        // Lists and maps that remain are empty.
         let review_of = |object: &Value| {
             let request = ReviewRequest::creation(WorkloadObject {
                 kind: WorkloadKind::from_name(kind).unwrap(),

@@ -35,7 +35,7 @@ fn only_pods_on_windows_are_denied() {
         (json!({"nodeName": "win"}), true),
         (json!({"os": {"name": "windows"}}), true),
         (json!({"nodeName": "gone", "nodeSelector": windows}), true),
-        // It waits: the scheduler and the kubelet use its new size.
+        // The pod is not scheduled yet: the scheduler and the kubelet use its new size.
         (json!({"nodeSelector": windows}), false),
         (json!({"nodeName": "lin"}), false),
         (json!({"nodeName": "lin", "nodeSelector": windows}), false),

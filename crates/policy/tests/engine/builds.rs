@@ -71,8 +71,8 @@ fn messages(outcome: &Outcome, code: &str) -> Vec<(String, String)> {
 // === the truth table ===
 
 /// Microsoft's matrix and the code of three generations (MicrosoftDocs/Virtualization-Documentation
-/// `deploy-containers/version-compatibility.md`; containerd/platforms `platform_windows_compat.go`): a row per host, a cell per image; `+` runs, `2`
-/// runs but for R2.
+/// `deploy-containers/version-compatibility.md`; containerd/platforms `platform_windows_compat.go`): a row per host, a
+/// cell per image; `+` runs, `2` runs except with R2.
 const IMAGES: [u32; 8] = [9200, 14393, 17763, 19042, 20348, 22621, 25398, 26100];
 const TRUTH: [(u32, &str); 13] = [
     (14393, "-+------"),
@@ -145,7 +145,7 @@ fn with_classes(fleet: &[(u32, usize)]) -> ClusterSnapshot {
     ClusterSnapshot { runtime_classes: Some(classes), ..cluster(nodes_of(fleet)) }
 }
 
-/// The nodes where the pod may run: those that the scheduler admits it to, including the RuntimeClass.
+/// The nodes on which the pod may run: those to which the scheduler admits it, including the RuntimeClass.
 fn possible(stored: &Value, snapshot: &ClusterSnapshot) -> Vec<String> {
     let class = stored["spec"]["runtimeClassName"].as_str().and_then(|name| snapshot.runtime_class(name));
     let by_class = |node: &Node| {
@@ -180,7 +180,7 @@ proptest! {
         let (first, second) = (create_in(&object, &before, &policies), create_in(&object, &after, &policies));
         prop_assert_eq!(first.denied(), second.denied());
         let then = possible(&second.stored, &after);
-        // Where builds decide nothing, a pod may also land where it cannot run.
+        // If builds decide nothing, a pod may also land on a node that cannot run it.
         let runs = |name: &String| {
             let node = before.nodes.as_ref().unwrap().get(name).unwrap();
             let host = node.build.unwrap();
@@ -202,7 +202,7 @@ proptest! {
 
 #[test]
 fn a_pool_that_is_empty_is_compatible_by_the_newest_rule() {
-    // Unless a node has it whose runtime rejects the image.
+    // Unless a node has it with a runtime that rejects the image.
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {expectedPools: [{build: 10.0.26200}]}\n";
     let policies = PolicySet::from_files(&[("nodes.yaml", text)]).unwrap();
     let excluded = |runtimes: &[&str]| {
@@ -333,11 +333,11 @@ fn what_is_proposed_is_published_or_a_guess() {
         let found = findings("MUL502", &[image], nodes);
         assert!(found[0].1.contains(help), "{image} {nodes:?}: {found:?}");
     }
-    // A release that the cluster runs, though none of the images is for it.
+    // A release that the cluster runs, although none of the images is for it.
     let found = findings("MUL501", &["mcr.microsoft.com/windows/servercore:ltsc2019", private], &[20348]);
     let tags = "such as mcr.microsoft.com/windows/servercore:ltsc2022 and probably registry.example.com/shop/web:4.2-ltsc2022; check that it exists";
     assert!(found[0].1.ends_with(tags), "{found:?}");
-    // No tag of a release that no node runs.
+    // No tag of a release that no node runs is proposed.
     let found = findings(
         "MUL501",
         &["mcr.microsoft.com/windows/server:ltsc2022", "registry.example.com/shop/web:4.2-ltsc2019"],
@@ -373,7 +373,7 @@ fn equality_is_named_in_the_finding() {
     let found = messages(&outcome, "MUL502");
     let expected = "no node has 10.0.20348, as the policy requires; ltsc2025 would fit; Windows nodes have ltsc2025";
     assert!(found[0].1.starts_with(expected), "{found:?}");
-    // The pod that results gets the same finding.
+    // The resulting pod gets the same finding.
     let again = create_in(&outcome.stored, &snapshot, &policies("Exact", "Never", &[]));
     assert_eq!(messages(&again, "MUL502"), found);
     assert!(
@@ -391,7 +391,7 @@ fn nodes_that_the_pod_does_not_select_do_not_help() {
     let found = |selector: Value, policies: &PolicySet| {
         let object = pod(json!({"nodeSelector": selector, "containers": [{"name": "c", "image": LTSC2022}]}));
         let outcome = create_in(&object, &cluster(nodes.clone()), policies);
-        // The same at the second endpoint, where the pod has been placed.
+        // The same applies at the second endpoint, where the pod has been placed.
         assert_eq!(
             messages(&outcome, "MUL502"),
             messages(&create_in(&outcome.stored, &cluster(nodes.clone()), policies), "MUL502")
@@ -423,7 +423,7 @@ fn nodes_without_updates_are_reported_once() {
     assert!(findings("MUL503", &[LTSC2022], &[25398, 20348]).is_empty());
     assert!(findings("MUL503", &[LTSC2022], &[22631]).is_empty(), "dates of clients are not known");
     assert!(findings("MUL503", &[LTSC2019], &[17763]).is_empty(), "Microsoft updates it until 2029");
-    // An index with one build that still gets updates is no finding.
+    // An index with one build that still gets updates is not a finding.
     let both = policies("Compatible", "Never", &[vec![19042, 20348], vec![19041, 19042]]);
     let ended = |images: &[Vec<u32>]| messages(&create_in(&of_images(images), &cluster(vec![]), &both), "MUL503").len();
     assert_eq!((ended(&[vec![19042, 20348]]), ended(&[vec![19041, 19042]])), (0, 1));
@@ -438,7 +438,7 @@ fn a_floating_tag_is_pinned_to_a_release_that_runs() {
     assert_eq!(pinned(&[20348, 17763]), "windowsservercore-ltsc2022");
     assert_eq!(pinned(&[25398]), "windowsservercore-ltsc2022");
     assert_eq!(pinned(&[26100]), "windowsservercore-ltsc2025");
-    // 4.8 is for 2016 and 2019 only; later releases have 4.8.1. No tag is recommended to a cluster that does not run it.
+    // 4.8 is only for 2016 and 2019; later releases have 4.8.1. No tag is recommended that the cluster cannot run.
     let framework = "mcr.microsoft.com/dotnet/framework/aspnet:4.8";
     let help = |nodes: &[u32]| findings("MUL504", &[framework], nodes)[0].1.split_once("; ").unwrap().1.to_owned();
     let of_2019 = format!("use one that does, such as {framework}-windowsservercore-ltsc2019");
@@ -470,7 +470,7 @@ fn a_floating_tag_is_pinned_to_a_release_that_runs() {
     let nodes = cluster(vec![host("n", 20348, RUNTIMES[2])]);
     let found = messages(&create_in(&with_image(framework), &nodes, &expected), "MUL504");
     assert!(found[0].1.ends_with("-windowsservercore-ltsc2019"), "a pool that is empty now: {found:?}");
-    // A policy that lists the image has decided.
+    // A policy that lists the image decides.
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: test}\n\
         spec: {detect: {images: [{pattern: \"mcr.microsoft.com/windows/servercore/iis\", os: windows, builds: [10.0.20348]}]}}\n";
     let listed = PolicySet::from_files(&[("test.yaml", text)]).unwrap();

@@ -100,7 +100,7 @@ fn each_toleration_is_let_in_by_itself() {
     let outcome = only(r#"[{"key":"os","value":"windows","effect":"NoSchedule"}]"#);
     assert_eq!(outcome.tolerations(), ["os=windows:NoSchedule"]);
     assert_eq!(codes(&outcome), one("MUL704", "spec.tolerations"));
-    // Unreadable: the plugin rejects any toleration.
+    // The annotation is unreadable: the plugin rejects any toleration.
     let outcome = only("os=windows");
     assert_eq!((outcome.tolerations(), codes(&outcome)), (vec![], one("MUL704", "spec.tolerations")));
     assert!(findings_of(&outcome)[0].2.contains("write a JSON list that holds"), "{:?}", findings_of(&outcome));
@@ -108,7 +108,7 @@ fn each_toleration_is_let_in_by_itself() {
 
 #[test]
 fn a_pod_that_would_be_rejected_anyway_gets_everything() {
-    // The plugin runs before the webhook: a toleration that it admits shows that it is off.
+    // The plugin runs before the webhook, so a toleration that it should reject proves that it is off.
     let mut object = with_image(LTSC2022);
     object["spec"]["tolerations"] = json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
     for text in [r#"[{"key":"team"}]"#, "os=windows"] {
@@ -148,7 +148,7 @@ fn a_class_with_tolerations_the_namespace_rejects_is_not_assigned() {
     let outcome = create_with(&with_image(image), &snapshot);
     assert!(outcome.stored["spec"].get("runtimeClassName").is_none());
     assert_eq!(outcome.tolerations().len(), 2);
-    // A class that the author names stays, and is reported.
+    // A class in the authored object stays, and is reported.
     let mut object = with_image(image);
     object["spec"]["runtimeClassName"] = json!("mullion-windows-ltsc2025");
     assert_eq!(codes(&create_with(&object, &snapshot)), one("MUL704", "spec.runtimeClassName"));
@@ -191,7 +191,8 @@ fn selectors_of_the_pod_and_of_its_class() {
     let path = "spec.template.spec.nodeSelector[kubernetes.io/os]";
     let outcome = create_with(&workload("Deployment", explicit.clone()), &annotated(&linux));
     assert_eq!(codes(&outcome), one("MUL703", path));
-    // The last key is removed: an empty annotation, because without one the default of the whole cluster would apply.
+    // The last key is removed: an empty annotation stays, because without an annotation the default of the whole
+    // cluster would apply.
     assert!(findings_of(&outcome)[0].2.ends_with(&format!("'{NODE_SELECTOR}='")), "{:?}", findings_of(&outcome));
     for silent in ["kubernetes.io/os=windows", "team=a", "kubernetes.io/os", ""] {
         let snapshot = annotated(&[(NODE_SELECTOR, silent)]);
@@ -300,14 +301,14 @@ fn what_a_class_excludes() {
     let outcome = create_with(&other, &with_class("c", plain));
     assert_eq!(findings_of(&outcome), []);
     assert!(outcome.denial().contains("MUL101"));
-    // And the reverse.
+    // The reverse case.
     let outcome = create_with(&other, &with_class("c", class("runhcs-wcow-process", &[])));
     assert_eq!(codes(&outcome), one("MUL702", "spec.runtimeClassName"));
 }
 
 #[test]
 fn the_build_of_a_named_class_is_not_judged() {
-    // The API server adds the class's selector; an affinity away from that very build would leave no node.
+    // The API server adds the class's selector; an affinity that excludes that build would leave no node.
     let mut object = with_image(LTSC2022);
     object["spec"]["runtimeClassName"] = json!("mullion-windows-ltsc2019");
     let outcome = create(&object);

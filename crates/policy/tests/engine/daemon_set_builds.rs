@@ -94,7 +94,8 @@ fn a_new_one_excludes_the_builds_that_cannot_run_its_images() {
     }
 }
 
-/// Whatever the runtime of a node is: `NotIn` of a build that some rule allows would leave out nodes that work.
+/// This does not depend on the runtime of a node: `NotIn` of a build that any rule allows would leave out nodes that
+/// work.
 #[test]
 fn a_build_that_some_rule_allows_is_not_excluded() {
     // containerd 2.2 rejects ltsc2022 on Windows 11 25H2, later ones do not.
@@ -201,7 +202,7 @@ fn an_update_adds_it_only_where_pods_are_not_ready() {
         assert_eq!(records_build(&next.stored), expected, "{status}");
         // the API server calls again
         assert!(update(&old, &next.stored).mutate.patch.is_empty(), "{status}");
-        // an update of anything else adds nothing
+        // an update without a template change adds nothing
         let mut touched = own.clone();
         touched["metadata"]["labels"] = json!({"touched": "yes"});
         assert!(update(&old, &touched).mutate.patch.is_empty(), "{status}");
@@ -220,12 +221,12 @@ fn what_it_excludes_stays_with_its_reason() {
             assert_eq!(next.stored["metadata"]["annotations"], stored["metadata"]["annotations"], "{whose}");
             assert!(update(&ready, &next.stored).mutate.patch.is_empty(), "{whose}");
         }
-        // another release: what holds for it
+        // another release: its own exclusions
         let next = update(&ready, &with_image(base, OLD));
         assert_eq!(excluded(&next.stored), [BUT_2019], "{whose}");
         assert!(records_build(&next.stored), "{whose}");
         assert!(update(&ready, &next.stored).mutate.patch.is_empty(), "{whose}");
-        // an image that may run anywhere: nothing
+        // an image that may run anywhere: no exclusion
         let next = update(&ready, &with_image(base, UNKNOWN));
         assert_eq!(affinity(&next.stored), Value::Null, "{whose}");
         assert_eq!(next.stored["spec"]["template"]["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
@@ -256,7 +257,7 @@ fn what_it_excludes_stays_with_its_reason() {
     assert_eq!(affinity(&next), affinity(&own));
 }
 
-/// A registry that reported the builds at the creation does not answer at the update.
+/// A registry that reported the builds at the creation does not respond at the update.
 #[test]
 fn what_it_excludes_stays_while_its_images_stay() {
     let build = "detect: {images: [{pattern: registry.example.com/**, os: windows, builds: [10.0.20348]}]}";
@@ -271,7 +272,7 @@ fn what_it_excludes_stays_while_its_images_stay() {
         let next = update(&stored, &with_image(base, "registry.example.com/agent:3")).stored;
         assert!(excluded(&next).is_empty());
     }
-    // what was believed of them was wrong
+    // the earlier facts about the images were wrong
     let wrong = policy(&build.replace("[10.0.20348]", "[10.0.17763]"));
     let next = outcome(Operation::Update, &changed(&own), Some(&stored), &snapshot(), &wrong).stored;
     assert_eq!(excluded(&next), [BUT_2019]);
@@ -289,7 +290,7 @@ fn a_pool_of_a_new_release_changes_no_template() {
     for new in [&own, &touched] {
         assert_eq!(template(&by(&with_status(&stored, 4, 3), new)), template(&stored));
     }
-    // nor does it join a change of its author while all pods are ready
+    // it is not added to a change of its author either while all pods are ready
     assert_eq!(excluded(&by(&with_status(&stored, 1, 1), &changed(&own))), [BUT_2019]);
     let all: Vec<&str> = BUT_2019.into_iter().chain(["10.0.29000"]).collect();
     for base in [&own, &stored] {
@@ -376,8 +377,8 @@ fn a_template_for_git_excludes_them_too() {
     assert!(create(&own).mutate.patch.is_empty(), "nothing is left to add");
 }
 
-/// Authors write annotations and terms too. What does not read as Mullion writes it is theirs, and nothing grows with the
-/// number of terms times the length of a list.
+/// Authors also write annotations and terms. What is not in the form that Mullion writes belongs to the author, and
+/// nothing grows with the number of terms times the length of a list.
 #[test]
 fn hostile_templates_cost_no_more_than_their_size() {
     let exclusion =

@@ -1,4 +1,5 @@
-//! Updates of DaemonSets: what Mullion put into the template stays or goes with its reason, even if Mullion knows more later.
+//! Updates of DaemonSets: what Mullion added to the template stays or is removed with its reason, even if Mullion knows
+//! more later.
 
 use std::sync::LazyLock;
 
@@ -126,7 +127,7 @@ fn tolerations_that_a_policy_lists_come_back_too() {
         let again = outcome(Operation::Update, &own, Some(&stored), &later, &policies);
         assert_eq!(template(&again.stored), template(&stored));
     }
-    // one of them is the author's by now, in front of all others
+    // one of them is now the author's, in front of all others
     own["spec"]["template"]["spec"]["tolerations"] = json!([template(&stored)["spec"]["tolerations"][2]]);
     own["spec"]["template"]["spec"]["tolerations"]
         .as_array_mut()
@@ -145,8 +146,8 @@ fn new_tolerations_join_restored_ones() {
     assert_eq!(tolerations(&changed), 3, "{}", template(&changed));
 }
 
-/// A toleration that is put back, and that the whitelist of the namespace rejects, proves at the first call as at the second
-/// that no plugin enforces the whitelist.
+/// A toleration that is restored, and that the whitelist of the namespace rejects, proves at the first call and at the
+/// second that no plugin enforces the whitelist.
 #[test]
 fn restored_tolerations_count_for_the_whitelist_of_the_namespace() {
     let mut own = daemon_set(WINDOWS);
@@ -164,8 +165,8 @@ fn restored_tolerations_count_for_the_whitelist_of_the_namespace() {
     assert!(again.mutate.patch.is_empty(), "{:?}", again.mutate.patch);
 }
 
-/// A template that is bound to a node says no more about its operating system after the first call than before it: whether
-/// the earlier template had no selector, or one of its author.
+/// A template that is bound to a node proves no more about its operating system after the first call than before it,
+/// whether the earlier template had no selector or a selector of its author.
 #[test]
 fn a_selector_for_the_node_of_an_updated_template_is_no_intent() {
     let mut any = daemon_set(LINUX);
@@ -290,7 +291,7 @@ const POLICIES: [&str; 13] = [
 
 const SNAPSHOTS: [&str; 6] = ["mixed", "more taints", "more builds", "Windows namespace", "Linux", "unknown"];
 
-/// The knowledge of a Mullion: a snapshot, and a policy.
+/// The knowledge of one instance of Mullion: a snapshot, and a policy.
 fn any_knowledge() -> impl Strategy<Value = (&'static str, &'static str)> {
     (prop::sample::select(&SNAPSHOTS[..]), prop::sample::select(&POLICIES[..]))
 }
@@ -323,7 +324,7 @@ fn policies_of(spec: &str) -> &'static PolicySet {
     &LOADED[POLICIES.iter().position(|one| *one == spec).unwrap()]
 }
 
-/// An update, reviewed by a Mullion with this knowledge.
+/// An update, reviewed by an instance with this knowledge.
 fn update_by(knowledge: (&str, &str), old: &Value, new: &Value) -> Outcome {
     outcome(Operation::Update, new, Some(old), &snapshot_of(knowledge.0), policies_of(knowledge.1))
 }
@@ -342,8 +343,8 @@ fn any_daemon_set() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// A template that its author does not change stays as it is, even if Mullion knows more now, whether they apply the
-    /// live object again or their own version of it.
+    /// A template that its author does not change stays unchanged, even if Mullion knows more now, whether the author
+    /// applies the live object again or their own version of it.
     #[test]
     fn later_knowledge_rolls_nothing(
         own in any_daemon_set(),
@@ -372,7 +373,7 @@ proptest! {
         prop_assert_eq!(annotation(&again.stored), annotation(&stored));
     }
 
-    /// The author's next version rolls once, whichever Mullion reviews it, and not again.
+    /// The author's next version is rolled out once, whichever instance reviews it, and not again.
     #[test]
     fn an_upgrade_rolls_once(
         own in any_daemon_set(),

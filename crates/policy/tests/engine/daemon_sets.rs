@@ -1,4 +1,4 @@
-//! DaemonSets: decided in the template, and never rolled without need.
+//! DaemonSets: decided in the template, and never rolled out without need.
 
 use mullion_engine::model::cluster::{ClusterSnapshot, Node, Nodes, Taint};
 use mullion_engine::model::{Operation, Os};
@@ -78,7 +78,7 @@ fn a_daemon_set_for_any_system_tolerates_the_taints_of_both_and_selects_neither(
     assert!(annotation.starts_with(r#"{"os":"any""#), "{annotation}");
     assert!(created(&stored, &PolicySet::default()).mutate.patch.is_empty(), "once is enough");
 
-    // Its own version again, also if more taints are known by now: nothing rolls.
+    // Its own version again, even if more taints are known by now: nothing is rolled out.
     let again = update(&stored, &own);
     assert_eq!((template(&again.stored), &again.stored["metadata"]), (template(&stored), &stored["metadata"]));
     // A changed template keeps them, and a change that another operating system decides loses the others.
@@ -88,7 +88,7 @@ fn a_daemon_set_for_any_system_tolerates_the_taints_of_both_and_selects_neither(
     assert_eq!(tolerated(&template(&windows)["spec"]), ["os=Windows", "os=windows"]);
     assert_eq!(template(&windows)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
 
-    // The author's own selector decides which taints; without the annotation nothing does, and policies can decline.
+    // The author's own selector decides which taints; without the annotation nothing does, and policies can disable it.
     let mut selecting = own.clone();
     selecting["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
     let stored = created(&selecting, &PolicySet::default()).stored;
@@ -111,7 +111,7 @@ fn a_multi_os_daemon_set_of_a_pool_keeps_the_nodes_that_come_tomorrow() {
         template(&stored)["spec"]["nodeSelector"]["kubernetes.io/os"].clone()
     };
     let multi = "registry.k8s.io/sig-storage/livenessprobe:v2.15.0";
-    // today only Linux nodes have that disk
+    // currently only Linux nodes have that disk
     assert_eq!(of_pool(multi, "disk", "ssd"), Value::Null);
     assert_eq!(of_pool("registry.example.com/agent:1", "disk", "ssd"), "linux");
     // a pool of Windows nodes needs their tolerations
@@ -126,7 +126,7 @@ fn a_default_gives_way_to_a_windows_image() {
     let changed = update(&stored, &new).stored;
     assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
     assert!(changed["metadata"]["annotations"]["mullion.dev/decision"].as_str().unwrap().contains("windows"));
-    // an image that decides nothing, like the one before, stays where it is
+    // an image that decides nothing, like the previous one, leaves the placement unchanged
     let mut opaque = stored.clone();
     opaque["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.example.com/agent:2");
     assert_eq!(template(&update(&stored, &opaque).stored), template(&opaque));
@@ -180,10 +180,10 @@ fn a_real_template_change_keeps_the_placement_and_takes_what_is_new() {
     let stored = create(&daemon_set("registry.example.com/agent:1")).stored;
     let changed = update(&stored, &daemon_set("registry.example.com/agent:2")).stored;
     assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
-    // the author now decides for Windows: the old placement no longer holds
+    // the author now decides for Windows: the old placement no longer applies
     let windows = update(&stored, &daemon_set(WINDOWS)).stored;
     assert_eq!(template(&windows)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
-    // the author removes their own toleration: it does not come back
+    // if the author removes their own toleration, it is not restored
     let mut own = daemon_set("registry.example.com/agent:1");
     own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     let kept = update(&create(&own).stored, &daemon_set("registry.example.com/agent:1")).stored;

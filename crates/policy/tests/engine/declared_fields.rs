@@ -16,7 +16,7 @@ pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
     match category {
         RequestCategory::Skipped | RequestCategory::OtherUpdate | RequestCategory::Resize => false,
         RequestCategory::Pod => placed(path) || whole_pod(path) || repaired(path),
-        // Its controller has decided by the template where its pods go.
+        // Its controller has chosen the nodes of its pods from the template.
         RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => {
             placed(path) || labelled(path) || path == "/spec/os" || repaired(path)
         }
@@ -38,7 +38,7 @@ pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
 /// Placement by operating system, and its record.
 fn placed(path: &str) -> bool {
     ["/spec/nodeSelector", "/spec/nodeSelector/kubernetes.io~1os", "/spec/tolerations", "/spec/tolerations/-"].contains(&path)
-        // Only DaemonSets: the tolerations of a system that is no longer decided.
+        // Only for DaemonSets: the tolerations of an operating system that is no longer decided.
         || path.strip_prefix("/spec/tolerations/").is_some_and(|index| index.parse::<usize>().is_ok())
         || is_decision_annotation(path)
 }

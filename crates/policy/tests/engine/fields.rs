@@ -1,4 +1,4 @@
-//! Linux-only fields on Windows pods: every one is repaired and then absent, or denied with all the others.
+//! Linux-only fields on Windows pods: every field is repaired and then absent, or denied with all the others.
 
 use mullion_engine::admission::{Endpoint, respond};
 use mullion_engine::model::settings::Action;
@@ -103,7 +103,7 @@ fn each_value_has_the_outcome_of_the_table() {
     for (place, field, value, expected) in &cases {
         assert_eq!(value_outcome(&format!("{place}/{field}"), value), *expected, "{place}/{field}: {value}");
     }
-    // The table above covers every row, except those that only warn: nothing is removed there.
+    // The table above covers every row, except those that only warn, which remove nothing.
     for row in FIELDS.iter().filter(|row| row.rule.default != Action::Warn) {
         for pointer in [row.pod, row.container.map(|below| below.trim_start_matches('/'))].into_iter().flatten() {
             let last = |path: &str| path.rsplit('/').next().unwrap().to_owned();
@@ -112,7 +112,7 @@ fn each_value_has_the_outcome_of_the_table() {
     }
 }
 
-/// The server stores them as absent, also beside `spec.os.name: windows`.
+/// The API server stores them as absent, also beside `spec.os.name: windows`.
 #[test]
 fn absent_values_stay() {
     for (field, value) in [("hostPID", json!(false)), ("hostIPC", json!(false)), ("hostNetwork", json!(false))] {
@@ -261,7 +261,7 @@ fn what_the_kubelet_rejects_is_denied_where_the_os_field_is_not_set() {
         security.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"securityContext": security, "containers": [{"name": "c", "image": WINDOWS}]})
     };
-    // It gets the OS field, and both are gone.
+    // It gets the OS field, and both fields are removed.
     for object in [owned_by(pod(spec(json!({}))), "ReplicaSet"), workload("Deployment", spec(json!({})))] {
         assert!(!create(&object).denied(), "{object}");
     }
@@ -355,7 +355,7 @@ fn ephemeral_containers_are_checked_alone() {
     assert!(mutate.denial.unwrap().message.contains("spec.ephemeralContainers[1]"));
 }
 
-/// The user of `kubectl debug` can leave out the fields it writes only by another profile.
+/// The user of `kubectl debug` can leave out the fields that it adds only by another profile.
 #[test]
 fn a_denied_debug_session_names_the_profile_that_works() {
     let contexts = [json!({"privileged": true}), json!({"capabilities": {"add": ["SYS_PTRACE"]}})];

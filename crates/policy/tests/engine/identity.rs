@@ -83,7 +83,7 @@ fn user_names_are_checked_as_the_server_does() {
             };
             let outcome = create(&pod(spec));
             assert_eq!(findings_of(&outcome.review), [format!("MUL401 {path}")], "{name:?}");
-            // Denied with Mullion's message, before the server's own.
+            // Denied with Mullion's message, before the API server's own.
             let denial = outcome.mutate.denial.expect(name).message;
             assert!(denial.contains(words), "{name:?}: {denial}");
             assert!(denial.contains("; write "), "{name:?}: {denial}");
@@ -129,7 +129,7 @@ fn credential_specs_are_checked_and_never_shown() {
             if place == "pod" {
                 spec["securityContext"] = options(wrong.clone());
             } else {
-                // The pod's name does not count for a container that brings its own contents.
+                // The pod's name does not count for a container with contents of its own.
                 spec["securityContext"] = options(json!({"gmsaCredentialSpecName": "of-the-pod"}));
                 spec["containers"] = containers(&[options(wrong.clone())]);
             }
@@ -164,7 +164,7 @@ fn host_process_is_for_all_containers_or_for_none() {
         (off(), vec![none(), off()], vec![]),
         (none(), vec![on(), none()], vec![mixed()]),
         (none(), vec![off(), on()], vec![mixed()]),
-        // The pod's own field no longer counts: no mixture.
+        // The pod's own field no longer counts: there is no mixture.
         (on(), vec![off()], vec![differs(0)]),
         (on(), vec![none(), off()], vec![mixed(), differs(1)]),
         (off(), vec![on()], vec![differs(0)]),
@@ -321,7 +321,7 @@ fn the_kubelet_treats_container_administrator_as_root() {
         assert_eq!(create(&owned_by(pod(spec.clone()), "ReplicaSet")).denied(), !expected.is_empty(), "{spec}");
         assert!(!create(&owned_by(pod(spec), "DaemonSet")).denied());
     }
-    // It is unknown whether ContainerAdministrator is the image's user.
+    // It is not known whether ContainerAdministrator is the image's user.
     assert!(
         findings_in(json!({"securityContext": {"runAsNonRoot": true}, "containers": containers(&[json!({})])}))
             .is_empty()
@@ -353,7 +353,7 @@ fn pipes_and_sockets_are_no_volumes_of_the_host() {
     }
 }
 
-/// The server's errors for an ephemeral container that is added to `spec`.
+/// The API server's errors for an ephemeral container that is added to `spec`.
 fn adding(mut spec: Value, ephemeral: Value) -> Review {
     let old = pod(spec.clone());
     spec["ephemeralContainers"] = json!([{"name": "e", "image": WINDOWS, "securityContext": ephemeral}]);

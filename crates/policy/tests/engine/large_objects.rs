@@ -34,7 +34,7 @@ fn builds_are_excluded_in_each_term_if_the_terms_are_few() {
     assert!(!many.denied());
 }
 
-/// Every build that a tag can name is a build that a node may have.
+/// Every build that a tag can contain is a build that a node may have.
 #[test]
 fn tags_of_thousands_of_builds_are_not_multiplied() {
     let image = |build: usize| format!("mcr.microsoft.com/windows/nanoserver:10.0.{build}.1");

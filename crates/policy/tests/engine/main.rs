@@ -1,4 +1,4 @@
-//! The engine through its two public functions, `review` and `respond`, as every front endpoint uses it.
+//! The engine through its two public functions, `review` and `respond`, as every endpoint uses it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

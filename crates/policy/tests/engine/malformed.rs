@@ -52,7 +52,7 @@ fn an_unknown_operating_system_is_left_alone() {
     // Two that differ still exclude each other.
     let both = json!({"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"});
     assert_eq!(decision(&pod(silent(json!({"nodeSelector": both})))).0, DetectedOs::Conflict);
-    // An OS Mullion does not know stays as the author wrote it.
+    // An OS that Mullion does not know stays as the author wrote it.
     let mut other = with_image(LTSC2022);
     other["spec"]["os"] = json!({"name": "plan9"});
     assert_eq!(create(&other).stored["spec"]["os"], json!({"name": "plan9"}));
@@ -166,7 +166,7 @@ fn an_annotation_counts_where_it_reaches_the_pods() {
         outside["metadata"]["annotations"] = json!({"mullion.dev/os": "windows"});
         let outcome = create(&outside);
         if kind == "DaemonSet" {
-            // Placed in the template: its pods follow.
+            // Placed in the template, so its pods follow.
             assert!(outcome.denied());
             continue;
         }
@@ -230,13 +230,13 @@ fn pods_of_a_reviewed_template_are_not_reviewed_again() {
     job["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "o", "controller": true}]);
     assert!(!create(&job).denied());
-    // An operator that is a Deployment and owns what it makes is no controller of templates.
+    // An operator that is a Deployment and owns its objects is not a controller of templates.
     for kind in ["DaemonSet", "StatefulSet", "Job"] {
         let mut operand = workload(kind, spec.clone());
         operand["metadata"]["ownerReferences"] = owned["metadata"]["ownerReferences"].clone();
         assert!(create(&operand).denied(), "{kind}");
     }
-    // Mullion does not judge the template of a Rollout, or of a kind with a built-in's name in a group of its own.
+    // Mullion does not review the template of a Rollout, or of a kind with a built-in's name in a group of its own.
     for group in ["apps.example.com/v1", "appsy/v1", "v1"] {
         owned["metadata"]["ownerReferences"] =
             json!([{"apiVersion": group, "kind": "Deployment", "name": "o", "controller": true}]);
@@ -248,7 +248,7 @@ fn pods_of_a_reviewed_template_are_not_reviewed_again() {
     assert!(create(&workload("CronJob", spec)).denial().contains("spec.jobTemplate.spec.template.spec"));
 }
 
-/// The category has a table of its own (`request_category`); this is what comes of it at the endpoints.
+/// The category has a table of its own (`request_category`); this tests its effect at the endpoints.
 #[test]
 fn an_owner_that_a_user_names_is_not_believed() {
     let spec = json!({"containers": [{"name": "c", "image": LTSC2022}], "securityContext": {"runAsUser": 1}});
@@ -369,7 +369,7 @@ fn learned() -> ClusterSnapshot {
 fn an_annotation_keeps_what_is_still_there() {
     let own = workload("DaemonSet", json!({"containers": [{"name": "c", "image": LTSC2022}]}));
     let stored = create(&own).stored;
-    // kubectl apply keeps what Mullion placed, changes the image, and a taint was learned since.
+    // kubectl apply keeps what Mullion placed and changes the image, and a new taint has become known since.
     let mut applied = stored.clone();
     applied["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["-v"]);
     let second = outcome(Operation::Update, &applied, Some(&stored), &learned(), &PolicySet::default()).stored;
@@ -379,7 +379,7 @@ fn an_annotation_keeps_what_is_still_there() {
     {
         assert!(annotation.contains(word), "{word}: {annotation}");
     }
-    // Its controller then writes its own version, which has none of them.
+    // Its controller then writes its own version, which contains none of them.
     let mut again = own;
     again["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["-v"]);
     let third = outcome(Operation::Update, &again, Some(&second), &learned(), &PolicySet::default()).stored;

@@ -26,7 +26,7 @@ fn a_pod_label_that_no_kubelet_accepts_is_denied_on_windows_only() {
     assert!(of(&labelled(windows.clone(), "windows"), "MUL105").is_empty());
     let outcome = create(&labelled(windows.clone(), "linux"));
     assert!(outcome.denial().contains("metadata.labels[kubernetes.io/os]"), "{}", outcome.denial());
-    // Its controller would create the next one for ever; a DaemonSet's is never denied.
+    // Its controller would create the next one forever; a pod of a DaemonSet is never denied.
     assert!(create(&owned_by(labelled(windows.clone(), "linux"), "ReplicaSet")).denied());
     assert!(!create(&owned_by(labelled(windows, "linux"), "DaemonSet")).denied());
 
@@ -108,7 +108,7 @@ fn tolerating_everything_is_reported_if_any_node_may_match() {
     assert!(of(&meant, "MUL107").is_empty());
 }
 
-/// The pod's author wrote none of it: a denial that asks them to change the sidecar's user would not help.
+/// The pod's author wrote none of it, so a denial that requests a change of the sidecar's user would not help.
 #[test]
 fn findings_in_an_injected_sidecar_name_its_injector() {
     let sidecar = json!({"name": "istio-proxy", "image": "docker.io/istio/proxyv2:1.22.0",
@@ -174,11 +174,11 @@ fn an_injected_sidecar_is_named_with_its_opt_out() {
     for word in ["spec.initContainers[0].image", "Istio added container istio-proxy", "sidecar.istio.io/inject"] {
         assert!(sentence.contains(word), "{sentence}");
     }
-    // One that exists for Windows too is no problem by itself, and neither is an author's own.
+    // A sidecar that also exists for Windows is not a problem by itself, and neither is the author's own.
     for (name, image) in [("daprd", "docker.io/daprio/daprd:1.14.4"), ("proxy", "registry.example.com/proxy:1")] {
         assert!(of(&with(name, image), "MUL102").is_empty(), "{name}");
     }
-    // On Linux it is no finding.
+    // On Linux it is not a finding.
     let mut linux = with("istio-proxy", "docker.io/istio/proxyv2:1.24.1");
     linux["spec"]["containers"][0]["image"] = json!("app");
     assert!(of(&linux, "MUL102").is_empty());

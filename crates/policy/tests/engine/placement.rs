@@ -172,7 +172,7 @@ fn openshift_user_ids_are_repaired_not_denied() {
     assert!(create_in(&object(1000), &snapshot, &policies).denied());
 }
 
-/// Virtual nodes and pools at zero carry no build that a class could ask for.
+/// Virtual nodes and pools at zero have no build that a class could require.
 #[test]
 fn a_class_is_given_only_where_a_node_with_its_build_satisfies_the_pod() {
     let class = |selector: Value| {
@@ -186,7 +186,8 @@ fn a_class_is_given_only_where_a_node_with_its_build_satisfies_the_pod() {
     assert_eq!(class(json!({"agentpool": "tomorrow"})), json!(null));
 }
 
-/// A second call takes a selector that the annotation does not record for the author's, who may then expect repairs.
+/// A second call treats a selector that the annotation does not record as the author's, and the author may then expect
+/// repairs.
 #[test]
 fn a_foreign_decision_annotation_does_not_hide_the_placement() {
     let bound = |annotation: Option<&str>| {

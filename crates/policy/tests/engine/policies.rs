@@ -60,7 +60,7 @@ fn an_allowed_field_stays_and_keeps_the_os_field_off() {
         let outcome = given(&with_user(), &[&line]);
         assert!(!outcome.denied(), "{action}");
         assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1000, "{action}");
-        // The API server rejects spec.os.name: windows beside the field.
+        // The API server rejects spec.os.name: windows with the field.
         assert!(outcome.stored["spec"].get("os").is_none(), "{action}");
         assert_eq!(outcome.mutate.warnings.len(), usize::from(action == "Warn"), "{action}");
 
@@ -221,7 +221,7 @@ fn templates_exempt_like_their_pods() {
     assert!(given(&template, &[MAY_ALLOW]).denied());
     let waved = annotated(template.clone(), "mullion.dev/allow", "MUL201");
     assert!(!given(&waved, &[MAY_ALLOW]).denied());
-    // On the object around the template it would reach no pod.
+    // On the object around the template it would not reach the pods.
     let mut outside = template;
     outside["metadata"]["annotations"] = json!({"mullion.dev/allow": "MUL201"});
     assert!(given(&outside, &[MAY_ALLOW]).denied());
@@ -252,7 +252,7 @@ fn audit_reports_what_would_be_done_and_does_nothing() {
     assert_eq!(audit["would-deny"], "MUL201 spec.securityContext.runAsUser");
     assert!(audit["would-change"].starts_with("spec.nodeSelector[kubernetes.io/os] ("), "{audit:?}");
     assert!(audit["would-change"].contains("spec.tolerations ("), "{audit:?}");
-    // No values: a reader of audit logs need not have access to pods.
+    // No values, because readers of audit logs need not have access to pods.
     assert!(!audit["would-change"].contains("windows:NoSchedule"), "{audit:?}");
 
     let mut soft = with_image(LTSC2022);
@@ -264,7 +264,7 @@ fn audit_reports_what_would_be_done_and_does_nothing() {
     assert!(enforced.keys().all(|key| !key.starts_with("would")), "{enforced:?}");
     let warnings = outcome.mutate.warnings;
     assert!(warnings.iter().any(|text| text.starts_with("would remove: MUL217")), "{warnings:?}");
-    // Nothing is removed from a Deployment's template, and a new DaemonSet is not kept anywhere.
+    // Nothing is removed from a Deployment's template, and a new DaemonSet is not placed.
     let warnings = given(&workload("Deployment", soft["spec"].clone()), &["mode: Audit"]).mutate.warnings;
     assert!(warnings.iter().all(|text| text.starts_with("MUL217")), "{warnings:?}");
     let silent = workload("DaemonSet", json!({"containers": [{"name": "c", "image": "app"}]}));
@@ -376,7 +376,7 @@ fn listed_tolerations_are_added_once() {
                {key: team, operator: Exists}]}}";
     let outcome = given(&with_image(LTSC2022), &[add]);
     assert_eq!(outcome.tolerations(), ["os=windows:NoSchedule", "team=:"]);
-    // One for a taint that marks Windows nodes is there already, however it is written.
+    // A toleration of a taint that marks Windows nodes exists already, in whatever form.
     let both =
         "place: {tolerations: {add: [{key: os, value: windows, effect: NoSchedule}, {key: team, operator: Exists}]}}";
     let outcome = given(&with_image(LTSC2022), &[both]);

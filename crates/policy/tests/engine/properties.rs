@@ -1,4 +1,4 @@
-//! Properties that hold for every pod, even a malformed one.
+//! Properties of every pod, even a malformed one.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ pub(crate) fn image() -> impl Strategy<Value = String> {
     ])
 }
 
-/// Values that fields have, and values that they should not have.
+/// Valid and invalid values of fields.
 fn scalar() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -229,7 +229,7 @@ fn arbitrary() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Specs in which some values are of another type than they should be.
+/// Specs in which some values are of a wrong type.
 fn malformed() -> impl Strategy<Value = Value> {
     let replacement = (any::<prop::sample::Index>(), scalar());
     (generated(), prop::collection::vec(replacement, 1..10)).prop_map(|(object, replacements)| {
@@ -314,7 +314,7 @@ fn restricted(object: &Value) -> bool {
     })
 }
 
-/// A pod that `restricted` admits on Linux: removing a field must not go unnoticed.
+/// A pod that `restricted` admits on Linux, so that the removal of a field is noticed.
 fn hardened(mut object: Value) -> Value {
     for list in ["initContainers", "containers"] {
         for container in object["spec"][list].as_array_mut().into_iter().flatten() {
@@ -416,7 +416,7 @@ proptest! {
         }
     }
 
-    /// Fields that `restricted` requires of Linux pods are removed only from pods that no Linux kubelet runs.
+    /// Fields that `restricted` requires of Linux pods are removed only from pods that no kubelet on Linux runs.
     #[test]
     fn pod_security_is_no_weaker_where_a_pod_may_run_on_linux(object in generated(), harden in any::<bool>()) {
         let object = if harden { hardened(object) } else { object };

@@ -1,4 +1,5 @@
-//! Registries: their reports count before names and after policies, and a review returns the images it wants to know.
+//! Registries: their reports take precedence over names, and policies over reports; a review returns the images for
+//! which a look-up could change the result.
 
 use std::sync::Arc;
 
@@ -55,10 +56,10 @@ fn the_registry_reports_operating_system_and_builds() {
         (&[W22], DetectedOs::Windows, &["10.0.17763"]),
         (&[W25], DetectedOs::Windows, &["10.0.17763", "10.0.20348"]),
         (&[W19], DetectedOs::Windows, &["10.0.20348", "10.0.26100"]),
-        // A node takes the entry that fits it.
+        // A node takes the entry that matches it.
         (&[W19, W22], DetectedOs::Windows, &[]),
         (&[W19, W25], DetectedOs::Windows, &["10.0.20348"]),
-        // An entry without a version fits every node.
+        // An entry without a version matches every node.
         (&[W22, "windows"], DetectedOs::Windows, &[]),
         (&["windows"], DetectedOs::Windows, &[]),
         (&[W22, "windows nonsense"], DetectedOs::Windows, &["10.0.17763"]),
@@ -99,7 +100,7 @@ fn the_registry_goes_before_the_name_and_after_the_policy() {
     assert!(decision == DetectedOs::Linux && how.contains("registry"), "{how}");
     let (decision, _, review) = found(&with_lookup(""), &["windows 10.0.20348.1"]);
     assert!(decision == DetectedOs::Windows && builds(&review).contains("10.0.17763"), "{review:?}");
-    // Without a version the tag is the better guess, and an artifact that is no image has no operating system.
+    // Without a version the tag is the better guess, and an artifact that is not an image has no operating system.
     for entries in [&["windows"][..], &[], &["wasip1"]] {
         let (decision, _, review) = found(&with_lookup(""), entries);
         assert!(decision == DetectedOs::Windows && builds(&review).contains("10.0.20348"), "{entries:?} {review:?}");
@@ -107,7 +108,7 @@ fn the_registry_goes_before_the_name_and_after_the_policy() {
     let linux = with_lookup("    images: [{pattern: registry.example.com/**, os: linux}]\n");
     let (decision, how, _) = found(&linux, &["windows 10.0.20348.1"]);
     assert!(decision == DetectedOs::Linux && how.contains("policy"), "{how}");
-    // A pattern that names no builds leaves them to the registry.
+    // A pattern without builds leaves them to the registry.
     let windows = with_lookup("    images: [{pattern: registry.example.com/**, os: windows}]\n");
     let (decision, how, review) = found(&windows, &["windows 10.0.20348.1"]);
     assert!(decision == DetectedOs::Windows && how.contains("policy") && builds(&review).contains("10.0.17763"));
@@ -255,7 +256,7 @@ proptest! {
         let once = review_with(&object, &policies, &images);
         let twice = review_with(&once.stored, &policies, &images);
         prop_assert!(twice.mutate.patch.is_empty(), "{:?}", twice.mutate.patch);
-        // The report may be missing, or arrive only then.
+        // The report may be missing, or may arrive only then.
         let forgotten = create_in(&once.stored, &snapshot(), &policies);
         prop_assert!(once.selector().is_none() || forgotten.selector() == once.selector());
     }

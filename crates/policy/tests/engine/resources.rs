@@ -142,7 +142,7 @@ fn floors_follow_the_image() {
     assert_eq!(small.mutate.warnings.len(), 2, "{:?}", small.mutate.warnings);
 }
 
-/// Nearly every Windows pod lacks a limit: its template's author gets a warning, and a label would be there for ever.
+/// Nearly every Windows pod has no limit: its template's author gets a warning, and a label would stay forever.
 #[test]
 fn hints_are_for_authors_and_no_label() {
     let spec = json!({"nodeSelector": {"beta.kubernetes.io/os": "windows"}, "containers": [

@@ -1,4 +1,4 @@
-//! Security fields: none leaves a pod that may run on Linux, whatever policies, namespaces and authors write.
+//! Security fields: none is removed from a pod that may run on Linux, whatever policies, namespaces and authors set.
 
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace};
 use mullion_engine::rules::catalogue;
@@ -52,11 +52,11 @@ fn the_app_armor_annotation_stays_where_the_pod_may_run_on_linux() {
             assert_eq!(outcome.stored["metadata"]["annotations"][APP_ARMOR], profile, "{}", outcome.stored);
             // A Windows kubelet would reject it.
             assert_eq!(outcome.denied(), profile != "unconfined", "{:?}", outcome.mutate.denial);
-            // A controller's pod is judged in the same way.
+            // A controller's pod is reviewed in the same way.
             let owned = owned_by(object, "ReplicaSet");
             assert_eq!(create_in(&owned, snapshot, policies).denied(), profile != "unconfined");
         }
-        // Nor do other repairs remove anything.
+        // Other repairs remove nothing either.
         let mut object = with_image(WINDOWS);
         object["spec"]["containers"][0]["lifecycle"] = json!({"stopSignal": "SIGQUIT"});
         object["metadata"]["annotations"] = json!({"mullion.dev/os": "windows"});
@@ -78,10 +78,10 @@ fn the_app_armor_annotation_stays_where_the_pod_may_run_on_linux() {
     }
 }
 
-/// Values of one field: each is what an author may write, and what matters on Linux.
+/// Values of one field that an author may set, and that matter on Linux.
 type Values = (&'static str, fn() -> Vec<Value>);
 
-/// Fields of a pod spec that decide what a Linux pod may do, and with what.
+/// Fields of a pod spec that restrict or permit something on Linux.
 const POD_FIELDS: [Values; 15] = [
     ("hostPID", bools),
     ("hostIPC", bools),
@@ -185,7 +185,7 @@ fn container() -> impl Strategy<Value = Map<String, Value>> {
     )
 }
 
-/// What tells the operating system, and what keeps Mullion from placing the pod.
+/// Fields that indicate the operating system, and fields that keep Mullion from placing the pod.
 fn placement() -> impl Strategy<Value = Map<String, Value>> {
     let selectors = [
         json!({"kubernetes.io/os": "windows"}),

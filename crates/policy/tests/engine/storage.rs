@@ -72,7 +72,7 @@ fn volumes_that_nothing_mounts_are_left_alone() {
         assert_eq!(findings_of(&pod(spec.clone())).len(), 1, "{spec}");
         spec["containers"][0]["volumeMounts"][0]["name"] = json!("other");
         assert!(findings_of(&pod(spec.clone())).is_empty(), "{spec}");
-        // As a device, and from an init container, it is mounted too.
+        // A volume that is used as a device, or by an init container, is also mounted.
         spec["initContainers"] =
             json!([{"name": "i", "image": WINDOWS, "volumeDevices": [{"name": "v", "devicePath": "/d"}]}]);
         assert_eq!(findings_of(&pod(spec.clone())).len(), 2, "{spec}");
@@ -112,7 +112,7 @@ fn bidirectional_is_repaired_or_the_server_would_reject_it() {
     let without_os_field = create(&pod(driver));
     assert!(without_os_field.stored.pointer(&format!("/spec{mount}")).is_none(), "{}", without_os_field.stored);
 
-    // A policy that only warns, or allows it, yields the same pod; one that denies denies it.
+    // A policy that only warns, or allows it, results in the same pod; one that denies denies it.
     for (action, warned) in [("Warn", true), ("Allow", false)] {
         let policies = policies(&format!("{{rule: MUL304, action: {action}}}"));
         let outcome = create_in(&pod(with("Bidirectional", false)), &snapshot(), &policies);
@@ -152,12 +152,12 @@ fn each_host_path_has_one_rule_at_most() {
         ("relative", "", None, None),
         ("", "Socket", None, None),
         ("/é", "", Some("MUL306"), Some("MUL306")),
-        // The agent's own: it is created if it is missing, below C:\\.
+        // The agent's own directory: it is created if it is missing, below C:\\.
         ("/var/log/agent/", "DirectoryOrCreate", None, None),
         ("/var/run/agent", "DirectoryOrCreate", None, None),
         ("/srv/state", "FileOrCreate", None, None),
         ("/run/agent.sock", "FileOrCreate", Some("MUL307"), Some("MUL408")),
-        // Someone else's, and created in the wrong place.
+        // A directory of another program, created in the wrong place.
         ("/var/lib/docker", "DirectoryOrCreate", Some("MUL306"), Some("MUL306")),
     ];
     for (path, kind, usually, in_host_process) in cases {
@@ -194,7 +194,7 @@ fn new_ephemeral_containers_are_looked_at_and_the_volumes_are_not() {
     assert_eq!(paths, ["/spec/ephemeralContainers/0/volumeMounts/0/mountPropagation"]);
 }
 
-/// Every rule, in the deepest place there is.
+/// Every rule, at the deepest path that exists.
 #[test]
 fn no_reason_is_cut() {
     let volumes = [

@@ -1,4 +1,4 @@
-//! A test cluster, and the calls that every test makes.
+//! A test cluster, and helpers for all tests.
 
 use mullion_engine::admission;
 use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond};
@@ -40,7 +40,7 @@ pub fn snapshot() -> ClusterSnapshot {
     }
 }
 
-/// A node with the labels its kubelet gives it.
+/// A node with the labels that its kubelet sets.
 pub fn node(name: &str, os: Os, build: Option<u32>, taints: &[&str]) -> Node {
     let mut labels = vec![("kubernetes.io/os".to_owned(), os.name().to_owned())];
     let build = build.map(Build::new);
@@ -125,7 +125,7 @@ pub fn update(old: &Value, new: &Value) -> Outcome {
     outcome(Operation::Update, new, Some(old), &snapshot(), &PolicySet::default())
 }
 
-/// The review of ephemeral containers that are added to a pod of [`snapshot`], as `kubectl debug` does it.
+/// The review of ephemeral containers that are added to a pod of [`snapshot`], as `kubectl debug` does.
 pub fn debug(old: &Value, new: &Value) -> Review {
     let request = ReviewRequest {
         operation: Operation::Update,

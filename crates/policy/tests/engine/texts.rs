@@ -51,7 +51,7 @@ fn a_long_path_gives_way_before_the_reason_does() {
     );
 }
 
-/// Every rule of the table, in the deepest place there is, under the policy that only warns.
+/// Every rule of the table, at the deepest path that exists, under the policy that only warns.
 #[test]
 fn no_reason_is_cut() {
     let warn = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: warn}\nspec:\n  priority: 1\n  \
@@ -124,7 +124,7 @@ fn options_for_windows_on_linux_are_one_line() {
     assert!(warning.contains("containers[0]…windowsOptions: Linux nodes ignore windowsOptions"), "{warning}");
 }
 
-/// Ten containers with three fields each that Windows cannot have.
+/// Ten containers with three fields each that do not work on Windows.
 #[test]
 fn thirty_violations_are_one_readable_response() {
     let containers: Vec<Value> = (0..10)
@@ -149,7 +149,8 @@ fn thirty_violations_are_one_readable_response() {
     }
     assert_eq!(denial.causes.len(), 21);
     assert!(denial.causes.iter().all(|cause| named.contains(&cause.field) && cause.reason.starts_with("MUL2")));
-    // Above 4096 characters in total the server cuts every warning: what matters most comes first.
+    // Above 4096 characters in total the API server shortens every warning, so the most important
+    // comes first.
     let warnings = &outcome.mutate.warnings;
     assert!(warnings.iter().map(|warning| warning.chars().count()).sum::<usize>() < 4096);
 }

@@ -65,7 +65,7 @@ fn course(object: &Value, other: OtherWebhook, [mullion_again, other_again]: [bo
     RequestCourse { mutate, last, validate, stored }
 }
 
-/// With what the API server records of the request before it calls any webhook.
+/// The object with what the API server records of the request before it calls any webhook.
 fn recorded(mut object: Value) -> Value {
     let annotations = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     let claims: serde_json::Map<String, Value> =
@@ -126,7 +126,7 @@ fn what_others_remove_is_restored_or_reported() {
         let both = course(&pod(), other, BOTH_AGAIN);
         assert_eq!((both.stored, both.validate), (never.stored, never.validate), "{name}");
     }
-    // Nothing keeps it on Windows nodes, and what its author required on Linux is gone.
+    // Nothing keeps it on Windows nodes, and what its author required on Linux is removed.
     let unguarded = course(&pod(), cases[5].1, NEVER);
     assert!(unguarded.last.findings.iter().any(|finding| finding.code == "MUL110" && finding.action == Action::Deny));
     assert!(unguarded.validate.denial.is_some());
@@ -167,7 +167,7 @@ fn fields_added_beside_the_os_field_are_removed() {
             again.stored.pointer(pointer).is_none() && again.stored["spec"]["os"]["name"] == "windows",
             "{pointer}"
         );
-        // Only what the other webhook changed, and it is reported.
+        // Only what the other webhook changed, and that is reported.
         let paths: Vec<String> = response.patch.iter().map(|operation| operation.path().to_string()).collect();
         assert_eq!(paths, [pointer]);
         let warning = response.warnings.iter().find(|text| text.starts_with(code)).unwrap();
@@ -230,7 +230,7 @@ fn a_late_container_is_recognized_by_its_name() {
     assert!(later.messages("MUL102")[0].starts_with("the image of sidecar is for Linux"));
 }
 
-/// What would have made it a Windows pod before does so after, if Mullion is called again.
+/// What would have made it a Windows pod before the default also does so after it, if Mullion is called again.
 #[test]
 fn the_linux_default_gives_way_to_late_windows_options() {
     let options: OtherWebhook = |pod| {
@@ -244,7 +244,7 @@ fn the_linux_default_gives_way_to_late_windows_options() {
     );
     assert_eq!(again.annotation()["os"], "windows");
     assert!(again.validate.denial.is_none() && again.messages("MUL110").is_empty(), "{:?}", again.validate);
-    // If it is not called again, it stays the Linux pod it is, and is judged as one.
+    // If Mullion is not called again, it stays a Linux pod, and is reviewed as one.
     let mut object = with_image(OPAQUE);
     object["spec"]["securityContext"] = json!({"runAsUser": 1000});
     for rounds in [NEVER, BOTH_AGAIN] {
@@ -265,8 +265,8 @@ fn the_linux_default_gives_way_to_late_windows_options() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Without others the second call changes nothing and finds nothing undone, with the API server's records as
-    /// without.
+    /// Without other webhooks the second call changes nothing and reports nothing as undone, with or without the API
+    /// server's records.
     #[test]
     fn alone_nothing_is_undone(object in any_workload().prop_filter("a pod", |object| object["kind"] == "Pod")) {
         let both = course(&object, |_| {}, BOTH_AGAIN);
@@ -276,7 +276,7 @@ proptest! {
     }
 }
 
-/// The template of a DaemonSet decides where its pods go: its author gets a warning about changes by others.
+/// The template of a DaemonSet decides where its pods run, so its author gets a warning about changes by others.
 #[test]
 fn what_others_remove_from_a_template_is_reported() {
     let snapshot = snapshot();

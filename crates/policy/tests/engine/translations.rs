@@ -1,4 +1,4 @@
-//! Translations: off unless a policy lists the rule, and only where Windows has the same thing under another name.
+//! Translations: off unless a policy lists the rule, and only if Windows has an equivalent under another name.
 
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
@@ -38,9 +38,9 @@ fn user_ids_become_names_where_they_mean_one() {
         ),
         // A particular user.
         (json!({"runAsUser": 1000}), none.clone(), None),
-        // Root that must not be root.
+        // Root, although the container must not be root.
         (json!({"runAsUser": 0, "runAsNonRoot": true}), none.clone(), None),
-        // The author named one.
+        // The author sets a user name.
         (json!({"runAsUser": 0, "windowsOptions": {"runAsUserName": "app"}}), none.clone(), None),
         (json!({"windowsOptions": {"runAsUserName": "app"}}), json!({"runAsUser": 0}), None),
         (json!({"runAsUser": -1}), none.clone(), None),

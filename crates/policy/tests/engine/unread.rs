@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::properties::{any_workload, generated};
 use crate::support::*;
 
-/// As the webhook reads it for that operation.
+/// The object as the webhook parses it for that operation.
 fn stripped(value: &Value, operation: Operation, parent: &str) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| stripped(item, operation, parent)).collect(),

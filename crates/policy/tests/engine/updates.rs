@@ -10,7 +10,7 @@ use crate::declared_fields::declared;
 use crate::properties::{generated, spec};
 use crate::support::{review, *};
 
-/// Decision annotations as anybody may write them.
+/// Decision annotations as any user may write them.
 fn annotation() -> impl Strategy<Value = Option<String>> {
     let words =
         vec!["nodeSelector", "toleration os=windows:NoSchedule", "toleration *", "os", "build", "runtimeClassName", ""];
@@ -26,7 +26,7 @@ fn annotation() -> impl Strategy<Value = Option<String>> {
     ]
 }
 
-/// Fields that anybody may set on an object's own metadata.
+/// Fields that any user may set on an object's own metadata.
 fn metadata() -> impl Strategy<Value = Value> {
     let os = prop::option::of(prop::sample::select(vec!["any", "windows", "linux"]));
     let managed = prop::option::of(Just(json!([{"manager": "kubectl", "operation": "Update"}])));
@@ -137,7 +137,7 @@ proptest! {
         prop_assert!(again.is_empty(), "{again:?}");
     }
 
-    /// An annotation removes or restores what it names, and nothing else of a DaemonSet's author.
+    /// An annotation removes or restores only what it lists, and nothing else that a DaemonSet's author wrote.
     #[test]
     fn no_annotation_removes_what_it_does_not_name(request in request()) {
         let (_, _, stored, _) = mutated(&request, &PolicySet::default());

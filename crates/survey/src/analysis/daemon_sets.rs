@@ -38,7 +38,7 @@ pub(crate) fn find(
         view.pods.iter().filter_map(|pod| pod.node.as_deref().or(pod.target.as_deref())).collect();
     let windows = |name: &&&str| fleet.node(name).is_some_and(|node| node.node.os == Some(Os::Windows));
     let nodes = placed.iter().filter(windows).count();
-    // One without an operating system is for every node; those for Linux do not belong here.
+    // A DaemonSet without an operating system is for every node; those for Linux are not included.
     let for_every_node = view.os != DetectedOs::Linux && nodes > 0;
     if !(view.is_windows() || for_every_node) {
         return None;
@@ -75,7 +75,7 @@ pub(crate) fn find(
             if absent.len() == 1 { "has" } else { "have" },
             lower_first(&because)
         );
-        // A selector of one pool by its name is meant.
+        // A selector of one pool by its name is intended.
         let is_meant = matches!(&absence, Absence::Selector(labels) if labels.iter().any(|label| {
             POOL_LABELS.iter().any(|key| label.strip_prefix(key).is_some_and(|rest| rest.starts_with(['=', ' '])))
         }));
@@ -114,7 +114,8 @@ fn absence(constraints: &SchedulingConstraints, node: &FleetNode<'_>) -> Absence
         unmatched.extend(unmatched_expressions(constraints, node));
         return Absence::Selector(unmatched);
     }
-    // The controller adds tolerations for taints of a state (pkg/controller/daemon/util AddOrUpdateDaemonPodTolerations).
+    // The controller adds tolerations for taints of a node's state (pkg/controller/daemon/util
+    // AddOrUpdateDaemonPodTolerations).
     let taints: Vec<String> =
         blocking(constraints, node).filter(|taint| !taint.describes_state()).map(Taint::to_string).collect();
     if taints.is_empty() { Absence::Unknown } else { Absence::Taint(taints) }

@@ -8,20 +8,20 @@ use crate::catalogue::find_kind;
 use crate::inventory::KEPT_MESSAGE;
 use crate::report::{Finding, ObjectRef};
 
-/// The most nodes that a finding names.
+/// The maximum number of nodes that a finding lists.
 const MAX_NODES: usize = 16;
 
-/// What is known of one place where something is wrong.
+/// The facts about one place where something is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct FoundPlace<'a> {
     pub(crate) code: &'static str,
-    /// What makes it a finding of its own: image and build.
+    /// What distinguishes it from other findings: image and build.
     pub(crate) cause: String,
     pub(crate) path: String,
     pub(crate) pod: Option<&'a str>,
     pub(crate) node: Option<&'a str>,
     pub(crate) message: String,
-    /// Instead of the fix in the catalogue.
+    /// An action that replaces the fix in the catalogue.
     pub(crate) action: Option<String>,
     pub(crate) raw: Option<&'a str>,
 }

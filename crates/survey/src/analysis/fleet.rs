@@ -18,11 +18,12 @@ pub(crate) const POOL_LABELS: [&str; 6] = [
     "alpha.eksctl.io/nodegroup-name",
     "cloud.google.com/gke-nodepool",
     "karpenter.sh/nodepool",
-    // AKS before 2023, and aks-engine.
+    // The label of AKS before 2023, and of aks-engine.
     "agentpool",
 ];
 
-/// Labels that only nodes of one provider have: the beginning of the key, the value if only one shows it, the provider.
+/// Labels that only nodes of one provider have: the beginning of the key, the value if only the value is specific, the
+/// provider.
 const PROVIDER_LABELS: [(&str, Option<&str>, &str); 10] = [
     ("kubernetes.azure.com/agentpool", None, "AKS"),
     ("kubernetes.azure.com/os-sku", None, "AKS"),
@@ -68,10 +69,10 @@ pub(crate) struct FleetPool {
 /// Numbers of pods on the nodes of one pool.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PoolPods {
-    /// Those of Windows workloads.
+    /// Pods of Windows workloads.
     pub(crate) windows: usize,
     pub(crate) others: usize,
-    /// Those of both that the nodes cannot run.
+    /// Pods of both that the nodes cannot run.
     pub(crate) misplaced: usize,
 }
 
@@ -141,7 +142,7 @@ impl<'a> Fleet<'a> {
             if !node.container_runtime.is_empty() {
                 *runtimes.entry(node.container_runtime.to_string()).or_insert(0) += 1;
             }
-            // Those of a state come and go.
+            // Taints of a node's state are temporary.
             for taint in node.taints.iter().filter(|taint| !taint.describes_state()) {
                 *taints.entry(taint.to_string()).or_insert(0) += 1;
             }

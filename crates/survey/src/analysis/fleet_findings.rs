@@ -1,4 +1,4 @@
-//! Dates that concern the cluster, and what of the fleet is old or open.
+//! Dates that concern the cluster, and nodes that are old or without taint.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::facts::dates::{Concerns, LifecycleDate};
 use crate::facts::{Facts, MinorVersion};
 use crate::report::{Deadline, NodePool, ObjectRef};
 
-/// An end within so many days is a warning.
+/// An end within this number of days is a warning.
 const SOON: i32 = 180;
 
 /// Images of Windows workloads.
@@ -59,7 +59,7 @@ pub(crate) fn find(
     deadlines
 }
 
-/// The next date first; then those that passed, the latest first.
+/// The next date comes first; then those that have passed, the latest first.
 pub(crate) fn next_first(a: &Deadline, b: &Deadline, today: Date) -> Ordering {
     let passed = |date: Date| date < today;
     match (passed(a.date), passed(b.date)) {
@@ -69,7 +69,7 @@ pub(crate) fn next_first(a: &Deadline, b: &Deadline, today: Date) -> Ordering {
     }
 }
 
-/// The date with what it concerns; `None` if it concerns nothing here.
+/// The date with what it concerns; `None` if it concerns nothing in this cluster.
 fn deadline(row: &LifecycleDate, fleet: &Fleet<'_>, images: &WindowsImages) -> Option<(Deadline, Vec<usize>)> {
     let Concerns { provider, image_build, image, .. } = &row.concerns;
     let by_nodes =
@@ -141,7 +141,7 @@ fn find_end(
 ) {
     let passed = row.date < today;
     let soon = today.until(row.date).is_ok_and(|span| span.get_days() <= SOON);
-    // A container runtime is part of the node image: one finding for the pools, not one for each.
+    // A container runtime is part of the node image: one finding for the pools, and not one for each.
     let code = match (passed, &row.concerns) {
         (true, Concerns { containerd: Some(_), .. }) => "SUR504",
         (true, Concerns { node_build: Some(_), .. }) => "SUR501",
@@ -168,7 +168,7 @@ fn find_end(
         return;
     }
     for pool in concerned.iter().filter_map(|at| fleet.pools.get(*at)) {
-        // Linux nodes are the concern of others, unless Windows nodes share the fate.
+        // Linux nodes are not reported, unless Windows nodes are affected too.
         if pool.os == Some(Os::Windows) {
             let first = fleet.nodes_of(pool).next().map(|node| node.node.name.as_str());
             found.add(&object_of(pool), FoundPlace { node: first, ..place(text.clone()) });
@@ -176,7 +176,7 @@ fn find_end(
     }
 }
 
-/// A pool as the object of a finding. Pools of one name and several builds are told apart.
+/// A pool as the object of a finding. Pools with one name and several builds get different objects.
 fn object_of(pool: &FleetPool) -> ObjectRef {
     let release = pool.build.map(|build| release_name(build, &[]).into_owned());
     let name = match release {

@@ -1,4 +1,4 @@
-//! What works today by luck.
+//! Workloads that work now but may fail after a small change.
 
 use mullion_engine::detect::image_names::{Retag, frozen_since, retag};
 use mullion_engine::model::Os;
@@ -46,7 +46,7 @@ pub(crate) fn find(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeCla
 /// Workloads that can be scheduled on nodes of the other operating system.
 fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings) {
     let Some(own) = view.os.decided() else { return };
-    // An image for both systems is at home on both.
+    // An image for both systems runs on both.
     if !fleet.has(own) || view.containers.iter().all(|container| container.os == ImageOs::Multi) {
         return;
     }

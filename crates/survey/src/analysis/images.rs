@@ -1,7 +1,8 @@
-//! Windows builds of images, with what running containers prove about them.
+//! Windows builds of images, and what running containers prove about them.
 //!
-//! A container that runs under process isolation on a host up to 20348 has an image with an entry of exactly the build of
-//! the host: an older host runs nothing else, and 20348 runs nothing older. A newer host runs some entry from 20348 on.
+//! A container that runs under process isolation on a host up to 20348 has an image with an entry of exactly the build
+//! of the host, because an older host runs nothing else, and 20348 runs nothing older. A newer host runs some entry
+//! from 20348 on.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::report::Knowledge;
 #[derive(Debug, Default)]
 pub(crate) struct RunningImages {
     hosts: HashMap<Arc<str>, BTreeSet<Build>>,
-    /// The hosts of all containers, also of those whose build need not be that of the image.
+    /// The hosts of all containers, including those whose build need not be that of the image.
     pulled: HashMap<Arc<str>, BTreeSet<Build>>,
 }
 
@@ -43,7 +44,7 @@ impl RunningImages {
         found
     }
 
-    /// The builds of an image, and where they are known from.
+    /// The builds of an image, and their source.
     pub(crate) fn builds(&self, image: &str, facts: &ImageFacts) -> (Vec<Build>, Knowledge) {
         let from = stated_by(facts);
         let hosts = self.hosts.get(image);
@@ -63,13 +64,13 @@ impl RunningImages {
         self.hosts.get(image).into_iter().flatten().copied()
     }
 
-    /// The hosts that pulled the image and started it, also as HostProcess container or in a virtual machine.
+    /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine.
     pub(crate) fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> {
         self.pulled.get(image).into_iter().flatten().copied()
     }
 }
 
-/// Who states what an image is for, if no container runs it.
+/// The source that states what an image is for, if no container runs it.
 pub(crate) fn stated_by(facts: &ImageFacts) -> Knowledge {
     match facts.source.name() {
         "policy" => Knowledge::Policy,

@@ -12,18 +12,18 @@ pub(crate) struct ObjectManager {
     pub(crate) change: String,
 }
 
-/// A label or annotation that names what applies an object.
+/// A label or annotation that contains the tool that applies an object.
 struct Mark {
     map: &'static str,
     key: &'static str,
-    /// Before the name.
+    /// The text before the name.
     manager: &'static str,
-    /// Before and after the manager.
+    /// The text before and after the manager.
     change: (&'static str, &'static str),
     name: fn(&str) -> &str,
 }
 
-/// The more specific first: Flux and Argo CD render charts, and keep the labels of the chart.
+/// The more specific marks come first: Flux and Argo CD render charts, and keep the labels of the chart.
 const MARKS: [Mark; 6] = [
     Mark {
         map: "labels",
@@ -76,7 +76,7 @@ const OLM_PACKAGE: &str = "operators.coreos.com/";
 /// The recommended label for the tool that manages an object.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// Values of [`MANAGED_BY`] of people who use kubectl.
+/// Values of [`MANAGED_BY`] that people set who use kubectl.
 const BY_HAND: [&str; 2] = ["kubectl", "manual"];
 
 fn whole(text: &str) -> &str {
@@ -87,12 +87,12 @@ fn before_colon(text: &str) -> &str {
     text.split(':').next().unwrap_or(text)
 }
 
-/// What manages an object; `None` if nothing shows it.
+/// What manages an object; `None` if that is not known.
 pub(crate) fn manager(object: &Value) -> Option<ObjectManager> {
     owner(object).or_else(|| applier(object)).or_else(|| tool(object))
 }
 
-/// The owner that is no workload of Kubernetes: the custom resource of an operator, which writes the object again.
+/// An owner that is not a workload of Kubernetes: the custom resource of an operator, which writes the object again.
 fn owner(object: &Value) -> Option<ObjectManager> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
     let is_controller = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));

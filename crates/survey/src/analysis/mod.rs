@@ -1,7 +1,8 @@
 //! From an inventory to a report.
 //!
-//! [`survey()`] reviews each workload once, and asks in turn: what is misplaced or stuck (`stuck`), what works by luck (`fragile`),
-//! which pools a DaemonSet misses (`daemon_sets`), and what of the fleet is old (`fleet_findings`).
+//! [`survey()`] reviews each workload once, and computes in this order: what is misplaced or stuck (`stuck`), what is
+//! fragile (`fragile`), the pools in which a DaemonSet is missing (`daemon_sets`), and which nodes of the fleet are old
+//! (`fleet_findings`).
 
 mod daemon_sets;
 mod findings;

@@ -1,7 +1,7 @@
-//! Nodes that are alike to the scheduler, and what keeps a pod off all of them.
+//! Nodes that are equal for the scheduler, and what keeps a pod off all of them.
 //!
-//! The scheduler no longer names the taint since Kubernetes 1.34, so taints, selectors and affinity are computed here. The
-//! nodes of a pool are alike: a pod is compared with one of each kind instead of with 20,000.
+//! Since Kubernetes 1.34 the messages of the scheduler no longer contain the taint, so taints, selectors and affinity
+//! are computed here. The nodes of a pool are alike, so a pod is compared with one of each kind instead of with 20,000.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -16,7 +16,7 @@ use crate::inventory::{Inventory, selected_labels};
 /// The label that differs on every node. A pod that requires it is compared with all nodes.
 pub(crate) const HOST_NAME: &str = "kubernetes.io/hostname";
 
-/// Comparisons with single nodes, at most, in one survey.
+/// The maximum number of comparisons with single nodes in one survey.
 const MAX_SINGLE: usize = 20_000_000;
 
 /// One node of each kind.
@@ -41,15 +41,15 @@ pub(crate) struct NodeClass<'a> {
 /// What keeps a pod off every node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// No node has these labels: each with the values that nodes have instead.
+    /// No node has these labels; each with the values that nodes have instead.
     Selector(Vec<(String, Vec<String>)>),
-    /// No node satisfies selector and affinity together; the labels that they are about.
+    /// No node satisfies selector and affinity together; the labels that they refer to.
     Labels(Vec<String>),
     /// Taints of the nodes that fit, with the number of nodes.
     Taints(Vec<(Taint, usize)>),
-    /// The nodes that fit are cordoned or not ready: how many.
+    /// The nodes that fit are cordoned or not ready; their number.
     Unavailable(usize),
-    /// Nothing that can be computed: so many nodes fit.
+    /// No computed obstacle; the number of nodes that fit.
     Room(usize),
 }
 
@@ -59,7 +59,7 @@ impl<'a> NodeClasses<'a> {
         let of_classes =
             inventory.snapshot.runtime_classes.iter().flatten().flat_map(|(_, class)| class.node_selector.keys());
         let selected = inventory.selected.iter().chain(of_classes).map(String::as_str);
-        // A label that no node has tells no nodes apart, and authors may select any number of these.
+        // A label that no node has does not distinguish nodes, and authors may select any number of these.
         let present: HashSet<&str> =
             fleet.nodes.iter().flat_map(|one| one.node.labels.iter().map(|(key, _)| key)).collect();
         let keys: BTreeSet<&str> = selected.filter(|key| *key != HOST_NAME && present.contains(key)).collect();
@@ -93,8 +93,8 @@ impl<'a> NodeClasses<'a> {
         Some(&self.single)
     }
 
-    /// Nodes of that operating system on which the scheduler may put a pod sooner or later: cordons and taints of a state
-    /// pass.
+    /// Nodes of that operating system on which the scheduler may put a pod at some time, because cordons and taints of
+    /// a node's state are temporary.
     pub(crate) fn admitting(&self, constraints: &SchedulingConstraints, os: Os) -> Option<&NodeClass<'a>> {
         self.of(constraints)?.iter().find(|class| {
             class.node.os == Some(os)
@@ -103,7 +103,7 @@ impl<'a> NodeClasses<'a> {
         })
     }
 
-    /// Whether a node of one of these pools satisfies selector and affinity; `None` if that takes too long to find out.
+    /// Whether a node of one of these pools satisfies selector and affinity; `None` if that takes too long to compute.
     pub(crate) fn fit(&self, constraints: &SchedulingConstraints, pools: impl Fn(usize) -> bool) -> Option<bool> {
         Some(self.of(constraints)?.iter().any(|class| pools(class.pool) && fits(constraints, class.node)))
     }
@@ -153,8 +153,8 @@ pub(crate) fn blocking<'n>(constraints: &SchedulingConstraints, node: &'n Node) 
     node.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !constraints.tolerates(taint))
 }
 
-/// The constraints with what the RuntimeClass of the pod adds. A class that contradicts the pod adds nothing: the API
-/// server rejects such a pod.
+/// The constraints with what the RuntimeClass of the pod adds. A class that contradicts the pod adds nothing, because
+/// the API server rejects such a pod.
 pub(crate) fn with_class(constraints: &SchedulingConstraints, class: Option<&RuntimeClass>) -> SchedulingConstraints {
     let mut all = constraints.clone();
     if class.is_some_and(|class| !all.takes_over(class)) {
@@ -163,7 +163,7 @@ pub(crate) fn with_class(constraints: &SchedulingConstraints, class: Option<&Run
     all
 }
 
-/// The most values of a label that are listed.
+/// The maximum number of values of a label that are listed.
 const MAX_VALUES: usize = 5;
 
 fn unmatched(constraints: &SchedulingConstraints, classes: &[NodeClass<'_>]) -> Obstacle {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::inventory::{Inventory, ObjectKey, OwnerKey, WorkloadRecord};
 
-/// A workload: its topmost owner, its pods, and the object that it is judged by.
+/// A workload: its topmost owner, its pods, and the object by which it is reviewed.
 #[derive(Debug)]
 pub(crate) struct OwnedPods<'a> {
     pub(crate) key: ObjectKey,
@@ -16,7 +16,7 @@ pub(crate) struct OwnedPods<'a> {
     pub(crate) pods: Vec<usize>,
     /// The object with the template, or one of the pods, as text.
     pub(crate) object: Option<(WorkloadKind, &'a str)>,
-    /// The direct owners of the pods, whose Events say why there are no pods.
+    /// The direct owners of the pods, whose Events explain why there are no pods.
     pub(crate) direct: Vec<ObjectKey>,
 }
 
@@ -27,7 +27,7 @@ impl OwnedPods<'_> {
     }
 }
 
-/// How many owners are followed.
+/// The maximum number of owners that are followed.
 const MAX_STEPS: usize = 4;
 
 /// All workloads, sorted.
@@ -73,8 +73,9 @@ fn entry<'g, 'a>(groups: &'g mut HashMap<ObjectKey, OwnedPods<'a>>, key: &Object
     })
 }
 
-/// The topmost owner of an object. Of the objects with a template only those of the kinds `ReplicaSet` and `Job` are made from the template of
-/// their owner; others may have an owner too, as those of an operator, and are what people edit.
+/// The topmost owner of an object. Of the objects with a template, only those of the kinds `ReplicaSet` and `Job` are
+/// created from the template of their owner. Others, such as those of an operator, may also have an owner, and are what
+/// people edit.
 fn top_of(key: &ObjectKey, owner: Option<&Arc<OwnerKey>>, records: &HashMap<&ObjectKey, &WorkloadRecord>) -> ObjectKey {
     let mut top = key.clone();
     let mut owner = owner.cloned();
@@ -91,7 +92,7 @@ fn top_of(key: &ObjectKey, owner: Option<&Arc<OwnerKey>>, records: &HashMap<&Obj
         let record = records.get(&above);
         owner = record.and_then(|record| record.owner.clone());
         top = match (&next.deployment, record) {
-            // ReplicaSets are seldom dumped.
+            // Dumps rarely contain ReplicaSets.
             (Some(name), None) => ObjectKey { kind: "Deployment".into(), name: Arc::clone(name), ..above },
             _ => above,
         };

@@ -1,4 +1,4 @@
-//! Pods that are misplaced or stuck now, and what the messages about them mean.
+//! Pods that are misplaced or stuck now, and the meaning of messages about them.
 
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::image::ImageOs;
@@ -14,7 +14,7 @@ use crate::analysis::workload_view::{FleetRules, WorkloadView};
 use crate::inventory::{Inventory, ObjectKey, PodRecord};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
 
-/// What pods are compared with.
+/// The facts that pods are compared with.
 pub(crate) struct StuckContext<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) fleet: &'a Fleet<'a>,
@@ -33,8 +33,8 @@ struct PodText<'a> {
     from_status: bool,
 }
 
-/// Adds the findings about the pods of a workload. The value is the indexes of pools with the numbers of its misplaced
-/// pods.
+/// Adds the findings about the pods of a workload. Returns the indexes of pools with the numbers of the workload's
+/// misplaced pods.
 pub(crate) fn find(
     view: &WorkloadView<'_>,
     owned: &OwnedPods<'_>,
@@ -61,7 +61,7 @@ fn find_in_pod(
         return None;
     }
     if pod.ended {
-        // A pod that failed by itself is no concern here; the kubelet's own rejections are.
+        // A pod that failed by itself is not reported here; rejections by the kubelet are.
         let rejection = texts(pod, context).into_iter().find(|text| {
             matches!(
                 text.translation.as_ref().map(|translation| translation.class),
@@ -94,7 +94,7 @@ fn find_in_pod(
     None
 }
 
-/// The texts about a pod: of its status, and if none of its containers ever ran, of its Events.
+/// The texts about a pod: those of its status, and if none of its containers ever ran, those of its Events.
 fn texts<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Vec<PodText<'a>> {
     let of_status = pod.problems.iter().filter(|text| !text.path.contains("conditions")).map(|text| PodText {
         path: text.path.to_string(),
@@ -123,11 +123,11 @@ fn texts<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Vec<PodText<'a>>
     all
 }
 
-/// The text that shows the most: by class, those of the status first.
+/// The most informative text: by class, with those of the status first.
 fn best_text<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Option<PodText<'a>> {
     let mut all = texts(pod, context);
     if pod.started {
-        // A container that ran has an image that fits; what its status waits for is all there is.
+        // If a container ran, its image fits; only what its status waits for remains.
         all.retain(|text| text.path.contains(".waiting.") || text.path.contains("lastState"));
         let exit_code = all.iter().find_map(|text| text.exit_code);
         let mut waiting: Vec<PodText<'_>> = all.into_iter().filter(|text| text.path.contains(".waiting.")).collect();
@@ -136,7 +136,7 @@ fn best_text<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Option<PodTe
         }
         all = waiting;
     } else {
-        // Mounts of volumes and others; `Unhealthy` and the like are not about the start.
+        // Mounts of volumes and others; `Unhealthy` and similar reasons are not about the start.
         all.retain(|text| text.translation.is_some() || text.from_status || text.reason.starts_with("Failed"));
     }
     let rank = |text: &PodText<'_>| {
@@ -146,7 +146,7 @@ fn best_text<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Option<PodTe
     all.into_iter().min_by_key(rank)
 }
 
-/// A pod on a node that cannot run it, and that never ran.
+/// A pod that is on a node that cannot run it, and that never ran.
 fn misplacement<'p>(
     view: &WorkloadView<'_>,
     pod: &'p PodRecord,
@@ -155,7 +155,7 @@ fn misplacement<'p>(
     context: &StuckContext<'_>,
 ) -> Option<FoundPlace<'p>> {
     let class = best.and_then(|best| best.translation.as_ref()).map(|translation| translation.class);
-    // These say more than that the node is the wrong one.
+    // These are more specific than that the node is the wrong one.
     if matches!(
         class,
         Some(
@@ -175,7 +175,7 @@ fn misplacement<'p>(
     let by_message = match class {
         Some(MessageClass::LinuxImage) => Some(Os::Linux),
         Some(MessageClass::WindowsImage) => Some(Os::Windows),
-        // Which image has no entry is known, and often what it is for.
+        // The image without an entry is known, and often also what it is for.
         Some(MessageClass::NoPlatform) => {
             let image = best.and_then(|best| image_of(view, pod, best));
             let known = view.containers.iter().find(|container| Some(&container.report.image) == image.as_ref());
@@ -256,7 +256,7 @@ fn place_of(node: &FleetNode<'_>) -> String {
     }
 }
 
-/// Adds the finding for a translated text; true if it says that the pod is misplaced.
+/// Adds the finding for a translated text; true if it means that the pod is misplaced.
 #[allow(clippy::too_many_lines, reason = "a table from class to code and sentence")]
 fn add_translated(
     view: &WorkloadView<'_>,
@@ -390,7 +390,7 @@ fn image_suffix(text: &PodText<'_>) -> String {
     image.map_or_else(String::new, |image| format!(" {image}"))
 }
 
-/// Exit codes of Windows that name a cause (ntstatus.h).
+/// Exit codes of Windows that identify a cause (ntstatus.h).
 const EXIT_CODES: [(u32, &str); 4] = [
     (0xC000_0005, "access violation"),
     (0xC000_0135, "a DLL is missing in the image"),
@@ -504,7 +504,7 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
         }
         Obstacle::Room(nodes) => {
             let message = format!(
-                "Labels and taints of {} fit the pod, and the scheduler does not place it: room or rules of pods are missing.",
+                "Labels and taints of {} fit the pod, but the scheduler does not place it: capacity is missing, or rules between pods prevent it.",
                 counted(nodes, "node")
             );
             add("SUR107", String::new(), message, None);
@@ -514,7 +514,7 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
 
 /// Controllers that cannot create their pods.
 fn find_rejected(view: &WorkloadView<'_>, owned: &OwnedPods<'_>, context: &StuckContext<'_>, found: &mut Findings) {
-    // Events are kept for an hour: with pods the fault may be over.
+    // Events are kept for an hour, so if there are pods, the fault may be resolved.
     if !view.pods.is_empty() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The answer in at most five sentences, and the coverage of a report.
+//! The summary in at most five sentences, and the coverage of a report.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use mullion_engine::model::text::{counted, list_with, thousands};
 use crate::inventory::{Inventory, KINDS};
 use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Severity, Unread, Workload};
 
-/// Times of two inputs that differ by more than this are those of two dumps, in seconds.
+/// Times of two inputs that differ by more than this, in seconds, are those of two dumps.
 const SAME_DUMP: i64 = 3600;
 
-/// What was read, and what was not. A survey does not miss the kinds that only a plan uses.
+/// What was read, and what was not. Kinds that only a plan uses are not missing in a survey.
 pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     let mut read: Vec<KindCount> = Vec::new();
     let mut unread = inventory.unread.clone();

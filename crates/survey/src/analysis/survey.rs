@@ -25,24 +25,24 @@ use crate::report::{
     Workload,
 };
 
-/// What a survey is told besides the objects.
+/// The input of a survey besides the objects.
 #[derive(Debug, Clone, Copy)]
 pub struct SurveyContext<'a> {
     /// The context of the kubeconfig, or the names of the files.
     pub cluster: &'a str,
-    /// Where the objects are from.
+    /// The source of the objects.
     pub source: Source,
     /// The day on which dates count as passed.
     pub today: Date,
     /// The version of Mullion.
     pub mullion: &'a str,
-    /// The policies that Mullion would have.
+    /// The policies that Mullion would use.
     pub policies: &'a PolicySet,
     /// The tables; a survey reads the dates.
     pub facts: &'a Facts,
 }
 
-/// The most objects that an unknown fact lists.
+/// The maximum number of objects that an unknown fact lists.
 const MAX_OBJECTS: usize = 50;
 
 /// The report about an inventory.
@@ -110,7 +110,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
 /// Numbers of workloads by code, name and action of a rule.
 type RuleCounts = BTreeMap<(&'static str, &'static str, &'static str), usize>;
 
-/// What is added up over all workloads.
+/// Sums over all workloads.
 #[derive(Default)]
 struct Totals {
     findings: Findings,

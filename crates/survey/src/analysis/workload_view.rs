@@ -1,4 +1,5 @@
-//! A workload as the analysis sees it: its object without what Mullion added, the decision about it, and its images.
+//! A workload in the form that the analysis uses: its object without what Mullion added, the decision about it, and its
+//! images.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ use crate::analysis::owners::OwnedPods;
 use crate::inventory::{Inventory, PodRecord, PodShape, constraints_of};
 use crate::report::{Container, Knowledge, ObjectRef};
 
-/// The most containers of a workload that are reported.
+/// The maximum number of containers of a workload that are reported.
 const MAX_CONTAINERS: usize = 100;
 
-/// What a workload is read with.
+/// The context for reading a workload.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewContext<'a> {
     pub(crate) inventory: &'a Inventory,
@@ -46,13 +47,13 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) kind: WorkloadKind,
     /// The object as its author wrote it; null if none was read.
     pub(crate) value: Value,
-    /// Which operating system, with what running containers prove.
+    /// The operating system, including what running containers prove.
     pub(crate) os: DetectedOs,
     pub(crate) because: String,
     /// The operating system that author, policy or images state, unless running containers contradict it.
     pub(crate) intended: Option<Os>,
     pub(crate) containers: Vec<ViewContainer>,
-    /// The constraints of its pods; without pods those of its template.
+    /// The constraints of its pods; if it has no pods, those of its template.
     pub(crate) constraints: SchedulingConstraints,
     /// The constraints of its author.
     pub(crate) authored: SchedulingConstraints,
@@ -67,11 +68,11 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) judged: bool,
     pub(crate) placed: bool,
     pub(crate) managed_by: Option<ObjectManager>,
-    /// What policies state about images.
+    /// The image patterns of the policies.
     patterns: ImagePatterns,
 }
 
-/// A container with what is known of its image.
+/// A container with the facts about its image.
 pub(crate) struct ViewContainer {
     pub(crate) report: Container,
     pub(crate) os: ImageOs,
@@ -79,7 +80,7 @@ pub(crate) struct ViewContainer {
     pub(crate) place: ContainerPlace,
 }
 
-/// Where a container is.
+/// The place of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContainerPlace {
     /// In the object: list and position.
@@ -90,7 +91,7 @@ pub(crate) enum ContainerPlace {
     Ephemeral,
 }
 
-/// What is known of an image.
+/// The facts about an image.
 pub(crate) struct ViewImage {
     pub(crate) os: ImageOs,
     pub(crate) builds: Vec<Build>,
@@ -107,7 +108,7 @@ pub(crate) struct FloatingTag {
     pub(crate) help: String,
 }
 
-/// The rule whose findings are findings of a survey too.
+/// The rule whose findings are also findings of a survey.
 const FLOATING: &str = "floating-windows-tag";
 
 impl<'a> WorkloadView<'a> {
@@ -152,7 +153,7 @@ impl<'a> WorkloadView<'a> {
         view
     }
 
-    /// Reviews the object as if it were created now. The value is the patterns for its images.
+    /// Reviews the object as if it were created now. Returns the patterns for its images.
     fn judge(&mut self, value: &Value, policies: &PolicySet, inventory: &Inventory) -> ImagePatterns {
         let namespace = self.object.namespace.as_str();
         let request = ReviewRequest::creation(WorkloadObject { kind: self.kind, namespace, object: value });
@@ -240,7 +241,7 @@ impl<'a> WorkloadView<'a> {
             }
         }
         known.extend(all.iter().map(|(name, ..)| name.clone()));
-        // Those that a webhook added to its pods. A pod that ended may be of an older template.
+        // Containers that a webhook added to its pods. A pod that ended may be of an older template.
         let sample = self.pods.iter().find(|pod| !pod.ended).or(self.pods.first());
         for container in sample.into_iter().flat_map(|pod| &pod.shape.containers) {
             if known.insert(container.name.to_string()) {
@@ -256,7 +257,7 @@ impl<'a> WorkloadView<'a> {
         }
     }
 
-    /// What is known of an image of its pods.
+    /// The facts about an image of its pods.
     pub(crate) fn image(&self, image: &str, running: &RunningImages, inventory: &Inventory) -> ViewImage {
         let facts = image_facts(image, &self.patterns, inventory.snapshot.images.get(image));
         let (builds, known_from) = match facts.os {
@@ -266,7 +267,7 @@ impl<'a> WorkloadView<'a> {
         ViewImage { os: facts.os, builds, known_from, platforms: facts.platforms }
     }
 
-    /// Running containers prove the operating system, if nothing else states it; and they prove a name wrong.
+    /// Running containers prove the operating system, if nothing else states it, and they disprove a wrong name.
     fn compare_with_pods(&mut self, fleet: &Fleet<'_>) {
         let mut systems = BTreeSet::new();
         let mut first = None;
@@ -300,7 +301,7 @@ impl<'a> WorkloadView<'a> {
 
     /// Path of a field of the pod: `spec.template.spec.nodeSelector`.
     pub(crate) fn path(&self, below: &str) -> String {
-        // Of the topmost owner, even if one of its pods was read instead.
+        // The kind of the topmost owner, even if one of its pods was read instead.
         let kind = WorkloadKind::from_name(&self.object.kind).unwrap_or(self.kind);
         let before = kind.pod_pointer().trim_start_matches('/').replace('/', ".");
         if before.is_empty() { below.to_owned() } else { format!("{before}.{below}") }
@@ -309,7 +310,7 @@ impl<'a> WorkloadView<'a> {
     /// How to set a selector, as the beginning of a sentence: `Set a: b in spec.template.spec.nodeSelector`.
     pub(crate) fn set_selector(&self, label: &str, value: &str) -> String {
         let then = match self.object.kind.as_str() {
-            // A pod cannot be changed, and the template of a Job neither.
+            // Neither a pod nor the template of a Job can be changed.
             "Pod" => ", and create the pod again",
             "Job" => ", and create the Job again",
             // It waits for its pods, one after the other.

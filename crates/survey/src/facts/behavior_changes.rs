@@ -1,4 +1,4 @@
-//! What behaves differently after a move, and for which workloads.
+//! Changes of behavior after a move, and the workloads that they affect.
 
 use jiff::civil::Date;
 use mullion_engine::model::windows::Build;
@@ -7,38 +7,38 @@ use serde::Deserialize;
 use crate::facts::MinorVersion;
 use crate::facts::row::{FactsRow, check_provider, check_sentence, check_source};
 
-/// One row: all conditions that it names must hold.
+/// One row. All of its conditions must apply.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BehaviorRow {
     /// A stable name: `tls-1.0-disabled`.
     pub name: String,
-    /// The Windows build that brings it: a move from an older build to this one or a newer one meets it.
+    /// The Windows build that introduces it: a move from an older build to this one or a newer one is affected.
     #[serde(default)]
     pub build: Option<Build>,
-    /// The minor version of Kubernetes that brings it: `1.35`.
+    /// The minor version of Kubernetes that introduces it: `1.35`.
     #[serde(default)]
     pub kubernetes: Option<MinorVersion>,
-    /// The minor version of containerd that brings it: `1.7`.
+    /// The minor version of containerd that introduces it: `1.7`.
     #[serde(default)]
     pub containerd: Option<MinorVersion>,
-    /// Whether it comes with the step from Docker to containerd.
+    /// Whether the move from Docker to containerd introduces it.
     #[serde(default)]
     pub from_docker: bool,
     /// Only for old nodes with an older revision of Windows, the fourth number of the version.
     #[serde(default)]
     pub revision_below: Option<u32>,
-    /// The provider whose nodes bring it.
+    /// The provider whose nodes introduce it.
     #[serde(default)]
     pub provider: Option<String>,
-    /// What must move for it: the image, the host, or the platform.
+    /// What must move: the image, the host, or the platform.
     pub moves: Moves,
-    /// What a workload must use; several: one suffices; none: every workload that moves.
+    /// What a workload must use. If there are several, one is enough; if empty, every workload that moves is affected.
     #[serde(default)]
     pub uses: Vec<Use>,
-    /// What changes: one sentence with a full stop.
+    /// What changes: one sentence with a period.
     pub what: String,
-    /// What to check or do: one sentence with a full stop.
+    /// What to check or do: one sentence with a period.
     pub check: String,
     /// Whether a source states it for containers; otherwise it is derived from a source about servers.
     #[serde(default)]
@@ -78,7 +78,7 @@ pub enum Moves {
     Platform,
 }
 
-/// What a workload uses. [`mod@crate::plan`] finds it in the pod template.
+/// A feature that a workload uses. [`mod@crate::plan`] finds it in the pod template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Use {
@@ -114,14 +114,14 @@ pub enum Use {
     StatefulSet,
     /// Pod-level `resources`.
     PodResources,
-    /// `runAsUser` or another field that Linux alone has.
+    /// `runAsUser` or another field that exists only for Linux.
     RunAsUser,
     /// A network policy selects it.
     NetworkPolicy,
 }
 
 impl Use {
-    /// As a predicate of "they": `mount an SMB volume`.
+    /// As a predicate after "they": `mount an SMB volume`.
     pub(crate) const fn predicate(self) -> &'static str {
         match self {
             Self::NanoServer => "have images based on Nano Server",

@@ -14,16 +14,16 @@ pub struct CommandRow {
     pub provider: Option<String>,
     /// What the command does.
     pub step: ProviderStep,
-    /// The Windows builds of the target for which it holds; none: all.
+    /// The Windows builds of the target to which it applies; empty: all builds.
     #[serde(default)]
     pub builds: Vec<String>,
-    /// The command, with the placeholders of [`PLACEHOLDERS`]. A line with a placeholder of labels is left out if the pool
-    /// has no labels, so it is never the last line of a command. Words in capitals are for the reader to replace.
+    /// The command, with the placeholders of [`PLACEHOLDERS`]. A line with a placeholder of labels is left out if the
+    /// pool has no labels, so it is never the last line of a command. The reader must replace words in capitals.
     pub command: String,
     /// Whether the command changes the existing nodes of the pool too, so that `kubectl taint` is not needed.
     #[serde(default)]
     pub existing_nodes: bool,
-    /// What to know before it is run: one sentence with a full stop.
+    /// What to know before running it: one sentence with a period.
     #[serde(default)]
     pub note: Option<String>,
     /// Where it is documented.
@@ -32,7 +32,8 @@ pub struct CommandRow {
     pub as_of: Date,
 }
 
-/// What stands in the text of a command, and what for. All but those that end in `Json` are words for a shell.
+/// The placeholders in the text of a command, and what they stand for. All but those that end in `Json` are quoted for
+/// a shell.
 pub const PLACEHOLDERS: [(&str, &str); 15] = [
     ("{pool}", "the name of the new pool"),
     ("{old}", "the name of the old pool"),
@@ -61,7 +62,7 @@ impl FactsRow for CommandRow {
     }
 }
 
-/// What a provider's command does.
+/// The effect of a provider's command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ProviderStep {

@@ -1,4 +1,4 @@
-//! What Kubernetes versions and providers permit when a fleet moves.
+//! The limits of Kubernetes versions and providers on moving a fleet.
 
 use jiff::civil::Date;
 use mullion_engine::model::windows::Build;
@@ -19,9 +19,9 @@ pub struct ConstraintRow {
     pub build: Option<Build>,
     /// What is limited.
     pub limit: Limit,
-    /// What the limit is: a clause without a full stop, as `AKS node pools of Windows Server 2019 end at Kubernetes 1.32`.
+    /// The limit: a clause without a period, such as `AKS node pools of Windows Server 2019 end at Kubernetes 1.32`.
     pub what: String,
-    /// What to do about it, of a limit that the plan cannot compare with the cluster: one sentence with a full stop.
+    /// What to do about a limit that the plan cannot compare with the cluster: one sentence with a period.
     #[serde(default)]
     pub action: Option<String>,
     /// Where it is published.
@@ -65,8 +65,8 @@ pub enum Limit {
         /// Whether it can.
         possible: bool,
     },
-    /// The versions for which the Kubernetes documentation names the release. Others may work. A provider's own
-    /// [`PoolVersion`](Self::PoolVersion) counts instead.
+    /// The versions for which the Kubernetes documentation lists the release. Others may work. A provider's own
+    /// [`PoolVersion`](Self::PoolVersion) takes precedence.
     DocumentedVersion {
         /// The first one.
         #[serde(default)]
@@ -79,7 +79,7 @@ pub enum Limit {
     OneReleasePerPool {},
     /// No source states that the provider has nodes of that build.
     NotAnnounced {},
-    /// Something to know that the plan cannot compare with the cluster.
+    /// Information that the plan cannot compare with the cluster.
     Notice {},
 }
 

@@ -11,7 +11,7 @@ use crate::facts::row::{FactsRow, check_clause, check_provider, check_source};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LifecycleDate {
-    /// What it is about.
+    /// The subject of the date.
     pub concerns: Concerns,
     /// The last day, or the day of the change.
     pub date: Date,
@@ -40,7 +40,7 @@ impl FactsRow for LifecycleDate {
     }
 }
 
-/// What a row is about: all members must hold.
+/// The subject of a row: all members must apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Concerns {

@@ -23,20 +23,20 @@ impl MinorVersion {
         Some(Self { major: number(major)?, minor: number(minor)? })
     }
 
-    /// So many minor versions later.
+    /// The version that is this number of minor versions later.
     #[must_use]
     pub fn later(self, minors: u16) -> Self {
         Self { minor: self.minor.saturating_add(minors), ..self }
     }
 
-    /// So many minor versions earlier.
+    /// The version that is this number of minor versions earlier.
     #[must_use]
     pub fn earlier(self, minors: u16) -> Self {
         Self { minor: self.minor.saturating_sub(minors), ..self }
     }
 }
 
-/// At most three digits: no version has more, and sums cannot overflow.
+/// At most three digits, because no version has more, and sums cannot overflow.
 fn number(text: &str) -> Option<u16> {
     let is_number = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for MinorVersion {
             type Value = MinorVersion;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                // YAML reads 1.30 as the number 1.3.
+                // YAML parses 1.30 as the number 1.3.
                 out.write_str("a minor version in quotation marks, as \"1.30\"")
             }
 

@@ -31,7 +31,7 @@ pub fn built_in_text() -> String {
     let mut text = format!("{HEAD}schema: {SCHEMA}\nchecked: {checked}\n");
     for (_, part) in PARTS {
         text.push('\n');
-        // They have been written once for all tables.
+        // They are written once for all tables.
         let is_head = |line: &&str| line.starts_with("schema:") || line.starts_with("checked:");
         for line in part.lines().skip_while(|line| line.is_empty()).filter(|line| !is_head(line)) {
             text.push_str(line);
@@ -44,7 +44,7 @@ pub fn built_in_text() -> String {
     let images = document.as_ref().and_then(|document| document.node.get("images")).map(|entry| &entry.value.value);
     if let Some(NodeValue::List(rows)) = images {
         for row in rows {
-            // JSON is YAML; a continued line is farther in than its dash.
+            // JSON is YAML; a continued line has more indentation than its dash.
             let row = source.get(row.span.start..row.span.end).unwrap_or_default();
             writeln!(text, "- {}", row.replace("\n  ", "\n")).ok();
         }

@@ -17,11 +17,11 @@ use crate::facts::row::FactsRow;
 /// The value of the key `schema`.
 pub const SCHEMA: &str = "mullion.dev/facts/v1";
 
-/// The most rows of a table: ten times those of the longest built-in one.
+/// The maximum number of rows of a table: ten times that of the longest built-in one.
 pub const MAX_ROWS: usize = 2_000;
-/// The most characters of a text.
+/// The maximum number of characters of a text.
 const MAX_TEXT: usize = 1_000;
-/// The most problems that an error names.
+/// The maximum number of problems in an error.
 const MAX_PROBLEMS: usize = 50;
 
 const KEYS: [&str; 7] = ["schema", "checked", "dates", "images", "constraints", "changes", "commands"];
@@ -188,8 +188,8 @@ impl Reader<'_> {
         Some(rows)
     }
 
-    /// Limits the length of all texts of a row, excludes control characters, which a terminal would obey, and reads the
-    /// days, for an error with the place of the day. Whether all are fine.
+    /// Limits the length of all texts of a row, rejects control characters, which would control a terminal, and parses
+    /// the days, so that an error has the place of the day. Returns whether all are valid.
     fn check_texts(&mut self, node: &ManifestNode, key: &str) -> bool {
         let is_bad = |letter: char| letter.is_control() && !(letter == '\n' && key == COMMAND);
         let message = match &node.value {

@@ -1,15 +1,15 @@
-//! What the rows of all tables have in common: where a row is from, and checks that its type alone cannot make.
+//! The common part of the rows of all tables: the source of a row, and checks that its type alone cannot do.
 
 use mullion_engine::model::published_images::PublishedTags;
 use mullion_engine::model::text::{list, nearest_word, shown};
 use serde::de::DeserializeOwned;
 
-/// The providers that a row can name, as in the reports. A row of another one would never count.
+/// The providers that a row can contain, as in the reports. A row of another provider would never apply.
 pub const PROVIDERS: [&str; 6] = ["AKS", "EKS", "GKE", "OpenShift", "RKE2", "Rancher"];
 
 /// A row of a table.
 pub(crate) trait FactsRow: DeserializeOwned {
-    /// What is wrong with it: what was found and what was expected.
+    /// What is wrong with it: the actual and the expected value.
     fn check(&self) -> Result<(), String>;
 
     /// A name that no other row of the table has.
@@ -18,7 +18,7 @@ pub(crate) trait FactsRow: DeserializeOwned {
     }
 }
 
-/// The order of rows counts for images: the first that matches does. `PublishedTags` checks its own members.
+/// The order of rows matters for images, because the first match counts. `PublishedTags` checks its own members.
 impl FactsRow for PublishedTags {
     fn check(&self) -> Result<(), String> {
         if self.repositories.is_empty() {
@@ -29,7 +29,7 @@ impl FactsRow for PublishedTags {
 }
 
 pub(super) fn check_source(source: &str) -> Result<(), String> {
-    // YAML takes the rest of a line after ` #` for a comment.
+    // YAML interprets the rest of a line after ` #` as a comment.
     if source.ends_with(',') || source.ends_with(" and") {
         return Err(format!(
             "source ends with `{}`; put quotes around a text that contains ` #`",
@@ -42,7 +42,7 @@ pub(super) fn check_source(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A clause: the report adds the full stop.
+/// A clause: the report adds the period.
 pub(super) fn check_clause(member: &str, text: &str) -> Result<(), String> {
     match text {
         "" => Err(format!("{member} is empty; write a clause without a full stop")),

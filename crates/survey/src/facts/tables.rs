@@ -1,4 +1,4 @@
-//! The tables that a survey and a plan read: those that are part of Mullion, with those of a file in their place.
+//! The tables that a survey and a plan read: those that are part of Mullion, or those of a file in their place.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,15 +20,15 @@ pub struct Facts {
     pub checked: Date,
     /// When support ends.
     pub dates: Vec<LifecycleDate>,
-    /// What Kubernetes versions and providers permit.
+    /// The limits of Kubernetes versions and providers.
     pub constraints: Vec<ConstraintRow>,
-    /// What behaves differently after a move.
+    /// Changes of behavior after a move.
     pub changes: Vec<BehaviorRow>,
     /// Commands of providers.
     pub commands: Vec<CommandRow>,
-    /// For which Windows releases images are published.
+    /// The Windows releases for which images are published.
     pub images: Cow<'static, PublishedImages>,
-    /// Where each table is from.
+    /// The source of each table.
     pub origins: BTreeMap<FactsTable, TableOrigin>,
 }
 
@@ -63,17 +63,17 @@ impl FactsTable {
     }
 }
 
-/// Where a table is from.
+/// The source of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableOrigin {
-    /// Whether a file has it in place of the built-in one.
+    /// Whether a file replaces the built-in table.
     pub replaced: bool,
     /// The day on which its rows were last compared with their sources.
     pub checked: Date,
 }
 
 impl Facts {
-    /// The tables that are part of Mullion. A test reads them: they are never malformed.
+    /// The tables that are part of Mullion. A test parses them, so they are never malformed.
     pub fn built_in() -> Self {
         let images = PublishedImages::shipped();
         let checked = images.as_of.as_ref().and_then(|date| date.to_string().parse().ok()).unwrap_or(Date::MIN);
@@ -95,7 +95,7 @@ impl Facts {
         facts
     }
 
-    /// The built-in tables, with each table of the text in place of the built-in one. `name`: of the file.
+    /// The built-in tables, with each table of the text in place of the built-in one. `name`: that of the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, FactsError> {
         let mut facts = Self::built_in();
         facts.replace(read(name, text)?, true);

@@ -45,7 +45,7 @@ fn dates_are_complete_and_in_order() {
     for row in &facts.dates {
         assert!(row.as_of <= facts.checked, "{}: its source is newer than the check", row.what);
         assert!(row.source.contains(['/', '.']), "{}", row.what);
-        // `ended` and `ends` are written from the day of the check.
+        // `ended` and `ends` are relative to the day of the check.
         let has = |words: &[&str]| row.what.split(' ').any(|word| words.contains(&word));
         let (past, future) = (has(&["ended", "lost"]), has(&["ends", "loses", "deletes"]));
         assert!(past != future && past == (row.date <= facts.checked), "{} on {}", row.what, row.date);
@@ -60,7 +60,7 @@ fn dates_are_complete_and_in_order() {
     assert!(facts.dates.windows(2).all(|pair| pair[0].concerns != pair[1].concerns || pair[0].date < pair[1].date));
 }
 
-/// The engine has the dates of images too, because its rules must not depend on this table.
+/// The engine also contains the dates of images, because its rules must not depend on this table.
 #[test]
 fn image_dates_are_those_of_the_engine() {
     for build in [14393, 17763, 20348, 26100].map(Build::new) {
@@ -101,7 +101,7 @@ fn the_printed_file_has_equal_tables() {
     assert_eq!(read.changes, built_in.changes);
     assert_eq!(read.commands, built_in.commands);
     assert!(read.origins.values().all(|origin| origin.replaced) && read.origins.len() == FactsTable::ALL.len());
-    // The explanations of the members are printed too.
+    // The explanations of the members are also printed.
     assert!(text.contains("# concerns: what the row is about"), "{text}");
 }
 
@@ -252,7 +252,7 @@ proptest! {
     // Each case parses the built-in tables.
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever a file contains, it is read or refused, with a bounded error.
+    /// Whatever a file contains, it is read or rejected, with an error of limited length.
     #[test]
     fn any_text_is_read_or_refused(
         key in "schema|checked|dates|images|constraints|changes|commands|[a-z]{0,4}",

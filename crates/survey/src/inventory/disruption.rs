@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets, and what nodes have for pods.
+//! PodDisruptionBudgets, and the resources that nodes have for pods.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ mod tests {
         (reader.finish(), problems, saved)
     }
 
-    /// Each is read, and again from the saved inventory.
+    /// Each object is read, and read again from the saved inventory.
     fn twice(object: serde_json::Value) -> [crate::Inventory; 2] {
         let (first, problems, mut saved) = stripped(object);
         assert_eq!(problems, Vec::<String>::new());

@@ -3,11 +3,11 @@
 /// A kind of object that a survey reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SurveyKind {
-    /// As in `kind`.
+    /// The value of `kind`.
     pub kind: &'static str,
-    /// As `kubectl get` takes it.
+    /// The name that `kubectl get` accepts.
     pub plural: &'static str,
-    /// What the report lacks without these objects, without a full stop.
+    /// What is missing in the report without these objects, without a period.
     pub missing: &'static str,
     /// Whether only a plan uses these objects.
     pub only_for_plans: bool,

@@ -1,7 +1,8 @@
-//! What a survey keeps of the objects of a cluster, and how it reads them from a dump.
+//! The data that a survey stores about the objects of a cluster, and how it reads them from a dump.
 //!
-//! [`stream`] reads JSON object by object, [`strip()`] removes what no report may contain or needs, and [`reader`] keeps the rest in
-//! a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so the same code reads it.
+//! [`stream`] reads JSON object by object, [`strip()`] removes what no report may contain or needs, and [`reader`]
+//! stores the rest in a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so the
+//! same code reads it.
 
 mod constraints;
 mod disruption;

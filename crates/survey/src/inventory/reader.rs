@@ -25,10 +25,10 @@ use crate::inventory::status::read_status;
 use crate::inventory::strip::strip;
 use crate::report::Unread;
 
-/// The most Events that are kept for one object.
+/// The maximum number of Events that are kept for one object.
 const EVENTS_OF_ONE: usize = 6;
 
-/// The kind of the last line of a saved inventory: what the objects alone do not show.
+/// The kind of the last line of a saved inventory: what the objects alone do not contain.
 const SAVED: &str = "SavedInventory";
 
 /// How deep Lists in Lists are read.
@@ -37,7 +37,7 @@ const MAX_LISTS: usize = 4;
 /// The name of an input, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadInput {
-    /// As the user named it.
+    /// The name as the user passed it.
     pub name: String,
     /// What cannot be read: one line each.
     pub problems: Vec<String>,
@@ -78,7 +78,7 @@ impl Default for InventoryReader {
     }
 }
 
-/// The most problems of one input that are kept.
+/// The maximum number of problems of one input that are kept.
 const MAX_PROBLEMS: usize = 20;
 
 impl InventoryReader {
@@ -97,13 +97,14 @@ impl InventoryReader {
         input
     }
 
-    /// Adds one object, or a List. `kind` is that of the list around it: items of a typed list have none of their own.
-    /// `save` gets the object as it is kept, for a saved inventory.
+    /// Adds one object, or a List. `kind` is that of the list around it, because items of a typed list have none of
+    /// their own. `save` gets the object as it is stored, for a saved inventory.
     pub fn add(&mut self, object: Value, kind: Option<&str>, save: &mut dyn FnMut(&Value)) {
         self.add_nested(object, kind, MAX_LISTS, save);
     }
 
-    /// Records that all objects of a kind were listed, even if there are none. `plural`: as `kubectl get` takes it.
+    /// Records that all objects of a kind were listed, even if there are none. `plural`: the name that `kubectl get`
+    /// accepts.
     pub fn listed(&mut self, plural: &str) {
         if let Some(kind) = KINDS.iter().find(|kind| kind.plural == plural) {
             self.inventory.counts.entry(kind.plural).or_default();
@@ -131,7 +132,7 @@ impl InventoryReader {
         self.inventory.len() + self.inventory.others
     }
 
-    /// Whether none was added.
+    /// Whether no object was added.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -208,7 +209,7 @@ impl InventoryReader {
         self.inventory.unread.extend(Vec::<Unread>::deserialize(unread).unwrap_or_default());
     }
 
-    /// Keeps the newest time: RFC 3339 in UTC with whole seconds, as the API server writes it, is ordered as text.
+    /// Keeps the newest time: RFC 3339 in UTC with whole seconds, as the API server writes it, sorts as text.
     fn note_time(&mut self, time: &str) {
         let shape = |(at, byte): (usize, u8)| match at {
             4 | 7 => byte == b'-',
@@ -356,7 +357,7 @@ impl InventoryReader {
     fn read_workload(&mut self, kind: WorkloadKind, namespace: &str, name: &str, object: &Value) {
         let owner = self.owner(object);
         let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64);
-        // Each Deployment keeps ten old ones.
+        // Each Deployment keeps ten old ReplicaSets.
         let judged = owner.is_none() || (kind != WorkloadKind::Job && replicas != Some(0));
         let key = ObjectKey { namespace: self.text(namespace), kind: self.text(kind.name()), name: name.into() };
         let text = if judged { object.to_string().into() } else { Box::default() };
@@ -366,7 +367,7 @@ impl InventoryReader {
         self.inventory.workloads.push(WorkloadRecord { key, kind, owner, text });
     }
 
-    /// Notes the labels that constraints are about.
+    /// Records the labels that constraints refer to.
     fn select(&mut self, constraints: &SchedulingConstraints) {
         let selected = &mut self.inventory.selected;
         for label in selected_labels(constraints) {
@@ -409,7 +410,7 @@ impl InventoryReader {
         self.inventory.pods.push(record);
     }
 
-    /// What the pod has in common with others, and the node that its affinity names.
+    /// What the pod shares with others, and the node in its affinity.
     fn shape(&mut self, object: &Value) -> (Arc<PodShape>, Option<String>) {
         let spec = |name: &str| object.pointer("/spec").and_then(|spec| spec.get(name)).cloned().unwrap_or_default();
         let mut affinity = json!({"nodeAffinity": object.pointer("/spec/affinity/nodeAffinity")});
@@ -443,7 +444,7 @@ impl InventoryReader {
         });
         let shape = Arc::new(PodShape {
             containers: containers.collect(),
-            // A field of another type is one that the API server cannot have taken.
+            // The API server cannot have accepted a field of another type.
             constraints: SchedulingConstraints::deserialize(constraints).unwrap_or_default(),
             runtime_class: parts.get("class").and_then(Value::as_str).map(str::to_owned),
             host_process,
@@ -470,7 +471,7 @@ impl InventoryReader {
             time: time.unwrap_or_default().into(),
         };
         let events = self.inventory.events.entry(key).or_default();
-        // The same message again, or the oldest one, makes room.
+        // The same message replaces the earlier one; otherwise the oldest is removed.
         if let Some(same) = events.iter_mut().find(|event| event.message == record.message) {
             if same.time < record.time {
                 *same = record;

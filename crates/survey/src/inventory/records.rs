@@ -13,30 +13,30 @@ use mullion_snapshot::ImagePlatforms;
 
 use crate::report::Unread;
 
-/// What a survey keeps of a cluster. [`InventoryReader`](crate::inventory::InventoryReader) builds it.
+/// The data that a survey stores about a cluster. [`InventoryReader`](crate::inventory::InventoryReader) builds it.
 #[derive(Debug, Default)]
 pub struct Inventory {
     /// Nodes, RuntimeClasses and namespaces, as the engine reads them.
     pub(crate) snapshot: ClusterSnapshot,
-    /// By name: what the engine does not read of a node.
+    /// The members of nodes that the engine does not read, by name.
     pub(crate) nodes: HashMap<Box<str>, NodeRecord>,
     pub(crate) pods: Vec<PodRecord>,
     pub(crate) workloads: Vec<WorkloadRecord>,
     /// The labels that templates select, by selector or affinity.
     pub(crate) selected: BTreeSet<String>,
-    /// One pod of each owner, and every pod without one, as text: index into `pods`.
+    /// One pod of each owner, and every pod without one, as text, by index into `pods`.
     pub(crate) samples: HashMap<usize, Box<str>>,
     /// Events about pods and about objects that create pods.
     pub(crate) events: HashMap<ObjectKey, Vec<EventRecord>>,
     /// PodDisruptionBudgets, by namespace.
     pub(crate) budgets: HashMap<Arc<str>, Vec<BudgetRecord>>,
-    /// The most pods to which a HorizontalPodAutoscaler scales an object.
+    /// The maximum number of pods to which a HorizontalPodAutoscaler scales an object.
     pub(crate) scaled_to: HashMap<ObjectKey, u64>,
     /// Names of CSI drivers, by node.
     pub(crate) drivers: HashMap<Box<str>, BTreeSet<Arc<str>>>,
-    /// Numbers of objects by kind, of those in [`KINDS`](crate::inventory::KINDS).
+    /// Numbers of objects by kind, for the kinds in [`KINDS`](crate::inventory::KINDS).
     pub(crate) counts: BTreeMap<&'static str, usize>,
-    /// The number of objects of other kinds, and of things that are no objects.
+    /// The number of objects of other kinds, and of values that are not objects.
     pub(crate) others: usize,
     /// The number of objects that occur again.
     pub(crate) repeated: usize,
@@ -48,9 +48,9 @@ pub struct Inventory {
     pub(crate) kubernetes: Option<String>,
     /// Images that their registries do not have.
     pub(crate) absent_images: BTreeSet<String>,
-    /// By image: the compressed bytes that a node of that build pulls.
+    /// The compressed bytes that a node of that build pulls, by image.
     pub(crate) image_sizes: BTreeMap<String, BTreeMap<Build, u64>>,
-    /// By image: why a registry reported nothing about it.
+    /// Why a registry reported nothing about an image, by image.
     pub(crate) unanswered_images: BTreeMap<String, String>,
 }
 
@@ -77,7 +77,8 @@ impl Inventory {
         self.unanswered_images = unanswered;
     }
 
-    /// Whether a registry need not be asked about an image: its platforms are known, and the bytes that a node of `host` pulls.
+    /// Whether a registry need not be queried about an image: its platforms are known, and the bytes that a node of
+    /// `host` pulls.
     pub(crate) fn is_image_known(&self, image: &str, host: Build) -> bool {
         let platforms = self.snapshot.images.get(image);
         platforms.is_some_and(|platforms| self.pull_bytes(image, host).is_some() || platforms.entry_for(host).is_none())
@@ -98,7 +99,7 @@ impl Inventory {
         self.counts.values().sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -112,7 +113,7 @@ pub(crate) struct ObjectKey {
     pub(crate) name: Arc<str>,
 }
 
-/// What the engine does not read of a node.
+/// The members of a node that the engine does not read.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeRecord {
     /// The fourth number of the kernel version.
@@ -123,7 +124,7 @@ pub(crate) struct NodeRecord {
     pub(crate) allocatable: Option<NodeSize>,
 }
 
-/// What a node has for pods.
+/// The resources that a node has for pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct NodeSize {
     /// In thousandths of a processor.
@@ -137,7 +138,7 @@ pub(crate) struct NodeSize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BudgetRecord {
     pub(crate) name: Arc<str>,
-    /// `None`: it selects no pod. One without requirements selects every pod of the namespace.
+    /// `None` if it selects no pod. A selector without requirements selects every pod of the namespace.
     pub(crate) selector: Option<LabelSelector>,
     /// `2` or `50%`.
     pub(crate) min_available: Option<Box<str>>,
@@ -173,7 +174,7 @@ pub(crate) struct PodRecord {
     pub(crate) owner: Option<Arc<OwnerKey>>,
     /// The node it is bound to.
     pub(crate) node: Option<Arc<str>>,
-    /// The node that its affinity names: a pod of a DaemonSet.
+    /// The node in its affinity, for a pod of a DaemonSet.
     pub(crate) target: Option<Arc<str>>,
     pub(crate) shape: Arc<PodShape>,
     /// Condition `Ready`.
@@ -186,7 +187,7 @@ pub(crate) struct PodRecord {
     pub(crate) started: bool,
     /// Indexes into the containers of the shape: those that are ready, or that ended with exit code 0.
     pub(crate) running: Box<[u16]>,
-    /// What its status reports.
+    /// The problems that its status reports.
     pub(crate) problems: Box<[StatusText]>,
 }
 
@@ -202,11 +203,11 @@ pub(crate) struct StatusText {
     pub(crate) exit_code: Option<i64>,
 }
 
-/// What many pods have in common.
+/// The data that many pods share.
 #[derive(Debug, Default)]
 pub(crate) struct PodShape {
     pub(crate) containers: Vec<ContainerShape>,
-    /// Without the name of a node.
+    /// The constraints, without the name of a node.
     pub(crate) constraints: SchedulingConstraints,
     pub(crate) runtime_class: Option<String>,
     pub(crate) host_process: bool,
@@ -227,7 +228,7 @@ pub(crate) struct WorkloadRecord {
     pub(crate) key: ObjectKey,
     pub(crate) kind: WorkloadKind,
     pub(crate) owner: Option<Arc<OwnerKey>>,
-    /// The stripped object. Empty if nothing is judged by it: an old ReplicaSet of a Deployment.
+    /// The stripped object. Empty if nothing is reviewed by it: an old ReplicaSet of a Deployment.
     pub(crate) text: Box<str>,
 }
 
@@ -278,7 +279,7 @@ unanswered:
         assert_eq!(inventory.pull_bytes("a:1", host), Some(7));
         assert!(inventory.absent_images.contains("c:1") && inventory.unanswered_images.contains_key("d:1"));
         assert_eq!(inventory.taken_at(), None, "the time of the dump is another one");
-        // Of b:1 such a node takes no entry, so there is no size to ask for.
+        // Such a node takes no entry of b:1, so there is no size to query.
         let known = ["a:1", "b:1", "c:1", "d:1"].map(|image| inventory.is_image_known(image, host));
         assert_eq!(known, [true, true, false, false]);
         assert!(!inventory.is_image_known("a:1", Build::new(27000)), "its size for that build is not known");

@@ -18,13 +18,13 @@ pub(crate) struct PodStatus {
     pub(crate) problems: Vec<StatusText>,
 }
 
-/// Lists of container statuses, with the lists of the spec that they are about.
+/// Lists of container statuses, with the lists of the spec that they refer to.
 const LISTS: [&str; 3] = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
 
-/// Reasons to wait of a pod that just starts.
+/// Waiting reasons of a pod that is starting.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// Reasons with which a container ended that never ran.
+/// Reasons for the end of a container that never ran.
 const NEVER_RAN: [&str; 2] = ["StartError", "ContainerCannotRun"];
 
 /// Reads `status` of a stripped pod. `text` shares a reason.
@@ -51,7 +51,7 @@ pub(crate) fn read_status(
         let is = |value: &str| condition.get("status").and_then(Value::as_str) == Some(value);
         match condition.get("type").and_then(Value::as_str) {
             Some("Ready") => found.ready = is("True"),
-            // `SchedulingGated` is the other reason: somebody holds the pod back on purpose.
+            // `SchedulingGated` is the other reason: the pod is held back on purpose.
             Some("PodScheduled") if is("False") && string(condition, "reason") != "SchedulingGated" => {
                 found.unschedulable = true;
                 found.problems.push(StatusText {

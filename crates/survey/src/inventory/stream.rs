@@ -7,16 +7,16 @@ use std::io::{self, BufRead, Read};
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The most bytes of one object. etcd takes 1.5 MiB.
+/// The size limit of one object, in bytes. etcd accepts 1.5 MiB.
 pub const MAX_OBJECT: u64 = 8 << 20;
 
-/// The most values of one object: maps, lists, texts, numbers.
+/// The maximum number of values of one object: maps, lists, texts, numbers.
 pub const MAX_VALUES: usize = 200_000;
 
 /// Bytes between two checks of the limits.
 const BUFFER: usize = 1 << 16;
 
-/// Lists and maps whose members nothing reads: they are not even kept in memory. A label may have one of these keys, but
+/// Lists and maps with members that nothing reads: they are not kept in memory. A label may have one of these keys, but
 /// its value is text, and text is kept.
 const SKIPPED: [&str; 7] = ["managedFields", "env", "envFrom", "httpHeaders", "data", "binaryData", "stringData"];
 
@@ -37,8 +37,8 @@ impl DumpProblem {
 }
 
 /// Reads the objects of a JSON text: one object, a List, an array, or several of them one after the other. `visit` gets
-/// each object and, for an item of a typed list (`PodList`), the kind that the list states. What was read before a fault
-/// was visited.
+/// each object and, for an item of a typed list (`PodList`), the kind in the list. Everything before a fault has been
+/// visited.
 pub fn read_json(
     reader: impl BufRead,
     max_bytes: u64,
@@ -75,7 +75,7 @@ fn problem(error: &serde_json::Error) -> DumpProblem {
     DumpProblem { place, message }
 }
 
-/// What of the text was read, and of the present object.
+/// How much of the text, and of the current object, was read.
 #[derive(Default)]
 struct Meter {
     started: Cell<bool>,
@@ -109,7 +109,7 @@ struct MeteredReader<'m, R> {
 impl<R: BufRead> MeteredReader<'_, R> {
     fn fill(&mut self) -> io::Result<()> {
         let more = self.inner.fill_buf()?;
-        // A reader of memory has everything in one piece.
+        // A reader of memory returns everything in one piece.
         let more = more.get(..BUFFER).unwrap_or(more);
         let count = more.len();
         self.buffer.clear();
@@ -125,7 +125,7 @@ impl<R: BufRead> MeteredReader<'_, R> {
                 "it has more than {limit} MiB, the most that is read; split it into smaller files, by namespace"
             )));
         }
-        // The buffer may hold the end of another object.
+        // The buffer may contain the end of another object.
         if meter.object.get() > MAX_OBJECT + count as u64 {
             let at = meter.total.get();
             return Err(io::Error::other(format!(
@@ -208,7 +208,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_> {
     }
 }
 
-/// The items of a list. The value is whether they are a list at all.
+/// The items of a list. Returns whether they are a list at all.
 struct ItemsSeed<'m, 'v, 'k> {
     meter: &'m Meter,
     visit: &'v mut dyn FnMut(Value, Option<&str>),

@@ -8,11 +8,11 @@ use mullion_engine::model::names::CONTAINER_LISTS;
 use mullion_engine::model::text::{one_line, prefix};
 use serde_json::{Map, Value, json};
 
-/// The most bytes of a message of the cluster that are kept: the limit of Events.
+/// The maximum number of bytes of a message of the cluster that are kept: the limit of Events.
 pub const KEPT_MESSAGE: usize = 1024;
 
-/// The annotations that are kept: those that a review reads, and names of what manages an object. A key that ends in `/`
-/// stands for all keys that begin with it.
+/// The annotations that are kept: those that a review reads, and those that identify what manages an object. A key that
+/// ends in `/` stands for all keys that begin with it.
 const ANNOTATIONS: [&str; 8] = [
     "mullion.dev/",
     "container.apparmor.security.beta.kubernetes.io/",
@@ -24,12 +24,12 @@ const ANNOTATIONS: [&str; 8] = [
     "kustomize.toolkit.fluxcd.io/name",
 ];
 
-/// Reasons of a terminated container whose message the kubelet or the container runtime wrote. In others it is a text of
-/// the container itself.
+/// Reasons of a terminated container for which the kubelet or the container runtime wrote the message. For other
+/// reasons the message is a text of the container itself.
 const RUNTIME_REASONS: [&str; 2] = ["StartError", "ContainerCannotRun"];
 
-/// Programs whose names are kept of a command line, in lower case without `.exe`, and the ending of a script that one of
-/// them runs: what a Windows release changed or removed. Nothing else of the words around them is kept.
+/// Programs whose names are kept from a command line, in lower case without `.exe`, and the file extension of a script
+/// that one of them runs: what a Windows release changed or removed. Nothing else of the words around them is kept.
 const PROGRAMS: [&str; 6] = ["powershell", "pwsh", "wmic", "cscript", "wscript", ".vbs"];
 
 /// Fields of a container with command lines, below the container.
@@ -186,8 +186,8 @@ fn strip_container(container: &mut Value) {
     }
 }
 
-/// Keeps of a command line the name of a Windows shell, if that is its program, or the beginning of a Windows path: the
-/// words that are evidence for Windows. Behind it stand the names of [`PROGRAMS`] that occur in it.
+/// From a command line, keeps the name of a Windows shell, if that is its program, or the beginning of a Windows path:
+/// the words that are evidence for Windows. The names of [`PROGRAMS`] that occur in it follow.
 fn strip_command(words: &mut Value, has_program: bool) {
     let texts = || words.as_array().into_iter().flatten().filter_map(Value::as_str);
     let shell = texts().next().filter(|program| has_program && is_windows_shell(program));
@@ -213,7 +213,7 @@ fn strip_command(words: &mut Value, has_program: bool) {
     *words = Value::Array(kept.map(Value::String).collect());
 }
 
-/// The [`PROGRAMS`] that a command line names, in whatever word: `wmic` of `cmd /c "wmic os get caption"`.
+/// The [`PROGRAMS`] that a command line contains, in any word: `wmic` of `cmd /c "wmic os get caption"`.
 pub(crate) fn program_names(words: &Value) -> Vec<&'static str> {
     let texts = words.as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_separator = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '.' | '_' | '-');
@@ -311,7 +311,7 @@ fn event(object: &Value, kept: &mut Map<String, Value>) {
             kept.insert(name.to_owned(), value.clone());
         }
     }
-    // events.k8s.io/v1 has other names for the same.
+    // events.k8s.io/v1 has other names for the same fields.
     for (name, later) in [("involvedObject", "regarding"), ("message", "note")] {
         let value = object.get(name).or_else(|| object.get(later));
         let value = match value {
@@ -324,8 +324,8 @@ fn event(object: &Value, kept: &mut Map<String, Value>) {
 
 /// A message without a command line and an environment, on one line.
 ///
-/// hcsshim and docker add the whole configuration of the process as `(extra info: {"CommandLine": …, "Environment": …})`;
-/// runc quotes the command behind `exec: `.
+/// hcsshim and docker add the whole configuration of the process as `(extra info: {"CommandLine": …, "Environment":
+/// …})`; runc quotes the command after `exec: `.
 pub(crate) fn message(text: &str) -> String {
     let text = text.split("extra info:").next().unwrap_or_default().trim_end_matches(['(', ' ']);
     let text = match text.split_once("exec: \"") {
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn of_command_lines_only_evidence_and_known_programs_are_kept() {
-        // Words, what is kept of them as a command, and as arguments.
+        // Words, what is kept of them as a command, and what is kept of them as arguments.
         let cases: [(&[&str], &[&str], &[&str]); 12] = [
             (&[], &[], &[]),
             (&["app.exe", "--password", "s3cret"], &[], &[]),

@@ -1,11 +1,11 @@
-//! YAML dumps. They are read as manifests are, so they have the limit of a manifest.
+//! YAML dumps. They are parsed like manifests, so they have the limit of a manifest.
 
 use mullion_manifest::{MAX_BYTES, ManifestDocuments};
 use serde_json::Value;
 
 use crate::inventory::stream::DumpProblem;
 
-/// Reads the objects of a YAML text. `visit` is called as by [`read_json`](crate::inventory::read_json). The value is the
+/// Reads the objects of a YAML text. `visit` is called as by [`read_json`](crate::inventory::read_json). Returns the
 /// problems of documents that cannot be read.
 pub fn read_yaml(text: &str, visit: &mut dyn FnMut(Value, Option<&str>)) -> Vec<DumpProblem> {
     if text.len() > MAX_BYTES {

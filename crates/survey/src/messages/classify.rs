@@ -1,4 +1,4 @@
-//! From a message to its class, and what it names: the image, the build of the host.
+//! Classifies a message, and finds the image and the build of the host in it.
 
 use mullion_engine::model::windows::Build;
 
@@ -17,14 +17,14 @@ pub(crate) enum Envelope {
     Other,
 }
 
-/// What a message means.
+/// The meaning of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Translation {
     pub(crate) class: MessageClass,
     pub(crate) envelope: Envelope,
-    /// The image that the message names.
+    /// The image in the message.
     pub(crate) image: Option<String>,
-    /// The build of the host that the message names: `windows(10.0.17763)/amd64`.
+    /// The build of the host in the message: `windows(10.0.17763)/amd64`.
     pub(crate) host: Option<Build>,
 }
 
@@ -82,7 +82,7 @@ fn envelope(reason: &str, lower: &str) -> Envelope {
     }
 }
 
-/// The texts behind which an image is quoted.
+/// The texts after which an image is quoted.
 const BEFORE_IMAGE: [&str; 5] = [
     "failed to pull and unpack image \"",
     "failed to get sandbox image \"",
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Messages as clusters have them, each with reason and class.
+    /// Messages from clusters, each with reason and class.
     const CASES: &[(&str, &str, MessageClass)] = &[
         ("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS", C::OsFieldRejected),
         ("", "Failed to admit pod as the OS field doesn't match node OS", C::OsFieldRejected),
@@ -292,7 +292,7 @@ mod tests {
         for (reason, message, class) in CASES {
             let found = translate(reason, message).map(|found| found.class);
             assert_eq!(found, Some(*class), "{reason}: {message}");
-            // As an Event has it, quoted once more.
+            // In the form of an Event, quoted once more.
             let quoted = format!("{message:?}");
             let found = translate(reason, quoted.trim_matches('"')).map(|found| found.class);
             assert_eq!(found, Some(*class), "{quoted}");
@@ -346,7 +346,7 @@ mod tests {
             let _ = translate(&reason, &message);
         }
 
-        /// Events are cut after 1 KiB: the part that is left means the same, less, or nothing.
+        /// Events are cut after 1 KiB: the remaining part means the same, less, or nothing.
         #[test]
         fn cut_texts_do_not_panic(case in 0..CASES.len(), at in 0usize..300) {
             let (reason, message, _) = CASES[case];

@@ -1,6 +1,6 @@
-//! Messages of kubelet, container runtime and scheduler, and what each means.
+//! Messages of kubelet, container runtime and scheduler, and their meanings.
 //!
-//! [`table`] is the knowledge: which text means what, in the order in which it is tried. [`classify`] applies it.
+//! [`table`] contains the patterns, in the order in which they are tried. [`classify`] applies them.
 
 mod classify;
 mod table;

@@ -1,14 +1,14 @@
-//! Patterns of messages. Kubernetes and containerd write them in English; what Windows adds is in the language of the node,
-//! so a pattern is the prefix of the operation wherever there is one.
+//! Patterns of messages. Kubernetes and containerd write them in English; what Windows adds is in the language of the
+//! node, so a pattern is the prefix of the operation if there is one.
 
-/// What a message means.
+/// The meaning of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum MessageClass {
     /// The kubelet rejected the pod: its OS field is not that of the node.
     OsFieldRejected,
     /// The kubelet rejected the pod: its label `kubernetes.io/os` is not that of the node.
     OsLabelRejected,
-    /// The kubelet does not start the container as an administrator beside `runAsNonRoot`.
+    /// The kubelet does not start the container as an administrator with `runAsNonRoot`.
     RunAsNonRoot,
     /// The reference of the image is malformed.
     InvalidImageName,
@@ -46,7 +46,7 @@ pub(crate) enum MessageClass {
     WorkingDirectory,
     /// The container ended while it started.
     ExitedAtStart,
-    /// Windows cannot create the container; the text of Windows does not show why.
+    /// Windows cannot create the container; the text of Windows does not reveal why.
     CreateFailed,
     /// The program of the container is missing in the image.
     ProgramNotFound,
@@ -54,7 +54,7 @@ pub(crate) enum MessageClass {
     NoPrivateAddress,
     /// A Secret or ConfigMap that the container reads is missing.
     ConfigMissing,
-    /// The container runs and ends again and again.
+    /// The container runs and ends repeatedly.
     CrashLoop,
     /// The text repeats what another one reports: `Error: ImagePullBackOff`.
     Empty,
@@ -70,7 +70,7 @@ pub(crate) struct Pattern {
     pub(crate) all: &'static [&'static str],
     /// Texts of which the message contains at least one, ignoring case. Empty: none is required.
     pub(crate) any: &'static [&'static str],
-    /// Who writes it, with the file.
+    /// The component that writes it, with the file.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no pattern lacks one"))]
     pub(crate) source: &'static str,
 }
@@ -111,7 +111,7 @@ pub(crate) static PATTERNS: &[Pattern] = &[
     by_reason(C::InvalidImageName, "InvalidImageName", &[], "kubelet pkg/kubelet/images/image_manager.go"),
     text(C::InvalidImageName, &["couldn't parse image"], &[], "kubelet pkg/kubelet/images/image_manager.go"),
 
-    // Before the envelopes of a pull: the image of the sandbox is pulled too.
+    // Before the envelopes of a pull, because the image of the sandbox is pulled too.
     text(C::PauseImage, &["failed to get sandbox image"], &[], "containerd internal/cri/server/podsandbox/sandbox_run.go"),
 
     text(C::PullLimited, PULL, &["toomanyrequests", "429 Too Many Requests"], "registries; distribution error codes"),

@@ -1,4 +1,4 @@
-//! What a plan is told besides the objects of the cluster.
+//! The inputs of a plan besides the objects of the cluster.
 
 use jiff::civil::Date;
 use mullion_engine::model::windows::Build;
@@ -7,7 +7,7 @@ use mullion_policy::PolicySet;
 use crate::facts::Facts;
 use crate::report::Source;
 
-/// What a plan is told besides the objects.
+/// The inputs of a plan besides the objects.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
     /// The context of the kubeconfig, or the names of the files.

@@ -14,7 +14,7 @@ use crate::plan::context::PlanContext;
 use crate::plan::report::{PlanPool, PoolPart, Target, TargetPool};
 use crate::report::NodePool;
 
-/// The key of the taint that keeps the new pool closed. It is none of Mullion's own marks, and no pattern of
+/// The key of the taint that keeps the new pool closed. It is not one of Mullion's own marks, and no pattern of
 /// `windowsTaints` may match it, because then Mullion would let every Windows pod in.
 const MOVE_TAINT: &str = "mullion.dev/move";
 

@@ -160,7 +160,7 @@ fn blockers(input: &SummaryInput<'_>) -> Vec<String> {
         let (noun, verb) =
             if names.len() == 1 { ("PodDisruptionBudget", "permits") } else { ("PodDisruptionBudgets", "permit") };
         sentences.push(format!(
-            "{noun} {} {verb} no eviction now: a drain of the old nodes waits for ever while their pods are there.",
+            "{noun} {} {verb} no eviction now: a drain of the old nodes waits forever while their pods are there.",
             list_first(&names, MAX_NAMES)
         ));
     }
@@ -282,7 +282,7 @@ mod tests {
                 "The move is not possible in this way: nodes of Windows Server 2025 require Kubernetes 1.35. Upgrade first.",
                 "Images to build before the old pools can be removed: those of shop/d.",
                 "Images to find out about before the old pools can be removed: those of shop/e.",
-                "PodDisruptionBudget shop/a permits no eviction now: a drain of the old nodes waits for ever while their pods are there.",
+                "PodDisruptionBudget shop/a permits no eviction now: a drain of the old nodes waits forever while their pods are there.",
             ]
         );
     }

@@ -75,7 +75,7 @@ pub(crate) fn inventory(provider: &str, control_plane: &str, pools: &[TestPool<'
     reader.finish()
 }
 
-/// What a plan is told.
+/// The inputs of a plan.
 pub(crate) fn context<'a>(facts: &'a Facts, policies: &'a PolicySet, target: u32) -> PlanContext<'a> {
     PlanContext {
         cluster: "test",

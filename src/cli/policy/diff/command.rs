@@ -28,7 +28,7 @@ use crate::report::{ObjectName, PolicySources, Severity};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Without FILE: which keys of the policies differ. With manifests or a dump of a cluster: which pods and pod templates \
-would be decided differently if each were created now, and which nodes would be labelled or tainted differently. A \
+would be decided differently if each were created now, and which nodes would be labeled or tainted differently. A \
 cluster is read with -A, or from one dump:
 
   kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json |
@@ -36,7 +36,7 @@ cluster is read with -A, or from one dump:
 
 Exit code: 0; 1 for differences at --fail-on; 2 for policies or input that cannot be read. The highest that applies.")]
 pub struct PolicyDiffArgs {
-    /// Current policies: a directory, a file, or the word built-in for the policies that hold without files
+    /// Current policies: a directory, a file, or the word built-in for the built-in policies
     pub old: PathBuf,
     /// New policies, in the same form
     pub new: PathBuf,
@@ -98,6 +98,7 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
         command: "policy diff",
         limits: ReadLimits::DUMPS,
         has_snapshot: args.snapshot.is_some(),
+        has_policies: true,
         restores: true,
     };
     let LoadedInput { texts, namespace, live, .. } = live::read(&args.live, &args.inputs, request, io)?;
@@ -166,7 +167,7 @@ fn judge(
             }
             Ok(())
         };
-        // The first pass reported what cannot be read.
+        // The first pass has reported what cannot be read.
         source.each(&mut visit, &mut |_| Ok(()))?;
     }
     Ok(progress.end(io)?)

@@ -18,11 +18,11 @@ use crate::report::{FindingResult, WorkloadResult, line};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum DifferenceCategory {
-    /// Denied, and was not.
+    /// Denied now, and not before.
     Denied,
-    /// Not denied, and was.
+    /// Not denied now, and denied before.
     NoLongerDenied,
-    /// Other operating system or placement.
+    /// Another operating system or placement.
     Placed,
     /// Other findings, repairs or hint.
     Reported,
@@ -31,7 +31,7 @@ pub(crate) enum DifferenceCategory {
 /// One key with its values on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct KeyDifference {
-    /// Dotted path below `spec`; of a NodePolicy with that word before it.
+    /// Dotted path below `spec`; for a NodePolicy with that word before it.
     pub(crate) key: String,
     pub(crate) old: KeyValue,
     pub(crate) new: KeyValue,
@@ -49,7 +49,7 @@ pub(crate) struct KeyValue {
     pub(crate) origin: Option<Origin>,
 }
 
-/// One workload that is decided differently.
+/// One workload with different results.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkloadDifference {
     pub(crate) category: DifferenceCategory,
@@ -62,11 +62,11 @@ pub(crate) struct WorkloadDifference {
 pub(crate) struct PolicySides<'a> {
     pub(crate) old: &'a PolicySet,
     pub(crate) new: &'a PolicySet,
-    /// By the addresses of both settings, which the key changes keep alive.
+    /// By the addresses of both settings, which stay valid because the key changes hold references to them.
     key_changes: BTreeMap<(usize, usize), Vec<KeyChange>>,
 }
 
-/// One key that differs: the old settings with only that key new, and the new ones with only that key old.
+/// One key that differs: the old settings with only that key new, and the new settings with only that key old.
 struct KeyChange {
     cause: KeyDifference,
     only: PolicySet,
@@ -107,8 +107,8 @@ impl<'a> PolicySides<'a> {
         Some(WorkloadDifference { category, old, new, causes })
     }
 
-    /// The keys that cause a difference by themselves; if there are none, the keys without which there is none; otherwise
-    /// all that differ.
+    /// The keys that cause a difference by themselves; if there are none, the keys without which there is no
+    /// difference; otherwise all that differ.
     fn causes(
         &mut self,
         request: &ReviewRequest<'_>,
@@ -246,7 +246,7 @@ impl WorkloadDifference {
             let reason = if after == "denied" { format!(": {}", finding.message_with_help()) } else { String::new() };
             lines.push(format!("{} {} {}: {before} → {after}{reason}", finding.code, finding.rule, finding.path));
         }
-        // A denied workload has no placement.
+        // A denied workload does not have a placement.
         let denied = old.is_denied() || new.is_denied();
         if !denied {
             let show = |of: &WorkloadResult| -> Vec<String> {

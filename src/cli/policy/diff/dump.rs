@@ -18,7 +18,8 @@ use crate::report::InputFailure;
 /// The maximum depth of nested lists, as in manifests.
 const MAX_LISTS: usize = 4;
 
-/// Up to this size, in bytes, text that starts with `{` and is not JSON is read as YAML, whose errors are more precise.
+/// Up to this size, in bytes, text that starts with `{` and is not JSON is parsed as YAML, because its errors are more
+/// precise.
 const SMALL: usize = 1 << 20;
 
 /// One text with its objects.
@@ -29,7 +30,7 @@ pub(crate) struct DumpSource<'t> {
     items: Option<Vec<Item<'t>>>,
 }
 
-/// An object of JSON, still text.
+/// An object of JSON, not yet parsed.
 struct Item<'t> {
     text: &'t str,
     /// The kind of its items, from the list around it.

@@ -22,16 +22,16 @@ pub(crate) struct DiffInput<'t> {
     pub(crate) nodes: Vec<NodeFacts>,
     /// Every workload of the input.
     pub(crate) owners: OwnerIndex,
-    /// The number of workloads that are judged by themselves.
+    /// The number of workloads that are reviewed by themselves.
     pub(crate) judged: usize,
-    /// The number of workloads that are judged with their owner.
+    /// The number of workloads that are reviewed with their owner.
     pub(crate) judged_with_owner: usize,
     pub(crate) skipped: usize,
     pub(crate) unreadable: usize,
 }
 
 impl<'t> DiffInput<'t> {
-    /// Reads `texts`; what the cluster reports, or the file `snapshot` contains, takes precedence.
+    /// Reads `texts`. What the cluster reports, or the file `snapshot` contains, takes precedence.
     pub(crate) fn read(
         texts: &'t InputTexts,
         namespace: &str,
@@ -130,7 +130,7 @@ impl<'t> DiffInput<'t> {
         Ok(())
     }
 
-    /// Replaces parts of the snapshot with those that are known there.
+    /// Replaces parts of the snapshot with those that `preferred` contains.
     fn prefer(&mut self, preferred: ClusterSnapshot) {
         let ClusterSnapshot { nodes, runtime_classes, namespaces, images, .. } = preferred;
         self.snapshot.nodes = nodes.or(self.snapshot.nodes.take());

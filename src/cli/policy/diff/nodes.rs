@@ -1,18 +1,19 @@
-//! Differences between the labels and taints that the old and the new policies give a node.
+//! Differences between the labels and taints of a node under the old and the new policies.
 
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::NodeSettings;
 use mullion_engine::node::{NodeFacts, TrustedTaints, facts, plan_node};
 
-/// One node that would be labelled or tainted differently.
+/// One node that would be labeled or tainted differently.
 pub(crate) struct NodeDifference {
     pub(crate) name: String,
-    /// `- taint os=windows:NoSchedule`, `+ label …`: what is only there under the old policy, and only under the new one.
+    /// `- taint os=windows:NoSchedule`, `+ label …`: what is present only under the old policy, and only under the new
+    /// one.
     pub(crate) lines: Vec<String>,
 }
 
-/// What differs on `node` after the controller has handled it under each policy, with nothing that blocks the taint.
+/// The differences on `node` after the controller has handled it under each policy, if nothing blocks the taint.
 pub(crate) fn compare(node: &NodeFacts, old: &NodeSettings, new: &NodeSettings) -> Option<NodeDifference> {
     if facts::os(&node.labels) != Some(Os::Windows) {
         return None;
@@ -47,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// Another value of every key.
+    /// Another value for every key.
     const OTHER: &str = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec:\n  \
         mode: Disabled\n  labels: []\n  taint: {key: team}\n  windowsTaints: ['pool=win*']\n  linuxTaints: ['pool=lin*']\n  \
         runtimeClasses: {mode: Never}\n  expectedPools: [{build: 10.0.26100}]\n  \

@@ -29,19 +29,19 @@ const LONGEST: usize = 60;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DiffTotals {
-    /// Pods and templates that are judged.
+    /// Pods and templates that are reviewed.
     pub(crate) workloads: usize,
-    /// Workloads that are decided differently: the next four together.
+    /// Workloads with different results: the sum of the next four.
     pub(crate) different: usize,
     pub(crate) denied: usize,
     pub(crate) no_longer_denied: usize,
     pub(crate) placed: usize,
     pub(crate) reported: usize,
-    /// Nodes that would be labelled or tainted differently.
+    /// Nodes that would be labeled or tainted differently.
     pub(crate) nodes: usize,
     /// All nodes.
     pub(crate) nodes_compared: usize,
-    /// Pods, `ReplicaSet` and Job objects that are judged with their owner.
+    /// Pods, `ReplicaSet` and Job objects that are reviewed with their owner.
     pub(crate) judged_with_owner: usize,
     /// Files, documents and objects that cannot be read.
     pub(crate) unreadable: usize,
@@ -134,7 +134,7 @@ impl DiffReport {
         Ok(())
     }
 
-    /// Adds a node that is labelled or tainted differently.
+    /// Adds a node that is labeled or tainted differently.
     pub(crate) fn node(&mut self, difference: NodeDifference, io: &mut Io<'_>) -> io::Result<()> {
         self.totals.nodes += 1;
         let NodeDifference { name, lines } = difference;
@@ -171,7 +171,7 @@ impl DiffReport {
         if self.totals.nodes > 0 {
             text.push(String::new());
             let [nodes, all] = [self.totals.nodes, self.totals.nodes_compared].map(thousands);
-            text.push(format!("{nodes} of {all} nodes would be labelled or tainted differently"));
+            text.push(format!("{nodes} of {all} nodes would be labeled or tainted differently"));
             for (lines, names) in &self.nodes {
                 text.push(String::new());
                 text.push(list_first(names, if self.all { names.len() } else { OF_A_GROUP }));

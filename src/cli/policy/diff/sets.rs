@@ -1,4 +1,4 @@
-//! The two sets of policies: reading them, and the keys in which they differ.
+//! The two sets of policies: reads them, and finds the keys in which they differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -106,8 +106,8 @@ fn leaves(
 
 /// All differences between two valid sets: policies of one side only, then keys.
 ///
-/// Policies are paired by kind and name, the others by the same match and priority. A key that one side leaves out counts
-/// with its default there, unless another policy of that side may set it.
+/// Policies are paired by kind and name, the others by the same match and priority. A key that one side does not set
+/// counts with its default there, unless another policy of that side may set it.
 pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<SettingDifference> {
     let built_in = documents(&read(Path::new(BUILT_IN_WORD)));
     let [old, new] = [old, new].map(|files| with_built_in(documents(files), &built_in));
@@ -125,7 +125,7 @@ pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Sett
             pairs.extend(other.map(|other| (one, other)));
         }
     }
-    // A NodePolicy or RegistryPolicy without a file has its defaults.
+    // If a side has no NodePolicy or RegistryPolicy, its defaults apply.
     let none = |one: &Document| Document { keys: BTreeMap::new(), ..one.clone() };
     let single = |one: &&Document| one.kind != "PodPolicy";
     let unpaired = |one: &&Document| !is_paired(&pairs, one);
@@ -162,8 +162,8 @@ pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Sett
     found
 }
 
-/// The documents of a side, with the built-in pod policies that none of them replaces. The one for all pods is the default
-/// of each key.
+/// The documents of a side, with the built-in pod policies that none of them replaces. The built-in policy for all pods
+/// is the default of each key.
 fn with_built_in(mut side: Vec<Document>, built_in: &[Document]) -> Vec<Document> {
     let others = built_in.iter().filter(|one| one.kind == "PodPolicy").skip(1);
     let is_there = |one: &Document| side.iter().any(|other| other.kind == one.kind && other.name == one.name);

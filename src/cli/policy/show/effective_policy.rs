@@ -14,7 +14,7 @@ use crate::report::ObjectName;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "effective")]
 pub(crate) struct EffectivePolicy<'p> {
-    /// `None` for a namespace alone.
+    /// `None` if only a namespace was requested.
     object: Option<ObjectName>,
     /// File and line of the object.
     #[serde(skip)]
@@ -33,7 +33,7 @@ pub(crate) struct EffectivePolicy<'p> {
 #[derive(Debug, Serialize)]
 pub(crate) struct ListedPolicy<'p> {
     pub(crate) name: &'p str,
-    /// `None` for the built-in policy below every priority.
+    /// The priority; `None` for the built-in policy below every priority.
     pub(crate) priority: Option<i64>,
     #[serde(rename = "builtIn")]
     pub(crate) built_in: bool,
@@ -44,7 +44,7 @@ pub(crate) struct ListedPolicy<'p> {
 }
 
 impl<'p> EffectivePolicy<'p> {
-    /// The effective policy of `workload`; without one, of pods without labels in the namespace `default`.
+    /// The effective policy of `workload`; if it is `None`, that of pods without labels in the namespace `default`.
     pub(crate) fn new(
         workload: Option<(&ManifestWorkload<'_>, &ManifestFile<'_>)>,
         default: &str,

@@ -33,7 +33,8 @@ fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out, "# {}", printable(text))
 }
 
-/// `above`: the highest priority of the built-in policies, which are under every set. The printed policy decides instead.
+/// `above`: the highest priority of the built-in policies, which are under every set. The printed policy must take
+/// precedence over them.
 fn document<'s>(
     kind: &str,
     above: Option<i64>,
@@ -94,7 +95,7 @@ pub(crate) fn flow(value: &Value, shape: Option<&'static ValueShape>) -> String 
             format!("[{}]", list(items.iter().map(|value| flow(value, item))))
         }
         Value::Object(map) => {
-            // JSON is YAML too, for a map without a schema; policies contain none.
+            // JSON is also YAML. This is for a map without a schema; policies contain none.
             let Some(ValueShape::Object(SchemaObject { keys, .. })) = shape else { return value.to_string() };
             let pair = |name: &str, shape| Some(format!("{name}: {}", flow(map.get(name)?, Some(shape))));
             format!("{{{}}}", list(keys.iter().filter_map(|key| pair(key.name, &key.shape))))

@@ -137,7 +137,7 @@ fn run_all(files: &[TestFile], args: &PolicyTestArgs, io: &mut Io<'_>) -> anyhow
         }
     }
     progress.end(io)?;
-    // An empty result, so that the caller reports the filter, not the absence of files.
+    // The result is empty, so that the caller reports the filter and not the absence of files.
     if results.is_empty() && !files.is_empty() {
         results.push(FileResult::default());
     }

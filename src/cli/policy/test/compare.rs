@@ -23,9 +23,9 @@ pub(crate) struct ExpectationFailure {
     pub(crate) line: usize,
     /// The differences, one line each.
     pub(crate) messages: Vec<String>,
-    /// As lines, comparable with `actual`.
+    /// The expected value as lines, comparable with `actual`.
     pub(crate) expected: String,
-    /// As lines.
+    /// The actual value as lines.
     #[serde(rename = "found")]
     pub(crate) actual: String,
     /// What decided it: evidence, policy keys with file and line.
@@ -253,14 +253,14 @@ impl Comparison<'_> {
     }
 }
 
-/// Those of `expected` that are missing, and those of `findings` that are surplus.
+/// The items of `expected` that are missing, and those of `findings` that are unexpected.
 fn pair<'e, 'f>(
     expected: &'e [ExpectedFinding],
     findings: &[&'f FindingResult],
 ) -> (Vec<&'e ExpectedFinding>, Vec<&'f FindingResult>) {
     let mut left = findings.to_vec();
     let mut wanted: Vec<&ExpectedFinding> = expected.iter().collect();
-    // The more specific ones first: the others can match what is left.
+    // The more specific ones come first: the others can match what is left.
     wanted.sort_by_key(|one| {
         let exact = usize::from(find(&one.rule).is_some());
         std::cmp::Reverse(exact + usize::from(one.action.is_some()) + 2 * usize::from(one.path.is_some()))

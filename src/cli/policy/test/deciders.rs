@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cli::policy::test::judge::TestedObject;
 use crate::report::{FindingResult, decider, set_by};
 
-/// Names what decided the results of an object.
+/// Finds what decided the results of an object.
 pub(crate) struct Deciders<'j>(pub(crate) &'j TestedObject);
 
 impl Deciders<'_> {
@@ -76,7 +76,7 @@ impl Deciders<'_> {
         dedup(lines.chain(self.unusual()).chain(self.os().into_iter().next()))
     }
 
-    /// A key with its value and where it is set: `place.build.mode: Exact (policies/ours.yaml:12)`.
+    /// A key with its value and its origin: `place.build.mode: Exact (policies/ours.yaml:12)`.
     pub(crate) fn setting(&self, key: &str) -> String {
         let (value, origin) = self.0.setting(key);
         let shown = match value {
@@ -87,7 +87,7 @@ impl Deciders<'_> {
         format!("{key}: {shown} ({})", set_by(origin))
     }
 
-    /// The settings that weaken rules, if they do not have their default.
+    /// The settings that weaken rules, if they differ from their defaults.
     fn unusual(&self) -> Vec<String> {
         let settings = &self.0.decided.settings;
         let template = self.0.kind != WorkloadKind::Pod;

@@ -20,7 +20,7 @@ enum Record<'a> {
         failures: &'a [ExpectationFailure],
     },
     Summary(&'a Counts),
-    /// Has its own `type`.
+    /// Contains its own `type`.
     #[serde(untagged)]
     Problem(ProblemRecord<'a>),
 }

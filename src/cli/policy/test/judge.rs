@@ -26,14 +26,14 @@ pub(crate) struct TestedObject {
 }
 
 impl TestedObject {
-    /// The value of a key of the policies, and what set it.
+    /// The value of a key of the policies, and its origin.
     pub(crate) fn setting(&self, key: &str) -> (Value, Option<&Origin>) {
         let setting = self.settings.iter().find(|setting| setting.key == key);
         setting.map_or((Value::Null, None), |setting| (setting.value.clone(), setting.origin.as_ref()))
     }
 }
 
-/// Judges the object of `request`.
+/// Reviews the object of `request`.
 pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> TestedObject {
     let WorkloadObject { kind, namespace, object } = request.workload;
     let decided = WorkloadResult::new(request, snapshot, policies).with_nodes(request, snapshot, policies);

@@ -1,7 +1,7 @@
-//! Results as JUnit XML, as GitLab and Jenkins read it: a suite for each file, a case for each case.
+//! Results as JUnit XML for GitLab and Jenkins: a suite for each file, a case for each case.
 //!
-//! GitLab groups cases by their `classname`, shows `file`, and of two cases of one name in a class only the first; Jenkins
-//! reads `message` and the text of failures.
+//! GitLab groups cases by their `classname`, shows `file`, and shows only the first of two cases with one name in a
+//! class. Jenkins reads `message` and the text of failures.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ fn suite(result: &FileResult) -> TestSuite {
     );
     if !result.problems.is_empty() {
         let problems: Vec<String> = result.problems.iter().map(ToString::to_string).collect();
-        // A system that reads only cases would take a file without results for one that passed.
+        // A system that reads only cases would count a file without results as passed.
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
         status.set_message(problems.first().map(|first| printable(first).into_owned()).unwrap_or_default());
         status.set_type("problem");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// `value` as YAML in block style, the last line ended.
+/// `value` as YAML in block style, with a line break at the end.
 pub(crate) fn yaml(value: &Value) -> String {
     let mut lines = Vec::new();
     block(value, "", "", &mut lines);
@@ -46,7 +46,7 @@ fn block(value: &Value, lead: &str, indent: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// The start of the first entry: beside a dash, else on a line of its own.
+/// The start of the first entry: after a dash, or else on a line of its own.
 fn under(lead: &str, indent: &str, lines: &mut Vec<String>) -> String {
     if lead.ends_with('-') {
         return format!("{lead} ");
@@ -57,11 +57,12 @@ fn under(lead: &str, indent: &str, lines: &mut Vec<String>) -> String {
     indent.to_owned()
 }
 
-/// Quoted only where it must be: where it would be another type, or another structure.
+/// Quoted only if necessary: if it would otherwise be another type, or another structure.
 fn scalar(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
     let version = text.matches('.').count() > 1 && text.chars().all(|c| c.is_ascii_digit() || c == '.');
-    // What begins with a digit may be a number in one of YAML's many forms: 0x1f, 1_000, 12:30.
+    // A text that begins with a digit may be a number in one of YAML's many forms: 0x1f, 1_000,
+    // 12:30.
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'));
     let plain = |c: char| c.is_alphanumeric() || " -_./=+*@()\\".contains(c);
     let inner = text.replace(": ", "\n").replace(':', "");

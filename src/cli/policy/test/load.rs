@@ -1,4 +1,4 @@
-//! The policies, the snapshot and the manifests that a test names.
+//! The policies, the snapshot and the manifests that a test refers to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Loader<'_> {
         let Some(named) = &self.test.spec.policies else {
             let beside = policy_files::read(&[self.path("")]);
             if beside.texts.is_empty() {
-                let message = "there is no policy file beside this one".to_owned();
+                let message = "there is no policy file next to this one".to_owned();
                 let hint = "name files or directories under `policies`";
                 return Err(vec![self.file.problem(self.test, "", message, hint)]);
             }
@@ -95,7 +95,7 @@ impl Loader<'_> {
         Ok(snapshot)
     }
 
-    /// Adds one object; a later one replaces an earlier one of the same name.
+    /// Adds one object; a later object replaces an earlier one of the same name.
     fn add(&self, snapshot: &mut ClusterSnapshot, pointer: &str, object: &Value) -> Result<(), Box<Problem>> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let known = ["Node", "RuntimeClass", "Namespace", "ImagePlatforms"];

@@ -1,8 +1,8 @@
 //! `mullion policy test`: runs policy test cases.
 //!
-//! [`test_cases`](mullion_policy::test_cases) reads a test file, `load` the files that it names, `judge` reviews an object as
-//! the webhook does, `compare` compares the results with the expected ones, `deciders` names what decided them. Rendering:
-//! `text`, `junit`, `json`, `github`.
+//! [`test_cases`](mullion_policy::test_cases) parses a test file, `load` reads the files that it refers to, `judge`
+//! reviews an object as the webhook does, `compare` compares the results with the expected ones, `deciders` finds what
+//! decided them. Rendering: `text`, `junit`, `json`, `github`.
 
 mod command;
 mod compare;

@@ -10,7 +10,7 @@ use crate::cli::policy::test::compare::ExpectationFailure;
 /// The results of a test file.
 #[derive(Debug, Default)]
 pub(crate) struct FileResult {
-    /// As the user named it.
+    /// The name as the user passed it.
     pub(crate) file: String,
     /// The results of its cases, in order.
     pub(crate) cases: Vec<CaseResult>,
@@ -24,11 +24,11 @@ pub(crate) struct CaseResult {
     pub(crate) name: String,
     /// Its line in the test file.
     pub(crate) line: usize,
-    /// Empty: it passed.
+    /// Empty if it passed.
     pub(crate) failures: Vec<ExpectationFailure>,
 }
 
-/// How many files and cases of a run passed and failed.
+/// The numbers of files and cases of a run that passed and failed.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub(crate) struct Counts {
     pub(crate) files: usize,

@@ -10,18 +10,19 @@ use mullion_engine::model::cluster::Taint;
 
 use super::*;
 
-/// What an API server has of one ConfigMap, and what it was asked.
+/// The ConfigMap of an API server, and the requests that it received.
 #[derive(Default)]
 struct Server {
     map: Option<Value>,
     version: u64,
     /// Method and body of each request.
     asked: Vec<(Method, Value)>,
-    /// Before the n-th write somebody else does this.
+    /// Another client's change before the n-th write.
     meddle: Option<fn(&mut Server, usize)>,
-    /// Answered to every request, in place of what it asks for.
+    /// The status of every response, in place of the requested object.
     fail: Option<u16>,
-    /// As the admission plugin `OwnerReferencesPermissionEnforcement` does to who may not delete.
+    /// Behaves like the admission plugin `OwnerReferencesPermissionEnforcement` for users without
+    /// permission to delete.
     reject_owners: bool,
 }
 
@@ -76,7 +77,7 @@ fn status(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": reason, "code": code})
 }
 
-/// A store over a server that has this.
+/// A store with a server in this state.
 fn store(server: Server) -> (StateStore, Shared) {
     let server = Arc::new(Mutex::new(server));
     let shared = Arc::clone(&server);
@@ -122,7 +123,8 @@ async fn it_is_made_where_it_is_not() {
     assert!(state.found);
     assert_eq!(store.read().await.unwrap(), state);
     assert_eq!(data(&server)["seen-taints"], "os=windows:NoSchedule\n");
-    // Also with nothing to say: people and webhooks then see that there is nothing.
+    // The ConfigMap is also written if it is empty, so that people and webhooks see that there is
+    // nothing.
     let (empty, server) = crate::cluster::state::store::tests::store(Server::default());
     empty.update(|_| ()).await.unwrap();
     assert_eq!(methods(&server), ["GET", "POST"]);
@@ -188,7 +190,7 @@ async fn keys_that_are_not_ours_stay() {
     store.update(change).await.unwrap();
     let after = data(&server);
     assert_eq!((&after["from-the-future"], after.get("withdrawn")), (&json!("x"), None));
-    // Keys without a change stay as they are, malformed lines included.
+    // Unchanged keys stay as they are, including malformed lines.
     assert_eq!(after["seen-builds"], before["seen-builds"]);
     let (_, body) = server.lock().unwrap().asked.pop().unwrap();
     assert_eq!(body["metadata"]["resourceVersion"], "1");

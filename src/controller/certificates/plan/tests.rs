@@ -1,5 +1,5 @@
-//! Every state heals, and no state on the way interrupts calls that work, with simulated watches of the API server,
-//! simulated webhooks and controllers, and real certificates.
+//! Every state is repaired, and no intermediate state interrupts calls that work, with simulated watches of the API
+//! server, simulated webhooks and controllers, and real certificates.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -15,8 +15,8 @@ use crate::controller::certificates::settings::parse_name;
 /// 2026-01-01.
 const START: i64 = 1_767_225_600;
 const TENTH: Duration = Duration::from_millis(100);
-/// The shortest time between two failures, of which each costs a round, or a pause of 9 s if the controller restarts.
-/// A short pair has 20 s left when it is due: with more failures than one in that time it expires.
+/// The shortest time between two failures. Each failure costs a round, or a pause of 9 s if the controller restarts. A
+/// short pair has 20 s left when it is due, so it expires if there is more than one failure in that time.
 const BETWEEN_FAILURES: Duration = Duration::from_secs(20);
 
 fn settings(lifetime: u64, ca_lifetime: u64) -> CertificateSettings {
@@ -68,7 +68,7 @@ struct Cluster {
     tls: Option<SecretContent>,
     bundles: Vec<Vec<Vec<u8>>>,
     passed: Duration,
-    /// Added to the wall clock.
+    /// Seconds that are added to the wall clock.
     jumped: i64,
     /// The CA and bundles that the controller last read, the same of the pair, and when it first read them.
     trust: Option<(Trust, Duration)>,
@@ -154,7 +154,7 @@ impl Cluster {
             assert!(self.writes - before < 20, "{what}: it does not stop writing: {:?}", plan.steps);
             if plan.steps.is_empty() {
                 assert!(plan.check_after > Duration::ZERO, "{what}");
-                // Waits of the plan are kept; if only the clock is due, more time passes.
+                // Waits of the plan stay in effect; if only the clock is due, more time passes.
                 let idle = plan.check_after == self.settings.check();
                 self.passed += if idle { self.settings.overlap() / 4 } else { plan.check_after };
             }
@@ -355,7 +355,7 @@ impl Random {
     }
 }
 
-/// Receives what was written with a delay, and in order.
+/// Receives what was written with a delay, in order.
 #[derive(Clone)]
 struct Follower<T> {
     has: Option<T>,
@@ -415,7 +415,7 @@ impl Simulation {
         }
     }
 
-    /// The controller plans and writes; some writes fail, or are not reached because it ends before.
+    /// The controller plans and writes. Some writes fail, or are not reached because the controller ends before them.
     fn reconcile(&mut self, failing: bool) {
         let plan = self.cluster.plan();
         for step in &plan.steps {
@@ -464,7 +464,7 @@ impl Simulation {
         bundles.dedup();
         let mut pairs: Vec<SecretContent> = self.webhooks.iter().filter_map(|webhook| webhook.has.clone()).collect();
         pairs.dedup();
-        // Certificates change when they expire as well.
+        // Certificates also change when they expire.
         let checked = (bundles, pairs, self.cluster.now() / 5 * 5);
         if checked != self.checked {
             for bundle in &checked.0 {
@@ -488,7 +488,8 @@ impl Simulation {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
 
-    /// Controllers end at any write, writes fail, API servers see bundles up to 8 s late, webhooks follow up to 5 s late.
+    /// Controllers end at any write, writes fail, API servers receive bundles up to 8 s late, webhooks follow up to 5 s
+    /// late.
     #[test]
     fn no_call_fails_while_certificates_change(seed: u64) {
         let mut simulation = Simulation::new(seed, 80, 50);
@@ -498,7 +499,7 @@ proptest! {
         prop_assert!(simulation.pairs >= 8 && simulation.cas >= 2, "{} pairs, {} CAs", simulation.pairs, simulation.cas);
     }
 
-    /// Webhooks and bundles keep what they have: API servers see a bundle at most half a second late.
+    /// Webhooks and bundles keep what they have, and API servers receive a bundle at most half a second late.
     #[test]
     fn no_call_fails_when_secrets_are_lost(seed: u64) {
         let mut simulation = Simulation::new(seed, 5, 20);
@@ -535,7 +536,7 @@ proptest! {
     }
 }
 
-/// A changed byte anywhere in a CA's certificate. In its subject, or in an extension, the key still fits.
+/// A changed byte anywhere in a CA's certificate. In its subject, or in an extension, the key still matches.
 #[test]
 fn a_damaged_ca_is_replaced() {
     let good = ca_content(START, &SHORT);

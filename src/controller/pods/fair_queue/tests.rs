@@ -17,7 +17,7 @@ fn five_thousand_items_of_one_namespace_delay_no_other() {
         queue.insert("noisy", key, now, ());
     }
     assert_eq!(queue.take_due(now), Some(("noisy".into(), 0)));
-    // Later, and due later than all of them.
+    // Added later, and due later than all of them.
     let later = now + Duration::from_secs(60);
     queue.insert("quiet", 1, later, ());
     assert_eq!(queue.take_due(now), Some(("noisy".into(), 1)), "not before it is due");
@@ -39,7 +39,7 @@ fn a_full_queue_leaves_out_those_who_have_the_most() {
     assert_eq!(queue.get("noisy", &3), None);
     assert_eq!(queue.insert("quiet", 1, at(0), ()), LeftOut::Another);
     assert_eq!(queue.insert("quiet", 2, at(0), ()), LeftOut::TheNew, "both have two");
-    // Work that is under way is not left out.
+    // Work in progress is not dropped.
     assert_eq!(all_due(&mut queue, at(99)).len(), 4);
     assert_eq!(queue.insert("other", 0, at(0), ()), LeftOut::TheNew);
     queue.set_due("quiet", &1, at(5));
@@ -83,8 +83,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Against a map without turns: the same items with the same due times, never more than the limit, and each taken item
-    /// was the first due one of its namespace.
+    /// Compared with a map without turns: the same items with the same due times, never more than the limit, and each
+    /// taken item was the first due item of its namespace.
     #[test]
     fn it_keeps_what_a_map_keeps(steps in prop::collection::vec(step(), 0..80), limit in 1..16_usize) {
         let start = Instant::now();
@@ -143,7 +143,7 @@ proptest! {
         let (mut queue, now) = (FairQueue::new(1_000), Instant::now());
         for (name, count) in counts.iter().enumerate() {
             for key in 0..*count {
-                // Those of the first namespace have been due for longest.
+                // The items of the first namespace have been due for the longest time.
                 queue.insert(&name.to_string(), u32::try_from(key).unwrap(), now + Duration::from_secs(name as u64), ());
             }
         }
@@ -162,7 +162,7 @@ proptest! {
         }
     }
 
-    /// In any order of insertions, each namespace keeps its equal share of the room, or all it has.
+    /// In any order of insertions, each namespace keeps its equal share of the room, or all its items.
     #[test]
     fn nobody_gets_less_than_an_equal_share(names in prop::collection::vec(0..5_u8, 0..200), limit in 5..40_usize) {
         let (mut queue, now) = (FairQueue::new(limit), Instant::now());

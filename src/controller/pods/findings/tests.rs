@@ -58,7 +58,7 @@ fn many_pods_of_one_owner_are_one_group() {
         groups.apply(Event::Delete(pod(&format!("p{n}"), "web", "MUL201")), soon);
     }
     assert_eq!(groups.queue.len(), 2);
-    // A rollout has fixed it: nothing is left to report.
+    // A rollout has fixed the pods, so nothing is left to report.
     groups.apply(Event::Delete(pod("q", "web", "MUL201.MUL301")), soon);
     groups.apply(Event::Delete(pod("bare", "", "MUL201")), soon);
     assert!(groups.queue.len() == 0 && groups.pods.is_empty() && groups.counts.is_empty());
@@ -91,13 +91,13 @@ fn groups_and_pods_are_limited() {
     groups.apply(Event::Delete(pod("p0", "o0", "MUL201")), now);
     groups.apply(Event::Apply(pod("last", "last", "MUL201")), now);
     assert!(keys(&groups).iter().any(|key| key.owner == "last"));
-    // Another namespace has room at any time, and its turn before the rest.
+    // Another namespace always has room, and its turn comes before the rest.
     groups.apply(Event::Apply(pod_of("quiet", "p", "o", "MUL201")), now);
     assert_eq!(groups.queue.len(), MAX_GROUPS);
     let soon = now + GATHER;
     let first: Vec<_> = (0..3).filter_map(|_| groups.next_due(soon)).map(|(key, _)| key.namespace.clone()).collect();
     assert!(first.contains(&"quiet".to_owned()), "{first:?}");
-    // Pods of a group that was left out go without harm.
+    // Pods of a group that was dropped are deleted without an error.
     for n in 0..MAX_GROUPS + 10 {
         groups.apply(Event::Delete(pod(&format!("p{n}"), &format!("o{n}"), "MUL201")), now);
     }
@@ -177,7 +177,7 @@ fn only_labelled_findings_that_still_apply_are_reported() {
     ] {
         assert_eq!(findings_of(spec.clone(), policy, codes), [], "{policy} {codes}");
     }
-    // A finding from a registry's report of that time: as the catalogue describes it.
+    // A finding from an earlier report of a registry, as the catalogue describes it.
     let found = findings_of(spec, "detect: {registry: {lookup: Background}}", "MUL201.MUL501");
     assert!(found.len() == 2 && found[1].1.starts_with("MUL501 "), "{found:?}");
 }

@@ -103,7 +103,8 @@ fn repaired(missed: &MissedPod) -> &[Value] {
     tolerations
 }
 
-/// The tolerations are appended, and everything else that it lacks is reported: its node may not be able to run it.
+/// The tolerations are appended, and everything else that is missing is reported, because its node may not be able to
+/// run it.
 #[test]
 fn a_repair_contains_what_it_leaves_unrepaired() {
     let object = pod(json!({"containers": [{"name": "c", "image": WINDOWS}]}));
@@ -150,7 +151,7 @@ fn pods_out_of_scope_need_nothing() {
         pod(json!({"containers": [{"name": "c", "image": LINUX}]})),
         pod(json!(null)),
         pod(json!({"containers": "none"})),
-        // Its namespace rejects the tolerations that it lacks; nothing else is missing.
+        // Its namespace rejects the missing tolerations; nothing else is missing.
         with(windows(), |pod| {
             pod["metadata"]["namespace"] = json!("listed");
             pod["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
@@ -179,7 +180,7 @@ fn what_cannot_be_added_is_reported() {
     let bare = tolerant(pod(json!({"containers": [{"name": "c", "image": WINDOWS}]})));
     let affinity = "the node affinity away from builds that cannot run its images";
     let os = "nodeSelector kubernetes.io/os: windows";
-    // The affinity excludes builds that no node has, too, because nodes may join; that alone is not reported.
+    // The affinity also excludes builds that no node has, because nodes may join; that alone is not reported.
     let without_nodes = ClusterSnapshot { nodes: Some(Nodes::new(Vec::new())), ..snapshot() };
     let missed = assess(&review_of(&tolerant(windows()), &built_in), &tolerant(windows()), &without_nodes, false);
     assert_eq!(missed, MissedPod::Nothing);
@@ -200,7 +201,7 @@ fn what_cannot_be_added_is_reported() {
         let policies = if spec.is_empty() { built_in.clone() } else { policies(spec) };
         let review = review_of(&object, &policies);
         assert_eq!(assess(&review, &object, &snapshot(), false), expected, "{object} {spec}");
-        // After a review, the pod lacks them on purpose.
+        // After a review, they are missing on purpose.
         assert_eq!(assess(&review, &object, &snapshot(), true), MissedPod::Nothing, "{object} {spec}");
     }
 }
@@ -214,7 +215,7 @@ fn what_would_have_been_denied_is_reported_and_not_repaired() {
         panic!("{review:?}")
     };
     assert!(why.len() == 1 && why[0].contains("spec.hostNetwork"), "{why:?}");
-    // Mullion allowed it, whatever has changed since.
+    // Mullion allowed it, so what changed since does not matter.
     assert_eq!(repaired(&assess(&review, &object, &snapshot(), true)), [ours()]);
 }
 

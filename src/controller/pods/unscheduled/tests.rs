@@ -112,7 +112,7 @@ async fn the_clusters_own_namespaces_are_left_alone() {
     assert!(matches!(action("shop"), PodAction::Repair(..)));
     assert!(matches!(action("kube-system"), PodAction::Nothing));
     assert!(matches!(action("mullion"), PodAction::Nothing));
-    // It is not in the snapshot: it may be exempt.
+    // The namespace is not in the snapshot, and may be exempt.
     assert!(matches!(action("new"), PodAction::TooEarly));
     context.selectors.send_replace(None);
     assert!(matches!(action("shop"), PodAction::TooEarly));
@@ -140,7 +140,7 @@ async fn only_pods_that_need_something_are_kept_and_a_list_replaces_them() {
     assert_eq!(names(&queue), ["a"], "half a list changes nothing");
     queue.apply(Event::InitDone);
     assert_eq!(names(&queue), ["b"]);
-    // It has what it lacked.
+    // The pod now has what was missing.
     let repaired = |pod: &mut Value| pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     queue.apply(Event::Apply(named("b", repaired)));
     assert_eq!(queue.pods.len(), 0, "{:?}", queue.pods);
@@ -152,7 +152,7 @@ async fn only_pods_that_need_something_are_kept_and_a_list_replaces_them() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_changes_while_it_is_read_is_reviewed_again() {
     for changed in [false, true] {
-        // As it was read: with a scheduling gate.
+        // The pod as it was read has a scheduling gate.
         let (context, requests) = context(|_, _| {
             let mut gated = pod("shop");
             gated["spec"]["schedulingGates"] = json!([{"name": "g"}]);
@@ -198,7 +198,7 @@ fn of(namespace: &str, name: &str) -> WholePod {
     named(name, |pod| pod["metadata"]["namespace"] = json!(namespace))
 }
 
-/// A list with 5,000 pods of one namespace before the one of another: it is repaired with the first few requests.
+/// A list has 5,000 pods of one namespace before the pod of another: that pod is repaired with the first few requests.
 #[tokio::test]
 async fn a_namespace_with_many_pods_delays_no_other() {
     let (context, requests) = context(|method, path| match method {
@@ -292,7 +292,7 @@ fn pods_wait_a_few_seconds() {
         (Some("2026-01-01T00:00:07Z"), 2),
         (Some("2026-01-01T00:00:05Z"), 0),
         (Some("2025-01-01T00:00:00Z"), 0),
-        // A clock that is fast.
+        // A clock that is ahead.
         (Some("2026-01-01T01:00:00Z"), 5),
         (None, 5),
     ] {

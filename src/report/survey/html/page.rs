@@ -11,7 +11,7 @@ use crate::report::html::page::Page;
 use crate::report::survey::html::sections;
 use crate::report::survey::options::SurveyOptions;
 
-/// Writes the page. Every list of it has a limit, so that the page has at most 10 MB, whatever the report has.
+/// Writes the page. Every list in it has a limit, so that the page has at most 10 MB, whatever the report contains.
 pub(in crate::report::survey) fn write(
     report: &SurveyReport,
     options: &SurveyOptions<'_>,

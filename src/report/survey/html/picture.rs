@@ -1,5 +1,5 @@
-//! The picture of the fleet: a row for each pool, a column for each release that workloads are made for, and in each cell
-//! the number of workloads. What is where it does not belong is red.
+//! The picture of the fleet: a row for each pool, a column for each release that workloads are made for, and in each
+//! cell the number of workloads. Misplaced workloads are red.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::report::html::svg::{centred, label};
 use crate::report::html::table::push;
 use crate::report::survey::groups::{common_builds, pool_runs, pool_system};
 
-/// The most rows and columns: more cannot be read.
+/// The maximum number of rows and columns, because more cannot be read.
 const POOLS: usize = 40;
 const COLUMNS: usize = 8;
 
@@ -26,7 +26,7 @@ const LARGEST: usize = 44;
 const SMALLEST: usize = 16;
 const LONGEST_BAR: usize = 120;
 
-/// What the images of a workload are made for.
+/// The target of the images of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
     /// Not Windows.
@@ -55,7 +55,7 @@ struct Group {
     misplaced: bool,
 }
 
-/// What runs in each pool: groups in the order of their targets, for each pool of the report.
+/// The workloads in each pool: groups in the order of their targets, for each pool of the report.
 #[derive(Debug)]
 pub(super) struct Placement {
     pools: Vec<Vec<Group>>,
@@ -73,7 +73,7 @@ impl Placement {
             for name in &workload.pools {
                 let Some(candidates) = named.get(name.as_str()) else { continue };
                 let pools = || candidates.iter().filter_map(|at| Some((*at, report.pools.get(*at)?)));
-                // During an upgrade a pool has several builds: the workload is where it can run.
+                // During an upgrade a pool has several builds. The workload counts for the build that can run it.
                 let fits = pools().find(|(_, pool)| runs_on(workload, &builds, pool));
                 let Some((at, pool)) = fits.or_else(|| pools().next()) else { continue };
                 if let Some(counts) = counts.get_mut(at) {
@@ -118,7 +118,7 @@ fn runs_on(workload: &Workload, builds: &[&str], pool: &NodePool) -> bool {
     }
 }
 
-/// The column of a workload in a pool: of an image for several releases the one that runs there.
+/// The column of a workload in a pool: for an image for several releases, the one that runs there.
 fn target(workload: &Workload, builds: &[&str], pool: &NodePool) -> Target {
     if workload.os != "windows" {
         return Target::Linux;
@@ -128,7 +128,7 @@ fn target(workload: &Workload, builds: &[&str], pool: &NodePool) -> Target {
     fitting.or(builds.first()).and_then(|build| Build::from_label(build)).map_or(Target::Unknown, Target::Windows)
 }
 
-/// The picture, with a title and a description for those who do not see it. Empty if there is no pool.
+/// The picture, with a title and a description for screen readers. Empty if there is no pool.
 pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
     if report.pools.is_empty() {
         return String::new();

@@ -1,4 +1,5 @@
-//! The sections of the page, in the order of the questions of its readers: the answer, the fleet, what is wrong, what comes.
+//! The sections of the page, in the order of the questions of its readers: the summary, the fleet, what is wrong,
+//! future dates.
 
 use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
 use mullion_survey::Comparison;
@@ -17,8 +18,8 @@ use crate::report::survey::options::{Explanation, SurveyOptions};
 
 const REST: &str = "<code>mullion survey -o json</code> writes all of them.";
 
-// The limits of bytes of all tables together are 9.0 MB; of all other texts 0.7 MB.
-/// The most dates of a pool beside its other facts.
+// The byte limits of all tables together are 9.0 MB; of all other texts 0.7 MB.
+/// The maximum number of dates of a pool beside its other facts.
 const POOL_ENDS: usize = 2;
 
 const POOLS: Table<11> = Table {
@@ -149,7 +150,7 @@ pub(super) fn labels() -> String {
     .concat()
 }
 
-/// What stands above the first section.
+/// The HTML above the first section.
 pub(super) fn head(report: &SurveyReport) -> String {
     let header = &report.header;
     let mut facts = vec![

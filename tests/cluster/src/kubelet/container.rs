@@ -20,13 +20,14 @@ use super::status::now;
 use super::volumes::Volumes;
 use crate::network::Sandbox;
 
-/// Pauses between restarts: none before the first, then twice as long each time. A run of ten minutes resets the pauses.
+/// Pauses between restarts: none before the first restart, then doubled each time. A run of ten minutes resets the
+/// pauses.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(300));
 const GOOD_RUN: Duration = Duration::from_secs(600);
-/// What container runtimes set where the image sets nothing.
+/// The value that container runtimes set if the image does not set it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a container is doing.
+/// The state of a container.
 #[derive(Debug)]
 pub(super) enum State {
     Waiting { reason: &'static str, message: String },
@@ -59,7 +60,7 @@ pub(super) struct End {
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) spec: Container,
-    /// What its process is called in the kubelet's group of processes.
+    /// The name of its process in the kubelet's group of processes.
     pub(super) process: String,
     pub(super) state: State,
     pub(super) last: Option<End>,
@@ -68,7 +69,7 @@ pub(super) struct Played {
     not_before: Option<Instant>,
 }
 
-/// What the parts of a start need to know of the pod.
+/// The data of the pod that the parts of a start need.
 pub(super) struct Site<'a> {
     pub(super) pod: &'a Pod,
     pub(super) folder: &'a Path,
@@ -118,7 +119,7 @@ impl Played {
         Ok((command(&self.spec, site, image, variables)?, run))
     }
 
-    /// Asks the probes; true means that the container has to be killed.
+    /// Evaluates the probes; true means that the container must be killed.
     pub(super) async fn probe(&mut self, address: std::net::Ipv4Addr) -> bool {
         let State::Running(run) = &mut self.state else { return false };
         if !run.started {
@@ -130,7 +131,7 @@ impl Played {
                     None => {}
                 },
             }
-            // The others wait for the first.
+            // The other probes wait for the first one.
             return false;
         }
         run.ready = match run.readiness.as_mut() {
@@ -143,7 +144,7 @@ impl Played {
         }
     }
 
-    /// The process has ended; whether it is started again is for `again` to say.
+    /// Records the end of the process; `again` is whether it will be restarted.
     pub(super) fn ended(&mut self, status: ExitStatus, again: bool) {
         let State::Running(run) = &self.state else { return };
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
@@ -184,7 +185,7 @@ fn command(spec: &Container, site: &Site<'_>, image: &Image, variables: &BTreeMa
     for folder in &image.folders {
         mounts.push((folder.display().to_string(), folder.clone(), true));
     }
-    mounts.sort(); // what holds a mount point comes before it
+    mounts.sort(); // a mount point comes after the mount that contains it
     let mut lines = String::new();
     for (target, source, read_only) in &mounts {
         let source = source.to_str().context("a path that is not UTF-8")?;

@@ -1,4 +1,4 @@
-//! A container's environment, command and arguments, as a kubelet makes them from the pod.
+//! A container's environment, command and arguments, as a kubelet derives them from the pod.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,14 +8,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVarSource, Pod, Secret
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 
-/// What the field references of a pod may name besides the object itself.
+/// The values, besides the object itself, that field references of a pod may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     pub(super) pod: Ipv4Addr,
     pub(super) host: Ipv4Addr,
 }
 
-/// Variables by name: those of the Services, and over them those of the container.
+/// Variables by name: those of the Services, overridden by those of the container.
 pub(super) async fn variables(
     client: &Client,
     pod: &Pod,
@@ -74,7 +74,7 @@ async fn value_from(client: &Client, pod: &Pod, source: &EnvVarSource, addresses
     Ok(found)
 }
 
-/// The field of a pod that a downward API path names.
+/// The field of a pod at a downward API path.
 pub(super) fn value_of(pod: &Pod, path: &str, addresses: Addresses) -> Result<String> {
     let spec = pod.spec.as_ref().context("a pod without a spec")?;
     let keyed = |prefix: &str| Some(path.strip_prefix(prefix)?.strip_suffix("']")?.to_owned());
@@ -96,8 +96,8 @@ pub(super) fn value_of(pod: &Pod, path: &str, addresses: Addresses) -> Result<St
     })
 }
 
-/// The variables of a Service: `<NAME>_SERVICE_HOST` and the older ones, as if by Docker's links. They reach
-/// into a program's own prefix: Service `mullion-webhook` makes `MULLION_WEBHOOK_PORT`.
+/// The variables of a Service: `<NAME>_SERVICE_HOST` and the older ones of Docker's links. They can have a program's
+/// own prefix: Service `mullion-webhook` sets `MULLION_WEBHOOK_PORT`.
 fn of_service(service: &Service, known: &mut BTreeMap<String, String>) {
     let Some(spec) = &service.spec else { return };
     let Some(host) = spec.cluster_ip.as_deref().filter(|host| !host.is_empty() && *host != "None") else { return };
@@ -130,7 +130,7 @@ fn variable_name(name: &str) -> String {
     name.to_uppercase().replace('-', "_")
 }
 
-/// Replaces `$(NAME)` by the variable's value; one that is not known stays as it is, and `$$` is a plain `$`.
+/// Replaces `$(NAME)` by the variable's value; an unknown variable stays unchanged, and `$$` becomes `$`.
 pub(super) fn expand(text: &str, known: &BTreeMap<String, String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -168,7 +168,7 @@ mod tests {
             ("", ""),
             ("--ns=$(A)", "--ns=1"),
             ("$(A)$(A)", "11"),
-            ("$(B)", "$(A)"), // not again
+            ("$(B)", "$(A)"), // not expanded again
             ("$(C) $(A)", "$(C) 1"),
             ("$$(A)", "$(A)"),
             ("$$$(A)", "$1"),

@@ -1,4 +1,5 @@
-//! A kubelet for pods that really run: each container of a pod on one of its nodes is a process of this machine.
+//! A kubelet for pods that run as real processes: each container of a pod on one of its nodes is a process of this
+//! machine.
 //!
 //! ```text
 //! watch of pods → one worker for each pod (pod) → files (volumes), variables (environment), process (container), probes (probe)
@@ -36,9 +37,9 @@ use crate::node::PLAYED;
 use crate::plane::ControlPlane;
 use crate::process::Group;
 
-/// How long the API server may take to report a node.
+/// The time limit for the API server to report a node.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// For the tasks to end: they do at their next `await`, if there is a thread left to run them.
+/// The time limit for the tasks to end: they end at their next `await`, if a thread is left to run them.
 const ABORT: Duration = Duration::from_secs(2);
 
 /// A container image: the program that replaces it on this machine.
@@ -46,17 +47,17 @@ const ABORT: Duration = Duration::from_secs(2);
 pub struct Image {
     /// The program that is its entrypoint, at `/mullion`.
     pub program: PathBuf,
-    /// The user (and group) that it names; 0 for root.
+    /// The user (and group) of the image; 0 for root.
     pub user: i64,
-    /// This machine's folders that are in it, read-only and under the same path.
+    /// The folders of this machine that the container can read under the same paths.
     pub folders: Vec<PathBuf>,
 }
 
 impl Image {
-    /// Where the program is inside.
+    /// The path of the program in the container.
     pub(crate) const ENTRYPOINT: &'static str = "/mullion";
 
-    /// A program for the user 65532, beside the libraries that a build for this machine is linked to.
+    /// A program that runs as user 65532, with the libraries that a build for this machine is linked to.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         let libraries = ["/lib", "/lib64", "/usr/lib"].map(PathBuf::from);
         let folders = libraries.into_iter().filter(|folder| folder.is_dir()).collect();
@@ -64,26 +65,27 @@ impl Image {
     }
 }
 
-/// A running kubelet. Dropping it kills its containers, as a node does that loses power: nothing is reported any more.
+/// A running kubelet. Dropping it kills its containers, like a node that loses power: nothing more is reported.
 pub struct Kubelet {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
-/// What the workers of one kubelet share.
+/// The state that the workers of one kubelet share.
 struct Shared {
     client: Client,
     network: Arc<Network>,
     group: Mutex<Group>,
     images: Mutex<BTreeMap<String, Image>>,
-    /// Workers start nothing any more. Said apart from their abort, which may wait for the thread that drops the kubelet.
+    /// Set when workers must not start anything any more. It is separate from their abort, which may wait for the
+    /// thread that drops the kubelet.
     over: AtomicBool,
-    /// Nodes' own places in the network, for pods with `hostNetwork`.
+    /// The network namespaces of nodes, for pods with `hostNetwork`.
     nodes: tokio::sync::Mutex<BTreeMap<String, Sandbox>>,
 }
 
 impl Kubelet {
-    /// Plays the kubelet of all nodes of the plane that are [`crate::NodeSpec::played`], from now on.
+    /// Simulates the kubelet of all nodes of the plane that are [`crate::NodeSpec::played`], from now on.
     ///
     /// # Errors
     /// The plane was started without [`crate::Builder::network`].
@@ -100,29 +102,30 @@ impl Kubelet {
         Ok(Self { shared, task })
     }
 
-    /// Has another image from now on, or another program under the same name.
+    /// Adds an image, or replaces the program under the same name, from now on.
     pub fn image(&self, name: &str, image: Image) {
         self.shared.images.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), image);
     }
 
-    /// What a container has printed in all its runs.
+    /// The output of a container in all its runs.
     pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Result<String> {
         let path = self.shared.group().log(&format!("{namespace}.{pod}.{container}"));
         let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Sends a container's program `SIGKILL`; it is started again as its pod says.
+    /// Sends `SIGKILL` to a container's program; it is restarted according to its pod.
     ///
     /// # Errors
-    /// It does not run.
+    /// If it does not run.
     pub fn kill(&self, namespace: &str, pod: &str, container: &str) -> Result<()> {
         let name = format!("{namespace}.{pod}.{container}");
         ensure!(self.shared.signal(&name, "KILL"), "{name} does not run");
         Ok(())
     }
 
-    /// Has the logs kept in `target/cluster-logs/` at the end, as a panic does; returns the folder they will be in.
+    /// Keeps the logs in `target/cluster-logs/` at the end, as after a panic; returns the folder that will contain
+    /// them.
     pub fn keep_logs(&self) -> PathBuf {
         self.shared.group().keep_logs()
     }
@@ -132,7 +135,7 @@ impl Drop for Kubelet {
     fn drop(&mut self) {
         self.task.abort();
         self.shared.over.store(true, Ordering::Relaxed);
-        // A worker that is just starting a container would make folders where all are removed.
+        // A worker that is starting a container would create folders while all are being removed.
         let patience = Instant::now() + ABORT;
         while Arc::strong_count(&self.shared) > 1 && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
@@ -152,7 +155,7 @@ impl Shared {
         self.images.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Sends a signal to what runs in a container; false if nothing does.
+    /// Sends a signal to the process in a container; false if there is none.
     fn signal(&self, process: &str, signal: &str) -> bool {
         let Some(pid) = self.group().pid(process) else { return false };
         // The process of the group waits outside for the one inside.
@@ -162,7 +165,7 @@ impl Shared {
         sent.is_ok_and(|status| status.success())
     }
 
-    /// The place of a node in the network, made when it is first needed.
+    /// The network namespace of a node, created when it is first needed.
     async fn node(&self, name: &str) -> Result<Sandbox> {
         let mut nodes = self.nodes.lock().await;
         if let Some(sandbox) = nodes.get(name) {
@@ -174,11 +177,11 @@ impl Shared {
     }
 }
 
-/// The workers, by the uid of their pod. They end with this.
+/// The workers, by the uid of their pod. They end when this is dropped.
 #[derive(Default)]
 struct Workers {
     tasks: JoinSet<()>,
-    /// The pod as it is now; `None` once it is gone.
+    /// The current pod; `None` once it is deleted.
     updates: BTreeMap<String, watch::Sender<Option<Pod>>>,
 }
 
@@ -188,7 +191,7 @@ async fn watch_pods(shared: Arc<Shared>) {
     let mut events =
         watcher(Api::<Pod>::all(shared.client.clone()), watcher::Config::default()).default_backoff().boxed();
     loop {
-        // An error is one of the API server's bad moments; the stream tries again by itself.
+        // An error is a temporary failure of the API server; the stream retries by itself.
         let event = match events.try_next().await {
             Ok(Some(event)) => event,
             Ok(None) => return,
@@ -219,7 +222,7 @@ async fn watch_pods(shared: Arc<Shared>) {
     }
 }
 
-/// Gives a pod to its worker, and a new one of our nodes a worker.
+/// Passes a pod to its worker, and creates a worker for a new pod on one of this kubelet's nodes.
 async fn hand_over(shared: &Arc<Shared>, workers: &mut Workers, pod: Pod) {
     let (Some(uid), Some(node)) = (pod.uid(), pod.spec.as_ref().and_then(|spec| spec.node_name.clone())) else {
         return;

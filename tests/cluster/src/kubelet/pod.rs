@@ -22,11 +22,13 @@ use super::volumes::Volumes;
 use crate::network::Sandbox;
 use crate::process::Rank;
 
-/// How often processes and probes are looked at.
+/// The interval at which processes and probes are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// How often the volumes are. Kubelets take up to a minute and a half: nothing may depend on that.
+/// The interval at which volumes are updated. Real kubelets take up to a minute and a half, so
+/// nothing may depend on this.
 const REFRESH: Duration = Duration::from_secs(1);
-/// For one round of requests to the API server, and before a start that failed is tried again.
+/// The time limit of one round of requests to the API server, and the delay before a failed start
+/// is retried.
 const REQUESTS: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -43,14 +45,14 @@ struct Worker {
     reported: Value,
 }
 
-/// What a pod needs before its first container.
+/// The resources that a pod needs before its first container.
 struct Place {
     sandbox: Sandbox,
     addresses: Addresses,
     volumes: Volumes,
 }
 
-/// Plays a pod until it is gone, or the kubelet is.
+/// Runs a pod until the pod or the kubelet is gone.
 pub(super) async fn play(shared: Arc<Shared>, pod: Pod, mut updates: watch::Receiver<Option<Pod>>) {
     let mut worker = Worker::new(shared, pod);
     loop {
@@ -69,7 +71,7 @@ pub(super) async fn play(shared: Arc<Shared>, pod: Pod, mut updates: watch::Rece
         let now = updates.borrow_and_update().clone();
         match now {
             Some(pod) => worker.pod = pod,
-            None => return worker.vanish(), // deleted without grace
+            None => return worker.vanish(), // deleted without a grace period
         }
     }
 }
@@ -132,7 +134,7 @@ impl Worker {
         self.report().await;
     }
 
-    /// Network and volumes, made or brought up to date. Whoever gives this up takes nothing away.
+    /// Creates or updates network and volumes. Canceling this future is safe.
     async fn furnish(&mut self) -> Result<()> {
         if self.place.is_none() {
             self.place = Some(self.settle().await?);
@@ -169,7 +171,7 @@ impl Worker {
         format!("sandbox.{}", self.pod.uid().unwrap_or_default())
     }
 
-    /// Why those that wait do.
+    /// Sets why waiting containers wait.
     fn wait(&mut self, reason: &'static str, message: &str) {
         for container in &mut self.containers {
             if let State::Waiting { reason: current, message: current_message } = &mut container.state {
@@ -242,17 +244,17 @@ impl Worker {
         let patch = Patch::Strategic(json!({"metadata": {"uid": self.pod.uid()}, "status": &status}));
         let (api, name) = (self.api(), self.pod.name_any());
         let params = PatchParams { field_manager: Some("kubelet".to_owned()), ..PatchParams::default() };
-        // One that fails is tried again in the next round.
+        // A failed request is retried in the next round.
         if matches!(timeout(REQUESTS, api.patch_status(&name, &params, &patch)).await, Ok(Ok(_))) {
             self.reported = status;
         }
     }
 
-    /// Ends the containers within the pod's grace, and then the object.
+    /// Ends the containers within the pod's grace period, and then deletes the object.
     async fn terminate(&mut self, updates: &mut watch::Receiver<Option<Pod>>) {
         let grace = self.pod.metadata.deletion_grace_period_seconds.unwrap_or(30);
         let end = Instant::now() + Duration::from_secs(grace.unsigned_abs());
-        // One that never ran here never will.
+        // A container that never ran here never will.
         let mut asked = vec![false; self.containers.len()];
         let begun = Instant::now();
         loop {
@@ -305,7 +307,7 @@ impl Worker {
         self.vanish();
     }
 
-    /// Nothing of the pod stays on the machine.
+    /// Removes everything of the pod from the machine.
     fn vanish(&mut self) {
         let mut names: Vec<String> = self.containers.iter().map(|container| container.process.clone()).collect();
         for name in &names {
@@ -322,7 +324,7 @@ impl Worker {
     }
 }
 
-/// Fails for fields that would silently be ignored.
+/// Fails for fields that would otherwise be silently ignored.
 fn known(spec: &Container) -> Result<()> {
     let stop = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
     if spec.lifecycle.as_ref().is_some_and(|lifecycle| lifecycle.post_start.is_some()) {

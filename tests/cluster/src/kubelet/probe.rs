@@ -23,34 +23,34 @@ pub(super) struct Prober {
     asking: Option<JoinHandle<bool>>,
 }
 
-/// How many answers of one kind in a row make a result.
+/// The number of equal responses in a row that make a result.
 #[derive(Clone, Copy, Debug)]
 struct Count {
     success: i32,
     failure: i32,
-    /// Answers in a row: above zero good ones, below bad ones.
+    /// Responses in a row: positive for good ones, negative for bad ones.
     run: i32,
     result: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
 struct Target {
-    /// What the probe names instead of the pod's address.
+    /// The host in the probe instead of the pod's address.
     host: Option<Host>,
     port: u16,
     path: String,
 }
 
-/// A host as the node sees it.
+/// A host from the perspective of the node.
 #[derive(Clone, Debug)]
 struct Host {
     name: String,
-    /// The argument of `nsenter` that leads to the node's network.
+    /// The argument with which `nsenter` enters the node's network.
     node: String,
 }
 
 impl Prober {
-    /// For a run of the container that starts now.
+    /// The prober of a run of the container that starts now.
     pub(super) fn new(probe: &Probe, container: &Container, site: &Site<'_>) -> Result<Self> {
         let http = probe.http_get.as_ref().context("only httpGet probes are played")?;
         ensure!(http.scheme.as_deref().unwrap_or("HTTP") == "HTTP", "only HTTP probes are played");
@@ -78,7 +78,7 @@ impl Prober {
         })
     }
 
-    /// Takes a received response, and sends the next request when it is due; returns the result so far.
+    /// Processes a received response, and sends the next request when it is due; returns the result so far.
     pub(super) async fn look(&mut self, address: Ipv4Addr) -> Option<bool> {
         if let Some(asking) = self.asking.take_if(|asking| asking.is_finished()) {
             self.count.take(asking.await.unwrap_or(false));
@@ -118,7 +118,7 @@ pub(super) fn port(port: &IntOrString, container: &Container) -> Result<u16> {
     }
 }
 
-/// Good answers are 200 to 399.
+/// Whether the response is good: status 200 to 399.
 async fn get(address: Ipv4Addr, target: &Target) -> Result<()> {
     let line = match &target.host {
         None => status_line((IpAddr::from(address), target.port).into(), &target.path).await?,
@@ -130,7 +130,7 @@ async fn get(address: Ipv4Addr, target: &Target) -> Result<()> {
     }
 }
 
-/// The same from the node's network, on which the kubelet is.
+/// Does the same from the node's network, in which the kubelet is.
 async fn status_line_on_node(host: &Host, target: &Target) -> Result<String> {
     const REQUEST: &str = r#"exec 3<>"/dev/tcp/$1/$2"
 printf 'GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$3" "$1" >&3

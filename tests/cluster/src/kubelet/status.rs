@@ -11,7 +11,7 @@ use super::environment::Addresses;
 #[derive(Debug)]
 pub(super) struct History {
     started: String,
-    /// Of each condition.
+    /// The times of each condition.
     since: BTreeMap<&'static str, (bool, String)>,
 }
 
@@ -56,7 +56,7 @@ impl History {
             "type": kind,
             "status": if holds { "True" } else { "False" },
             "lastTransitionTime": since.1,
-            "reason": why_not.filter(|_| !holds), // null takes an earlier one away
+            "reason": why_not.filter(|_| !holds), // null removes an earlier one
         })
     }
 }
@@ -104,7 +104,7 @@ fn phase(containers: &[Played]) -> &'static str {
     }
 }
 
-/// The present, as the API writes it.
+/// The current time in the format of the API.
 pub(super) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

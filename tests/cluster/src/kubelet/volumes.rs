@@ -20,13 +20,13 @@ use serde::de::DeserializeOwned;
 use super::environment::{Addresses, value_of};
 use crate::mount::ConfigMapMount;
 
-/// The mode that a kubelet gives files without one.
+/// The mode of files that a kubelet sets by default.
 const DEFAULT_MODE: i32 = 0o644;
 
 /// File names and bytes.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// The name of a ConfigMap or Secret, which keys of it (all, where none is named), and whether it may be missing.
+/// The name of a ConfigMap or Secret, its keys to use (all if none are listed), and whether it may be missing.
 type Source<'a> = (&'a str, Option<&'a [KeyToPath]>, Option<bool>);
 
 /// The volumes of one pod on this machine.
@@ -35,7 +35,7 @@ pub(super) struct Volumes {
     folder: PathBuf,
     addresses: Addresses,
     mounted: BTreeMap<String, Mounted>,
-    /// Tokens by audience: one for the life of the pod, since they last an hour at least.
+    /// Tokens by audience: one for the lifetime of the pod, because a token is valid for at least an hour.
     tokens: BTreeMap<String, String>,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct Volumes {
 enum Mounted {
     /// `emptyDir`.
     Scratch(PathBuf),
-    /// Everything else, with what it holds.
+    /// Any other volume, with its content.
     Files(ConfigMapMount, Files),
 }
 
 impl Volumes {
-    /// Of a pod, below this folder.
+    /// The volumes of a pod, below this folder.
     pub(super) fn new(client: Client, folder: &Path, addresses: Addresses) -> Self {
         let (folder, mounted, tokens) = (folder.join("volumes"), BTreeMap::new(), BTreeMap::new());
         Self { client, folder, addresses, mounted, tokens }
@@ -63,7 +63,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// Where a volume is, and whether containers may only ever read it.
+    /// The path of a volume, and whether containers can only read it.
     pub(super) fn source(&self, volume: &str) -> Result<(&Path, bool)> {
         match self.mounted.get(volume).with_context(|| format!("no volume {volume:?}"))? {
             Mounted::Scratch(path) => Ok((path, false)),
@@ -196,7 +196,7 @@ fn missing(what: &str, optional: Option<bool>) -> Result<Files> {
     if optional == Some(true) { Ok(Files::new()) } else { bail!("{what} not found") }
 }
 
-/// The keys that the volume names, under its names; all of them where it names none.
+/// The keys in the volume's list, under its names; all keys if the list is empty.
 fn chosen(mut held: Files, items: Option<&[KeyToPath]>, optional: Option<bool>) -> Result<Files> {
     let Some(items) = items else { return Ok(held) };
     let mut files = Files::new();
@@ -210,8 +210,8 @@ fn chosen(mut held: Files, items: Option<&[KeyToPath]>, optional: Option<bool>) 
     Ok(files)
 }
 
-/// Whether the container's user could read files of a volume. On a node they belong to root, and to the pod's `fsGroup`,
-/// which may always read; here to the one user that there is.
+/// Whether the container's user could read files of a volume. On a node they belong to root, and to the pod's
+/// `fsGroup`, which may always read; here they belong to the only user.
 fn readable(pod: &Pod, mode: i32) -> bool {
     let security = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     mode & 0o004 != 0 || security.is_some_and(|security| security.fs_group.is_some())

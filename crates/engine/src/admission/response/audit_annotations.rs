@@ -10,11 +10,11 @@ use crate::model::{Cause, Change};
 use crate::patch::decision_reason;
 use crate::rules::Finding;
 
-/// The longest value of an audit annotation, in bytes: it is stored with every request's event, and an object can have
-/// as many findings as fit into it.
+/// The longest value of an audit annotation, in bytes. It is stored with the audit event of every request, and an
+/// object can have as many findings as fit into it.
 pub const AUDIT_LIMIT: usize = 2_048;
 
-/// The audit annotations: plain key, value.
+/// The audit annotations: key without prefix, value.
 pub(crate) fn audit_annotations(outcomes: &ReviewOutcomes<'_>) -> BTreeMap<&'static str, String> {
     let review = outcomes.review;
     let mut annotations = BTreeMap::new();
@@ -38,8 +38,8 @@ fn places(findings: &[&Finding]) -> Option<String> {
     (!findings.is_empty()).then(|| list_within(items, findings.len(), ", ", AUDIT_LIMIT))
 }
 
-/// The place of each change with its reason, each place once, without values: they may be secret, and the object
-/// contains them.
+/// The place of each change with its reason, each place once. The values are left out because they may be secret, and
+/// because the object contains them.
 fn would_change(changes: &[Change]) -> Option<String> {
     let mut known = BTreeSet::new();
     let reasons = changes.iter().map(|Change { cause, edit }| match cause {

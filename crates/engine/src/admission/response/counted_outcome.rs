@@ -6,9 +6,9 @@ use crate::admission::response::review_outcomes::ReviewOutcomes;
 use crate::model::Os;
 use crate::rules::Finding;
 
-/// The outcome of a finding or a placement, for metrics. Each is counted once per request, at the endpoint where it
-/// takes place: changes at `/mutate`, a denial where it is made, everything else at `/validate`, which sees the object
-/// once and as it will be stored.
+/// The outcome of a finding or a placement, for metrics. Each outcome is counted once per request, at the endpoint
+/// where it takes place: changes at `/mutate`, a denial where it is made, everything else at `/validate`, which
+/// receives the object once and in its final form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names explain them; those with `Would` are of `mode: Audit`")]
 pub enum CountedOutcome {
@@ -58,12 +58,13 @@ impl CountedOutcome {
     }
 }
 
-/// The outcomes to count at `endpoint` for a response that denies nothing: the code of each finding that has one.
+/// The outcomes to count at `endpoint` for a response that denies nothing: the code of each finding that has an outcome
+/// there.
 pub(crate) fn count_findings(outcomes: &ReviewOutcomes<'_>, endpoint: Endpoint) -> Vec<(&'static str, CountedOutcome)> {
     let here = |outcome| at_endpoint(outcomes, endpoint, outcome);
     let of = |finding: &Finding, outcome| match outcome {
         FindingOutcome::Nothing => None,
-        // Reported at the other endpoint.
+        // A denial is reported at the other endpoint.
         FindingOutcome::Denied if !outcomes.audit_only => None,
         FindingOutcome::Denied => here(CountedOutcome::Denied),
         FindingOutcome::Labelled => here(CountedOutcome::Labelled),

@@ -30,9 +30,9 @@ pub struct Denial {
 /// One entry of `status.details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialCause {
-    /// Rule code, [`RESIZE_REASON`], or Kubernetes' own reason: the cause's `reason`.
+    /// The cause's `reason`: a rule code, [`RESIZE_REASON`], or a reason of Kubernetes.
     pub reason: &'static str,
-    /// API field path: the cause's `field`.
+    /// The cause's `field`: an API field path.
     pub field: String,
     /// The finding's message and help.
     pub message: String,
@@ -40,8 +40,8 @@ pub struct DenialCause {
 
 /// The denial for `denied` findings of `object`.
 pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, size: ResponseSize) -> Denial {
-    // At /validate the decisive field may be one that Mullion wrote at /mutate; the annotation contains what decided
-    // then.
+    // At /validate the decisive field may be one that Mullion added at /mutate; the annotation contains what decided at
+    // /mutate.
     let own = || DecisionAnnotation::of(object).filter(|own| Os::from_name(&own.os) == review.decision.decided());
     let reason = (review.decision.os == DetectedOs::Windows).then(|| {
         own().map_or_else(|| decision_reason(&review.decision), |own| shorten_to_bytes(&own.because, REASON_LIMIT))
@@ -66,7 +66,7 @@ pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, siz
     Denial { message, causes: causes.collect() }
 }
 
-/// The kind of the object whose author decides about the operating system of the pod; `None` if the pod exists already.
+/// The kind of the object whose author decides about the operating system of the pod; `None` if the pod already exists.
 fn author_kind(review: &Review, object: &Value) -> Option<WorkloadKind> {
     match review.category {
         RequestCategory::EphemeralContainers => None,
@@ -75,7 +75,7 @@ fn author_kind(review: &Review, object: &Value) -> Option<WorkloadKind> {
     }
 }
 
-/// Why a pod with an owner gets a denial as a bare pod, if it does: pods of a built-in controller are of another category.
+/// Why a pod with an owner is denied like a bare pod, if it is: pods of a built-in controller have another category.
 fn unbelieved_owner(review: &Review, object: &Value) -> String {
     let owner = built_in_owner(object).filter(|_| review.category == RequestCategory::Pod);
     owner.map_or_else(String::new, |kind| {
@@ -87,9 +87,9 @@ fn unbelieved_owner(review: &Review, object: &Value) -> String {
     })
 }
 
-/// The denial of a resize that cannot be done, as API servers of 1.36 do by themselves: otherwise the kubelet reports
-/// Infeasible in the pod's status, where it is easily missed. Vertical Pod Autoscalers evict the pod then
-/// (kubernetes/autoscaler#8303).
+/// The denial of a resize that cannot be done. API servers from 1.36 on deny it themselves. Older ones accept it, and
+/// the kubelet reports Infeasible in the pod's status, where it is easily missed; Vertical Pod Autoscalers then evict
+/// the pod (kubernetes/autoscaler#8303).
 pub(crate) fn resize_denial(object: &Value, why: &str) -> Denial {
     let cause = DenialCause { reason: RESIZE_REASON, field: "spec.containers".to_owned(), message: why.to_owned() };
     let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -100,8 +100,8 @@ pub(crate) fn resize_denial(object: &Value, why: &str) -> Denial {
 /// The denial of an object that needs a larger patch than a response may contain. It has more than four thousand
 /// containers, volume mounts or node affinity terms, and each needs a change.
 ///
-/// A part of the patch would leave a pod that does not run, and no patch would leave one without placement. With a
-/// denial its author knows.
+/// A part of the patch would leave a pod that does not run, and no patch would leave a pod without placement. A denial
+/// informs the author.
 pub(crate) fn unsendable_patch(review: &Review, object: &Value, operations: usize) -> Denial {
     let why = format!(
         "it needs {} changes, more than one response may contain; use fewer containers, volume mounts and node affinity \
@@ -112,8 +112,8 @@ pub(crate) fn unsendable_patch(review: &Review, object: &Value, operations: usiz
     Denial { message: format!("{} cannot be changed: {why}", name_of(review, object)), causes: vec![cause] }
 }
 
-/// `Deployment web`: if you apply a file with many objects, only this name tells them apart. A generated name is
-/// `web-…`: the full name means nothing to a reader, and Events of equal text are counted and not repeated.
+/// `Deployment web`: if you apply a file with many objects, only this name identifies the object. For a generated name
+/// it is `web-…`: the full name means nothing to a reader, and Events of equal text are counted and not repeated.
 fn name_of(review: &Review, object: &Value) -> String {
     let text = |pointer| member(object, pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let new = review.category != RequestCategory::EphemeralContainers;

@@ -1,4 +1,4 @@
-//! The endpoint that received a request.
+//! The endpoint that receives a request.
 
 /// The endpoint that received the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

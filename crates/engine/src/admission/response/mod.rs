@@ -1,7 +1,7 @@
 //! The response to a request: a denial, or a patch with warnings, and audit annotations.
 //!
-//! The webhook's response is small whatever the object contains ([`response_size`]); what is counted and denied is not
-//! limited.
+//! The webhook's response is small whatever the object contains ([`response_size`]); the number of findings that are
+//! counted and denied is not limited.
 
 mod audit_annotations;
 mod counted_outcome;

@@ -1,4 +1,5 @@
-//! From a review to the response at an endpoint, by the table of [`finding_outcome`](crate::admission::finding_outcome).
+//! Turns a review into the response at an endpoint, by the table of
+//! [`finding_outcome`](crate::admission::finding_outcome).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,22 +24,22 @@ use crate::model::{Cause, Change, Edit, Os};
 use crate::patch::{compact, compile};
 use crate::rules::{Finding, RejectedBy};
 
-/// How many codes of six characters, separated by dots, fit into a label value of 63.
+/// The number of six-character codes, separated by dots, that fit into a label value of 63 characters.
 const LABEL_CODES: usize = 9;
 
 /// The response to one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReviewResponse {
-    /// `None`: allowed.
+    /// `None`: the request is allowed.
     pub denial: Option<Denial>,
     /// Most important first, at most [`WARNING_LIMIT`] characters each.
     pub warnings: Vec<String>,
     /// Empty: no patch. Never filled at `/validate`.
     pub patch: Vec<PatchOperation>,
-    /// Audit annotations: plain key, value. Each value is at most [`AUDIT_LIMIT`](crate::admission::AUDIT_LIMIT) bytes
-    /// long.
+    /// Audit annotations: key without prefix, value. Each value is at most
+    /// [`AUDIT_LIMIT`](crate::admission::AUDIT_LIMIT) bytes long.
     pub audit: BTreeMap<&'static str, String>,
-    /// The outcomes to count at this endpoint: the code of each finding that has one here.
+    /// The outcomes to count at this endpoint: the code of each finding that has an outcome here.
     pub outcomes: Vec<(&'static str, CountedOutcome)>,
     /// The outcome to count for the placement, at this endpoint.
     pub placement: Option<(Os, CountedOutcome)>,
@@ -50,8 +51,8 @@ pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewRes
     response(review, object, endpoint, ResponseSize::Limited)
 }
 
-/// The same response for people who ask about a file: with every finding, and a patch with one operation for each edit,
-/// so that an edit of the file touches no other line.
+/// The complete response, for the command line: with every finding, and a patch with one operation for each edit, so
+/// that an edit of a file touches no other line.
 pub fn respond_in_full(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewResponse {
     response(review, object, endpoint, ResponseSize::Full)
 }
@@ -76,8 +77,8 @@ fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseS
     let outcomes = ReviewOutcomes::new(review, endpoint);
     response.audit = audit_annotations(&outcomes);
     let denied: Vec<&Finding> = outcomes.with(FindingOutcome::Denied).collect();
-    // The server validates between the two endpoints: what it would reject must be reported before, with a message that
-    // helps.
+    // The API server validates between the two endpoints. What it would reject must be reported before, with a message
+    // that helps.
     let server_first = denied.iter().any(|finding| finding.rejected_by == RejectedBy::ApiServer);
     let denies_here = !denied.is_empty() && (endpoint == Endpoint::Validate || server_first);
     if denies_here && !audit_only {
@@ -94,12 +95,12 @@ fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseS
     }
     response.outcomes = count_findings(&outcomes, endpoint);
     response.placement = count_placement(&outcomes, endpoint);
-    // Both endpoints warn: only /validate sees kinds that are not mutated, and the server prints equal texts once.
+    // Both endpoints warn: kinds that are not mutated reach only /validate, and kubectl prints equal texts once.
     response.warnings = warnings(&outcomes, size);
     response
 }
 
-/// Denies the request, with the line of the admin at the end.
+/// Denies the request, with the policy's contact line at the end.
 fn deny(review: &Review, mut denial: Denial, response: &mut ReviewResponse) {
     if let Some(line) = &review.settings.message {
         denial.message.push('\n');
@@ -138,13 +139,14 @@ fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
     }
 }
 
-/// The change that writes the label, if a finding is reported by it.
+/// The change that writes the label, if a finding is reported by the label.
 fn findings_label<'f>(object: &Value, labelled: impl Iterator<Item = &'f Finding>) -> Option<Change> {
     let codes: BTreeSet<&str> = labelled.map(|finding| finding.code).collect();
     let codes: Vec<&str> = codes.into_iter().take(LABEL_CODES).collect();
     let pointer = format!("/metadata/labels/{}", escape(FINDINGS_LABEL));
     let present = member(object, &pointer).and_then(Value::as_str).unwrap_or_default();
-    // A second call sees the pod as the first changed it: a finding that is gone by then keeps its code in the label.
+    // A second call receives the pod as the first call changed it. A finding that is gone by then keeps its code in the
+    // label.
     codes.iter().any(|code| !present.split('.').any(|listed| listed == *code)).then(|| {
         let edit = Edit::Set { pointer, value: Value::from(codes.join(".")) };
         Change { cause: Cause::Placement("reports findings to the owner of the pod"), edit }

@@ -1,8 +1,9 @@
-//! The size of a response: the webhook's is small whatever the object contains, the command line's is complete.
+//! The size of a response: the webhook's response is small whatever the object contains, the command line's response is
+//! complete.
 //!
-//! An object of 3 MiB can have tens of thousands of findings. Nobody reads them in one message, and the API server holds
-//! each response in memory, writes warnings into headers and stores audit annotations. So the webhook prints the first
-//! of them, and how many more there are. Every finding still denies, repairs and counts.
+//! An object of 3 MiB can have tens of thousands of findings. A person cannot read them in one message, and the API
+//! server holds each response in memory, writes warnings into headers and stores audit annotations. So the webhook
+//! prints the first of them, and how many more there are. Every finding still denies, repairs and counts.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,32 +14,33 @@ use serde_json::Value;
 
 use crate::model::text::{shorten_to_bytes, thousands};
 
-/// The most findings that a denial, its causes or the warnings contain.
+/// The maximum number of findings that a denial, its causes or the warnings contain.
 pub(crate) const MOST_FINDINGS: usize = 50;
 
-/// The longest text about one finding, in bytes. Ordinary ones have 100 to 300; some quote values of the object.
+/// The longest text about one finding, in bytes. An ordinary text has 100 to 300 bytes; some quote values of the
+/// object.
 pub(crate) const FINDING_LIMIT: usize = 1_024;
 
-/// How many bytes a patch may have beyond those of the object. In base64 it takes a third more; together with at most
-/// 130 KiB of texts, the response stays below 1 MiB plus 4/3 of the object.
+/// How many bytes a patch may have beyond those of the object. Base64 adds a third; together with at most 130 KiB of
+/// texts, the response stays below 1 MiB plus 4/3 of the object.
 pub(crate) const PATCH_ALLOWANCE: usize = 640 << 10;
 
-/// A patch with fewer operations is not measured: each writes a few hundred bytes, or a value of about the size that it
-/// has in the object.
+/// A patch with fewer operations is not measured: each operation writes a few hundred bytes, or a value of about the
+/// size that it has in the object.
 const MEASURED_OPERATIONS: usize = 512;
 
 /// How much of a review a response contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseSize {
-    /// What the webhook sends.
+    /// The response of the webhook.
     Limited,
     /// Every finding in full, and one operation for each edit.
     Full,
 }
 
 impl ResponseSize {
-    /// The items to print, and how many more there are. If there are more than [`MOST_FINDINGS`], the first of each rule
-    /// come first, so that one rule does not hide the others; `rule`: an item's rule.
+    /// The items to print, and how many more there are. If there are more than [`MOST_FINDINGS`], the first item of
+    /// each rule comes first, so that one rule does not hide the others; `rule`: an item's rule.
     pub(crate) fn select<T>(self, items: Vec<T>, rule: impl Fn(&T) -> &'static str) -> (Vec<T>, usize) {
         let more = items.len().saturating_sub(MOST_FINDINGS);
         if self == Self::Full || more == 0 {
@@ -66,7 +68,7 @@ pub(crate) fn line_for_more(more: usize) -> Option<String> {
     (more > 0).then(|| format!("and {} more {noun}; `mullion check` prints all of them", thousands(more)))
 }
 
-/// Whether the patch is so small that a response with it keeps the limit; see [`PATCH_ALLOWANCE`].
+/// Whether a response with the patch stays within the limit; see [`PATCH_ALLOWANCE`].
 pub(crate) fn is_sendable(patch: &[PatchOperation], object: &Value) -> bool {
     patch.len() < MEASURED_OPERATIONS || json_bytes(patch) <= json_bytes(object) + PATCH_ALLOWANCE
 }
@@ -74,11 +76,11 @@ pub(crate) fn is_sendable(patch: &[PatchOperation], object: &Value) -> bool {
 /// How many bytes the value has as JSON.
 fn json_bytes(value: &(impl Serialize + ?Sized)) -> usize {
     let mut counter = ByteCounter(0);
-    // It does not fail: the counter takes everything, and every key of the values is a string.
+    // Serialization does not fail: the counter accepts everything, and every key of the values is a string.
     serde_json::to_writer(&mut counter, value).map_or(usize::MAX, |()| counter.0)
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written to it.
 struct ByteCounter(usize);
 
 impl io::Write for ByteCounter {

@@ -27,7 +27,7 @@ impl<'a> ReviewOutcomes<'a> {
         let findings = review
             .findings
             .iter()
-            // At /mutate the placement is restored.
+            // At /mutate Mullion restores the placement.
             .filter(|finding| endpoint == Endpoint::Validate || finding.code != UNDONE)
             .map(|finding| (finding, outcome_of(finding, review.category, review.settings.templates)))
             .collect();
@@ -38,7 +38,7 @@ impl<'a> ReviewOutcomes<'a> {
         Self { review, findings, audit_only: review.settings.mode == Mode::Audit, removed: removed.collect() }
     }
 
-    /// The findings with that outcome.
+    /// The findings with the outcome `wanted`.
     pub(crate) fn with(&self, wanted: FindingOutcome) -> impl Iterator<Item = &'a Finding> {
         self.findings.iter().filter(move |(_, outcome)| *outcome == wanted).map(|(finding, _)| *finding)
     }

@@ -96,7 +96,8 @@ fn fifty_findings_are_printed_in_their_order() {
     }
 }
 
-/// The way out is there if only the name of an image decides, also at the endpoint that sees what Mullion has written.
+/// The exemption hint is present only if the name of an image decides, also at the endpoint that receives what Mullion
+/// added.
 #[test]
 fn a_denial_ends_with_the_way_out_and_the_line_of_the_admin() {
     let image =
@@ -199,7 +200,7 @@ fn repaired_findings_are_counted_where_a_change_removes_them() {
     assert!(!response.warnings[1].contains(" removed"), "{}", response.warnings[1]);
 }
 
-/// Texts of the object that a response quotes.
+/// Texts of the object that a response quotes are cut.
 #[test]
 fn long_names_and_values_are_cut() {
     let long = "é\"\n\u{1}".repeat(200_000);
@@ -225,7 +226,7 @@ fn long_names_and_values_are_cut() {
     }
 }
 
-/// One change in each of so many containers that the patch alone would be larger than a response.
+/// One change in each of so many containers that the patch alone would be larger than a response may be.
 #[test]
 fn an_object_that_needs_a_larger_patch_than_a_response_may_contain_is_denied() {
     let stop_signal = |index: usize| removal(&format!("/spec/containers/{index}/lifecycle/stopSignal"));

@@ -7,7 +7,8 @@ use crate::admission::response::review_outcomes::ReviewOutcomes;
 use crate::model::text::shorten;
 use crate::rules::Finding;
 
-/// The API's advice for one warning (extensible-admission-controllers.md), in characters.
+/// The length that the Kubernetes documentation recommends for one warning
+/// (extensible-admission-controllers.md), in characters.
 pub const WARNING_LIMIT: usize = 120;
 
 /// The warnings, most important first, at most [`WARNING_LIMIT`] characters each.

@@ -1,8 +1,8 @@
-//! Image references: operating system and Windows build from their names.
+//! Reads operating system and Windows build from image names.
 //!
 //! A name proves little: `windows-vpc-resource-controller` runs on Linux, `golang:1.27` on both. A wrong "Windows"
-//! makes a Linux pod unschedulable and a wrong "Linux" a Windows pod, so a name decides only if its vocabulary is
-//! explicit; the rest is unknown.
+//! makes a Linux pod unschedulable, and a wrong "Linux" a Windows pod. Therefore a name decides only if its words are
+//! explicit; any other name is unknown.
 
 mod name;
 mod repository;

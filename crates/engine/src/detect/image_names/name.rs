@@ -32,7 +32,7 @@ pub struct NameFacts {
 }
 
 impl NameFacts {
-    /// The facts of a name that contains none.
+    /// The facts of a name that contains no evidence.
     pub const UNKNOWN: Self = Self { os: ImageOs::Unknown, builds: Vec::new(), source: NameSource::None };
 
     const fn new(os: ImageOs, source: NameSource) -> Self {
@@ -103,8 +103,8 @@ pub fn from_text(text: &str) -> NameFacts {
 
 /// The facts in a name, without a look-up in the registry.
 ///
-/// Linux is decided only by a word of the tag. A tag beside a digest counts as if there were no digest: the digest
-/// decides what is pulled, and people pin what the tag meant when they wrote it.
+/// Only a word of the tag decides for Linux. A tag beside a digest counts as if there were no digest: the digest
+/// decides what is pulled, and people pin the image that the tag named at that time.
 pub(crate) fn from_name(image: &ImageRef<'_>) -> NameFacts {
     let known = repository::find(image);
     let reading = read_tag(image, known);
@@ -164,7 +164,7 @@ fn is_linux_variant(image: &ImageRef<'_>) -> bool {
     image.tag().is_some_and(|tag| tag.split('-').any(is_one))
 }
 
-/// The major version of a tag that is a version and nothing else: `6.0`, `7.0.20`.
+/// The major version of a tag that consists only of a version: `6.0`, `7.0.20`.
 fn major(tag: &str) -> Option<u32> {
     let version = tag.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if version { tag.split('.').next()?.parse().ok() } else { None }
@@ -192,7 +192,7 @@ mod tests {
         ("dockurr/windows:ltsc2022", Unknown, &[]),
         ("dockurr/windows", Unknown, &[]),
         ("cdrx/pyinstaller-windows:python3", Unknown, &[]),
-        // Compilers and virtual machines for Windows, on Linux.
+        // Compilers and virtual machines for Windows, which run on Linux.
         ("fyneio/fyne-cross-images:windows", Unknown, &[]),
         ("docker.io/fyneio/fyne-cross-images:1.3-windows", Unknown, &[]),
         ("therecipe/qt:windows_64_static", Unknown, &[]),
@@ -202,7 +202,7 @@ mod tests {
         ("electronuserland/builder:wine", Unknown, &[]),
         ("quay.io/containerdisks/windows:ltsc2022", Unknown, &[]),
         ("dockcross/windows-static-x64", Unknown, &[]),
-        // A tool for other systems, but the tag is about its own.
+        // A tool for other systems, but the tag names its own system.
         ("acme/app-builder:1.0-windowsservercore-ltsc2022", Windows, &[20348]),
         ("andyzhangx/samba:win-fix", Unknown, &[]),
         ("acme/twin-service:win-2024.1", Unknown, &[]),
@@ -229,13 +229,13 @@ mod tests {
         ("ghcr.io/prometheus-community/windows-exporter:0.16.0-2004", Windows, &[19041]),
         ("myregistry/nanoserver-proxy", Unknown, &[]),
         ("mcr.microsoft.com/windows/servercore/iis", Windows, &[]),
-        // Linux is never known by the repository.
+        // The repository alone never proves Linux.
         ("nginx:1.27", Unknown, &[]),
         ("busybox", Unknown, &[]),
         ("alpine:3.20", Unknown, &[]),
         ("ubuntu", Unknown, &[]),
         ("nginx:1.27-alpine", Linux, &[]),
-        // Since .NET 8 tags without a Windows word have no Windows (dotnet/dotnet-docker#4492).
+        // Since .NET 8, tags without a Windows word contain no Windows image (dotnet/dotnet-docker#4492).
         ("mcr.microsoft.com/dotnet/sdk:9.0-nanoserver-ltsc2025", Windows, &[26100]),
         ("mcr.microsoft.com/dotnet/runtime:10.0-windowsservercore-ltsc2022", Windows, &[20348]),
         ("mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809", Windows, &[17763]),
@@ -249,7 +249,7 @@ mod tests {
         ("quay.io/signalfx/splunk-otel-collector-windows:0.154.0", Windows, &[]),
         ("MCR.MICROSOFT.COM/windows/servercore:LTSC2022", Windows, &[20348]),
         ("10.0.0.1:1809/app:v1", Unknown, &[]),
-        // Two operating systems behind one tag, until the tag names one.
+        // Two operating systems behind one tag, unless the tag names one.
         ("golang:1.27", Multi, &[]),
         ("golang:1.27-windowsservercore", Windows, &[]),
         ("golang:1.27-windowsservercore-ltsc2025", Windows, &[26100]),
@@ -264,7 +264,7 @@ mod tests {
         ("rancher/mirrored-pause:3.6-windows-1809-amd64", Windows, &[17763]),
         ("mcr.microsoft.com/powershell:lts-7.4", Multi, &[]),
         ("mcr.microsoft.com/powershell:nanoserver", Windows, &[]),
-        // The hint proves Windows only in repositories that use it so.
+        // The hint proves Windows only in the repositories that are known to use it for Windows.
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod:win-3.1.24", Windows, &[]),
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod:3.1.24", Unknown, &[]),
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod/prometheus-collector/images:6.8.0-main-03-12-2024-ab-win", Windows, &[]),
@@ -289,7 +289,7 @@ mod tests {
         ("mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0", Windows, &[]),
         ("mcr.microsoft.com/oss/kubernetes-csi/azuredisk-csi:v1.29.2-windows-hp", Windows, &[]),
         ("sigwindowstools/kube-proxy:v1.27.3-calico-hostprocess", Windows, &[]),
-        // A product version beside the release.
+        // A product version beside the Windows release.
         ("mcr.microsoft.com/businesscentral/onprem:1904-cu1-w1-ltsc2019", Windows, &[17763]),
         ("mcr.microsoft.com/businesscentral:1909", Windows, &[]),
         ("mcr.microsoft.com/dotnet/framework/aspnet:4.8", Windows, &[]),
@@ -312,7 +312,7 @@ mod tests {
         let cases: &[(&str, ImageOs, &[u32])] = &[
             ("mcr.microsoft.com/windows/nanoserver:1809", Windows, &[17763]),
             ("mcr.microsoft.com/windows/nanoserver", Windows, &[]),
-            // Its `latest` has a known build; a digest has none.
+            // The build of its `latest` is known; that of a digest is not.
             ("microsoft/windowsservercore", Windows, &[]),
             ("acme/windows-node-labeler", Unknown, &[]),
             ("nginx:1.27-alpine", Linux, &[]),

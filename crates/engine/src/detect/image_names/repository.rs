@@ -15,18 +15,18 @@ pub(crate) enum RepositoryOs {
     Windows {
         /// How to read numbers in the tag.
         context: Context,
-        /// Build of a reference without tag, digest, or with `latest`.
+        /// Build of a reference without tag and digest, or with the tag `latest`.
         untagged: Option<Build>,
-        /// Build that the path names.
+        /// Build that the path contains.
         path: Option<Build>,
     },
-    /// Windows if the tag has a release; the name alone could be a product's.
+    /// Windows if the tag contains a release; the name alone could be that of a product.
     WindowsIfReleased,
-    /// Linux and Windows behind one tag.
+    /// Linux and Windows images behind one tag.
     Multi,
-    /// Linux, and Windows behind version tags up to this major.
+    /// Linux images, and Windows images behind version tags up to this major version.
     MultiUpTo(u32),
-    /// A Linux image with Windows in its name: not even its tag proves Windows.
+    /// A Linux image with Windows in its name: even its tag does not prove Windows.
     Decoy,
 }
 
@@ -38,9 +38,9 @@ pub(crate) enum At {
     Within(&'static str),
     /// Last component, or its end after a separator: `mirrored-prometheus-windows-exporter` for `windows-exporter`.
     Name(&'static str),
-    /// From the root of the Microsoft Container Registry or a mirror that shows it.
+    /// From the root of the Microsoft Container Registry, or of a mirror that includes its name in the path.
     Microsoft(&'static str),
-    /// The whole path at one registry: for names too short to be known elsewhere.
+    /// The whole path at one registry: for names that are too short to be known elsewhere.
     Registry(&'static str, &'static str),
     /// A Docker official image.
     Official(&'static str),
@@ -49,7 +49,7 @@ pub(crate) enum At {
 struct Row {
     at: At,
     known: RepositoryOs,
-    /// Where this is documented: repository and, if it helps, file.
+    /// The source: repository and, if it helps, file.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
     source: &'static str,
 }
@@ -61,7 +61,7 @@ const fn row(at: At, known: RepositoryOs, source: &'static str) -> Row {
 const WINDOWS: RepositoryOs = RepositoryOs::Windows { context: Context::Other, untagged: None, path: None };
 const BASE: RepositoryOs = RepositoryOs::Windows { context: Context::BaseImage, untagged: None, path: None };
 const YEAR_NAMED: RepositoryOs = RepositoryOs::Windows { context: Context::YearNamed, untagged: None, path: None };
-/// Docker Hub's first base images ended with 1607; their `latest` still means it.
+/// Docker Hub's first base images ended with 1607; their `latest` is still 1607.
 const BASE_1607: RepositoryOs =
     RepositoryOs::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
 
@@ -85,7 +85,7 @@ const AZURE_NETWORKING: &str =
     "Azure/azure-container-networking .pipelines/build/dockerfiles/; Azure/AKS vhd-notes/AKSWindows";
 const SPIRE: &str = "spiffe/spire Makefile: images-windows";
 
-/// First match wins; decoys go first.
+/// The first match wins; decoys come first.
 #[rustfmt::skip]
 static ROWS: &[Row] = &[
     // Linux images whose names or tags look like Windows.
@@ -107,7 +107,7 @@ static ROWS: &[Row] = &[
     row(At::Within("containerdisks"), RepositoryOs::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
     row(At::Name("windowszip"), RepositoryOs::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
 
-    // Base images and what Microsoft builds on them.
+    // Base images and images that Microsoft builds on them.
     row(At::Within("windows/nanoserver"), BASE, BASE_LIFECYCLE),
     row(At::Within("windows/servercore"), BASE, BASE_LIFECYCLE),
     row(At::Within("windows/server"), BASE, BASE_LIFECYCLE),
@@ -139,7 +139,7 @@ static ROWS: &[Row] = &[
     // Official images built for Windows.
     row(At::Within("winamd64"), BASE, "docker-library/official-images: the Windows builds by themselves"),
 
-    // Curated: Windows only, by name.
+    // Curated: repositories known by name to have only Windows images.
     row(At::Name("windows-host-process-containers-base-image"), WINDOWS, "microsoft/windows-host-process-containers-base-image"),
     row(At::Name("windows-exporter"), BASE, "prometheus-community/windows_exporter"),
     row(At::Name("windows_exporter"), BASE, "prometheus-community/windows_exporter"),
@@ -231,8 +231,8 @@ static ROWS: &[Row] = &[
     row(At::Official("python"), RepositoryOs::Multi, OFFICIAL),
 ];
 
-/// Repositories in which a bare `win`, `hp` or `hpc` in a tag means Windows; most write `windows-hp`, which needs no
-/// row.
+/// Repositories in which a bare `win`, `hp` or `hpc` in a tag means Windows. Most repositories use `windows-hp`, which
+/// needs no row.
 #[rustfmt::skip]
 static HINT_IS_PROOF: &[Row] = &[
     row(At::Name("ciprod"), WINDOWS, "microsoft/Docker-Provider ReleaseNotes.md: ciprod:win-3.1.24"),
@@ -266,7 +266,8 @@ pub(crate) fn hint_is_proof(image: &ImageRef<'_>) -> bool {
     HINT_IS_PROOF.iter().any(|row| row.at.matches(image))
 }
 
-/// The build that a path names: `windows/ltsc2022/vse2022` by its components, `golang-1.16.2-nanoserver-1809` by its end.
+/// The build that a path contains: `windows/ltsc2022/vse2022` by its components, `golang-1.16.2-nanoserver-1809` by its
+/// end.
 fn path_build(path: &str) -> Option<Build> {
     if let Some(rest) = after_components(path, "windows") {
         let release = rest.split('/').next()?;

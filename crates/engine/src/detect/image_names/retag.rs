@@ -1,6 +1,6 @@
-//! The image for another Windows release: by the tables of published images, else by the spelling of its tag.
+//! The image for another Windows release: by the tables of published images, else by replacing the release in its tag.
 //!
-//! Only a registry knows whether an image exists. [`Confidence`] tells what the tables know about it.
+//! Only a registry knows whether an image exists. [`Confidence`] is how much the tables know about it.
 
 use crate::detect::image_names::name::from_name;
 use crate::detect::image_names::repository::{self, RepositoryOs};
@@ -12,18 +12,18 @@ use crate::model::windows::{Build, LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS};
 /// How an image reference changes for another Windows build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retag<'t> {
-    /// Not at all: the reference has an image of that build.
+    /// No change: the reference already has an image of that build.
     Keep,
     /// To another reference.
     Another(ProposedImage<'t>),
-    /// No tag is known: the owner builds the image again.
+    /// No tag is known: the owner must rebuild the image.
     NoTag {
         /// The image of the Dockerfile's `FROM` line, if the tables know one.
         from: Option<String>,
-        /// What the tables say about it.
+        /// The notes of the tables about it.
         notes: &'t [String],
     },
-    /// A digest names one image: only its publisher knows the digest of another.
+    /// A digest identifies one image. Only its publisher knows the digest of another image.
     Pinned,
 }
 
@@ -49,7 +49,7 @@ pub struct ProposedImage<'t> {
 pub enum Confidence {
     /// The tables name its release and its version in the publisher's registry.
     Table,
-    /// Nothing: it is the old name with the release replaced.
+    /// Nothing is known: it is the old name with the release replaced.
     Guess,
 }
 
@@ -71,7 +71,7 @@ pub fn retag<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>, build: Build
     }
     let is_of_build = from_name(image).builds == [build];
     let Some(found) = tables.find(image) else {
-        // The rows of a repository are complete: another tag of it is not replaced by a guess.
+        // The rows of a repository are complete: a tag that has no row is not replaced by a guess.
         let guess = if is_of_build || tables.knows_repository(image) { None } else { guess(image, build) };
         return match guess {
             _ if is_of_build => Retag::Keep,
@@ -103,13 +103,14 @@ pub fn retag<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>, build: Build
     }
 }
 
-/// The image whose tag names the release of `build`, in place of a tag that names none: also for the builds that the tag
-/// is for now, which [`retag`] keeps.
+/// The image whose tag names the release of `build`, in place of a tag that names no release: also for the builds that
+/// the tag currently provides, which [`retag`] keeps.
 pub(crate) fn pin<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>, build: Build) -> Option<ProposedImage<'t>> {
     published(tables, &tables.find(image)?, image, build)
 }
 
-/// Since when the tag gets no updates in the registry of its publisher. `None` for a digest, and for tags that get some.
+/// Since when the tag gets no updates in the registry of its publisher. `None` for a digest, and for tags that still
+/// get updates.
 pub fn frozen_since<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>) -> Option<&'t Date> {
     let row = tables.find(image).filter(|_| image.digest().is_none())?.row;
     let registry = image.normalized_registry();
@@ -130,7 +131,7 @@ fn is_same(image: &ImageRef<'_>, proposed: &str) -> bool {
     ImageRef::parse(proposed).is_ok_and(|proposed| proposed == *image)
 }
 
-/// The image that the row has for the build.
+/// The image that the row contains for the build.
 fn published<'t>(
     tables: &'t PublishedImages,
     found: &RowMatch<'t, '_>,
@@ -161,7 +162,7 @@ fn published<'t>(
         Some(repository) => format!("{repository}:{new_tag}"),
         None => with_tag(image, &new_tag),
     };
-    // Not a tag if a captured part and the rest are too long together.
+    // The result is not a tag if a captured part and the rest are together too long.
     let new_row = tables.find(&ImageRef::parse(&written).ok()?).map(|new| new.row);
     let frozen_since = new_row.and_then(|row| row.frozen_since.as_ref());
     let support_end = new_row.and_then(|row| row.support_end.as_ref());
@@ -176,7 +177,7 @@ fn product_version(tag: &str) -> Option<&str> {
     (version.contains('.') && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')).then_some(version)
 }
 
-/// The reference with another tag, in place of one or of none.
+/// The reference with another tag, whether or not it has one.
 fn with_tag(image: &ImageRef<'_>, tag: &str) -> String {
     let written = image.to_string();
     let old = image.tag().unwrap_or_default();
@@ -184,8 +185,8 @@ fn with_tag(image: &ImageRef<'_>, tag: &str) -> String {
     format!("{repository}:{tag}")
 }
 
-/// The image in an unknown repository whose tag names exactly one release: [`respell`], if that is a Windows image of
-/// the build.
+/// The image in an unknown repository whose tag names exactly one release: [`respell`], if the result is a Windows
+/// image of the build.
 fn guess(image: &ImageRef<'_>, build: Build) -> Option<String> {
     if from_name(image).os == ImageOs::Linux || repository::find(image) == Some(RepositoryOs::Decoy) {
         return None;
@@ -216,7 +217,7 @@ fn respell(image: &ImageRef<'_>, build: Build) -> Option<String> {
     let mut found = pieces.clone().filter(|piece| release_form(word_of(piece)).is_some());
     let piece = found.next().filter(|_| found.next().is_none())?;
     let (form, from) = release_form(word_of(piece))?;
-    // A name that means something else elsewhere, such as a year, counts if the whole name is read so.
+    // A name that has other meanings, such as a year, counts only if the name of the whole image is detected so.
     let unmistakable =
         matches!(form, Form::Name) && look_up(VERSIONS, word_of(piece)).is_some() && word_of(piece) != tag;
     if !unmistakable && from_name(image).builds != [from] {
@@ -253,7 +254,7 @@ const JOINED_VERSIONS: &[(&str, Build)] =
 /// The words it joins them to.
 const BASES: [&str; 2] = ["servercore", "nanoserver"];
 
-/// The release that a word names, whatever the words around it.
+/// The release that a word names, regardless of the words around it.
 fn release_form(word: &str) -> Option<(Form<'_>, Build)> {
     if let Some(build) = [LTSC_NAMES, VERSIONS, YEAR_LIKE].into_iter().find_map(|table| look_up(table, word)) {
         return Some((Form::Name, build));

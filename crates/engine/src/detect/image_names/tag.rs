@@ -5,10 +5,10 @@
 
 use crate::model::windows::{Build, LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS, is_image_build};
 
-/// The repository of the tag, which decides how much a number in it means.
+/// The repository of the tag, which decides how a number in the tag is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// A Windows base image or similar: `1909` and `2004` are releases, not years.
+    /// A Windows base image or similar: `1909` and `2004` are releases and not years.
     BaseImage,
     /// A Windows image whose tags name their release by the year alone: `0.154.0-2022`.
     YearNamed,
@@ -37,11 +37,11 @@ pub(crate) struct Reading {
     pub(crate) hint: bool,
     /// Windows by a word that a compiler for Windows would have in its tag too: `windows` and nothing stronger.
     pub(crate) bare: bool,
-    /// A tag of several releases gives no build, because it does not show which of them a host would get.
+    /// A tag of several releases has no build, because it does not show which of them a host would get.
     pub(crate) build: Option<Build>,
 }
 
-/// Words that only Linux images carry; digits may follow (`alpine3.20`, `ubi9`, `ubuntu2204`).
+/// Words that occur only in tags of Linux images; digits may follow (`alpine3.20`, `ubi9`, `ubuntu2204`).
 ///
 /// Sources: tags of the Docker official images (docker-library/official-images), of dotnet/dotnet-docker (`chiseled`, `azurelinux`,
 /// `mariner`, Ubuntu and Debian code names) and of base images of Red Hat, Amazon and Photon; `musl`, `glibc` and `uclibc` are busybox's.
@@ -94,7 +94,7 @@ const LINUX_WORDS: &[&str] = &[
 /// How much a Windows word proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
-    /// No other image has it.
+    /// Only Windows images have it.
     Proof,
     /// Proof unless a word of [`DOUBTS`] is there too: `fix-windows-paths` is a branch.
     Word,
@@ -132,17 +132,17 @@ pub(crate) const WINDOWS_WORDS: &[WindowsWord] = &[
 /// `windows-server-core-2022`.
 const FILLERS: &[&str] = &["nano", "server", "core", "base", "amd64", "arm64", "x64", "x86"];
 
-/// Beside one of these `windows` is what the image is about, not what it runs on: `fix-windows-paths`,
+/// Beside one of these words, `windows` names what the image is about and not what it runs on: `fix-windows-paths`,
 /// `x86_64-pc-windows-gnu`.
 const DOUBTS: &[&str] = &[
     "fix", "bugfix", "hotfix", "feat", "feature", "add", "enable", "support", "no", "non", "not", "without", "pc",
     "gnu", "msvc", "gnullvm",
-    // Unity's editor on Linux for players on Windows: `unityci/editor:2021.3.17f1-windows-mono-1.0.1`. Its editor on Windows makes
-    // `windows-il2cpp` (game-ci).
+    // Unity's editor on Linux for players on Windows: `unityci/editor:2021.3.17f1-windows-mono-1.0.1`. The editor on
+    // Windows builds `windows-il2cpp` (game-ci).
     "mono",
 ];
 
-/// Tools that run on one system and build for another; doubts in a tag, and in the name of a repository too.
+/// Tools that run on one system and build for another; they are doubts in a tag and in the name of a repository.
 const TOOLCHAINS: &[&str] =
     &["builder", "cross", "crossbuild", "mingw", "mingw64", "toolchain", "wine", "wine64", "xgo"];
 
@@ -217,7 +217,7 @@ impl Found {
     }
 }
 
-/// How much of `10.0.<build>.<revision>` the words before have filled.
+/// How much of `10.0.<build>.<revision>` the words so far have matched.
 #[derive(Clone, Copy)]
 enum OsVersion {
     Nothing,
@@ -248,7 +248,7 @@ struct Scan {
     windows: bool,
     doubt: bool,
     hint: bool,
-    /// Builds from names that mean nothing else; if there are any, the rest does not count.
+    /// Builds from names that can only be releases; if there are any, other builds do not count.
     strong: Found,
     weak: Found,
     version: OsVersion,
@@ -278,8 +278,9 @@ pub(crate) fn read(tag: &str, context: Context) -> Reading {
 }
 
 impl Scan {
-    /// `10.0.17763.1282` is proof, `10.0.17763` only a build: three-part product versions are common. Only builds that exist count, because
-    /// `10.0.0.60234` is a product version too; a base image may be an insider's, with a build that no table knows.
+    /// `10.0.17763.1282` is proof, `10.0.17763` only a build, because three-part product versions are common. Only
+    /// builds that exist count, because `10.0.0.60234` is a product version too. A base image may be an Insider
+    /// Preview, with a build that is in no table.
     fn os_version(&mut self, token: &Token<'_>) {
         let number = token.text.bytes().all(|byte| byte.is_ascii_digit());
         self.version = match self.version {
@@ -400,7 +401,7 @@ impl Scan {
 
 fn is_linux_word(text: &str) -> bool {
     let word = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
-    // `al2` and `al2023` are Amazon Linux; without the digits `al` is nothing.
+    // `al2` and `al2023` are Amazon Linux; `al` without digits proves nothing.
     is_one_of(LINUX_WORDS, word) || is_one_of(&["al2", "al2023"], text)
 }
 
@@ -464,7 +465,7 @@ mod tests {
                 // Several releases: it is unknown which one a host gets.
                 ("ltsc2019-ltsc2022", Windows, None),
                 ("windows-1809-20H2", Windows, None),
-                // A product version beside the name that means only one thing.
+                // A product version beside a word that can only be a release.
                 ("1909-ltsc2019", Windows, Some(17763)),
                 ("2004-windowsservercore-ltsc2022", Windows, Some(20348)),
                 ("2004-windowsservercore", Windows, None),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::names::{self, IGNORE_ANNOTATION, OS_ANNOTATION};
 
-/// Whether labels or annotations opt out.
+/// Whether labels or annotations exempt the namespace.
 pub(crate) fn opts_out(map: &BTreeMap<String, String>) -> bool {
     map.get(IGNORE_ANNOTATION).is_some_and(|value| value == "true")
 }

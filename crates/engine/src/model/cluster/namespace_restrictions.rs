@@ -1,9 +1,9 @@
 //! Namespace restrictions: what annotations and labels of a namespace reject, by the rules of the admission plugins
 //! that read them.
 //!
-//! Two of the plugins run before every webhook and again after it, so they see what Mullion adds: `PodNodeSelector` and
-//! `PodTolerationRestriction` (off by default in the API server, on in AKS). Mullion cannot see whether they are on;
-//! what an annotation forbids is never added, because its author meant it.
+//! Two of the plugins run before every webhook and again after it, so they check what Mullion adds: `PodNodeSelector`
+//! and `PodTolerationRestriction` (off by default in the API server, on in AKS). Mullion cannot detect whether they are
+//! on. It never adds what an annotation forbids, because the author of the annotation meant it.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ use crate::model::names::{
 
 // === node selectors ===
 
-/// Annotation, key and value of every pair of the namespace's node selectors. Malformed pairs are skipped: the plugin
-/// rejects every pod because of them, whatever Mullion does.
+/// Annotation, key and value of every pair of the namespace's node selectors. Malformed pairs are skipped, because they
+/// make the plugin reject every pod, whatever Mullion does.
 pub(crate) fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'static str, &str, &str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().flat_map(move |annotation| {
         let text = namespace.and_then(|namespace| namespace.annotations.get(annotation)).map_or("", String::as_str);
@@ -38,7 +38,7 @@ pub(crate) fn contradiction<'n>(
     value: &str,
 ) -> Option<(&'static str, &'n str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().find_map(|annotation| {
-        // If a key occurs twice the last value counts: the plugin makes a map of them.
+        // If a key occurs twice, the last value counts, because the plugin puts the pairs into a map.
         let required = node_selector(namespace).filter(|(of, name, _)| *of == annotation && *name == key).last();
         required.map(|(annotation, _, other)| (annotation, other)).filter(|(_, other)| *other != value)
     })
@@ -49,11 +49,11 @@ pub(crate) fn contradiction<'n>(
 /// Which tolerations a namespace admits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TolerationsWhitelist {
-    /// All.
+    /// All tolerations.
     Anything,
-    /// Those that one of these is a superset of.
+    /// Tolerations of which one of these is a superset.
     Only(Vec<AdmittedToleration>),
-    /// None, because the annotation is not a JSON list of tolerations; the error.
+    /// No toleration, because the annotation is not a JSON list of tolerations; the value is the error.
     Unreadable(String),
 }
 
@@ -70,8 +70,9 @@ pub struct AdmittedToleration {
 impl TolerationsWhitelist {
     /// The whitelist for a pod of that namespace with these tolerations (raw JSON, as in a pod spec).
     ///
-    /// `TolerationsWhitelist::Anything` also if the pod's own tolerations would be rejected already: at the webhook,
-    /// which runs after the plugin, this proves that it is off; in a file the pod is rejected whatever Mullion adds.
+    /// Also `TolerationsWhitelist::Anything` if the pod's own tolerations would be rejected already. At the webhook,
+    /// which runs after the plugin, this proves that the plugin is off; in a file, the pod is rejected whatever Mullion
+    /// adds.
     pub fn of<'t>(namespace: Option<&Namespace>, present: impl IntoIterator<Item = &'t Value>) -> Self {
         let mut present = present.into_iter();
         let text = namespace
@@ -107,14 +108,14 @@ impl TolerationsWhitelist {
         }
     }
 
-    /// Whether the list is empty: then it admits everything.
+    /// Whether the list is empty. An empty list admits everything.
     fn is_empty(&self) -> bool {
         matches!(self, Self::Only(list) if list.is_empty())
     }
 }
 
 impl AdmittedToleration {
-    /// From a pod spec; the API server itself rejects other types.
+    /// Reads a toleration of a pod spec. The API server itself rejects other types.
     fn of(value: &Value) -> Self {
         let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
@@ -126,8 +127,8 @@ impl AdmittedToleration {
         }
     }
 
-    /// Kubernetes' `isSuperset` (pkg/util/tolerations/tolerations.go), exactly: a missing operator counts as `Equal` in
-    /// the wider one only, and a limit in seconds only beside the effect `NoExecute`.
+    /// Kubernetes' `isSuperset` (pkg/util/tolerations/tolerations.go), exactly: a missing operator counts as `Equal`
+    /// only in the wider toleration, and a limit in seconds counts only with the effect `NoExecute`.
     fn is_superset_of(&self, narrow: &Self) -> bool {
         if self == narrow {
             return true;
@@ -147,7 +148,8 @@ impl AdmittedToleration {
             }
     }
 
-    /// Sets one member, as Go's `encoding/json` does: a name in any case, the last of equal ones, null for nothing.
+    /// Sets one member, as Go's `encoding/json` does: names match in any case, the last of equal names wins, and null
+    /// sets nothing.
     fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
         let texts = [
             ("key", &mut self.key),
@@ -203,7 +205,7 @@ impl<'de> Visitor<'de> for Members {
 pub(crate) struct PodSecurity {
     /// The level.
     pub level: PodSecurityLevel,
-    /// The minor version whose rules count; `None`: the server's own.
+    /// The Kubernetes minor version whose rules apply; `None`: the API server's own version.
     pub minor: Option<u32>,
 }
 
@@ -228,8 +230,8 @@ impl PodSecurityLevel {
 }
 
 impl PodSecurity {
-    /// From the namespace's labels; an invalid level is `restricted`, an invalid version the server's own, as in the plugin
-    /// (pod-security-admission, api/helpers.go, `ParseLevel` and `ParseVersion`).
+    /// Reads the namespace's labels; an invalid level is `restricted`, an invalid version is the API server's own, as
+    /// in the plugin (pod-security-admission, api/helpers.go, `ParseLevel` and `ParseVersion`).
     pub(crate) fn of(namespace: Option<&Namespace>) -> Self {
         let label = |key| namespace.and_then(|namespace| namespace.labels.get(key)).map(String::as_str);
         let level = match label(POD_SECURITY_ENFORCE_LABEL) {
@@ -242,9 +244,9 @@ impl PodSecurity {
         Self { level, minor }
     }
 
-    /// Whether no pod with `spec.os.name: windows` can pass: rules of 1.8 to 1.24 require `allowPrivilegeEscalation: false`
-    /// of every container (`policy/check_allowPrivilegeEscalation.go`), which the API server rejects beside it. From
-    /// 1.25 on these pods are exempt.
+    /// Whether no pod with `spec.os.name: windows` can pass: the rules of 1.8 to 1.24 require
+    /// `allowPrivilegeEscalation: false` of every container (`policy/check_allowPrivilegeEscalation.go`), and the API
+    /// server rejects that field with a Windows OS field. From 1.25 on these pods are exempt.
     pub(crate) fn rejects_windows_os(self) -> bool {
         self.level == PodSecurityLevel::Restricted && self.minor.is_some_and(|minor| (8..25).contains(&minor))
     }
@@ -295,7 +297,7 @@ mod tests {
             (r#"[{"key": "os", "operator": "Gt", "value": "windows"}]"#, ours.clone(), true),
             ("[{}]", ours.clone(), true),
             ("[null]", ours, true),
-            // The operator that is left out, in the narrower one: only by the same words.
+            // A narrower toleration without an operator is covered only by an equal one.
             (r#"[{"key": "os", "operator": "Equal", "value": "windows"}]"#, without_operator.clone(), true),
             (r#"[{"key": "os", "value": "windows", "effect": "NoSchedule"}]"#, without_operator.clone(), false),
             (r#"[{"key": "os", "operator": "Exists"}]"#, without_operator, false),
@@ -337,7 +339,7 @@ mod tests {
         for text in bad {
             assert!(matches!(whitelist(text), TolerationsWhitelist::Unreadable(_)), "{text}: {:?}", whitelist(text));
             assert!(whitelist(text).rejects(&os_toleration()));
-            // A pod that came through with a toleration did not meet the plugin.
+            // If a pod with a toleration was admitted, the plugin did not check it.
             let passed =
                 TolerationsWhitelist::of(Some(&namespace(TOLERATIONS_WHITELIST_ANNOTATION, text)), &[os_toleration()]);
             assert_eq!(passed, TolerationsWhitelist::Anything, "{text}");
@@ -406,7 +408,8 @@ mod tests {
         fn any_annotation_is_read_or_an_error(text in ".*", json in r#"\[\{"(key|Key|operator|tolerationSeconds)": ("[a-z]*"|[0-9.]{1,22}|null)\}?\]?"#) {
             for text in [text, json] {
                 let list = whitelist(&text);
-                // Whatever it is, its result is the same for the same toleration, and for all if it restricts nothing.
+                // Whatever the value is, the result is the same for the same toleration, and for all tolerations if the
+                // list restricts nothing.
                 prop_assert_eq!(list.rejects(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(&list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
                 let namespace = namespace(NODE_SELECTOR_ANNOTATIONS[0], &text);
                 let _: Option<(&str, &str)> = contradiction(Some(&namespace), "kubernetes.io/os", "windows");

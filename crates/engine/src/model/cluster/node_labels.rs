@@ -1,6 +1,6 @@
-//! Node labels, deduplicated. A fleet repeats itself: of 20,000 nodes with 18 labels each, all but one label of each
-//! node form a few hundred different sets, of a few hundred pairs. Each is kept once, and nodes that differ in nothing
-//! else are one kind.
+//! Node labels, deduplicated. Labels repeat across a fleet: of 20,000 nodes with 18 labels each, all but one label of
+//! each node form a few hundred different sets, of a few hundred pairs. Each is kept once, and nodes that differ in
+//! nothing else are one kind.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -18,11 +18,12 @@ type Pair = (Box<str>, Option<Box<str>>);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeLabels {
     pairs: Arc<[Arc<Pair>]>,
-    /// Value of [`HOST_NAME`], kept apart so that the nodes of a pool have the same pairs; empty if there is none.
+    /// Value of [`HOST_NAME`], stored separately so that the nodes of a pool have the same pairs; empty if the node
+    /// does not have the label.
     host: Box<str>,
 }
 
-/// Parts shared by nodes that are built with it.
+/// Parts that nodes share if they are built with it.
 #[derive(Debug, Default)]
 pub struct NodeParts {
     pairs: Once<Pair>,
@@ -35,7 +36,7 @@ pub struct NodeParts {
 #[derive(Debug)]
 struct Once<T: ?Sized> {
     known: HashSet<Arc<T>>,
-    /// How many were left after the last sweep.
+    /// The number of values after the last sweep.
     swept: usize,
 }
 
@@ -60,13 +61,13 @@ impl NodeLabels {
         Arc::as_ptr(&self.pairs).addr()
     }
 
-    /// A key for the labels that is equal exactly if they are equal; `alone` gets the key of every label whose value no
-    /// other node has.
+    /// A key for the labels; two keys are equal only if the labels are equal. `alone` is called with the key of every
+    /// label whose value no other node has.
     pub(crate) fn common<'a>(&'a self, mut alone: impl FnMut(&'a str)) -> Vec<usize> {
-        // One for this node, one for the parts. Labels without parts share nothing.
+        // One reference of this node, one of the parts. Labels without parts share nothing.
         let all_shared = Arc::strong_count(&self.pairs) > 2;
         let shared = self.pairs.iter().filter(|pair| {
-            // One for these pairs, one for the parts.
+            // One reference of these pairs, one of the parts.
             let shared = pair.1.is_some() && (all_shared || Arc::strong_count(pair) > 2);
             if !shared {
                 alone(&pair.0);
@@ -97,7 +98,7 @@ impl NodeParts {
     pub fn labels(&mut self, labels: BTreeMap<String, String>) -> NodeLabels {
         // Nodes come and go, and so do their labels.
         if self.labels.has_grown() || self.pairs.has_grown() {
-            // In this order: labels hold pairs.
+            // The order matters: labels contain pairs.
             self.labels.sweep();
             self.pairs.sweep();
         }
@@ -130,7 +131,7 @@ impl<T: ?Sized> Default for Once<T> {
 }
 
 impl<T: ?Sized + Eq + Hash> Once<T> {
-    /// The one that is equal to `value`: itself if it is the first.
+    /// The shared value that is equal to `value`; `value` itself if it is the first.
     fn one(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some(known) = self.known.get(&value) {
             return Arc::clone(known);
@@ -143,7 +144,7 @@ impl<T: ?Sized + Eq + Hash> Once<T> {
         self.known.len() > 2 * self.swept + 1024
     }
 
-    /// Drops what no node uses any more.
+    /// Drops the values that no node uses any more.
     fn sweep(&mut self) {
         self.known.retain(|known| Arc::strong_count(known) > 1);
         self.swept = self.known.len();

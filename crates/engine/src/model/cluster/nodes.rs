@@ -1,4 +1,4 @@
-//! Nodes of the cluster, indexed so that no review walks all of them.
+//! Nodes of the cluster, indexed so that no review iterates over all of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Nodes {
     all: Vec<Arc<Node>>,
     /// Positions in `all`, by name.
     by_name: Vec<usize>,
-    /// Positions in `all`, of the first node of each kind: those of one kind have the same OS, and the same labels
+    /// Positions in `all` of the first node of each kind: the nodes of one kind have the same OS, and the same labels
     /// except for keys in `individual`.
     kinds: Vec<usize>,
     /// Keys of labels with a value that only one node has.
@@ -29,7 +29,7 @@ pub struct Nodes {
     has_unknown: bool,
 }
 
-/// One node, without what no decision needs. Virtual-kubelet nodes are never part of a snapshot.
+/// One node, reduced to what decisions need. Virtual-kubelet nodes are never part of a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     /// `metadata.name`.
@@ -46,12 +46,12 @@ pub struct Node {
     pub build: Option<Build>,
     /// `status.nodeInfo.containerRuntimeVersion`.
     pub container_runtime: Arc<str>,
-    /// `metadata.uid`, if the snapshot is a live one: another node may get the same name.
+    /// `metadata.uid`, if the snapshot is a live one: another node may get the same name later.
     pub uid: Option<Box<str>>,
 }
 
 impl Nodes {
-    /// Indexes `all`. By name only the last of several nodes with the same name is found.
+    /// Indexes `all`. If several nodes have the same name, [`get`](Self::get) finds only the last.
     pub fn new(all: Vec<Node>) -> Self {
         Self::shared(all.into_iter().map(Arc::new).collect())
     }
@@ -116,8 +116,8 @@ impl Nodes {
         node(last).filter(|node| node.name == name)
     }
 
-    /// As few nodes as represent all by OS and the labels of these keys: the nodes of a pool are alike, and a review
-    /// checks one of them instead of thousands.
+    /// The fewest nodes that represent all nodes by OS and the labels of these keys: the nodes of a pool are alike, and
+    /// a review checks one of them instead of thousands.
     pub fn samples<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &Node> {
         let all = keys.into_iter().any(|key| self.individual.contains(key));
         let kinds = self.kinds.iter().filter_map(|at| self.all.get(*at));
@@ -140,8 +140,8 @@ impl Nodes {
         &self.windows_builds
     }
 
-    /// The most permissive rule that a node of that build enforces; the default if there is none. A pod cannot select
-    /// between nodes of one build, so a node with an older runtime does not exclude the others.
+    /// The most permissive rule that a node of that build enforces; the default if there is no such node. A pod cannot
+    /// select between nodes of one build, so a node with an older runtime does not exclude the others.
     pub fn generation(&self, host: Build) -> Generation {
         self.generations.get(&host).copied().unwrap_or_default()
     }
@@ -151,7 +151,8 @@ impl Nodes {
         self.has_windows
     }
 
-    /// Whether a schedulable node has no OS label, or one Mullion does not know: no safe place for a default.
+    /// Whether a schedulable node has no OS label, or one that Mullion does not know: such a node is not safe for the
+    /// Linux default.
     pub fn has_unknown_os(&self) -> bool {
         self.has_unknown
     }
@@ -166,7 +167,7 @@ fn generations<'n>(windows: impl Iterator<Item = &'n Node>) -> BTreeMap<Build, G
     for (host, runtime) in runtimes {
         let generation = generation_for(host, runtime);
         let best = found.entry(host).or_insert(generation);
-        // The floors differ only in their depth: R1 never rises, R2 rises an LTSC before R3.
+        // The lowest builds differ only in their depth: R1 never rises, R2 rises one LTSC before R3.
         *best = [*best, generation].into_iter().min_by_key(|one| floor(host, *one, &[])).unwrap_or_default();
     }
     found
@@ -205,7 +206,7 @@ mod tests {
         assert!(nodes.get("n170").is_some() && nodes.get("n300").is_none() && nodes.get("").is_none());
     }
 
-    /// Labels like any other, and the one that is kept apart.
+    /// Ordinary labels, and the one that is stored separately.
     const KEY: &str = "[a-d]|kubernetes\\.io/hostname";
 
     proptest! {

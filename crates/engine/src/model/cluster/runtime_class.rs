@@ -17,7 +17,7 @@ pub struct RuntimeClass {
     pub tolerations: Vec<Value>,
     /// `overhead.podFixed`: quantities; empty if the class has none.
     pub overhead: BTreeMap<String, String>,
-    /// Whether Mullion made it: label `app.kubernetes.io/managed-by: mullion`.
+    /// Whether Mullion created it: label `app.kubernetes.io/managed-by: mullion`.
     pub ours: bool,
 }
 
@@ -26,7 +26,7 @@ const WINDOWS_HANDLERS: &str = "runhcs-";
 
 /// Handlers that only Linux runtimes have, by the names in their guides
 /// (kubernetes.io/docs/concepts/containers/runtime-class, gvisor.dev, katacontainers.io, the NVIDIA container toolkit);
-/// Kata adds its hypervisor: `kata-qemu`, `kata-clh`.
+/// Kata appends its hypervisor: `kata-qemu`, `kata-clh`.
 const LINUX_HANDLERS: [&str; 7] = ["runc", "crun", "youki", "runsc", "gvisor", "kata", "nvidia"];
 
 impl RuntimeClass {
@@ -39,7 +39,7 @@ impl RuntimeClass {
         linux.then_some(Os::Linux)
     }
 
-    /// Whether its handler puts a pod into a virtual machine of its own build.
+    /// Whether its handler runs a pod in a virtual machine with its own build.
     pub fn is_hypervisor(&self) -> bool {
         self.handler.contains("hypervisor")
     }

@@ -1,4 +1,4 @@
-//! The cluster snapshot: what is known of the cluster, as plain data.
+//! The cluster snapshot: the facts about the cluster, as plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use crate::model::cluster::taint::Taint;
 use crate::model::image::KnownImages;
 use crate::model::windows::Build;
 
-/// What a review may know besides the workload and the policies.
+/// The input of a review besides the workload and the policies.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterSnapshot {
     /// `None`: nodes are unknown (the command line without `--snapshot`).
     pub nodes: Option<Nodes>,
-    /// By name; `None`: they are unknown, which is not the same as none.
+    /// By name. `None` if they are unknown, which is not the same as an empty map.
     pub runtime_classes: Option<BTreeMap<String, RuntimeClass>>,
     /// By name.
     pub namespaces: BTreeMap<String, Namespace>,
@@ -22,8 +22,8 @@ pub struct ClusterSnapshot {
     pub seen_taints: BTreeSet<Taint>,
     /// Builds of Windows nodes ever seen.
     pub seen_builds: BTreeSet<Build>,
-    /// What registries reported about images when the snapshot was saved; empty for a live one, for which the caller of
-    /// the review queries the registries.
+    /// What registries reported about images when the snapshot was saved; empty for a live snapshot, for which the
+    /// caller of the review queries the registries.
     pub images: KnownImages,
 }
 

@@ -16,9 +16,9 @@ pub enum ImageOs {
     Windows,
     /// Linux only.
     Linux,
-    /// Both: an index with entries for either. Decides nothing.
+    /// Both: an index with entries for each. It decides nothing.
     Multi,
-    /// Unknown.
+    /// The operating system is unknown.
     Unknown,
 }
 
@@ -31,14 +31,15 @@ impl From<Os> for ImageOs {
     }
 }
 
-/// One manifest that can be pulled under a reference: an entry of an index, or the only one. Attestations do not count.
+/// One manifest that can be pulled under a reference: an entry of an index, or the only manifest. Attestations do not
+/// count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Platform {
-    /// `platform.os` of the entry, else `os` of the config: `windows`, `linux`, in whatever case it was written.
+    /// `platform.os` of the entry, else `os` of the config: `windows`, `linux`, in any letter case.
     pub os: String,
     /// `amd64`, `arm64`, …; empty if not set.
     pub architecture: String,
-    /// `os.version` as written: `10.0.20348.2655`; absent, empty and malformed ones occur in the wild.
+    /// `os.version` as written: `10.0.20348.2655`; absent, empty and malformed ones occur in published images.
     pub os_version: Option<String>,
     /// `os.features`: `win32k`.
     pub os_features: Vec<String>,
@@ -62,7 +63,7 @@ pub type KnownImages = BTreeMap<String, Arc<Platforms>>;
 pub enum OsVersion {
     /// The entry is for this build.
     Build(Build),
-    /// There is none: nodes of every build take the entry, and those that cannot run it fail at the start.
+    /// The entry has no version: nodes of every build take it, and those that cannot run it fail at the start.
     Missing,
     /// It is not a version of Windows 10 or later: no node takes the entry.
     Malformed,
@@ -78,7 +79,7 @@ impl Platform {
         self.os.eq_ignore_ascii_case(os)
     }
 
-    /// How a node reads its `os.version`: only the first three numbers count, whatever follows them.
+    /// How a node reads its `os.version`: only the first three numbers count.
     pub fn version(&self) -> OsVersion {
         let Some(text) = self.os_version.as_deref().filter(|text| !text.is_empty()) else { return OsVersion::Missing };
         let end = text.match_indices('.').nth(2).map_or(text.len(), |(at, _)| at);
@@ -95,7 +96,8 @@ impl Platform {
 }
 
 impl Platforms {
-    /// Operating systems. An image for neither Windows nor Linux, or an artifact that is not an image, is unknown.
+    /// The operating systems of the entries. An image for neither Windows nor Linux, or an artifact that is not an
+    /// image, is unknown.
     pub fn os(&self) -> ImageOs {
         let has = |os| self.entries.iter().any(|entry| entry.is_os(os));
         match (has("windows"), has("linux")) {
@@ -111,9 +113,9 @@ impl Platforms {
         self.entries.iter().filter(|entry| entry.is_for_windows_nodes())
     }
 
-    /// The entry that a Windows node of that build takes: of those that it accepts the one with the largest `os.version`,
-    /// compared as text (containerd/platforms: `platform_windows_compat.go`, `windowsMatchComparer.Less`); of equal ones the
-    /// first. `None`: it accepts none, and the pull fails.
+    /// The entry that a Windows node of that build takes: of the entries that it accepts, the one with the largest
+    /// `os.version`, compared as text (containerd/platforms: `platform_windows_compat.go`,
+    /// `windowsMatchComparer.Less`); of equal ones, the first. `None` if it accepts none, and the pull fails.
     pub fn entry_for(&self, host: Build) -> Option<usize> {
         if !self.index {
             return (!self.entries.is_empty()).then_some(0);
@@ -133,8 +135,8 @@ impl Platforms {
         chosen.map(|(at, _)| at)
     }
 
-    /// Windows builds, each once, in the order of the index; none if unknown. One entry without `os.version` makes them
-    /// unknown: nodes without an entry of their own take that one, and whether it runs there is unknown.
+    /// Windows builds, each once, in the order of the index; empty if unknown. One entry without `os.version` makes
+    /// them unknown: nodes without an entry of their own take that one, and it is not known whether it runs there.
     pub fn builds(&self) -> Vec<Build> {
         let mut builds = Vec::new();
         for entry in self.windows() {
@@ -181,7 +183,7 @@ mod tests {
             (&["windows/amd64/10.0.17763.1", "windows/amd64/10.0.20348.2"], ImageOs::Windows, &[17763, 20348]),
             (&["windows/amd64/10.0.17763.1", "windows/amd64/10.0.17763.2"], ImageOs::Windows, &[17763]),
             (&["linux/amd64", "windows/amd64/10.0.26100.1"], ImageOs::Multi, &[26100]),
-            // No Windows node is arm64.
+            // No Windows node has the architecture arm64.
             (&["windows/amd64/10.0.20348.1", "windows/arm64/10.0.26100.1"], ImageOs::Windows, &[20348]),
             (&["windows/arm64/10.0.26100.1"], ImageOs::Windows, &[]),
             // Every node takes an entry without a version, and none takes a malformed one.
@@ -213,7 +215,7 @@ mod tests {
             (&with_bare, 20348, Some(1)),
             (&with_bare, 17763, Some(0)),
             (&twice, 20348, Some(0)),
-            // As text, which is how containerd compares: 9 is more than 10.
+            // containerd compares the versions as text: "9" is greater than "10".
             (&["windows/amd64/10.0.20348.10", "windows/amd64/10.0.20348.9"], 20348, Some(1)),
             (&["windows/arm64/10.0.26100.1", "windows/amd64/ltsc2025"], 26100, None),
             (&[], 26100, None),

@@ -41,7 +41,7 @@ pub struct ImageRef<'a> {
 /// occur as images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReferenceError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("the image reference is empty")]
     Empty,
     /// More than [`MAX_REFERENCE`] bytes, or more than [`MAX_REPOSITORY`] in the repository.
@@ -70,7 +70,7 @@ pub enum ReferenceError {
     /// The tag is empty, longer than 128 or has other characters than `A-Za-z0-9_.-`.
     #[error("the tag must be 1 to 128 of A-Z, a-z, 0-9, `_`, `.` and `-`, and not start with `.` or `-`")]
     Tag,
-    /// No algorithm that runtimes know, or not as many lower case hexadecimal digits as it has.
+    /// The algorithm is not one that runtimes know, or the number of lower case hexadecimal digits is wrong.
     #[error("the digest must be `sha256:` and 64 lower case hexadecimal digits (sha384: 96, sha512: 128)")]
     Digest,
 }
@@ -99,14 +99,14 @@ impl<'a> ImageRef<'a> {
             return Err(ReferenceError::Digest);
         }
         let image = Self { registry, repository, tag, digest };
-        // Runtimes add the `library/` that Docker Hub implies before they look at the length.
+        // Runtimes add the `library/` that Docker Hub implies before they check the length.
         if image.implies_library() && LIBRARY.len() + 1 + repository.len() > MAX_REPOSITORY {
             return Err(ReferenceError::TooLong);
         }
         Ok(image)
     }
 
-    /// Host and port as written; None if the reference names none.
+    /// Host and port as written; `None` if the reference does not contain a registry.
     pub fn registry(&self) -> Option<&'a str> {
         self.registry
     }
@@ -126,7 +126,7 @@ impl<'a> ImageRef<'a> {
         self.digest
     }
 
-    /// The registry of the look-up: `docker.io` if none or its older name is written.
+    /// The registry of the look-up: `docker.io` if the reference names no registry, or the older name of Docker Hub.
     pub fn normalized_registry(&self) -> &'a str {
         match self.registry {
             None | Some(OLD_DOCKER_HUB) => DOCKER_HUB,
@@ -229,7 +229,7 @@ fn check_text(text: &str) -> Result<(), ReferenceError> {
     if text.len() > MAX_REFERENCE {
         return Err(ReferenceError::TooLong);
     }
-    // Before white space: a template usually contains some, and its error helps more.
+    // This comes before white space, because a template usually contains some, and its error helps more.
     if ["{{", "}}", "$(", "${"].iter().any(|mark| text.contains(mark)) {
         return Err(ReferenceError::Template);
     }
@@ -242,7 +242,8 @@ fn check_text(text: &str) -> Result<(), ReferenceError> {
     Ok(())
 }
 
-/// Registry and rest. A first component without dot, colon or upper case letter that is not `localhost` is part of the path.
+/// Registry and rest. A first component without dot, colon or upper case letter that is not `localhost` is part of the
+/// path.
 fn split_registry(name: &str) -> (Option<&str>, &str) {
     let Some((first, rest)) = name.split_once('/') else {
         return (None, name);

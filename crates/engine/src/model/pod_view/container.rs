@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::model::json_pointer::member_below;
 
-/// One container with its place.
+/// One container with its position.
 #[derive(Debug, Clone, Copy)]
 pub struct Container<'a> {
-    /// Which of [`CONTAINER_LISTS`](crate::model::names::CONTAINER_LISTS).
+    /// The name of the list: one of [`CONTAINER_LISTS`](crate::model::names::CONTAINER_LISTS).
     pub list: &'static str,
     /// Position in that list.
     pub index: usize,
@@ -25,7 +25,7 @@ impl<'a> Container<'a> {
         member_below(self.list, self.value, pointer).filter(|value| !value.is_null())
     }
 
-    /// Its name; empty if it has none.
+    /// Its name; empty if it does not have one.
     pub fn name(&self) -> &'a str {
         self.get("/name").and_then(Value::as_str).unwrap_or_default()
     }

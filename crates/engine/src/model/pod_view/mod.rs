@@ -1,6 +1,7 @@
 //! A narrow view of the pod inside a workload, read from raw JSON.
 //!
-//! Never a typed Pod: fields newer than the API crate must survive, and fields that no rule reads cost nothing.
+//! A typed Pod is not used, because fields newer than the API crate must survive, and because fields that no rule reads
+//! cost nothing in raw JSON.
 
 mod container;
 mod pod;

@@ -81,7 +81,7 @@ impl<'a> Pod<'a> {
         Some((Container { list, index, value }, below))
     }
 
-    /// The absolute pointer of `pointer`, which is below the pod.
+    /// The absolute pointer of `pointer`, which is relative to the pod.
     pub fn at(&self, pointer: &str) -> String {
         format!("{}{pointer}", self.pointer)
     }

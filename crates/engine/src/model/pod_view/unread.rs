@@ -1,7 +1,7 @@
 //! Members of a workload that no review reads. They are most of the bytes of a pod, and the webhook skips them.
 //!
-//! The command line reads whole manifests. If a review read these members, the two would differ: a read of one
-//! panics in builds with debug assertions, which all tests are.
+//! The command line reads whole manifests. If a review read these members, the webhook and the command line would
+//! differ. Therefore reading one panics in builds with debug assertions, which all tests use.
 
 use serde_json::Value;
 
@@ -18,11 +18,11 @@ struct UnreadMembers {
 }
 
 const UNREAD: [UnreadMembers; 3] = [
-    // Of a DaemonSet before its update: whether all of its pods are ready.
+    // An UPDATE needs the status of a DaemonSet before it: whether all of its pods are ready.
     UnreadMembers { parents: &[""], names: &["status"], on_update: true },
-    // The field owners of a pod take more bytes than the pod; Mullion reads only those of annotations.
+    // The field owners of a pod take more bytes than the pod; Mullion reads only the owners of annotations.
     UnreadMembers { parents: &["fieldsV1"], names: &["f:spec", "f:status"], on_update: false },
-    // Whole templates are compared.
+    // An UPDATE compares whole templates.
     UnreadMembers { parents: &CONTAINER_LISTS, names: &["env", "envFrom"], on_update: true },
 ];
 
@@ -33,7 +33,7 @@ pub fn is_unread(operation: Operation, parent: &str, member: &str) -> bool {
     UNREAD.iter().any(|row| row.names.contains(&member) && row.parents.contains(&parent) && !needed(row))
 }
 
-/// Whether the value was parsed with all its members: none of them is one whose members may be skipped.
+/// Whether the value was parsed with all its members: none of them may be skipped.
 pub(crate) fn is_read_whole(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_read_whole),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::model::text::shown;
 
-/// A day, written `YYYY-MM-DD`: such texts are ordered as the days are.
+/// A day, written `YYYY-MM-DD`: these texts sort in the order of the days.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Date(String);

@@ -10,12 +10,12 @@ const MICROSOFT: &str = "mcr.microsoft.com/";
 /// The namespace of the Docker official images.
 const OFFICIAL: &str = "library/";
 
-/// Which repositories a row is about.
+/// The repositories that a row is about.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum RepositoryPattern {
-    /// `mcr.microsoft.com/PATH`: exactly this path of the Microsoft Container Registry, or of a mirror that names it. For
-    /// paths that are too short to be known elsewhere.
+    /// `mcr.microsoft.com/PATH`: exactly this path of the Microsoft Container Registry, or of a mirror that includes
+    /// its name. For paths that are too short to be known elsewhere.
     Microsoft(String),
     /// `library/NAME`: a Docker official image.
     Official(String),
@@ -26,7 +26,7 @@ pub enum RepositoryPattern {
 }
 
 impl RepositoryPattern {
-    /// Whether the image's repository is one of these.
+    /// Whether the pattern matches the image's repository.
     pub fn matches(&self, image: &ImageRef<'_>) -> bool {
         match self {
             Self::Microsoft(path) => image.microsoft_path() == Some(path),
@@ -39,7 +39,7 @@ impl RepositoryPattern {
         }
     }
 
-    /// The path that the pattern names.
+    /// The path in the pattern.
     pub fn path(&self) -> &str {
         match self {
             Self::Microsoft(path) | Self::Official(path) | Self::End(path) => path,
@@ -56,7 +56,7 @@ impl TryFrom<String> for RepositoryPattern {
         if path == "library/*" {
             return Ok(Self::AnyOfficial);
         }
-        // A host other than Microsoft's is an error: a row holds for copies in other registries too.
+        // A host other than Microsoft's is an error, because a row applies to copies in other registries too.
         let well_formed = ImageRef::parse(path)
             .is_ok_and(|image| image.registry().is_none() && image.tag().is_none() && image.digest().is_none());
         if !well_formed {

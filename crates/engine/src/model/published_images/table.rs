@@ -30,7 +30,7 @@ pub struct PublishedTags {
     /// The registries to which the publisher pushes. A copy elsewhere may lack a tag.
     #[serde(default)]
     pub registries: Vec<String>,
-    /// The tags of this row; none: every tag.
+    /// The tags of this row; empty: every tag.
     #[serde(default)]
     pub tags: Vec<TagPattern>,
     /// The versions of this row, of tags with `{version}`. `8.0` is also the version of `8.0.11`, which becomes `8.0`:
@@ -43,7 +43,7 @@ pub struct PublishedTags {
     /// The tag of the image by Windows build. A build that is absent has no image.
     #[serde(default)]
     pub published: BTreeMap<Build, TagTemplate>,
-    /// The repository that has the images of other builds.
+    /// The repository that contains the images of other builds.
     #[serde(default)]
     pub successor: Option<Successor>,
     /// Present if these tags name no release.
@@ -58,7 +58,7 @@ pub struct PublishedTags {
     /// Present if the product's own support has ended.
     #[serde(default)]
     pub support_end: Option<SupportEnd>,
-    /// By Windows build, the image to build on again where no tag is published; `{repository}` is the path of the row.
+    /// By Windows build, the image to rebuild from if no tag is published; `{repository}` is the path of the row.
     #[serde(default)]
     pub rebuild_from: BTreeMap<Build, String>,
     /// What else changes with the tag, and what to check: clauses.
@@ -86,7 +86,7 @@ pub struct Successor {
 pub struct SharedTag {
     /// The Windows builds of its images.
     pub builds: Vec<Build>,
-    /// What changed, or will: a clause.
+    /// What changed, or will change: a clause.
     pub moved: String,
 }
 
@@ -107,9 +107,9 @@ pub(crate) struct RowMatch<'t, 'a> {
     pub row: &'t PublishedTags,
     /// The pattern that matched the repository.
     pub repository: &'t RepositoryPattern,
-    /// What the placeholders of the row's pattern matched.
+    /// The parts of the tag that the placeholders of the row's pattern matched.
     pub captured: TagCaptures<'a>,
-    /// Whether the row says for which versions it holds, and the tag has one of them.
+    /// Whether the row lists the versions that it applies to, and the tag has one of them.
     pub version_is_listed: bool,
 }
 
@@ -117,7 +117,7 @@ impl PublishedImages {
     /// The tables of this version of Mullion, as JSON.
     pub const SHIPPED_TEXT: &str = include_str!("published_images.json");
 
-    /// The tables of this version of Mullion. A test reads the file: it is never malformed.
+    /// The tables of this version of Mullion. A test parses the file, so it is never malformed.
     pub fn shipped() -> &'static Self {
         static SHIPPED: LazyLock<PublishedImages> =
             LazyLock::new(|| serde_json::from_str(PublishedImages::SHIPPED_TEXT).unwrap_or_default());
@@ -148,7 +148,7 @@ impl PublishedImages {
         })
     }
 
-    /// Whether a row is about the image's repository, with whatever tag.
+    /// Whether any row is about the image's repository, whatever its tag.
     pub(crate) fn knows_repository(&self, image: &ImageRef<'_>) -> bool {
         self.images.iter().any(|row| row.repository(image).is_some())
     }
@@ -159,7 +159,7 @@ impl PublishedTags {
         self.repositories.iter().find(|pattern| pattern.matches(image))
     }
 
-    /// The version of the row that a tag's version is, or is a patch of.
+    /// The version of the row that is equal to a tag's version, or of which the tag's version is a patch.
     fn version<'a>(&'a self, version: &'a str) -> Option<&'a str> {
         let is = |listed: &&String| {
             version.strip_prefix(listed.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))

@@ -1,4 +1,4 @@
-//! Tags with placeholders: those that a row matches, and the one that it proposes.
+//! Tags with placeholders: the patterns that a row matches, and the templates that it proposes.
 //!
 //! A pattern has at most one placeholder without a fixed form (`{version}`, `{any}`), so that a match takes linear time.
 
@@ -117,7 +117,7 @@ impl TryFrom<String> for TagTemplate {
 }
 
 impl TagPattern {
-    /// What the placeholders match, if the pattern matches the whole tag.
+    /// The parts of the tag that the placeholders match, if the pattern matches the whole tag.
     pub fn captures<'a>(&self, tag: &'a str) -> Option<TagCaptures<'a>> {
         captures(&self.0, tag)
     }
@@ -154,7 +154,8 @@ fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
 }
 
 impl TagTemplate {
-    /// The tag, with what the pattern captured; `retagged` is called for `{retagged}`. `None` if there is no such tag.
+    /// The tag, filled with what the pattern captured; `retagged` is called for `{retagged}`. `None` if there is no
+    /// such tag.
     pub fn fill(&self, tag: &str, captured: &TagCaptures<'_>, retagged: impl Fn() -> Option<String>) -> Option<String> {
         let mut filled = String::new();
         for part in &self.0 {
@@ -174,7 +175,7 @@ impl TagTemplate {
         Some(filled)
     }
 
-    /// Whether the tag contains a part of the old one that a row without `versions` says nothing about.
+    /// Whether the tag contains a part of the old tag that a row without `versions` does not cover.
     pub fn has_version(&self) -> bool {
         let of_version =
             |placeholder| matches!(placeholder, Placeholder::Version | Placeholder::Tag | Placeholder::Retagged);
@@ -247,7 +248,7 @@ mod tests {
         #[test]
         fn any_text_is_a_pattern_or_an_error(text in ".*", near in "(\\{version\\}|\\{release\\}|\\{any\\}|a|[{}-]){0,6}") {
             for text in [text, near] {
-                // An error quotes a part of the text: it is of bounded length.
+                // An error quotes a part of the text; its length is bounded.
                 let errors = [TagPattern::try_from(text.clone()).err(), TagTemplate::try_from(text).err()];
                 prop_assert!(errors.into_iter().flatten().all(|error| error.len() < 1_000));
             }

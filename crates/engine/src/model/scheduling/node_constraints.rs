@@ -14,19 +14,20 @@ use crate::model::pod_view::Pod;
 pub(crate) const REQUIRED_TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
-/// Comparisons of a node with a requirement, at most, to find the nodes that satisfy a pod's constraints: about 15 ms.
-/// Of 20,000 nodes that differ in a constrained label, 25 requirements can be compared; of 100 kinds of nodes, 5,000.
+/// The maximum number of comparisons of a node with a requirement to find the nodes that satisfy a pod's constraints:
+/// about 15 ms. It is enough for 25 requirements on 20,000 nodes that differ in a constrained label, or for 5,000
+/// requirements on 100 kinds of nodes.
 const MAX_COMPARISONS: usize = 500_000;
 
-/// Labels that only Windows nodes satisfy: with any value, or with a value that starts like this, ignoring case.
+/// Labels that only Windows nodes have: with any value, or with a value that begins with this text, ignoring case.
 const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
     // kubelet, on Windows only (getOSSpecificLabels)
     (WINDOWS_BUILD_LABEL, None),
-    // AKS: Windows2019, Windows2022, Windows2025, WindowsAnnual; Linux pools carry Ubuntu, AzureLinux
+    // AKS: Windows2019, Windows2022, Windows2025, WindowsAnnual; Linux pools have Ubuntu, AzureLinux
     ("kubernetes.azure.com/os-sku", Some("windows")),
     // GKE: on Windows nodes only
     ("cloud.google.com/gke-windows-os-version", None),
-    // GKE: windows_ltsc, windows_ltsc_containerd; Linux pools carry cos, ubuntu
+    // GKE: windows_ltsc, windows_ltsc_containerd; Linux pools have cos, ubuntu
     ("cloud.google.com/gke-os-distribution", Some("windows")),
     // OpenShift WMCO
     ("node.openshift.io/os_id", Some("windows")),
@@ -35,15 +36,15 @@ const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
 /// The operating system that a set of constraints requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OsWanted {
-    /// Nothing.
+    /// No operating system.
     Silent,
-    /// Only this one.
+    /// Only this operating system.
     Only(Os),
-    /// Both are named as alternatives.
+    /// Both operating systems, as alternatives.
     Either,
-    /// No node can satisfy it: Linux and Windows at once.
+    /// No node can satisfy the constraints: they require Linux and Windows at once.
     Impossible,
-    /// A name that is neither: a template that is not filled in, or an OS Mullion does not know.
+    /// A value that is neither: a template that is not filled in, or an OS that Mullion does not know.
     Unknown,
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn selector_os(pod: &Pod<'_>) -> (OsWanted, Option<String>) {
     os_of_pairs(pod.strings("/spec/nodeSelector"))
 }
 
-/// The same without one label, for a selector in which Mullion wrote that one.
+/// Does the same as `selector_os` without one label, for a selector in which Mullion added that label.
 pub(crate) fn selector_os_without(pod: &Pod<'_>, label: &str) -> (OsWanted, Option<String>) {
     os_of_pairs(pod.strings("/spec/nodeSelector").filter(|(key, _)| *key != label))
 }
@@ -68,7 +69,7 @@ fn os_of_pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> (OsWanted
     (required.wanted(), pointer)
 }
 
-/// The OS that the required node affinity requires: terms are alternatives, so each of them must require it.
+/// The OS that the required node affinity requires. Terms are alternatives, so each of them must require it.
 pub(crate) fn affinity_os(pod: &Pod<'_>) -> OsWanted {
     let mut wanted = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).map(term_os);
     let Some(first) = wanted.next() else { return OsWanted::Silent };
@@ -87,7 +88,7 @@ pub(crate) fn is_empty_term(term: &Value) -> bool {
     empty("matchExpressions") && empty("matchFields")
 }
 
-/// The one node name that every term's `matchFields` requires: the binding of a DaemonSet's pod.
+/// The one node name that every term's `matchFields` requires: the node that a DaemonSet's pod is bound to.
 pub(crate) fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     let mut names = pod.items(REQUIRED_TERMS).iter().map(|term| {
         let fields = term.get("matchFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -104,11 +105,12 @@ pub(crate) fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
 }
 
 /// A pod's node constraints, read once and compared with many nodes. They exclude `matchFields`, which names a node
-/// instead of describing it, and excluded builds, which imply no operating system and may be Mullion's own.
+/// instead of describing it, and excluded builds, which imply no operating system and may have been added by Mullion.
 #[derive(Debug, Default)]
 pub(crate) struct NodeConstraints<'a> {
     equal: Vec<(&'a str, &'a str)>,
-    /// Alternatives, each a conjunction; `None`: no required affinity. Values of `In` and `NotIn` are sorted.
+    /// Alternatives, each a conjunction; `None` if there is no required affinity. Values of `In` and `NotIn` are
+    /// sorted.
     terms: Option<Vec<Vec<Requirement<'a>>>>,
 }
 
@@ -116,13 +118,13 @@ pub(crate) struct NodeConstraints<'a> {
 type Requirement<'a> = (&'a str, &'a str, Vec<&'a str>);
 
 impl<'a> NodeConstraints<'a> {
-    /// nodeSelector and required node affinity, and more labels that a node must have.
+    /// Reads nodeSelector and required node affinity, and adds `more` labels that a node must have.
     pub(crate) fn of(pod: &Pod<'a>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
         Self::read(pod, more, |required| !own(required))
     }
 
-    /// nodeSelector and required node affinity, with the builds that it excludes.
+    /// Reads nodeSelector and required node affinity, including the builds that the affinity excludes.
     pub(crate) fn with_excluded_builds(pod: &Pod<'a>) -> Self {
         Self::read(pod, std::iter::empty(), |_| true)
     }
@@ -144,14 +146,14 @@ impl<'a> NodeConstraints<'a> {
         }
     }
 
-    /// The same without what the nodeSelector requires of one label.
+    /// The constraints without what the nodeSelector requires of one label.
     #[must_use]
     pub(crate) fn without(mut self, label: &str) -> Self {
         self.equal.retain(|(key, _)| *key != label);
         self
     }
 
-    /// Whether nothing is required of the node.
+    /// Whether the constraints require nothing of the node.
     pub(crate) fn is_empty(&self) -> bool {
         self.equal.is_empty() && self.terms.iter().flatten().all(Vec::is_empty)
     }
@@ -186,7 +188,7 @@ impl<'a> NodeConstraints<'a> {
     }
 }
 
-/// The requirement with the values of `In` and `NotIn` in order: there may be thousands, and of nodes, too.
+/// The requirement with the values of `In` and `NotIn` sorted, because there may be thousands of values and of nodes.
 fn sorted((key, operator, mut values): Requirement<'_>) -> Requirement<'_> {
     if matches!(operator, "In" | "NotIn") {
         values.sort_unstable();
@@ -194,7 +196,7 @@ fn sorted((key, operator, mut values): Requirement<'_>) -> Requirement<'_> {
     (key, operator, values)
 }
 
-/// As [`requirement_holds`], for a [`sorted`] requirement.
+/// Does the same as [`requirement_holds`] for a [`sorted`] requirement.
 fn sorted_holds(operator: &str, values: &[&str], label: Option<&str>) -> bool {
     let listed = |label: &str| values.binary_search(&label).is_ok();
     match operator {
@@ -225,7 +227,7 @@ pub(crate) fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
         && (terms.is_empty() || terms.iter().any(|term| expressions(term).iter().all(holds)))
 }
 
-/// Whether a label with that value (`None`: absent) satisfies a requirement, as in the scheduler. Nothing satisfies an
+/// Whether a label with that value (`None`: absent) satisfies a requirement, as in the scheduler. No value satisfies an
 /// unknown operator.
 pub(crate) fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Option<&str>) -> bool {
     let listed = |label: &str| values.iter().any(|value| value.as_ref() == label);
@@ -269,7 +271,7 @@ fn requirement(value: &Value) -> Requirement<'_> {
 struct RequiredOs {
     not_linux: bool,
     not_windows: bool,
-    /// Systems that are named without excluding others: [`OsWanted::Either`] or [`OsWanted::Unknown`].
+    /// Operating systems that are listed without excluding others: [`OsWanted::Either`] or [`OsWanted::Unknown`].
     named: Option<OsWanted>,
 }
 

@@ -1,5 +1,5 @@
-//! Node fit of running pods, by Kubernetes' own rules: the constraints that the controller keeps of each pod, typed and
-//! small. The rules themselves are those of [`node_constraints`](crate::model::scheduling::node_constraints) and
+//! Node fit of running pods, by Kubernetes' own rules: the constraints that the controller stores of each pod, typed
+//! and small. The rules themselves are in [`node_constraints`](crate::model::scheduling::node_constraints) and
 //! `tolerations`.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,8 @@ use crate::model::cluster::{RuntimeClass, Taint};
 use crate::model::scheduling::node_constraints::requirement_holds;
 use crate::model::scheduling::tolerations;
 
-/// The members of a pod's `spec` that decide between nodes. All others, and those of a later Kubernetes, are skipped.
+/// The members of a pod's `spec` that decide between nodes. All other members, and those of later Kubernetes versions,
+/// are skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -21,7 +22,7 @@ pub struct SchedulingConstraints {
     pub tolerations: Option<Vec<TolerationTerm>>,
 }
 
-/// A toleration of a pod. It is read more leniently than a policy's.
+/// A toleration of a pod. It is parsed more leniently than a toleration in a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -49,7 +50,7 @@ pub struct NodeAffinity {
     pub required: Option<Terms>,
 }
 
-/// A node selector: any one term must hold.
+/// A node selector: at least one term must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -57,7 +58,7 @@ pub struct Terms {
     pub node_selector_terms: Option<Vec<Term>>,
 }
 
-/// One term: everything in it must hold; an empty one never holds.
+/// One term: every requirement in it must match. An empty term never matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -88,8 +89,8 @@ impl SchedulingConstraints {
     }
 
     /// Adds the constraints of the pod's RuntimeClass, as the API server does (`setScheduling` in
-    /// plugin/pkg/admission/runtimeclass/admission.go); false if it rejects the pod, because both select different
-    /// nodes.
+    /// plugin/pkg/admission/runtimeclass/admission.go). Returns false if the API server rejects the pod, because both
+    /// select different nodes.
     pub fn takes_over(&mut self, class: &RuntimeClass) -> bool {
         let selector = self.node_selector.get_or_insert_default();
         for (key, value) in &class.node_selector {

@@ -13,13 +13,13 @@ pub(crate) fn tolerated(tolerations: &[Value], taint: &Taint) -> bool {
 fn tolerates(toleration: &Value, taint: &Taint) -> bool {
     let field = |name| text(toleration, name);
     let key = field("key");
-    // Most tolerations of a pod are for other keys.
+    // Checked first, because most tolerations of a pod are for other keys.
     (key.is_empty() || key == taint.key) && covers([key, field("operator"), field("value"), field("effect")], taint)
 }
 
-/// Kubernetes' `Toleration.ToleratesTaint`, of a toleration's `[key, operator, value, effect]`, absent ones empty: an
-/// empty effect matches every effect, an empty key with `Exists` every key, and an empty operator is `Equal`. Operators
-/// this Mullion does not know (`Lt`, `Gt`) tolerate nothing.
+/// Kubernetes' `Toleration.ToleratesTaint`, for a toleration's `[key, operator, value, effect]`, with "" for absent
+/// members: an empty effect matches every effect, an empty key with `Exists` matches every key, and an empty operator
+/// is `Equal`. Operators that this version of Mullion does not know (`Lt`, `Gt`) tolerate nothing.
 pub(crate) fn covers([key, operator, value, effect]: [&str; 4], taint: &Taint) -> bool {
     (effect.is_empty() || effect == taint.effect)
         && match operator {
@@ -30,7 +30,7 @@ pub(crate) fn covers([key, operator, value, effect]: [&str; 4], taint: &Taint) -
         }
 }
 
-/// Whether `wide` (raw JSON) tolerates all that `narrow` does, for at least as long.
+/// Whether `wide` (raw JSON) tolerates everything that `narrow` tolerates, for at least as long.
 pub(crate) fn includes(wide: &Value, narrow: &Value) -> bool {
     let same = |name| text(wide, name) == text(narrow, name);
     let exists = text(wide, "operator") == "Exists";
@@ -70,7 +70,7 @@ pub fn toleration_word(toleration: &Value) -> String {
     word
 }
 
-/// Whether one of the patterns describes the taint and the taint keeps pods off: `PreferNoSchedule` only discourages.
+/// Whether one of the patterns matches the taint and the taint repels pods: `PreferNoSchedule` only discourages.
 pub fn marks(patterns: &[TaintPattern], taint: &Taint) -> bool {
     taint.effect != "PreferNoSchedule" && patterns.iter().any(|pattern| pattern.matches(taint))
 }

@@ -8,12 +8,12 @@ use std::collections::HashSet;
 pub struct Exemptions<'a>(HashSet<&'a str>);
 
 impl<'a> Exemptions<'a> {
-    /// Of the annotation's value: names, codes or prefixes of codes, separated by commas; may be empty.
+    /// Parses the annotation's value: names, codes or prefixes of codes, separated by commas; may be empty.
     pub fn in_annotation(text: &'a str) -> Self {
         Self(text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect())
     }
 
-    /// Whether a word names the rule: see [`match_length`](crate::model::settings::match_length).
+    /// Whether a word matches the rule: see [`match_length`](crate::model::settings::match_length).
     pub fn name(&self, code: &str, name: &str) -> bool {
         let prefixes = (1..=code.len()).filter_map(|end| code.get(..end));
         !self.0.is_empty() && (self.0.contains(name) || prefixes.into_iter().any(|prefix| self.0.contains(prefix)))

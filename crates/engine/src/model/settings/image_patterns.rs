@@ -1,9 +1,9 @@
-//! Image patterns of `detect.images`: finds the one that decides for an image without trying ten thousand of them.
+//! Image patterns of `detect.images`: finds the deciding pattern for an image without trying every one of ten thousand.
 //!
 //! [`match_image`] is the definition, a scan. [`ImagePatterns`] finds the same pattern through an index over what a
-//! pattern contains literally: a whole name, a name and a tag, or the text before its first and after its last star.
-//! An image costs one look-up for each distinct length of such a text, whatever the number of patterns, and only patterns
-//! whose texts fit are tried. Patterns with a star at both ends have no such text and are scanned.
+//! pattern contains literally: a whole name, a name and a tag, or the text before its first and after its last star. An
+//! image costs one look-up for each distinct length of such a text, whatever the number of patterns, and only patterns
+//! whose texts match are tried. Patterns with a star at both ends have no such text and are scanned.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,8 +16,8 @@ use crate::model::settings::origin::Origin;
 use crate::model::settings::wildcard::{RUN, RUN_ACROSS, wildcard};
 use crate::model::windows::Build;
 
-/// Image patterns in the order in which they are tried: a list of lists, so that the patterns of a policy are indexed
-/// once, when it is loaded, and shared by all settings it takes part in.
+/// Image patterns in the order in which they are tried. This is a list of lists, so that the patterns of a policy are
+/// indexed once, when it is loaded, and shared by all settings that use them.
 #[derive(Debug, Clone, Default)]
 pub struct ImagePatterns {
     lists: Vec<Arc<Indexed>>,
@@ -27,26 +27,26 @@ pub struct ImagePatterns {
 #[derive(Debug)]
 struct Indexed {
     patterns: Vec<ImagePattern>,
-    /// First pattern (by position) of each key.
+    /// Position of the first pattern for each key.
     heads: HashMap<u64, u32, BuildHasherDefault<AsIs>>,
-    /// For each pattern the next one with the same key.
+    /// For each pattern, the next one with the same key.
     next: Vec<Option<u32>>,
-    /// Lengths of literal ends that occur.
+    /// Lengths of the literal ends that occur.
     ends: Vec<(usize, usize)>,
 }
 
-/// What a pattern is filed under, by [`hash`](Key::hash).
+/// The index key of a pattern, by [`hash`](Key::hash).
 enum Key<'a> {
     Name(&'a str),
     Tagged(&'a str, &'a str),
     Ends(&'a str, &'a str),
 }
 
-/// Keys that are hashes already.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct AsIs(u64);
 
-/// A reference, or a pattern, in its parts.
+/// A reference, or a pattern, split into its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Parts<'a> {
     name: &'a str,
@@ -54,33 +54,33 @@ struct Parts<'a> {
     digest: Option<&'a str>,
 }
 
-/// A reference as it is written and, if that is something else, with registry and `library/` spelled out.
+/// A reference as it is written and, if that differs, with registry and `library/` spelled out.
 struct Forms<'a> {
     written: Parts<'a>,
     qualified: Option<String>,
 }
 
-/// One form with the hashes of every beginning and every end of its name: those of `n` bytes at `n`. Made once for an
-/// image, however many lists of patterns and lengths of ends it is looked up for.
+/// One form with the hashes of every prefix and every suffix of its name: those of `n` bytes at `n`. Computed once for
+/// an image, whatever the number of lists of patterns and lengths of ends that it is looked up for.
 struct Hashed<'a> {
     form: Parts<'a>,
     starts: Vec<u64>,
     ends: Vec<u64>,
 }
 
-/// The first pattern that covers `reference`, by trying one after another.
+/// The first pattern that matches `reference`, by trying one after another.
 ///
-/// `*` stands for any run of characters within a path segment, `**` for any run across segments (`**/` also for
-/// nothing: `a/**/b` covers `a/b`). A pattern without a tag covers every tag; a reference without tag and digest has
-/// the tag `latest`. A pattern covers a reference as it is written or in full: `docker.io/library/*` covers `nginx`,
-/// and `nginx` covers only what is written `nginx`. No pattern covers a text that is not a reference.
+/// `*` matches any run of characters within a path segment, `**` any run across segments (`**/` also matches nothing:
+/// `a/**/b` covers `a/b`). A pattern without a tag covers every tag; a reference without tag and digest has the tag
+/// `latest`. A pattern covers a reference as it is written or in full: `docker.io/library/*` covers `nginx`, and
+/// `nginx` covers only what is written `nginx`. No pattern covers a text that is not a reference.
 pub fn match_image<'p>(patterns: &'p [ImagePattern], reference: &str) -> Option<&'p ImagePattern> {
     let forms = Forms::of(reference)?;
     patterns.iter().find(|pattern| forms.each().any(|form| covers(&pattern.pattern, form)))
 }
 
 impl ImagePatterns {
-    /// The first pattern that covers `reference`: as [`match_image`] over all of them.
+    /// The first pattern that covers `reference`: the result of [`match_image`] over all of them.
     pub fn find(&self, reference: &str) -> Option<&ImagePattern> {
         if self.lists.is_empty() {
             return None;
@@ -95,24 +95,24 @@ impl ImagePatterns {
         self.lists.iter().flat_map(|list| &list.patterns)
     }
 
-    /// Whether there is none.
+    /// Whether there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty()
     }
 
-    /// How many there are.
+    /// The number of patterns.
     pub fn len(&self) -> usize {
         self.lists.iter().map(|list| list.patterns.len()).sum()
     }
 
-    /// Puts those of `lower` behind these; copies no pattern.
+    /// Adds the patterns of `lower` after these; copies no pattern.
     pub fn extend(&mut self, lower: &Self) {
         self.lists.extend(lower.lists.iter().cloned());
     }
 
-    /// Patterns that never decide, each with an earlier one of its list that covers all it covers and sets something
-    /// else.
-    /// Stops when `looks`, which counts down, is used up: patterns with a star at both ends are compared with each other.
+    /// Patterns that never decide, each with an earlier pattern of its list that covers everything it covers and sets
+    /// something else. Stops when `looks`, which counts down, is used up, because patterns with a star at both ends are
+    /// compared with each other.
     pub fn covered(&self, looks: &mut usize) -> Vec<(&ImagePattern, &ImagePattern)> {
         let mut found = Vec::new();
         for list in &self.lists {
@@ -132,7 +132,7 @@ impl ImagePatterns {
 }
 
 impl ImagePatterns {
-    /// A pattern that covers all that `pattern` covers, if one is found within `looks`, which counts down as in
+    /// A pattern that covers everything that `pattern` covers, if one is found within `looks`, which counts down as in
     /// [`covered`](Self::covered).
     pub fn covering(&self, pattern: &ImagePattern, looks: &mut usize) -> Option<&ImagePattern> {
         self.lists.iter().find_map(|list| list.covering(u32::MAX, pattern, looks))
@@ -165,7 +165,7 @@ impl Indexed {
         let mut heads = HashMap::default();
         let mut next = vec![None; patterns.len()];
         let mut ends = BTreeSet::new();
-        // From the back, so that every chain runs in the order of the patterns.
+        // From the end, so that every chain is in the order of the patterns.
         for ((at, pattern), next) in patterns.iter().enumerate().zip(&mut next).rev() {
             let key = file_under(&pattern.pattern);
             if let Key::Ends(start, end) = key {
@@ -188,7 +188,7 @@ impl Indexed {
         best.and_then(|(_, pattern)| pattern)
     }
 
-    /// A pattern before `at` that covers all that the pattern there covers.
+    /// A pattern before position `at` that covers everything that the pattern at `at` covers.
     fn covering(&self, at: u32, pattern: &ImagePattern, looks: &mut usize) -> Option<&ImagePattern> {
         let all = representatives(&pattern.pattern)?;
         let mut texts = all.iter().map(|text| Parts::of(text));
@@ -204,7 +204,8 @@ impl Indexed {
             *looks = looks.saturating_sub(1);
             while let Some(position) = next.filter(|next| *next < best.map_or(at, |(best, _)| best)) {
                 let pattern = self.patterns.get(position as usize)?;
-                // One for patterns as people write them; a long one behind a long one takes a hundred times as long.
+                // The cost is 1 for patterns of usual length; comparing a long one with a long one takes a hundred
+                // times as long.
                 let cost = 1 + pattern.pattern.len() * first.name.len() / 4096;
                 *looks = looks.saturating_sub(cost);
                 if *looks == 0 {
@@ -220,8 +221,8 @@ impl Indexed {
         texts.all(|text| covers(&best.pattern, text)).then_some(best)
     }
 
-    /// Looks through the patterns filed under `key` for one before `best`. Two keys may share a hash: a pattern counts
-    /// only when it covers the reference.
+    /// Looks through the patterns with the index key `key` for one before `best`. Two keys may have the same hash, so a
+    /// pattern counts only if it covers the reference.
     fn look<'a>(&'a self, key: u64, form: Parts<'_>, best: &mut Option<(u32, Option<&'a ImagePattern>)>) {
         let mut at = self.heads.get(&key).copied();
         while let Some(position) = at {
@@ -272,7 +273,7 @@ impl<'a> Hashed<'a> {
         mixed(2, self.whole(), hashed(self.form.tag.unwrap_or_default().bytes()))
     }
 
-    /// `None` where a name of this length has no two ends of these lengths.
+    /// `None` if a name of this length does not have two ends of these lengths.
     fn ends(&self, start: usize, end: usize) -> Option<u64> {
         let fits = start + end <= self.form.name.len();
         fits.then(|| Some(mixed(3, *self.starts.get(start)?, *self.ends.get(end)?)))?
@@ -323,8 +324,8 @@ fn file_under(pattern: &str) -> Key<'_> {
     Key::Ends(start, end.strip_prefix('/').unwrap_or(end))
 }
 
-/// Texts that represent all texts that a pattern covers: another pattern that covers these covers all of them. `None` where
-/// that takes more than two.
+/// Texts that represent all texts that a pattern covers: another pattern that covers these covers all of them. `None`
+/// if that requires more than two texts.
 fn representatives(pattern: &str) -> Option<Vec<String>> {
     let optional = |(at, _): &(usize, &str)| *at == 0 || pattern.as_bytes().get(at - 1) == Some(&b'/');
     let optional: Vec<usize> = pattern.match_indices("**/").filter(optional).map(|(at, _)| at).collect();
@@ -343,7 +344,8 @@ fn representatives(pattern: &str) -> Option<Vec<String>> {
 }
 
 impl<'a> Parts<'a> {
-    /// A digest follows `@`, a tag the first `:` behind the last `/`; before that, `:` belongs to the registry's port.
+    /// A digest follows `@`, and a tag follows the first `:` after the last `/`; a `:` before that belongs to the
+    /// registry's port.
     fn of(reference: &'a str) -> Self {
         let (rest, digest) = match reference.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
@@ -360,7 +362,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> Forms<'a> {
-    /// `None` for a text that is not a reference: nothing is known about it.
+    /// `None` for a text that is not a reference, because nothing is known about it.
     fn of(reference: &'a str) -> Option<Self> {
         let image = ImageRef::parse(reference).ok()?;
         let mut written = Parts::of(reference);
@@ -391,14 +393,14 @@ fn covers(pattern: &str, form: Parts<'_>) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImagePattern {
-    /// `*` within a path segment, `**` across; without a tag part any tag matches.
+    /// `*` matches within a path segment, `**` across segments; without a tag part any tag matches.
     pub pattern: String,
-    /// What the images are.
+    /// The operating systems of the images.
     pub os: PatternOs,
     /// Windows builds of the image; empty: unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<Build>,
-    /// Where it is written; the loader fills it.
+    /// Where it is written; set by the loader.
     #[serde(skip)]
     pub origin: Option<Origin>,
 }
@@ -411,7 +413,7 @@ pub enum PatternOs {
     Windows,
     /// Linux.
     Linux,
-    /// Both: decides nothing.
+    /// Both: the pattern decides nothing.
     Multi,
 }
 
@@ -439,7 +441,7 @@ mod tests {
             ("registry.example.com/win/*", "registry.example.com/win/team/app", false),
             ("registry.example.com:5000/win/*", "registry.example.com:5000/win/app:1", true),
             ("registry.example.com:5000/win/*", "registry.example.com/win/app:1", false),
-            // Without a tag part any tag matches, and so does a digest.
+            // Without a tag part, any tag matches, and so does a digest.
             ("example.com/app", "example.com/app", true),
             ("example.com/app", "example.com/app:1", true),
             ("example.com/app", "example.com/app@sha256:00", true),
@@ -454,7 +456,7 @@ mod tests {
             ("example.com/app@sha256:00", "example.com/app:1@sha256:00", true),
             ("example.com/app@sha256:00", "example.com/app:1", false),
             ("*:*-nanoserver-*", "golang:1.22-nanoserver-ltsc2022", true),
-            // As written, and in full.
+            // The reference as written, and in full.
             ("nginx", "nginx:1", true),
             ("nginx", "docker.io/library/nginx:1", false),
             ("docker.io/library/nginx", "nginx", true),
@@ -594,7 +596,7 @@ mod tests {
             patterns in prop::collection::vec("(a\\.b/|\\*\\*/|)[ab*/]{0,4}[ab*](:[ab*]{1,2})?(@\\*)?", 2..8),
             references in prop::collection::vec("(a\\.b/|docker\\.io/|)([ab]{1,2}/){0,2}[ab](:[ab]{1,2})?(@sha256:0{64})?", 8),
         ) {
-            // All differ, so that each covered one is found.
+            // All of them differ, so that each covered one is found.
             let patterns: Vec<_> = patterns.iter().enumerate().map(|(at, text)| {
                 let origin = Some(Origin { file: "p".into(), line: u32::try_from(at).unwrap() });
                 let os = if at % 2 == 0 { PatternOs::Linux } else { PatternOs::Windows };

@@ -1,12 +1,13 @@
-//! Labels, wherever they are kept.
+//! Labels of an object, in any representation.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Labels, wherever they are kept: a reviewed pod's stay raw JSON, so that no review builds a map of them.
+/// Labels of an object, in any representation: the labels of a reviewed pod stay raw JSON, so that no review builds a
+/// map of them.
 pub trait Labels {
-    /// The value of the label of that key.
+    /// The value of the label with that key.
     fn label(&self, key: &str) -> Option<&str>;
 }
 
@@ -16,7 +17,7 @@ impl Labels for BTreeMap<String, String> {
     }
 }
 
-/// The object under `metadata.labels`. Anything else has no labels.
+/// The object under `metadata.labels`. Any other value has no labels.
 impl Labels for Value {
     fn label(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(Self::as_str)

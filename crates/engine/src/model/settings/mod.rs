@@ -1,4 +1,4 @@
-//! Settings that policies set, as plain values: the engine knows no policy files.
+//! Settings that policies set, as plain values. The engine does not know policy files.
 //!
 //! Each value has its default in this folder. The policy crate sets them.
 

@@ -1,4 +1,4 @@
-//! Namespaces by patterns for their names, in which `*` matches any characters.
+//! Patterns for names of namespaces, in which `*` matches any characters.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::model::settings::wildcard::covers;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NamespacePatterns {
-    /// Empty means every namespace.
+    /// If empty, every namespace is included.
     pub include: Vec<Glob>,
     /// Takes precedence over `include`.
     pub exclude: Vec<Glob>,
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// The definition, in exponential time.
+    /// The definition, which takes exponential time.
     fn oracle(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern.split_first(), text.split_first()) {
             (None, None) => true,

@@ -9,26 +9,26 @@ use crate::model::settings::wildcard::{covers, find_ignoring_case};
 use crate::model::settings::workload_settings::Mode;
 use crate::model::windows::{Build, ExtraRelease};
 
-/// Whether the taint marks a Windows node under `policy`, by pattern or because it is the policy's own.
+/// Whether the taint marks a Windows node under `policy`, by a pattern or because it is the policy's own taint.
 pub fn marks_windows(taint: &Taint, policy: &NodeSettings) -> bool {
     *taint == policy_taint(policy) || policy.windows_taints.iter().any(|pattern| pattern.matches(taint))
 }
 
-/// The taint of the policy, whether or not it is set.
+/// The taint of the policy, whether or not nodes get it.
 pub fn policy_taint(policy: &NodeSettings) -> Taint {
     let taint = &policy.taint;
     Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone() }
 }
 
-/// The policy's taint, if nodes get one at all.
+/// The policy's taint, if any node can get it.
 pub fn possible_taint(policy: &NodeSettings) -> Option<Taint> {
     (policy.mode == Mode::Enforce && policy.taint.apply != ApplyTaint::Never).then(|| policy_taint(policy))
 }
 
 impl TaintPattern {
-    /// Whether the taint is one of those meant; its effect does not matter. Keys are compared as they are written,
-    /// values without regard to case (`os=Windows` and `os=windows` are both in use). A pattern without `=` is a key
-    /// with any value; the loader requires `=*` there.
+    /// Whether the pattern matches the taint; its effect does not matter. Keys are compared exactly, values ignoring
+    /// case (`os=Windows` and `os=windows` are both in use). A pattern without `=` matches a key with any value; the
+    /// loader requires `=*` there.
     pub fn matches(&self, taint: &Taint) -> bool {
         let (key, value) = self.0.split_once('=').unwrap_or((&self.0, "*"));
         covers(key, &taint.key, |rest, piece| rest.find(piece), |a, b| a == b)
@@ -50,15 +50,15 @@ pub struct NodeSettings {
     pub windows_taints: Vec<TaintPattern>,
     /// Taints that mark a Linux node.
     pub linux_taints: Vec<TaintPattern>,
-    /// RuntimeClasses of ours.
+    /// RuntimeClasses that Mullion creates.
     pub runtime_classes: RuntimeClassSettings,
-    /// Pools that may be at zero.
+    /// Pools that may have zero nodes.
     pub expected_pools: Vec<ExpectedPool>,
-    /// Releases newer than this Mullion.
+    /// Releases newer than this version of Mullion.
     pub releases: Vec<ExtraRelease>,
 }
 
-/// A label the controller keeps on Windows nodes.
+/// A label that the controller sets on Windows nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeLabel {
@@ -80,7 +80,7 @@ pub struct NodeTaint {
     pub effect: String,
     /// When it is set.
     pub apply: ApplyTaint,
-    /// For whose workloads it waits under [`ApplyTaint::WhenTolerated`].
+    /// The workloads for which it waits under [`ApplyTaint::WhenTolerated`].
     pub wait_for: WaitFor,
 }
 
@@ -102,16 +102,16 @@ impl NodeTaint {
 /// When the taint is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ApplyTaint {
-    /// At once.
+    /// Immediately.
     Always,
     /// Once everything that belongs on the node tolerates it.
     #[default]
     WhenTolerated,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
-/// `key=value` in which `*` stands for any run of characters; the value is compared without regard to case.
+/// `key=value`, in which `*` matches any run of characters; the value is compared ignoring case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaintPattern(pub String);
@@ -120,23 +120,23 @@ pub struct TaintPattern(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuntimeClassSettings {
-    /// Whether RuntimeClasses of ours are made.
+    /// Whether Mullion creates RuntimeClasses.
     pub mode: RuntimeClassesMode,
-    /// The containerd handler they name.
+    /// The containerd handler that they use.
     pub handler: String,
 }
 
-/// Whether RuntimeClasses of ours are made.
+/// Whether Mullion creates RuntimeClasses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum RuntimeClassesMode {
     /// One for each release.
     #[default]
     Manage,
-    /// None.
+    /// No RuntimeClass.
     Never,
 }
 
-/// A pool that may be at zero nodes now.
+/// A pool that may have zero nodes now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedPool {

@@ -1,8 +1,8 @@
 //! Wildcard patterns over paths: `*` matches any run of characters within a segment, `**` any run across segments, and
-//! `**/` at the start of a segment also nothing.
+//! `**/` at the start of a segment also matches nothing.
 
-/// Pieces between stars are taken at their leftmost place: no choice is ever taken back, so the time is that of the
-/// searches, one after another over `text`.
+/// Pieces between stars match at their leftmost position. No choice is ever undone, so the time is the sum of the
+/// searches over `text`.
 pub fn covers(
     pattern: &str,
     text: &str,
@@ -24,7 +24,7 @@ pub fn covers(
     tail.is_some_and(|tail| equal(tail, last))
 }
 
-/// Taint values have at most 63 bytes: no need for more than the plain search.
+/// Taint values have at most 63 bytes, so a plain search is enough.
 pub(crate) fn find_ignoring_case(rest: &str, piece: &str) -> Option<usize> {
     if piece.is_empty() {
         return Some(0);
@@ -32,16 +32,18 @@ pub(crate) fn find_ignoring_case(rest: &str, piece: &str) -> Option<usize> {
     rest.as_bytes().windows(piece.len()).position(|window| window.eq_ignore_ascii_case(piece.as_bytes()))
 }
 
-/// Longest pattern the loader accepts, in bytes; bounds the time of one match.
+/// Longest pattern that the loader accepts, in bytes. It limits the time of one match.
 pub const MAX_PATTERN: usize = 512;
 
-/// In a text that represents many: any run of characters within a segment. No reference and no pattern has this byte.
+/// In a text that represents many texts: any run of characters within a segment. No reference and no pattern contains
+/// this byte.
 pub(crate) const RUN: u8 = 1;
 
-/// In a text that represents many: any run of characters across segments.
+/// In a text that represents many texts: any run of characters across segments.
 pub(crate) const RUN_ACROSS: u8 = 2;
 
-/// Follows all readings of the pattern at once, one bit for each byte of it: at most `pattern × text / 64` steps.
+/// Follows all ways to match the pattern at once, with one bit for each byte of it: at most `pattern × text / 64`
+/// steps.
 pub(crate) fn wildcard(pattern: &[u8], text: &[u8]) -> bool {
     // The bytes before the first star exclude most texts.
     let literal = pattern.iter().position(|b| *b == b'*').unwrap_or(pattern.len());
@@ -84,7 +86,7 @@ fn star(pattern: &[u8], at: usize) -> Option<usize> {
     (width > 0).then_some(width)
 }
 
-/// A set of positions in a pattern of at most [`MAX_PATTERN`] bytes; those beyond it are never reached.
+/// A set of positions in a pattern of at most [`MAX_PATTERN`] bytes; positions beyond that are never reached.
 #[derive(Default)]
 struct Positions([u64; MAX_PATTERN / 64 + 1]);
 
@@ -131,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, by trying everything.
+    /// The definition: tries every way to match.
     fn oracle(pattern: &[u8], text: &[u8], after_slash: bool) -> bool {
         let Some((first, rest)) = pattern.split_first() else { return text.is_empty() };
         if *first != b'*' {

@@ -1,4 +1,4 @@
-//! Settings of one workload: what all policies that match it set together, with their defaults.
+//! Settings of one workload: the merged settings of all policies that match it, with their defaults.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,18 @@ use crate::model::settings::origin::Origin;
 use crate::model::settings::rule_actions::{Action, Denials, RuleAction, deciding_entry, match_length};
 
 impl Settings {
-    /// What the findings of a rule do, before `denials`: the action of the entry that decides, else `default`.
+    /// The action of a rule's findings, before `denials`: the action of the entry that decides, else `default`.
     pub fn action(&self, code: &str, name: &str, default: Action) -> Action {
         self.action_entry(code, name).map_or(default, |entry| entry.action)
     }
 
-    /// The entry of `rules.actions` that decides for a rule: of the highest priority with an entry for it, the longest match.
+    /// The entry of `rules.actions` that decides for a rule: of the highest priority with an entry for it, the longest
+    /// match.
     pub fn action_entry(&self, code: &str, name: &str) -> Option<&RuleAction> {
         deciding_entry(&self.actions, code, name)
     }
 
-    /// [`action`](Self::action), with every Deny a Warn under `denials: Warn`.
+    /// [`action`](Self::action), with `Warn` for every `Deny` under `denials: Warn`.
     pub fn action_under_denials(&self, code: &str, name: &str, default: Action) -> Action {
         match self.action(code, name, default) {
             Action::Deny if self.denials == Denials::Warn => Action::Warn,
@@ -34,23 +35,23 @@ impl Settings {
         self.translate.iter().any(|rule| match_length(rule, code, name) > 0)
     }
 
-    /// Whether the policies were made for a Mullion that had `since` (`0.1`) already; without `rules.version` they are
-    /// for whichever version runs.
+    /// Whether the policies were written for a version of Mullion that already had what came with `since` (`0.1`).
+    /// Without `rules.version` they are for whichever version runs.
     pub fn knows(&self, since: &str) -> bool {
         let number = |version: &str| {
-            // The last number of `0.1.3` does not matter: rules come with minor releases.
+            // The patch number of `0.1.3` does not matter, because rules come with minor releases.
             let mut parts = version.split('.').map(str::parse::<u32>);
             Some((parts.next()?.ok()?, parts.next()?.ok()?))
         };
         self.rules_version.as_deref().is_none_or(|version| number(since) <= number(version))
     }
 
-    /// Whether `optOut.allow` lets `mullion.dev/allow` exempt from the rule.
+    /// Whether `optOut.allow` permits `mullion.dev/allow` to exempt from the rule.
     pub fn may_exempt(&self, code: &str, name: &str) -> bool {
         self.allow.iter().any(|rule| match_length(rule, code, name) > 0)
     }
 
-    /// Whether the author's exemptions exempt from the rule, as far as `optOut.allow` lets them.
+    /// Whether the author's exemptions exempt from the rule, as far as `optOut.allow` permits.
     pub fn exempts(&self, exemptions: &Exemptions<'_>, code: &str, name: &str) -> bool {
         exemptions.name(code, name) && self.may_exempt(code, name)
     }
@@ -64,11 +65,11 @@ pub enum Mode {
     Enforce,
     /// Reports what it would do; changes and denies nothing.
     Audit,
-    /// As if Mullion were not there.
+    /// Mullion does nothing, as if it were not installed.
     Disabled,
 }
 
-/// Where the annotation or label `mullion.dev/ignore` is honoured.
+/// Where the annotation or label `mullion.dev/ignore` takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum HonourIgnore {
     /// Nowhere.
@@ -98,16 +99,16 @@ pub enum Lookup {
     /// Never.
     #[default]
     Never,
-    /// After the answer, for the next pod.
+    /// After the response, for the next pod.
     Background,
-    /// Before the answer, within the review's deadline.
+    /// Before the response, within the review's deadline.
     Inline,
 }
 
 /// Whether an OS nodeSelector is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum NodeSelectorMode {
-    /// If there is none.
+    /// If the pod does not have one.
     #[default]
     Add,
     /// Never.
@@ -117,10 +118,10 @@ pub enum NodeSelectorMode {
 /// Which tolerations are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum TolerationsMode {
-    /// For the OS-marker taints of the cluster's nodes, and those listed.
+    /// Tolerations of the OS-marker taints of the cluster's nodes, and those listed.
     #[default]
     Learn,
-    /// Those listed under `add` only.
+    /// Only those listed under `add`.
     Listed,
     /// None.
     Never,
@@ -130,30 +131,30 @@ pub enum TolerationsMode {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Toleration {
-    /// Empty only with operator `Exists`: every key.
+    /// Empty only with operator `Exists`: it matches every key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// `Equal` (default) or `Exists`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
-    /// Compared with `Equal`.
+    /// Compared only with operator `Equal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Absent: every effect.
+    /// If absent, it matches every effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// With effect `NoExecute` only.
+    /// Only with effect `NoExecute`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
 
-/// How a known image build constrains nodes.
+/// How the known build of an image constrains nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BuildMode {
-    /// Required affinity `NotIn` the builds that cannot run the image.
+    /// By a required node affinity that excludes the builds that cannot run the image (`NotIn`).
     #[default]
     Compatible,
-    /// nodeSelector equality.
+    /// By a nodeSelector with the image's build.
     Exact,
     /// Not at all.
     Never,
@@ -162,10 +163,10 @@ pub enum BuildMode {
 /// Which RuntimeClass Windows pods get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum RuntimeClassMode {
-    /// `mullion-windows-<release>` where exactly one release can run the pod.
+    /// `mullion-windows-<release>`, if exactly one release can run the pod.
     #[default]
     PerRelease,
-    /// The one named.
+    /// The RuntimeClass in `runtime_class_name`.
     Named,
     /// None.
     Never,
@@ -174,7 +175,7 @@ pub enum RuntimeClassMode {
 /// Whether Windows pods get `spec.os.name: windows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum OsFieldMode {
-    /// When the repairs leave no field that it forbids.
+    /// If the repairs leave no field that the OS field forbids.
     #[default]
     WhenClean,
     /// Never.
@@ -191,15 +192,15 @@ pub enum TemplateDenials {
     Warn,
 }
 
-/// What holds for one workload once every matching policy is laid over the others. The default is what holds where no
-/// policy sets anything: the shipped defaults of the policy language.
+/// The settings of one workload, merged from every matching policy. The default is what applies if no policy sets
+/// anything: the shipped defaults of the policy language.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Settings {
-    /// Of the highest matching policy that sets it.
+    /// From the highest-priority matching policy that sets it.
     pub mode: Mode,
     /// The admin's line at the end of a denial.
     pub message: Option<String>,
-    /// Where `mullion.dev/ignore` is honoured.
+    /// Where `mullion.dev/ignore` takes effect.
     pub ignore: HonourIgnore,
     /// Rules that `mullion.dev/allow` may exempt from.
     pub allow: Vec<String>,
@@ -231,11 +232,11 @@ pub struct Settings {
     pub denials: Denials,
     /// `rules.templates`.
     pub templates: TemplateDenials,
-    /// `rules.translate`, those of higher policies first.
+    /// `rules.translate`, the rules of higher policies first.
     pub translate: Vec<String>,
     /// `rules.actions`, highest priority first; of entries for the same `rule` only the first.
     pub actions: Vec<RuleAction>,
-    /// Which file and line set each key, by dotted path; absent: the built-in default.
+    /// The file and line that set each key, by dotted path. An absent key has the built-in default.
     #[serde(skip)]
     pub origins: BTreeMap<String, Origin>,
 }

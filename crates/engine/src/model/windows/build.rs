@@ -9,14 +9,16 @@ use crate::model::text::shown;
 
 /// A Windows build: `10.0.20348` is `Build::new(20348)`.
 ///
-/// Ordered as a number. Written and serialised as `10.0.20348`, the form of the node label `node.kubernetes.io/windows-build`.
+/// Ordered as a number. Displayed and serialized as `10.0.20348`, the form of the node label
+/// `node.kubernetes.io/windows-build`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Build(u32);
 
 /// Why a text is not a build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// The text has a fourth part. It is an error and not dropped: the writer may believe that it is compared.
+    /// The text has a fourth part. This is an error, because a user who writes a revision may believe that it is
+    /// compared.
     #[error("`{0}` has a revision as fourth part; builds are compared without it, write `{build}`", build = .1)]
     Revision(String, Build),
     /// The text is not of the form `10.0.<number>`.
@@ -37,7 +39,7 @@ impl Build {
 
     /// Reads `10.0.B` or `10.0.B.R`, as in an image's `os.version`; `R` is the revision.
     ///
-    /// `None` for anything else, including versions other than 10.0: no such host was ever a node.
+    /// `None` for anything else, including versions other than 10.0, because no node ever had one.
     pub fn from_os_version(text: &str) -> Option<(Self, Option<u32>)> {
         let mut parts = text.strip_prefix("10.0.")?.split('.');
         let build = decimal(parts.next()?)?;
@@ -57,8 +59,8 @@ impl Build {
 
     /// Reads a node's `status.nodeInfo.kernelVersion`: build and, if present, revision.
     ///
-    /// Besides `10.0.20348.2655` this takes the form of kubelets before 1.11,
-    /// `10.0 14393 (14393.1715.amd64fre.rs1_release_inmarket.170906-1810)`, whose revision is in the brackets.
+    /// Besides `10.0.20348.2655` this accepts the form of kubelets before 1.11, `10.0 14393
+    /// (14393.1715.amd64fre.rs1_release_inmarket.170906-1810)`, which has the revision in the brackets.
     pub fn from_kernel_version(text: &str) -> Option<(Self, Option<u32>)> {
         let text = text.trim();
         let Some(rest) = text.strip_prefix("10.0 ") else {
@@ -69,7 +71,7 @@ impl Build {
         let number = decimal(words.next()?)?;
         let revision = words.next().and_then(|word| {
             let (build, rest) = word.strip_prefix('(')?.split_once('.')?;
-            // A bracket about another build does not contain this one's revision.
+            // A bracket with another build does not contain the revision of this one.
             (decimal(build)? == number).then_some(())?;
             decimal(rest.split(['.', ')']).next()?)
         });

@@ -1,7 +1,8 @@
 //! Compatibility: which host build runs which image build under process isolation.
 //!
-//! Below 20348 builds must be equal. From 20348 on an image runs on hosts of its own build and newer ones, down to a floor; what the
-//! floor is has changed twice, so it is data per [`Generation`]. The generations differ only for hosts newer than the last known LTSC.
+//! Below 20348, builds must be equal. From 20348 on, an image runs on hosts of its own build and newer ones, down to a
+//! lowest image build. That build has changed twice, so it is data per [`Generation`]. The generations differ only for
+//! hosts newer than the last known LTSC.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,22 +12,23 @@ use serde::{Deserialize, Serialize};
 use crate::model::windows::build::Build;
 use crate::model::windows::release::{ExtraRelease, is_image_build, known_host_builds, release_name};
 
-/// LTSC builds with a stable ABI, ascending: the steps of the floor.
+/// LTSC builds with a stable ABI, ascending: the possible lowest image builds.
 pub(crate) const LTSC: &[Build] = &[Build::new(20348), Build::new(26100)];
 
 /// The first host build that runs images of other builds. Microsoft's promise starts with Windows Server 2022
 /// (MicrosoftDocs/Virtualization-Documentation `deploy-containers/portability.md`).
 pub const STABLE_ABI_FROM: Build = Build::new(20348);
 
-/// The rule a container runtime enforces when it picks an image for its host, by the version of containerd/platforms in it.
+/// The rule that a container runtime enforces when it picks an image for its host, by the version of
+/// containerd/platforms in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Generation {
-    /// platforms v0.2.1 to v1.0.0-rc.1: the floor is always 20348.
+    /// platforms v0.2.1 to v1.0.0-rc.1: the lowest image build is always 20348.
     R1,
-    /// platforms v1.0.0-rc.2 to rc.4: the floor is the largest LTSC below the host. Hosts 26200 and newer reject
-    /// ltsc2022.
+    /// platforms v1.0.0-rc.2 to rc.4: the lowest image build is the largest LTSC below the host. Hosts 26200 and newer
+    /// reject ltsc2022.
     R2,
-    /// platforms v1.0.0-rc.5 and newer: the floor is the LTSC before the host's own or last.
+    /// platforms v1.0.0-rc.5 and newer: the lowest image build is the LTSC before the host's own or last LTSC.
     #[default]
     R3,
 }
@@ -60,7 +62,7 @@ impl FromStr for Generation {
     }
 }
 
-/// The oldest image build that `host` runs besides its own; `None`: only its own.
+/// The oldest image build that `host` runs besides its own; `None` if it runs only its own.
 pub fn floor(host: Build, generation: Generation, extra: &[ExtraRelease]) -> Option<Build> {
     if host < STABLE_ABI_FROM {
         return None;
@@ -88,7 +90,8 @@ pub fn runs(host: Build, image: Build, generation: Generation, extra: &[ExtraRel
     host == image || (image < host && floor(host, generation, extra).is_some_and(|floor| floor <= image))
 }
 
-/// Whether `host` runs an image that exists for `images`; true if that is empty, because an unknown build does not constrain.
+/// Whether `host` runs an image that exists for the builds `images`; true if that is empty, because an unknown build
+/// does not constrain.
 pub(crate) fn runs_any(host: Build, images: &[Build], generation: Generation, extra: &[ExtraRelease]) -> bool {
     images.is_empty() || images.iter().any(|&image| runs(host, image, generation, extra))
 }
@@ -109,7 +112,7 @@ pub struct CompatTable {
 pub struct CompatRow {
     /// Build of the host.
     pub host: Build,
-    /// Its release name, `build-<B>` without one.
+    /// Its release name, or `build-<B>` if it does not have one.
     pub name: String,
     /// Builds of the columns that it runs, ascending.
     pub runs: Vec<Build>,
@@ -144,7 +147,8 @@ mod tests {
         Build::new(number)
     }
 
-    /// Microsoft's matrix and the code of three generations: host, then one cell per column; `+` runs, `-` does not, `2` all but R2.
+    /// Microsoft's matrix and the code of the three generations: host, then one cell per column. `+` runs, `-` does not
+    /// run, `2` runs in all generations but R2.
     const IMAGES: [u32; 10] = [14393, 16299, 17763, 18362, 19042, 20348, 22621, 25398, 26100, 28000];
     const TRUTH: &[(u32, &str)] = &[
         (14393, "+---------"),
@@ -249,11 +253,11 @@ mod tests {
                 );
             }
         }
-        // A statement about a build older than a known LTSC does not apply to hosts from that LTSC up.
+        // An extra release with a build older than a known LTSC does not apply to hosts from that LTSC on.
         let old = [ExtraRelease { build: b(24000), name: "x".into(), runs_from: b(24000) }];
         assert!(!runs(b(25398), b(20348), Generation::R3, &old));
         assert!(runs(b(26100), b(20348), Generation::R3, &old));
-        // Nonsense still leaves a host its own build.
+        // With a wrong extra release, a host still runs its own build.
         let nonsense = [ExtraRelease { build: b(29000), name: "x".into(), runs_from: b(u32::MAX) }];
         assert!(runs(b(29000), b(29000), Generation::R3, &nonsense));
     }

@@ -19,10 +19,10 @@ pub enum Channel {
     Client,
 }
 
-/// One product with the build it reports. Several products may share a build.
+/// One product with its build. Several products may share a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
-    /// Build of host and, if `base_image`, of the base images.
+    /// Build of the host and, if `base_image`, of the base images.
     pub build: Build,
     /// Name in labels and `RuntimeClasses`; `None`: `build-<B>`.
     pub name: Option<&'static str>,
@@ -50,7 +50,7 @@ const fn server(
     channel: Channel,
     kubernetes: Option<&'static str>,
 ) -> Release {
-    // 23H2 (25398) is the one server release without base images; it runs ltsc2022's.
+    // 23H2 (25398) is the only server release without base images; it runs those of ltsc2022.
     let base_image = !matches!(channel, Channel::Annual);
     Release { build: Build::new(build), name, product, channel, base_image, kubernetes }
 }
@@ -66,7 +66,7 @@ const fn client(build: u32, product: &'static str) -> Release {
     }
 }
 
-/// Every release, ordered by build; of two with one build the server comes first.
+/// Every release, ordered by build; if two have the same build, the server comes first.
 ///
 /// Sources. Servers: MicrosoftDocs/Virtualization-Documentation `deploy-containers/base-image-lifecycle.md` (its Semi-Annual rows until
 /// 2025-06-12) and endoflife-date/endoflife.date `products/windows-server.md`. First Kubernetes minors: the release notes and
@@ -108,7 +108,7 @@ pub static RELEASES: &[Release] = &[
     client(28000, "Windows 11 26H1"),
 ];
 
-/// The most likely release of a host with this build: the server where server and client share the build.
+/// The most likely release of a host with this build: the server, if a server and a client share the build.
 pub(crate) fn release(build: Build) -> Option<&'static Release> {
     RELEASES.iter().find(|release| release.build == build)
 }
@@ -141,10 +141,9 @@ pub(crate) fn is_image_build(build: Build) -> bool {
     RELEASES.iter().any(|release| release.build == build && release.base_image)
 }
 
-/// A release newer than this table, as a `NodePolicy` states it in `releases`.
+/// A release newer than this table, as `releases` of a `NodePolicy` specifies it.
 ///
-/// It holds for hosts from `build` up to the next stated or known LTSC, whatever the generation: what is stated is not
-/// guessed.
+/// It applies to hosts from `build` up to the next specified or known LTSC, in every generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExtraRelease {

@@ -19,7 +19,7 @@ pub(crate) const YEARS: &[(&str, Build)] = &[
     ("2025", Build::new(26100)),
 ];
 
-/// Version names that mean nothing else, wherever they stand in a Windows tag. `21H2` and `24H2` are from
+/// Version names that have no other meaning, wherever they occur in a Windows tag. `21H2` and `24H2` are from
 /// gitlab-runner-helper. 23H2 is missing: it has no base image and runs those of ltsc2022.
 pub(crate) const VERSIONS: &[(&str, Build)] = &[
     ("1809", Build::new(17763)),
@@ -39,7 +39,7 @@ pub(crate) const YEAR_LIKE: &[(&str, Build)] = &[
     ("2009", Build::new(19042)),
 ];
 
-/// The rest of the text after each name of a release that it begins with, ignoring case.
+/// The rest of the text after each release name that it begins with, ignoring case.
 pub(crate) fn release_names(text: &str) -> impl Iterator<Item = &str> {
     [LTSC_NAMES, YEARS, VERSIONS, YEAR_LIKE].into_iter().flatten().filter_map(move |(name, _)| {
         let (head, rest) = text.split_at_checked(name.len())?;

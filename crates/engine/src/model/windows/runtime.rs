@@ -10,7 +10,7 @@ pub(crate) const SINGLE_RULE_UP_TO: Build = Build::new(26100);
 struct Line {
     major: u32,
     minor: u32,
-    /// First patch release of each generation, ascending; a patch before the first is unlisted.
+    /// The first patch release of each generation, ascending; a patch before the first is not listed.
     steps: &'static [(u32, Generation)],
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn generation_of(container_runtime_version: &str) -> Generation {
         .unwrap_or_default()
 }
 
-/// The generation for a host: the default where all agree, else that of its runtime.
+/// The generation for a host: the default if all agree, else that of its runtime.
 pub fn generation_for(host: Build, container_runtime_version: &str) -> Generation {
     if host <= SINGLE_RULE_UP_TO { Generation::default() } else { generation_of(container_runtime_version) }
 }

@@ -2,9 +2,9 @@
 
 use crate::model::windows::build::Build;
 
-/// When the dates of [`SUPPORT`] were last compared with their sources. Only what ended by then counts as ended: the
-/// engine has no clock, and the same pod must get the same result from the same Mullion, in CI next year as in the
-/// cluster today.
+/// When the dates of [`SUPPORT`] were last compared with their sources. Only support that ended by then counts as
+/// ended: the engine has no clock, and the same version of Mullion must return the same result for the same pod, in CI
+/// next year as in the cluster today.
 pub(crate) const CHECKED: &str = "2026-11-20";
 
 /// One server release, with dates as `YYYY-MM-DD`.
@@ -16,7 +16,7 @@ pub struct Support {
     pub name: &'static str,
     /// The last day of mainstream support.
     pub mainstream: &'static str,
-    /// The last day of security updates without paying extra: extended support where there is any.
+    /// The last day of security updates without extra payment: the end of extended support if the release has it.
     pub end: &'static str,
 }
 
@@ -29,7 +29,8 @@ const fn support(build: u32, name: &'static str, mainstream: &'static str, end: 
 /// `products/windows-server-core.md` has the same. 23H2 has no base image: `products/windows-server.md`. The page of the server product has 2029-11-13 and
 /// 2034-11-14 for 2025.
 ///
-/// The dates of clouds are not here, because they only concern which nodes a cloud still offers: the rule's page has them.
+/// The dates of clouds are not included, because they only concern which nodes a cloud still offers. They are on the
+/// rule's page.
 pub(crate) static SUPPORT: &[Support] = &[
     support(14393, "ltsc2016", "2022-01-11", "2027-01-11"),
     support(16299, "1709", "2019-04-09", "2019-04-09"),
@@ -45,12 +46,12 @@ pub(crate) static SUPPORT: &[Support] = &[
     support(26100, "ltsc2025", "2029-10-09", "2034-10-10"),
 ];
 
-/// The support dates of a release; `None` for builds of Windows 10 and 11 alone, and for unknown ones.
+/// The support dates of a release; `None` for builds of Windows 10 and 11 alone, and for unknown builds.
 pub fn support_of(build: Build) -> Option<&'static Support> {
     SUPPORT.iter().find(|support| support.build == build)
 }
 
-/// The release of that build, if it had its last security update.
+/// The release of that build, if its security updates have ended.
 pub(crate) fn out_of_support(build: Build) -> Option<&'static Support> {
     support_of(build).filter(|support| support.end < CHECKED)
 }

@@ -49,7 +49,8 @@ fn only_daemonsets_that_new_windows_nodes_might_want_hold_it_back() {
         spec["tolerations"] = value.clone();
         spec
     };
-    // The template, whether the taint may come with CREATE, and whether it may while a node waits for the DaemonSet.
+    // The template, whether the taint may come with CREATE, and whether it may come while a node waits for the
+    // DaemonSet.
     let cases = [
         (windows(&json!(null)), false, false),
         (windows(&json!([{"operator": "Exists"}])), true, true),
@@ -57,7 +58,7 @@ fn only_daemonsets_that_new_windows_nodes_might_want_hold_it_back() {
         (windows(&json!([{"key": "os", "value": "windows"}])), true, true),
         (windows(&json!([{"key": "os", "value": "Windows"}])), false, false),
         (windows(&json!([{"key": "os", "operator": "Exists", "effect": "NoExecute"}])), false, false),
-        // Certainly not for Windows.
+        // Clearly not for Windows.
         (json!({"nodeSelector": {"kubernetes.io/os": "linux"}}), true, true),
         (json!({"nodeSelector": {"beta.kubernetes.io/os": "linux"}}), true, true),
         (affinity("kubernetes.io/os", "NotIn", &["windows"]), true, true),
@@ -65,7 +66,7 @@ fn only_daemonsets_that_new_windows_nodes_might_want_hold_it_back() {
         (affinity("kubernetes.io/os", "DoesNotExist", &[]), true, true),
         (terms(&json!([])), true, true),
         (terms(&json!([{}])), true, true),
-        // For Windows, perhaps with other labels than any node has now.
+        // For Windows, possibly with labels that no node has now.
         (affinity("kubernetes.io/os", "In", &["windows"]), false, false),
         (affinity("kubernetes.io/os", "NotIn", &["linux"]), false, false),
         (json!({"nodeSelector": {"kubernetes.io/os": "windows", "pool": "not-there-yet"}}), false, false),
@@ -93,7 +94,7 @@ fn only_daemonsets_that_new_windows_nodes_might_want_hold_it_back() {
     for (spec, free, waiting) in cases {
         assert_eq!(allowed(&policy, &spec, &[]), free, "{spec}");
         assert_eq!(allowed(&policy, &spec, &[waited("d")]), waiting, "{spec}, waited for");
-        // The blockers cannot be read: the same.
+        // The result is the same if the blockers cannot be read.
         let unknown = TaintBlocker::Unknown("the list of the node's pods");
         assert_eq!(allowed(&policy, &spec, &[unknown]), waiting, "{spec}, unknown");
         let others = [waited("e"), TaintBlocker::Pod("a/b".to_owned())];
@@ -132,7 +133,7 @@ fn node(labels: &[(&str, &str)], taints: &Value) -> NodeFacts {
     }
 }
 
-/// The object after the patch, as the API server makes it.
+/// The object after the patch, as the API server applies it.
 fn patched(object: &Value, patch: &NodePatch) -> Value {
     let operations = compile(object, &changes(patch));
     let mut after = object.clone();
@@ -158,10 +159,10 @@ fn a_new_node_gets_what_the_controller_would_give_it() {
     assert_eq!(after["metadata"]["labels"]["mullion.dev/windows-release"], "ltsc2022");
     assert_eq!(after["metadata"]["labels"]["node.kubernetes.io/windows-build"], "10.0.20348");
     assert!(after["metadata"]["annotations"][OWNED_ANNOTATION].as_str().unwrap().contains("\"taint\""), "{after}");
-    // Members that are null are made.
+    // Members that are null are created.
     let bare = json!({"metadata": {"name": "w", "labels": null, "annotations": null}, "spec": {"taints": null}});
     assert_eq!(patched(&bare, &patch)["spec"]["taints"][1]["key"], "os");
-    // Already marked: labels, and no second taint.
+    // The node is marked already: it gets labels, and no second taint.
     let marked = node(&windows, &json!([{"key": "os", "value": "Windows", "effect": "NoSchedule"}]));
     let patch = plan_create(&marked, &policy, &allowed).unwrap();
     assert!(patch.taints.is_none() && patch.labels.contains_key("mullion.dev/windows-release"), "{patch:?}");
@@ -185,7 +186,7 @@ fn in_doubt_a_new_node_gets_nothing() {
         (|policy: &mut NodeSettings| policy.mode = Mode::Audit) as fn(&mut NodeSettings),
         |policy| policy.mode = Mode::Disabled,
         |policy| policy.taint.apply = ApplyTaint::Never,
-        // What was allowed is the taint of other policies.
+        // The allowed taint is that of another policy.
         |policy| policy.taint.key = "other".to_owned(),
     ] {
         assert_eq!(plan_create(&windows, &with(change), &allowed), None);
@@ -228,7 +229,7 @@ proptest! {
         }
     }
 
-    /// Whatever a kubelet registers with, the patch applies, keeps every taint, and leaves nothing more to do.
+    /// With whatever a kubelet registers, the patch applies, keeps every taint, and leaves nothing more to do.
     #[test]
     fn the_patch_is_the_plan(
         taints in prop::collection::vec(prop::sample::select(vec![

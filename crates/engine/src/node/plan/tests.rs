@@ -15,7 +15,7 @@ mod removals;
 
 const NOW: u64 = 1_800_000_000;
 
-/// As a controller that saw `mine=windows` and the like set by policies before.
+/// The trust of a controller that found `mine=windows` and similar taints in earlier policies.
 fn trust() -> TrustedTaints {
     let texts = ["mine=windows", "example.com/platform=windows"];
     let effects = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
@@ -74,7 +74,7 @@ fn with(change: impl FnOnce(&mut NodeSettings)) -> NodeSettings {
     policy
 }
 
-/// Nodes as they were dumped from clusters, with what they must look like afterwards: release, revision, build, taints.
+/// Nodes dumped from clusters, with the expected result: release, revision, build, taints.
 #[test]
 #[allow(clippy::type_complexity, reason = "a table")]
 fn real_nodes() {
@@ -95,7 +95,7 @@ fn real_nodes() {
         (BARE, "10.0.25398.2330", &[], Some("23h2"), Some("2330"), Some("10.0.25398"), &[ours]),
         (BARE, "10.0.17763.2061", &[], Some("ltsc2019"), Some("2061"), Some("10.0.17763"), &[ours]),
         (BARE, "10.0.20348.1", &[ready], Some("ltsc2022"), Some("1"), Some("10.0.20348"), &[ready, ours]),
-        // OpenShift of 2019 and today's: taint of its own, no build label.
+        // OpenShift of 2019 and of today: a taint of its own, no build label.
         (
             BARE,
             "10.0.17763.1",
@@ -105,7 +105,7 @@ fn real_nodes() {
             Some("10.0.17763"),
             &["os=Windows:NoSchedule"],
         ),
-        // GKE, AKS on Azure Stack, K2s, OLM's.
+        // GKE, AKS on Azure Stack, K2s, and the taint of OLM.
         (
             BARE,
             "",
@@ -126,9 +126,9 @@ fn real_nodes() {
         ),
         (BARE, "", &["OS=Windows:NoSchedule"], None, None, None, &["OS=Windows:NoSchedule"]),
         (BARE, "", &["os=Win2019:NoExecute"], None, None, None, &["os=Win2019:NoExecute"]),
-        // A preference keeps nothing away: it does not count.
+        // `PreferNoSchedule` does not keep pods away, so it does not count.
         (BARE, "", &["os=windows:PreferNoSchedule"], None, None, None, &["os=windows:PreferNoSchedule", ours]),
-        // 2017.
+        // A node of 2017.
         (
             &[("beta.kubernetes.io/os", "windows")],
             old,
@@ -142,7 +142,7 @@ fn real_nodes() {
     for (labels, kernel, before, release, revision, build, expected) in cases {
         let result = enforced(&node(labels, kernel, before));
         let label = |key: &str| result.labels.get(key).map(String::as_str);
-        // `ltsc2016` is the table's to name.
+        // The name `ltsc2016` comes from the table.
         let release = release.map(|name| {
             if name == "build-14393" {
                 crate::node::facts::release(Build::new(14393), &NodeSettings::default())
@@ -202,7 +202,7 @@ fn one_merge_patch_holds_everything_and_the_version() {
             ]},
         })
     );
-    // A label alone leaves the taints out of the body.
+    // A patch of a label alone leaves the taints out of the body.
     let mut stale = patch.apply(&facts);
     stale.labels.insert(WINDOWS_REVISION_LABEL.to_owned(), "1".to_owned());
     let patch = plan_node(&stale, &NodeSettings::default(), &[], NOW).patch.unwrap().to_merge_patch("42");
@@ -226,7 +226,7 @@ fn withdrawal_leaves_the_node_as_it_was() {
         assert_eq!(patch, before);
         assert_eq!(withdraw_node(&before), None);
     }
-    // The last taint leaves an empty list, which is a change; null would be none.
+    // Removing the last taint leaves an empty list, which is a change; null would not be a change.
     let patch = withdraw_node(&enforced(&node(BARE, "", &[]))).unwrap();
     assert_eq!(patch.to_merge_patch("1")["spec"], json!({"taints": []}));
 }
@@ -239,7 +239,7 @@ fn withdrawal_takes_labels_of_our_domain_also_without_a_record() {
         let bare = withdraw_node(&lost).unwrap().apply(&lost);
         assert_eq!(bare.labels.keys().filter(|key| key.starts_with("mullion.dev/")).count(), 0, "{record:?}");
         assert!(bare.annotations.is_empty(), "{record:?}");
-        // The owner of these is unknown.
+        // The owner of these taints is unknown.
         assert_eq!(
             (&bare.taints, bare.labels.get(WINDOWS_BUILD_LABEL)),
             (&lost.taints, lost.labels.get(WINDOWS_BUILD_LABEL))
@@ -274,7 +274,7 @@ fn the_taint_follows_the_policy_in_its_place() {
     assert_eq!(taints(&enforced(&moved)), taints(&middle));
     let never = with(|policy| policy.taint.apply = ApplyTaint::Never);
     assert_eq!(taints(&after(&middle, &never, &[])), ["a=b:NoSchedule", "z:NoExecute"]);
-    // While the new one waits, the old one stays, so that the node is always tainted.
+    // While the new taint waits, the old one stays, so that the node is always tainted.
     let blocked = plan_node(&middle, &key, &[TaintBlocker::DaemonSet("a/b".to_owned())], NOW);
     assert!(blocked.hold == TaintHold::Waiting && blocked.patch.is_none(), "{blocked:?}");
 }
@@ -309,7 +309,7 @@ fn what_cannot_be_set_is_reported() {
         policy.taint.key = "mine".to_owned();
         policy.windows_taints = vec![TaintPattern("os=win*".to_owned())];
     });
-    // Someone else's taint that equals the wanted one is never removed.
+    // A taint of someone else that equals the wanted one is never removed.
     let equal = node(BARE, "", &["mine=windows:NoSchedule"]);
     assert_eq!(plan_node(&equal, &custom, &[], NOW).patch, None);
 }
@@ -321,7 +321,7 @@ fn audit_only_reports_and_disabled_cleans_up() {
     assert_eq!(audit.patch, None);
     assert!(!audit.reasons.is_empty() && audit.reasons.iter().all(|reason| reason.starts_with("would: ")));
     assert!(audit.withheld && audit.hold == TaintHold::None);
-    // Nothing is left to do on a node that has everything, and nothing waits for a taint that is not Mullion's.
+    // A node that has everything needs no change, and nothing waits for a taint that is not Mullion's.
     let done = plan_node(&enforced(&facts), &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert!(!done.withheld, "{done:?}");
     assert!(!plan_node(&facts, &NodeSettings::default(), &[], NOW).withheld);
@@ -336,24 +336,24 @@ fn audit_only_reports_and_disabled_cleans_up() {
 #[test]
 fn labels_follow_the_node() {
     let facts = enforced(&node(BARE, "10.0.20348.2655", &[]));
-    // An upgrade in place, where the build label was ours.
+    // An upgrade in place of a node with a build label that Mullion set.
     let mut upgraded = facts.clone();
     upgraded.kernel_version = "10.0.26100.1".to_owned();
     let upgraded = enforced(&upgraded);
     assert_eq!(upgraded.labels[WINDOWS_BUILD_LABEL], "10.0.26100");
     assert_eq!(upgraded.labels[WINDOWS_RELEASE_LABEL], "ltsc2025");
-    // The kubelet sets the label itself: then it is no longer Mullion's.
+    // If the kubelet sets the label itself, it is no longer Mullion's.
     let mut taken = facts.clone();
     taken.labels.insert(WINDOWS_BUILD_LABEL.to_owned(), "10.0.26100".to_owned());
     let taken = enforced(&taken);
     assert_eq!(taken.labels[WINDOWS_RELEASE_LABEL], "ltsc2025");
     let withdrawn = withdraw_node(&taken).unwrap().apply(&taken);
     assert_eq!(withdrawn.labels[WINDOWS_BUILD_LABEL], "10.0.26100");
-    // A kubelet that has not reported yet takes nothing away.
+    // If a kubelet has not reported yet, Mullion removes nothing.
     let mut silent = facts.clone();
     silent.kernel_version.clear();
     assert_eq!(enforced(&silent), silent);
-    // The record was lost: labels in our own domain are ours again, the taint is not.
+    // If the record was lost, labels in Mullion's own domain are Mullion's again, and the taint is not.
     let mut lost = facts.clone();
     lost.annotations.clear();
     let found = enforced(&lost);
@@ -399,7 +399,7 @@ fn a_forged_record_gives_away_no_foreign_taint() {
         assert!(!after.annotations.get(OWNED_ANNOTATION).is_some_and(|record| record.contains("vault")), "{after:?}");
         assert!(reasons.iter().any(|reason| reason.contains(vault) && reason.contains("stays")), "{reasons:?}");
         assert_eq!(plan(&after, policy, &trust()).0, after);
-        // The taint of an earlier policy goes where something but the node knows it.
+        // The taint of an earlier policy is removed if a source other than the node confirms it.
         for (trust, known) in [(trust(), true), (TrustedTaints::default(), false)] {
             assert_eq!(!taints(&plan(&forged(mine), policy, &trust).0).contains(&mine.to_owned()), known, "{policy:?}");
         }
@@ -427,7 +427,7 @@ fn any_taint() -> impl Strategy<Value = Value> {
     })
 }
 
-/// No two with the same key and effect: the API server sees to that.
+/// No two taints have the same key and effect, because the API server rejects that.
 fn any_taints() -> impl Strategy<Value = Vec<Value>> {
     prop::collection::vec(any_taint(), 0..5).prop_map(|taints| {
         let mut seen = std::collections::BTreeSet::new();
@@ -473,7 +473,7 @@ fn any_node() -> impl Strategy<Value = NodeFacts> {
     })
 }
 
-/// `part` is `whole` with some left out, in the same order.
+/// Whether `part` is `whole` with some items left out, in the same order.
 fn is_subsequence(part: &[Value], whole: &[Value]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|item| rest.any(|other| other == item))
@@ -530,10 +530,10 @@ proptest! {
     fn taints_that_come_while_ours_stands_survive(facts in any_node(), added in any_taint(), first in any_policy(), second in any_policy()) {
         let mut now = after(&facts, &first, &[]);
         let pair = |raw: &Value| (raw["key"].to_string(), raw["effect"].to_string());
-        // `kubectl taint --overwrite`: one of the same key and effect is replaced.
+        // `kubectl taint --overwrite` replaces a taint of the same key and effect.
         now.taints.retain(|raw| pair(raw) != pair(&added));
         now.taints.insert(0, added.clone());
-        // Written byte for byte like Mullion's, its owner is unknown.
+        // If it equals Mullion's byte for byte, its owner is unknown.
         prop_assume!(Owned::read(&now).taint.is_none_or(|owned| Taint::from_json(&added) != Some(owned)));
         let end = after(&now, &second, &[]);
         prop_assert_eq!(end.taints.first(), Some(&added));
@@ -555,7 +555,7 @@ fn a_marker_that_comes_later_takes_over() {
         both.taints.push(raw(later));
         assert_eq!(taints(&enforced(&both)), ["a=b:NoSchedule", later]);
         assert_eq!(enforced(&enforced(&both)), enforced(&both));
-        // And gone again, ours is back.
+        // Once it is removed, Mullion's taint is set again.
         let mut without = enforced(&both);
         without.taints.pop();
         assert_eq!(taints(&enforced(&without)), ["a=b:NoSchedule", "os=windows:NoSchedule"]);

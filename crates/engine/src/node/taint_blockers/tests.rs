@@ -128,7 +128,7 @@ fn running_pods_count_where_nothing_helps_their_successors() {
     let cases = [
         (base.clone(), "NoSchedule", true),
         (BoundPod { ready: false, ..base.clone() }, "NoSchedule", false),
-        // Still pulling its image.
+        // A pod that is still pulling its image.
         (BoundPod { ready: false, windows: true, ..base.clone() }, "NoSchedule", true),
         (BoundPod { covered: true, ..base.clone() }, "NoSchedule", false),
         (BoundPod { covered: true, ..base.clone() }, "NoExecute", true),

@@ -7,7 +7,7 @@ use super::*;
 use crate::model::{Cause, Change, Edit};
 use crate::patch::compile::compile;
 
-/// The same operations by searches through lists: the reference for [`compile`].
+/// The same operations, found by searches through lists: the reference for [`compile`].
 mod naive {
     use json_patch::jsonptr::PointerBuf;
     use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
@@ -196,7 +196,7 @@ fn several_edits_of_tolerations_are_one_operation() {
             vec![remove("/spec/tolerations/0"), remove("/spec/tolerations/1")],
             json!([{"op": "replace", "path": "/spec/tolerations", "value": []}]),
         ),
-        // A list of another type: the API server rejects it by itself.
+        // The API server itself rejects a list of another type.
         (json!({"tolerations": "x"}), two.to_vec(), json!([])),
     ] {
         assert_eq!(patch(&json!({"spec": present.clone()}), &changes), expected, "{present}");
@@ -225,7 +225,7 @@ fn only_what_is_parsed_whole_is_replaced() {
         ("/spec/nodeSelector", json!({"spec": {"nodeSelector": both}}), false),
         ("/metadata/annotations", json!({"metadata": {"annotations": both}}), false),
         ("/spec/volumes/0/securityContext", json!({"spec": {"volumes": [{"securityContext": both}]}}), false),
-        // The webhook skips `env` in anything with that name.
+        // The webhook skips `env` in any object with the member's name.
         (
             "/spec/securityContext",
             json!({"spec": {"securityContext": {"a": {"containers": [{}]}, "b": 1, "c": 2}}}),
@@ -319,7 +319,8 @@ fn any_pod() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Pointers of every member and item in the object but containers, which no review removes, and some that are absent.
+/// Pointers of every member and item in the object except containers, which no review removes, and some pointers that
+/// lead nowhere.
 fn pointers(at: &str, value: &Value, out: &mut Vec<String>) {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(members) => members
@@ -388,7 +389,7 @@ proptest! {
         prop_assert_eq!(&operations, &naive::compile(&object, &changes));
         let compacted = compact(&object, operations.clone());
         prop_assert!(compacted.len() <= operations.len());
-        // Some changes contradict each other, as those of a review do not: then neither patch is right.
+        // If changes contradict each other, which those of a review do not, neither patch is right.
         if let Some(expected) = apply(&object, &operations) {
             prop_assert_eq!(apply(&object, &compacted), Some(expected), "{:#?}\n{:#?}", operations, compacted);
         }

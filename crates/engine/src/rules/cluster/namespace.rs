@@ -1,7 +1,7 @@
 //! A namespace's annotations, compared with the pod and with what Mullion would add.
 //!
-//! What they reject is not added: see [`place`](crate::place). The message reports it, with the annotation that would
-//! admit it.
+//! Mullion does not add what they reject: see [`place`](crate::place). The message reports it, with the annotation that
+//! would admit it.
 
 use serde_json::Value;
 
@@ -22,7 +22,8 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
     {
         return;
     }
-    // `what` returns a message with the value that the namespace requires; short ones: a warning has 120 characters.
+    // `what` returns a message with the value that the namespace requires. The messages are short, because a warning
+    // has 120 characters.
     let mut add = |pointer: &str, key: &str, value: &str, what: &dyn Fn(&str) -> String| {
         let Some((annotation, required)) = cx.contradiction(key, value) else { return };
         let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(required));
@@ -121,7 +122,7 @@ fn with_help(
     } else {
         let mut list: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
         list.extend(rejected);
-        // In a JSON text a quote can be escaped like this, and the shell leaves it alone.
+        // A quote in JSON text can be escaped like this, and the shell does not interpret it.
         let list = Value::from(list).to_string().replace('\'', "\\u0027");
         annotate(cx, names::TOLERATIONS_WHITELIST_ANNOTATION, &list).into()
     };
@@ -139,8 +140,8 @@ fn shown(tolerations: &[Value]) -> String {
     list(tolerations.iter().map(one))
 }
 
-/// The namespace's node selector without that key. Never removes the annotation: then the plugin's default for the
-/// whole cluster would apply.
+/// The namespace's node selector without that key. The annotation is never removed, because then the plugin's default
+/// for the whole cluster would apply.
 fn without(cx: &WorkloadContext<'_>, annotation: &str, key: &str) -> String {
     let kept = namespace_restrictions::node_selector(cx.input.namespace)
         .filter(|(of, other, _)| *of == annotation && *other != key);

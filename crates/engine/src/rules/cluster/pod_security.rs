@@ -43,7 +43,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     out.push(found);
 }
 
-/// Whether the OS field would be set without Pod Security.
+/// Whether the OS field would be set if Pod Security did not reject it.
 fn would_set_os_field(cx: &WorkloadContext<'_>) -> bool {
     cx.placed_on() == Some(Os::Windows)
         && cx.decision.basis != Basis::Place

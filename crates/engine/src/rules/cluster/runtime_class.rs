@@ -126,7 +126,7 @@ fn overhead_finding(cx: &WorkloadContext<'_>, rule: &'static Rule, message: Stri
     found
 }
 
-/// `1` and `1000m` are equal; text that is not a quantity equals only itself.
+/// Whether two quantities are equal, such as `1` and `1000m`. Text that is not a quantity equals only itself.
 fn same_amount(a: &Value, b: &str) -> bool {
     a.as_str() == Some(b) || Quantity::of(a).is_some_and(|a| Quantity::parse(b) == Some(a))
 }

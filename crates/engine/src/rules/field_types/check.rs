@@ -1,14 +1,14 @@
 //! 8xx: what the API server could not decode in a file.
 //!
-//! For files only. A request that reaches the webhook was decoded by the API server, which rejected wrong types and
-//! dropped unknown fields; a file still contains all of that, and the other [`rules`](mod@crate::rules::catalogue) read
-//! what they know and skip the rest.
+//! For files only. A request that reaches the webhook was decoded by the API server, which rejects wrong types and
+//! drops unknown fields. A file still contains both, and the other [`rules`](mod@crate::rules::catalogue) read the
+//! fields that they know and skip the rest.
 //!
 //! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from an API server. It accepts what
-//! Go's decoder accepts: null for anything, a number for a quantity, no other letter case for a field's name
-//! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer has no point and fits into its 32 or 64 bits.
-//! It does not check what the server decodes and then rejects by validation, the text of a time (`creationTimestamp`),
-//! or a status, because authors do not write these.
+//! Go's decoder accepts: null for anything, a number for a quantity, and field names only in their exact letter case
+//! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer has no decimal point and fits into its 32 or 64
+//! bits. It does not check what the API server decodes and then rejects by validation, the text of a time
+//! (`creationTimestamp`), or a status, because authors do not write these.
 
 use serde_json::Value;
 
@@ -25,17 +25,17 @@ use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 
-/// How many findings of one rule an object gets; one more contains the number of those left out. The API server stops
-/// there too (sigs.k8s.io/json, `saveStrictError`): so many come from one mistake of a generator. Counted per rule, so
-/// that a hundred warnings hide no error.
+/// The maximum number of findings of one rule for an object; one more finding contains the number of those left out.
+/// The API server has the same limit (sigs.k8s.io/json, `saveStrictError`), because so many come from one mistake of a
+/// generator. The limit applies to each rule, so that a hundred warnings hide no error.
 const MOST: usize = 100;
 
 /// What the API server could not decode of `object`, a workload of that kind: wrong types first, then unknown fields,
 /// each in the order of the walk.
 ///
-/// The action is that of the policies if they name these rules, else the rule's default. It is final: `rules.denials`,
-/// `rules.templates` and `mode` do not change it, because they are about what Mullion denies, and this the API server
-/// rejects.
+/// The action is that of the policies if they list these rules, else the rule's default. It is final: `rules.denials`,
+/// `rules.templates` and `mode` do not change it, because they are about what Mullion denies, and these objects are
+/// rejected by the API server.
 pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
     let [wrong_type, unknown_field] = &RULES;
     let annotation = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
@@ -52,12 +52,12 @@ pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Fin
     wrong.finish().chain(unknown.finish()).collect()
 }
 
-/// One walk through an object, as deep as its types are nested, however deep the object is.
+/// One walk through an object. Its depth is limited by the nesting of the types and not by that of the object.
 struct Walk<'a> {
     table: &'a FieldTable,
-    /// The current place.
+    /// The pointer of the current place.
     pointer: String,
-    /// The types around it, each with its pointer's length, the object's own first.
+    /// The types around it, each with its pointer's length, starting with the object's own.
     above: Vec<(usize, usize)>,
     wrong: Found,
     unknown: Found,
@@ -123,8 +123,8 @@ fn takes(shape: &FieldType, value: &Value) -> bool {
         | (FieldType::Quantity, Value::Number(_)) => true,
         (FieldType::Quantity, Value::String(text)) => is_quantity(text),
         (FieldType::Int64, Value::Number(number)) => number.as_i64().is_some(),
-        // A number with a point is not an integer even if it is whole; kubectl sends 8080 for 8080.0 in a file, and
-        // `manifest` reads it so.
+        // A number with a decimal point is not an integer even if it is whole. For 8080.0 in a file kubectl sends 8080,
+        // and `manifest` parses it in the same way.
         (FieldType::Int32 | FieldType::IntOrText, Value::Number(number)) => {
             number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
         }
@@ -132,7 +132,7 @@ fn takes(shape: &FieldType, value: &Value) -> bool {
     }
 }
 
-/// The name of the field a pointer leads to, over list indices.
+/// The name of the field that a pointer leads to, without list indices.
 fn field_name(pointer: &str) -> &str {
     let token = pointer.rsplit('/').find(|token| !token.bytes().all(|byte| byte.is_ascii_digit()));
     token.unwrap_or_default()
@@ -144,7 +144,7 @@ struct Found {
     rejected_by: RejectedBy,
     action: Action,
     findings: Vec<Finding>,
-    /// The first one over the limit, and how many there were.
+    /// The first finding over the limit, and the number of those over it.
     more: Option<(Finding, usize)>,
 }
 
@@ -154,7 +154,7 @@ impl Found {
             Action::Allow
         } else {
             match settings.action(rule.code, rule.name, rule.default) {
-                // Set by a prefix, which has no repair.
+                // A policy set the action by a prefix, and the rule has no repair.
                 Action::Repair => rule.default,
                 action => action,
             }
@@ -162,7 +162,7 @@ impl Found {
         Self { rule, rejected_by, action, findings: Vec::new(), more: None }
     }
 
-    /// `texts`: message and help.
+    /// Adds a finding; `texts`: message and help.
     fn add(&mut self, pointer: &str, texts: impl FnOnce() -> (String, String)) {
         if self.action == Action::Allow {
             return;
@@ -194,7 +194,7 @@ impl Found {
     }
 }
 
-/// The field path for messages. A key can be any text: it must not break a line or fill a screen.
+/// The field path for messages. A key can be any text, so it must not break a line or fill a screen.
 fn printable_path(pointer: &str) -> String {
     /// A label's key has at most 253 + 1 + 63 characters.
     const LONGEST_KEY: usize = 317;

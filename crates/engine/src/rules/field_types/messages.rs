@@ -69,14 +69,14 @@ fn found(value: &Value) -> &'static str {
 /// What to write, as a clause.
 fn instead(table: &FieldTable, shape: &FieldType, value: &Value, field: &str) -> String {
     let fixed = match (shape, value) {
-        // Without the text, because 0644 and yes are parsed before.
+        // The value is not quoted, because 0644 and yes are parsed before this check.
         (FieldType::Text | FieldType::Time, Value::Bool(_) | Value::Number(_)) => "put it in quotes",
         (FieldType::Text | FieldType::Time, _) => "write one text",
         (FieldType::Boolean, Value::String(text)) if text == "true" || text == "false" => {
             return format!("write {text} without quotes");
         }
         (FieldType::Boolean, _) => "write true or false",
-        // 0080 without quotes would be octal.
+        // Without quotes, 0080 would be octal.
         (FieldType::Int32 | FieldType::Int64, Value::String(text))
             if text.parse().is_ok_and(|number: i32| number.to_string() == *text) =>
         {
@@ -134,7 +134,8 @@ fn list_instead(table: &FieldTable, item: &FieldType, value: &Value, field: &str
 
 // === unknown fields ===
 
-/// Message and help for `key`, which is not a field of the last of `above`: the types around it, each with its pointer.
+/// Message and help for `key`, which is not a field of the last type in `above`: the types around it, each with its
+/// pointer.
 pub(crate) fn unknown_field(table: &FieldTable, above: &[(usize, &str)], key: &str) -> (String, String) {
     let Some(((at, _), outer)) = above.split_last() else { return (String::new(), String::new()) };
     let Some(object) = table.object(*at) else { return (String::new(), String::new()) };
@@ -152,21 +153,21 @@ pub(crate) fn unknown_field(table: &FieldTable, above: &[(usize, &str)], key: &s
     if let Some(field) = nearest(key, object.fields.keys().copied()) {
         return (message, format!("did you mean {field}?"));
     }
-    // Nothing similar: it may be newer than the table.
+    // No field is similar: the field may be newer than the table.
     (format!("{message} of Kubernetes {}", table.kubernetes), "remove it, or look the name up".to_owned())
 }
 
-/// A place further out that has a field of that name: it was indented too far.
+/// A place further out that has a field of that name: the field was indented too far.
 fn place_above(table: &FieldTable, outer: &[(usize, &str)], key: &str) -> Option<String> {
     let has = |at: usize| table.object(at).is_some_and(|object| object.fields.contains_key(key));
     let (_, pointer) = outer.iter().rev().find(|(at, _)| has(*at))?;
-    Some(if pointer.is_empty() { "the object itself, beside kind".to_owned() } else { field_path(pointer) })
+    Some(if pointer.is_empty() { "the object itself, next to kind".to_owned() } else { field_path(pointer) })
 }
 
 /// The place further in that has a field of that name, if one is nearest: one level or several were left out. Lists are
 /// skipped, because the item would be ambiguous.
 fn place_below(table: &FieldTable, at: usize, key: &str) -> Option<String> {
-    /// `spec.template.spec.nodeSelector` from the top of a Deployment.
+    /// The number of levels searched: `spec.template.spec.nodeSelector` from the top of a Deployment.
     const LEVELS: usize = 3;
     let mut level = vec![(at, String::new())];
     for _ in 0..LEVELS {
@@ -235,7 +236,7 @@ fn article(phrase: &str) -> &'static str {
     let mut letters = phrase.chars();
     let first = letters.next().unwrap_or_default();
     let spelled_out = letters.next().is_some_and(|second| second.is_ascii_uppercase());
-    // Names of letters that begin with a vowel: an NFS volume source.
+    // Abbreviations that are spelled out and begin with a vowel sound: an NFS volume source.
     let vowel = if spelled_out { "AEFHILMNORSX".contains(first) } else { "aeiou".contains(first) };
     if vowel { "an" } else { "a" }
 }

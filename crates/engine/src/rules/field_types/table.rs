@@ -18,7 +18,7 @@ pub(crate) enum FieldType {
     Any,
     /// `string`.
     Text,
-    /// `time`: a string to this check.
+    /// `time`: checked as a string.
     Time,
     /// `boolean`.
     Boolean,
@@ -32,16 +32,16 @@ pub(crate) enum FieldType {
     IntOrText,
     /// `[]…`.
     List(Box<FieldType>),
-    /// `map[string]…`: keys are free.
+    /// `map[string]…`: any key is allowed.
     Map(Box<FieldType>),
-    /// A type with fields, by its place in [`FieldTable::types`].
+    /// A type with fields, by its index in [`FieldTable::types`].
     Object(usize),
 }
 
 /// A type with fields.
 #[derive(Debug)]
 pub(crate) struct ObjectType {
-    /// `Toleration`, as Kubernetes' API reference calls it.
+    /// `Toleration`, as in Kubernetes' API reference.
     pub(crate) name: &'static str,
     /// The type of each field.
     pub(crate) fields: BTreeMap<&'static str, FieldType>,
@@ -62,12 +62,12 @@ impl FieldTable {
         self.by_name.get(kind.name()).map_or(FieldType::Any, |at| FieldType::Object(*at))
     }
 
-    /// The type at that place.
+    /// The type at that index.
     pub(crate) fn object(&self, at: usize) -> Option<&ObjectType> {
         self.types.get(at)
     }
 
-    /// Malformed lines are skipped: the file is part of the program, and a test reads every line of it.
+    /// Malformed lines are skipped, because the file is part of the program, and a test reads every line of it.
     fn read(text: &'static str) -> Self {
         let mut table = Self { kubernetes: "", types: Vec::new(), by_name: BTreeMap::new() };
         let lines = || text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// So the walk ends: a type that contained itself could nest as deep as a file does.
+    /// This limits the walk: a type that contained itself could nest as deep as a file does.
     #[test]
     fn no_type_holds_itself_and_all_are_used() {
         fn deepest(shape: &FieldType, above: &mut Vec<usize>, seen: &mut [bool]) -> usize {

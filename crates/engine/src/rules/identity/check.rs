@@ -1,9 +1,10 @@
 //! 4xx: the user of a container: runAsUserName, gMSA, HostProcess.
 //!
-//! MUL401 to MUL404 are what the API server itself rejects, whatever the pod's operating system (Kubernetes 1.36,
-//! pkg/apis/core/validation/validation.go, `validateWindowsSecurityContextOptions` and
-//! `validateWindowsHostProcessPod`): no more, no less, and at the same field paths. `--allow-privileged=false` is a
-//! setting of the cluster and no finding. The others are what the server accepts and a Windows node cannot do.
+//! MUL401 to MUL404 report exactly what the API server itself rejects, at the same field paths, whatever the pod's
+//! operating system is (Kubernetes 1.36, pkg/apis/core/validation/validation.go,
+//! `validateWindowsSecurityContextOptions` and `validateWindowsHostProcessPod`). `--allow-privileged=false` is a
+//! setting of the cluster and not a finding. The other rules report what the API server accepts and a Windows node
+//! cannot do.
 
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
@@ -14,7 +15,7 @@ use crate::rules::identity::{gmsa, host_process, non_root, user_name};
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let pod = SecurityContext::of_pod(&cx.input.pod);
     let mut containers = cx.input.pod.containers().map(SecurityContext::of_container);
-    // Every rule is about one of the options, and most pods have none.
+    // Every rule is about one of the options, and most pods do not have any.
     if pod.options().is_none() && !containers.any(|container| container.options().is_some()) {
         return;
     }

@@ -11,7 +11,8 @@ const CONTENTS_LIMIT: usize = 64 * 1024;
 /// `validation.DNS1123SubdomainMaxLength`, in bytes.
 const NAME_LIMIT: usize = 253;
 
-/// The findings about the credential spec of one `securityContext`. Never its contents: they name accounts.
+/// The findings about the credential spec of one `securityContext`. They never quote its contents, which contain
+/// account names.
 pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let mut reject = |option: &str, message: String, help: Option<String>| {
         let mut found = cx.finding(&GMSA_CREDENTIAL_SPEC, place.option_at(cx, option), message);

@@ -10,7 +10,7 @@ use crate::rules::identity::rules::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HO
 use crate::rules::identity::security_context::SecurityContext;
 use crate::rules::identity::user_name::faults;
 
-/// With `true` hcsshim runs the container with the rights of containerd and ignores the user
+/// If it is `true`, hcsshim runs the container with the rights of containerd and ignores the user
 /// (internal/jobcontainers/oci.go, `inheritUserTokenIsSet`).
 const INHERIT_USER: &str = "microsoft.com/hostprocess-inherit-user";
 
@@ -19,7 +19,7 @@ const INHERIT_USER: &str = "microsoft.com/hostprocess-inherit-user";
 const SERVICE_DOMAIN: &str = "NT AUTHORITY";
 
 /// The accounts that need no password, in the spellings that occur, with their names in the documentation of
-/// HostProcess pods. Services call SYSTEM `LocalSystem`; it has no account of that name.
+/// HostProcess pods. Services use `LocalSystem` for SYSTEM, which is not the name of an account.
 const SERVICE_ACCOUNTS: [(&str, &str); 6] = [
     ("SYSTEM", "SYSTEM"),
     ("LocalSystem", "SYSTEM"),
@@ -32,7 +32,7 @@ const SERVICE_ACCOUNTS: [(&str, &str); 6] = [
 /// Users that exist in images but on no host.
 const IMAGE_USERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
 
-/// What the API server checks: `validateWindowsHostProcessPod`. An ephemeral container makes it check the whole pod
+/// The checks of the API server: `validateWindowsHostProcessPod`. For an ephemeral container it checks the whole pod
 /// again, at the same paths.
 pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let mut reject = |mut found: Finding| {
@@ -54,7 +54,7 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
         let message = format!("container {} is a HostProcess container and {} is not", inside.name(), outside.name());
         let mut found = cx.finding(&HOST_PROCESS_MIXED, cx.input.pod.at("/spec"), message);
         if !cx.is_whole_pod() {
-            // The other containers cannot change any more.
+            // The other containers can no longer change.
             found.help = if cx.containers().any(|container| runs_on_host(&container)) {
                 "leave hostProcess out of the new container".into()
             } else {
@@ -73,12 +73,12 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
     }
 }
 
-/// Findings about users that the API server accepts and the host cannot run a process as.
+/// Findings about users that the API server accepts, and as which the host cannot run a process.
 pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     if cx.input.pod.annotation(INHERIT_USER) == Some("true") {
         return;
     }
-    // Judged and reported once, however many containers inherit it from the pod.
+    // Checked and reported once, however many containers inherit it from the pod.
     let (mut of_pod, pods_account) = (None, OnceCell::new());
     for container in cx.containers().map(SecurityContext::of_container) {
         let Some((place, message, help)) = wrong_user(container, pod, &pods_account, cx) else { continue };
@@ -101,8 +101,8 @@ pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
 /// Why the host cannot run a process as a user, and what to write instead of the rule's own help.
 type AccountFault = (&'static str, Option<String>);
 
-/// The user of a HostProcess container that is wrong: where, why, and what to write instead of the rule's own help.
-/// `pods_account`: what is wrong with the user that the pod names, once it is known.
+/// The wrong user of a HostProcess container: where, why, and what to write instead of the rule's own help.
+/// `pods_account`: what is wrong with the user of the pod, once it is known.
 fn wrong_user<'a>(
     container: SecurityContext<'a>,
     pod: SecurityContext<'a>,
@@ -125,7 +125,7 @@ fn wrong_user<'a>(
     Some((place, message, help))
 }
 
-/// Why the host cannot run a process as that name; `None` also for an invalid name, which MUL401 reports.
+/// Why the host cannot run a process as that user; `None` also for an invalid name, which MUL401 reports.
 fn wrong_account(name: &str) -> Option<AccountFault> {
     if !faults(name).is_empty() {
         return None;

@@ -6,10 +6,10 @@ use crate::rules::identity::rules::{HOST_PROCESS_NON_ROOT, RUN_AS_NON_ROOT};
 use crate::rules::identity::security_context::SecurityContext;
 
 /// `windowsRootUserName` of `pkg/kubelet/kuberuntime/security_context_windows.go`. `verifyRunAsNonRoot` compares
-/// ignoring case and leaves the container in `CreateContainerConfigError`. The user of an image is unknown.
+/// ignoring case and leaves the container in `CreateContainerConfigError`. The user of an image is not known.
 const ROOT: &str = "ContainerAdministrator";
 
-/// Findings for each container that `runAsNonRoot` is effective for: its own value counts before its pod's.
+/// Findings for each container to which `runAsNonRoot` applies: its own value takes precedence over its pod's.
 pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let whole = cx.is_whole_pod();
     // Reported once, however many containers inherit it from the pod.

@@ -79,8 +79,8 @@ pub(crate) const RUN_AS_NON_ROOT: Rule = rule!(
     "use ContainerUser, or leave runAsNonRoot out",
 );
 
-/// Reported by the [storage](crate::rules::storage::check) rules, which know which volumes are pipes, sockets, and
-/// mounted.
+/// Reported by the [storage](crate::rules::storage::check) rules, because they determine which volumes are pipes,
+/// sockets, and mounted.
 pub(crate) const HOST_PROCESS_VOLUME: Rule = rule!(
     "MUL408",
     "host-process-volume",

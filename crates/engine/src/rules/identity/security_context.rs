@@ -8,7 +8,7 @@ use crate::place::WorkloadContext;
 /// A `securityContext`: the pod's own, or that of one container.
 #[derive(Clone, Copy)]
 pub(crate) struct SecurityContext<'a> {
-    /// `None`: the pod's.
+    /// `None`: the `securityContext` is the pod's.
     pub(crate) container: Option<Container<'a>>,
     value: Option<&'a Value>,
 }
@@ -30,7 +30,7 @@ impl<'a> SecurityContext<'a> {
         self.member("windowsOptions")
     }
 
-    /// A string in `windowsOptions`; an empty one counts, because the API server rejects it.
+    /// A string in `windowsOptions`. An empty string counts, because the API server rejects it.
     pub(crate) fn text(self, option: &str) -> Option<&'a str> {
         self.options()?.get(option)?.as_str()
     }

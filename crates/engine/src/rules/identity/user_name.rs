@@ -71,7 +71,7 @@ impl fmt::Display for UserNameFault {
     }
 }
 
-/// The finding about the user name of one `securityContext`: one, however many rules it breaks.
+/// The finding about the user name of one `securityContext`: one finding, however many rules of the syntax it breaks.
 pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let Some(name) = place.text("runAsUserName") else { return };
     let broken = faults(name);
@@ -91,7 +91,7 @@ pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &
     out.push(found);
 }
 
-/// What is wrong with a name, in the server's order; empty if it is valid.
+/// What is wrong with a name, in the API server's order; empty if it is valid.
 pub(crate) fn faults(name: &str) -> Vec<UserNameFault> {
     if name.is_empty() {
         return vec![UserNameFault::Empty];
@@ -146,24 +146,24 @@ fn is_dns(domain: &str) -> bool {
     domain.split('.').all(is_label)
 }
 
-/// The valid name that an invalid one probably means.
+/// The valid name that the author of an invalid one probably intends.
 fn meant(name: &str) -> Option<String> {
     let guesses: [fn(&str) -> Option<String>; 6] = [
-        // The line break at the end of a YAML block.
+        // Remove the line break at the end of a YAML block.
         |name| Some(name.trim().to_owned()),
         backslash_of_escape,
-        // Escaped where nothing unescapes it: 'CONTOSO\\web'.
+        // Remove an escape that YAML does not process: 'CONTOSO\\web'.
         |name| Some(name.replace(r"\\", r"\")),
-        // The local machine, as Windows writes it elsewhere.
+        // Remove the dot, which Windows uses elsewhere for the local machine.
         |name| name.strip_prefix('.').unwrap_or(name).strip_prefix('\\').map(ToOwned::to_owned),
         |name| Some(name.replacen('/', r"\", 1)),
-        // A user principal name: web@contoso.com.
+        // Convert a user principal name: web@contoso.com.
         |name| name.split_once('@').map(|(user, domain)| format!(r"{domain}\{user}")),
     ];
     guesses.iter().filter_map(|guess| guess(name)).find(|guess| faults(guess).is_empty())
 }
 
-/// YAML in double quotes reads `CONTOSO\network` as CONTOSO, a line break, and "etwork".
+/// In double quotes, YAML parses `CONTOSO\network` as CONTOSO, a line break, and "etwork".
 fn backslash_of_escape(name: &str) -> Option<String> {
     const ESCAPES: [(char, &str); 9] = [
         ('\0', r"\0"),
@@ -195,12 +195,12 @@ mod tests {
         let table = [
             ("a".repeat(104), vec![]),
             ("a".repeat(105), vec![UserNameFault::LongUser(105)]),
-            // Bytes, not characters.
+            // The limit is in bytes, not characters.
             ("é".repeat(52), vec![]),
             ("é".repeat(53), vec![UserNameFault::LongUser(106)]),
             (format!(r"{}\u", "d".repeat(15)), vec![]),
             (format!(r"{} \u", "d".repeat(15)), vec![UserNameFault::Domain]),
-            // Characters, not bytes.
+            // The limit is in characters, not bytes.
             (format!(r"{}\u", "é".repeat(15)), vec![]),
             (format!(r"{}\u", "é".repeat(16)), vec![UserNameFault::Domain]),
             (format!(r"{}\u", "d".repeat(63)), vec![]),

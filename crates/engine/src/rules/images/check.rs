@@ -12,7 +12,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
         if cx.builds.common {
             let before = out.len();
             hosts::no_node_for_build(cx, no_node_for_build, out);
-            // If no node runs it, that is reported alone.
+            // If no node runs it, only that is reported.
             if out.len() == before {
                 left_out::check(cx, out);
             }

@@ -29,8 +29,8 @@ pub(crate) fn no_common_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out
     out.push(found);
 }
 
-/// Other tags for the images that need one, if all images can use one release that a node runs: one that some of them
-/// use already, if possible, and the newest. If no node is known, only a release that some of them use.
+/// Other tags for the images that need one, if all images can use one release that a node runs: if possible, the newest
+/// that some of them use already. If no node is known, only a release that some of them use.
 fn one_release(cx: &WorkloadContext<'_>) -> Option<Vec<String>> {
     let used = |build: &Build| cx.builds.known.iter().any(|image| image.facts.builds.contains(build));
     let nodes_are_known = !fleet(cx).is_empty();
@@ -52,15 +52,15 @@ fn one_release(cx: &WorkloadContext<'_>) -> Option<Vec<String>> {
     })
 }
 
-/// Known images that hosts of that build do not run.
+/// Known images that hosts of that build cannot run.
 fn misfits<'a>(cx: &WorkloadContext<'a>, host: Build) -> impl Iterator<Item = &'a ContainerImage<'a>> {
     let (builds, snapshot, nodes) = (cx.builds, cx.input.snapshot, cx.node_settings);
     builds.known.iter().copied().filter(move |image| !runs_on(host, &image.facts.builds, snapshot, nodes))
 }
 
-/// Some build runs all images, but no Windows node that the pod may use has it.
+/// Any build runs all images, but no Windows node that the pod may use has it.
 pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    // The policy requires equality, and the author no other build: then only the image's own build can run it.
+    // If the policy requires equality, and the author requires no other build, only the image's own build can run it.
     let exact = cx.input.settings.build == BuildMode::Exact;
     let equal = cx.builds.single().filter(|own| {
         let own = || own.to_string();
@@ -96,7 +96,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
             None if alone => format!("no node runs {wanted} and its other images"),
             None => format!("no node runs {wanted}"),
         };
-        // A build that would fit comes before the list, which can be long: warnings are cut.
+        // A build that would work comes before the list, which can be long, because warnings are shortened.
         let release = fit.as_ref().map(|fit| release_name(fit.build, &cx.node_settings.releases));
         let fits = release.map(|release| format!("; {release} would fit")).unwrap_or_default();
         let message = format!("{short}{fits}; {nodes} have {releases}");
@@ -122,7 +122,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         }
         return;
     }
-    // The build with the fewest images to change; of several the newest.
+    // The build with the fewest images to change; of several, the newest.
     let Some(best) = open.iter().rev().min_by_key(|host| misfits(cx, **host).count()) else { return };
     let images: Vec<Build> = known_host_builds()
         .filter(|image| is_image_build(*image) && runs_on(*best, &[*image], cx.input.snapshot, cx.node_settings))
@@ -136,13 +136,14 @@ fn label(build: Build) -> BTreeMap<String, String> {
     [(WINDOWS_BUILD_LABEL.to_owned(), build.to_string())].into()
 }
 
-/// Builds of the Windows nodes that satisfy the pod's selector and affinity: all of them for most pods.
+/// Builds of the Windows nodes that satisfy the pod's selector and affinity. For most pods these are all builds.
 fn open_to(cx: &WorkloadContext<'_>, all: &BTreeSet<Build>) -> BTreeSet<Build> {
     let required = NodeConstraints::of(&cx.input.pod, std::iter::empty());
     let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|_| !required.is_empty()) else { return all.clone() };
     let windows =
         || nodes.samples(required.keys().chain([WINDOWS_BUILD_LABEL])).filter(|node| node.os == Some(Os::Windows));
-    // Samples represent nodes with the same labels: a build known only from the kernel version may be one of several.
+    // Samples represent nodes with the same labels. If a build is known only from the kernel version, nodes with the
+    // same labels may have several.
     if !required.comparable_with(nodes) || windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
         return all.clone();
     }

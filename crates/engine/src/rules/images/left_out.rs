@@ -18,7 +18,7 @@ pub(crate) static RULE: Rule = rule!(
     "use an index image with these releases, or one DaemonSet for each release",
 );
 
-/// Reports which nodes are left out, and which releases the image is for.
+/// Reports which nodes are left out, and the releases that the image is for.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let Some(left_out) = cx.left_out else { return };
     let name = |build: &Build| release_name(*build, &cx.node_settings.releases);

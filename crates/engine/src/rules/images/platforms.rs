@@ -35,12 +35,12 @@ pub(crate) static RULES: [Rule; 2] = [
     ),
 ];
 
-/// Findings about Windows images that a registry has reported on.
+/// Findings about Windows images for which a registry has reported platforms.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [missing_os_version, host_process_entry] = &RULES;
     let reported = cx.input.images.iter().filter_map(|image| Some((image, image.facts.platforms.as_deref()?)));
     let counts = cx.build_matters();
-    // Computed when first needed, and once: a pod may have thousands of images and of node constraints.
+    // Computed once, when first needed: a pod may have thousands of images and of node constraints.
     let hosts = OnceCell::new();
     for (image, platforms) in reported {
         let (rule, message) = if counts {
@@ -56,12 +56,12 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-/// How much of an `os.version` is quoted, in characters: the sentence around it is to fit into a warning.
+/// How much of an `os.version` is quoted, in characters, so that the sentence around it fits into a warning.
 const VERSION_QUOTED: usize = 40;
 
-/// What is wrong with the versions of an image, if anything is.
+/// What is wrong with the versions of an image; `None` if nothing is.
 fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rule) -> Option<String> {
-    // A single manifest is pulled on any node, so its version only matters if nothing else names the build.
+    // A single manifest is pulled on any node, so its version matters only if no other source contains the build.
     if !platforms.index && !image.facts.builds.is_empty() {
         return None;
     }
@@ -79,7 +79,7 @@ fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rul
     }
 }
 
-/// Those of the possible hosts of a HostProcess pod for which the index has no entry, if there are any.
+/// Of the possible hosts of a HostProcess pod, those for which the index has no entry; `None` if there are none.
 fn no_entry(cx: &WorkloadContext<'_>, hosts: &BTreeSet<Build>, platforms: &Platforms) -> Option<String> {
     let left_out = hosts.iter().filter(|host| !takes(**host, platforms, cx));
     let left_out: Vec<String> =
@@ -88,7 +88,7 @@ fn no_entry(cx: &WorkloadContext<'_>, hosts: &BTreeSet<Build>, platforms: &Platf
         .then(|| format!("its index has no entry for nodes of {}: they cannot pull it", list(left_out)))
 }
 
-/// Builds of the nodes on which the pod may run; none if its author selects them.
+/// Builds of the nodes on which the pod may run; empty if its author selects them.
 fn possible_hosts(cx: &WorkloadContext<'_>) -> BTreeSet<Build> {
     let Some(nodes) = cx.input.snapshot.nodes.as_ref() else { return BTreeSet::new() };
     if let Some(name) = cx.input.pod.text("/spec/nodeName").or_else(|| affinity_node_name(&cx.input.pod)) {

@@ -1,4 +1,4 @@
-//! What findings propose in place of an image: a tag, or the image to build it on again.
+//! What findings propose to replace an image: a tag, or the image to rebuild from.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,21 @@ use crate::place::{WorkloadContext, runs_on};
 
 /// What to use in place of an image.
 pub(crate) struct Proposal {
-    /// The Windows build of it.
+    /// Its Windows build.
     pub build: Build,
     pub change: ImageChange,
-    /// Since when the tag of today gets no updates.
+    /// Since when the current tag gets no updates.
     frozen_since: Option<&'static Date>,
 }
 
 pub(crate) enum ImageChange {
     Tag(ProposedImage<'static>),
-    /// To build on that image again, with what the tables say about it.
+    /// Rebuild from that image, with the notes of the tables about it.
     Rebuild(String, &'static [String]),
 }
 
 impl Proposal {
-    /// The proposal for the first of these builds that has one.
+    /// The proposal for the first of these builds for which there is one.
     pub(crate) fn find(image: &str, builds: impl IntoIterator<Item = Build>) -> Option<Self> {
         let image = ImageRef::parse(image).ok()?;
         let tables = PublishedImages::shipped();
@@ -83,7 +83,7 @@ pub(crate) fn reference(proposed: &ProposedImage<'_>) -> String {
     }
 }
 
-/// A sentence part: `such as` an image that the tables know, `probably` a guess.
+/// A part of a sentence: `such as` an image that the tables contain, `probably` a guess.
 pub(crate) fn such_as(proposed: &ProposedImage<'_>) -> String {
     match proposed.confidence {
         Confidence::Table => format!("such as {}", reference(proposed)),
@@ -91,8 +91,8 @@ pub(crate) fn such_as(proposed: &ProposedImage<'_>) -> String {
     }
 }
 
-/// Those of these image builds that a Windows node runs, newest first. If no Windows node is known: all, and first 2022,
-/// which most hosts run.
+/// Those of these image builds that a Windows node runs, newest first. If no Windows node is known: all of them,
+/// starting with 2022, which most hosts run.
 pub(crate) fn runnable(builds: impl IntoIterator<Item = Build>, cx: &WorkloadContext<'_>) -> Vec<Build> {
     let fleet = fleet(cx);
     let runs = |build: &Build| {

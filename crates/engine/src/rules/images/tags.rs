@@ -14,7 +14,7 @@ use crate::rules::finding::Finding;
 use crate::rules::images::proposal::{ImageChange, Proposal, fleet, reference, remarks_on, runnable, such_as};
 use crate::rules::rule::Rule;
 
-/// Images whose every build is of a release that gets no security updates; and images that run only on such nodes.
+/// Images for which every build is of a release that gets no security updates, and images that run only on such nodes.
 pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let before = out.len();
     let targets = OnceCell::new();
@@ -52,7 +52,7 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     }
 }
 
-/// Images with a tag that moves between releases. A policy that lists the image has decided its builds.
+/// Images with a tag that moves between releases. If a policy lists the image, the policy decides its builds.
 pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let tables = PublishedImages::shipped();
     for image in cx
@@ -81,8 +81,8 @@ fn pinned_builds(row: &PublishedTags, shared: &SharedTag, cx: &WorkloadContext<'
     runnable(own, cx).into_iter().chain(runnable(others, cx)).collect()
 }
 
-/// What to do if the nodes run no image of the row: a tag of it would be one that no node can run. `None` if no node is
-/// known.
+/// What to do if the nodes run no image of the row. A tag of the row would be one that no node can run. `None` if no
+/// node is known.
 fn no_runnable_image(row: &PublishedTags, cx: &WorkloadContext<'_>) -> Option<String> {
     let nodes = fleet(cx);
     let builds: Vec<Build> = row.builds().collect();
@@ -95,7 +95,7 @@ fn no_runnable_image(row: &PublishedTags, cx: &WorkloadContext<'_>) -> Option<St
     })
 }
 
-/// The name of a release in tags. `release_name` returns the number for 2016, because no node has it.
+/// The name of a release in tags. For 2016 `release_name` returns the number, because no node has that release.
 fn usual_name(build: Build) -> Cow<'static, str> {
     if build == Build::new(14393) { "ltsc2016".into() } else { release_name(build, &[]) }
 }

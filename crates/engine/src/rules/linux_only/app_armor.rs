@@ -26,7 +26,8 @@ pub(crate) static RULE: Rule = rule!(
 /// The annotation's key, up to the container's name.
 const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Findings about the annotation on a Windows pod without the author's OS field: beside that field it has no effect.
+/// Findings about the annotation on a Windows pod without the author's OS field. Beside that field the annotation has
+/// no effect.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     if cx.input.pod.has_windows_os_field() {
         return;

@@ -46,8 +46,8 @@ fn found(
     };
     let mut finding = cx.finding(rule, pointer, rule.why);
     let by_policy = cx.action(rule, by_grade);
-    // A policy's action is about values with an effect; a value that is harmless or stamped by the cluster is repaired
-    // unless the policy exempts from the whole rule.
+    // A policy's action is for values with an effect. A value that is harmless, or that the cluster sets on every pod,
+    // is repaired unless the policy exempts from the whole rule.
     finding.action = if (grade == ValueGrade::Harmless || stamped) && by_policy != Action::Allow {
         Action::Repair
     } else {
@@ -83,11 +83,13 @@ fn found(
     let rejected = field.forbidden_by_os || field.server_rejects.is_some_and(|values| values.holds(value));
     if rejected && pod.has_windows_os_field() {
         finding.rejected_by = RejectedBy::ApiServer;
-        // The author set the OS field: a finding that would only warn must be repaired, or the server rejects the pod.
+        // The author set the OS field: a finding that would only warn must be repaired, because otherwise the API
+        // server rejects the pod.
         if matches!(finding.action, Action::Allow | Action::Warn) {
             finding.action = if rule.repair { Action::Repair } else { cx.soften(Action::Deny) };
         }
-        // A template never gets the OS field from Mullion: an annotation that names it was written by someone else.
+        // Mullion never sets the OS field in a template, so an annotation there that contains it was written by someone
+        // else.
         let is_pod = pod.pointer.is_empty();
         if field.forbidden_by_os && is_pod && cx.annotation.is_some_and(|annotation| annotation.has_placed("os")) {
             mark_added_after_os_field(&mut finding);
@@ -96,10 +98,9 @@ fn found(
     finding
 }
 
-/// The help for a field that `kubectl debug` writes by itself (kubectl: pkg/cmd/debug/profiles.go): the user cannot
-/// leave it out, but there is a profile without it. A debug session is an ephemeral container, a pod that is bound to a
-/// node by its own field, or a copy of the pod, for which every profile with such fields writes
-/// `shareProcessNamespace`.
+/// The help for a field that `kubectl debug` itself adds (kubectl: pkg/cmd/debug/profiles.go): the user cannot leave it
+/// out, but there is a profile without it. A debug session is an ephemeral container, a pod that is bound to a node by
+/// its own field, or a copy of the pod, for which every profile with such fields adds `shareProcessNamespace`.
 fn debugging(rule: &Rule, cx: &WorkloadContext<'_>) -> Option<&'static str> {
     let is_pod = cx.input.pod.pointer.is_empty();
     let on_node = is_pod && cx.input.pod.label("app.kubernetes.io/managed-by") == Some("kubectl-debug");
@@ -116,8 +117,8 @@ fn debugging(rule: &Rule, cx: &WorkloadContext<'_>) -> Option<&'static str> {
     }
 }
 
-/// Marks a field that was added to a pod after Mullion had set the OS field: no author wrote it. It is removed and
-/// reported even if it is harmless, because it may be added again, and then the API server rejects the pod.
+/// Marks a field that was added to a pod after Mullion had set the OS field, so that no author wrote it. It is removed
+/// and reported even if it is harmless, because it may be added again, and then the API server rejects the pod.
 fn mark_added_after_os_field(finding: &mut Finding) {
     finding.action = Action::Repair;
     finding.quiet = false;
@@ -126,9 +127,9 @@ fn mark_added_after_os_field(finding: &mut Finding) {
     finding.help = "keep that off Windows pods, or set place.specOS to Never".into();
 }
 
-/// The Windows user that replaces a numeric one, and the pointer of its name: 0 is ContainerAdministrator,
-/// and any other that must not be root is ContainerUser. Only the author knows the other users. `None` if a user is
-/// named already, or for HostProcess pods, which run as users of the host.
+/// The Windows user that replaces a numeric one, and the pointer of its name: 0 becomes ContainerAdministrator, and any
+/// other user that must not be root becomes ContainerUser. Only the author knows the other users. `None` if a user name
+/// is set already, or for HostProcess pods, which run as users of the host.
 fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(String, &'static str)> {
     const NAME: &str = "/windowsOptions/runAsUserName";
     let below = pointer.strip_prefix(cx.input.pod.pointer)?;
@@ -146,8 +147,8 @@ fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(S
     (inherited(NAME).is_none() && !cx.host_process).then(|| (cx.input.pod.at(&format!("{level}{NAME}")), user))
 }
 
-/// Whether a container must not be root and would inherit the pod's user: the kubelet rejects it as
-/// ContainerAdministrator, as it does for user 0 on Linux.
+/// Whether a container must not be root and would inherit the pod's user. As ContainerAdministrator, the kubelet
+/// rejects it, as it rejects user 0 on Linux.
 fn any_container_must_not_be_root(cx: &WorkloadContext<'_>) -> bool {
     cx.input.pod.containers().any(|container| {
         let own = |field: &str| container.get(&format!("/securityContext{field}"));

@@ -1,7 +1,6 @@
-//! Values that OpenShift's admission of Security Context Constraints writes into every pod, so that no author wrote
-//! them.
+//! Values that OpenShift's admission of Security Context Constraints adds to every pod, and that no author wrote.
 //!
-//! It takes the values from annotations of the namespace (openshift/apiserver-library-go,
+//! The plugin takes the values from annotations of the namespace (openshift/apiserver-library-go,
 //! `pkg/securitycontextconstraints/sccmatching/matcher.go`), and annotates the pod with the constraint.
 
 use serde_json::Value;
@@ -13,7 +12,7 @@ use crate::model::pod_view::Pod;
 /// Annotation of a pod: the constraint that admitted it.
 const SCC: &str = "openshift.io/scc";
 
-/// Whether `value`, which the rule of that name reports, was written by OpenShift.
+/// Whether OpenShift added `value`, which the rule of that name reports.
 pub(crate) fn stamped(rule: &str, value: &Value, pod: &Pod<'_>, namespace: Option<&Namespace>) -> bool {
     let annotation = |key: &str| namespace.and_then(|namespace| namespace.annotations.get(key)).map(String::as_str);
     let given = || match rule {

@@ -15,9 +15,9 @@ use crate::rules::rule::{Rule, rule};
 pub struct LinuxOnlyField {
     /// Code, name and texts.
     pub rule: Rule,
-    /// Pointer below the pod; `None`: no such field there.
+    /// Pointer below the pod; `None` if the field is not a field of pods.
     pub pod: Option<&'static str>,
-    /// Pointer below each container; `None`: no such field there.
+    /// Pointer below each container; `None` if the field is not a field of containers.
     pub container: Option<&'static str>,
     /// Whether `spec.os.name: windows` forbids it.
     pub forbidden_by_os: bool,
@@ -34,13 +34,13 @@ pub struct LinuxOnlyField {
 /// The effect of a value of a Linux-only field on Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueGrade {
-    /// Nothing is wrong with it: it stays, also beside the OS field.
+    /// The value stays, also beside the OS field.
     Fine,
-    /// It sets what is the case on Windows anyway: removed without a warning.
+    /// The value sets what applies on Windows anyway: removed without a warning.
     Harmless,
-    /// Windows does not do it, and pods usually work without: removed with a warning.
+    /// Windows does not support the value, and pods usually work without it: removed with a warning.
     Soft,
-    /// The pod relies on what Windows cannot do: the rule's own action.
+    /// The pod relies on something that Windows cannot do: the rule's own action.
     Hard,
 }
 
@@ -70,10 +70,10 @@ pub enum FieldValues {
 /// The grade of a field on HostProcess pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostProcess {
-    /// The same.
+    /// The same grade.
     Same,
-    /// Whatever the value: removed with a warning, because they have what it requests, as this clause explains. Azure
-    /// CNS and others ship these.
+    /// Whatever the value is: removed with a warning, because HostProcess pods have what it requests, as this clause
+    /// explains. Azure CNS and others set such values.
     Soft(&'static str),
     /// HostProcess pods need it.
     Needed,
@@ -109,14 +109,14 @@ const FALSE_OR_SOFT: &[(FieldValues, ValueGrade)] =
     &[(FieldValues::Bool(false), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)];
 const FALSE_OR_HARD: &[(FieldValues, ValueGrade)] =
     &[(FieldValues::Bool(false), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Hard)];
-/// For plain booleans: the API server stores `false` as no value at all (`omitempty`).
+/// For plain booleans: the API server stores `false` as an absent value (`omitempty`).
 const TRUE_IS_HARD: &[(FieldValues, ValueGrade)] =
     &[(FieldValues::Bool(false), ValueGrade::Fine), (FieldValues::Any, ValueGrade::Hard)];
 const PROFILE: &[(FieldValues, ValueGrade)] =
     &[(RUNTIME_PROFILES, ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)];
 
-/// A row: code, name, default action, summary, why, instead, pointers below the pod and below each container; then what
-/// differs from the usual in the row, and after `;` in its rule.
+/// A row: code, name, default action, summary, why, instead, pointers below the pod and below each container; then the
+/// members of the row that differ from the defaults, and after `;` those of its rule.
 macro_rules! field {
     (
         $code:literal, $name:literal, $default:expr, $summary:literal, $why:literal, $instead:literal,
@@ -405,8 +405,8 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
         kubelet_rejects: Some(FieldValues::Any);
         repair: false,
     ),
-    // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): if it is off the server drops the field, and
-    // if it is on the server accepts SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
+    // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): if it is off, the API server drops the
+    // field; if it is on, the API server accepts SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
     field!(
         "MUL223",
         "stop-signal",
@@ -437,7 +437,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
 ];
 
 impl LinuxOnlyField {
-    /// The grade of a value; `None`: it is as it should be.
+    /// The grade of a value; `None` if nothing is wrong with it.
     pub(crate) fn grade(&self, value: &Value, host_process: bool) -> Option<ValueGrade> {
         let grade = self.grades.iter().find(|(values, _)| values.holds(value)).map_or(ValueGrade::Hard, |(_, g)| *g);
         match self.host_process {
@@ -450,7 +450,7 @@ impl LinuxOnlyField {
 }
 
 impl FieldValues {
-    /// Whether `value` is one of them.
+    /// Whether the set contains `value`.
     pub fn holds(self, value: &Value) -> bool {
         let is_one_of = |names: &[&str], item: &Value| {
             item.get("name").and_then(Value::as_str).is_some_and(|name| names.contains(&name))

@@ -1,4 +1,4 @@
-//! 1xx: the workload's operating system, where its fields contradict each other or decide too little.
+//! 1xx: the workload's operating system, if its fields contradict each other or decide too little.
 
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;

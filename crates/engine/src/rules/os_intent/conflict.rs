@@ -1,4 +1,4 @@
-//! Conflicting placements, and options of one operating system beside a placement on the other.
+//! Conflicting placements, and options of one operating system on a workload that is placed on the other.
 
 use crate::model::json_pointer::{escape, field_path};
 use crate::model::names::{OS_ANNOTATION, OS_LABEL};
@@ -44,8 +44,9 @@ pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     out.push(found);
 }
 
-/// A pod without a node waits for one. If it is bound by name to a node that a field contradicts, the kubelet rejects
-/// it with `PodOSNotSupported` or `NodeAffinity` (pkg/kubelet/lifecycle/predicate.go); it does not read annotations.
+/// A pod without a node stays Pending. If it is bound by name to a node that a field contradicts, the kubelet rejects
+/// it with `PodOSNotSupported` or `NodeAffinity` (pkg/kubelet/lifecycle/predicate.go). The kubelet does not read
+/// annotations.
 fn rejected_where_it_is_bound(decision: &OsDecision) -> bool {
     let node = decision.evidence.iter().find(|evidence| matches!(evidence.source, EvidenceSource::Node(_)));
     let annotation = escape(OS_ANNOTATION);
@@ -56,8 +57,8 @@ fn rejected_where_it_is_bound(decision: &OsDecision) -> bool {
     node.is_some_and(|node| decision.evidence.iter().any(|evidence| differs(evidence, node)))
 }
 
-/// The API server rejects every `windowsOptions` beside `spec.os.name: linux`, even `{}` (`validateLinux`); otherwise
-/// they are ignored on Linux, and empty ones have no effect.
+/// The API server rejects any `windowsOptions` beside `spec.os.name: linux`, even `{}` (`validateLinux`). Without that
+/// field they are ignored on Linux, and empty ones have no effect.
 pub(crate) fn windows_options_on_linux(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     const OPTIONS: &str = "/securityContext/windowsOptions";
     const OF_POD: &str = "/spec/securityContext/windowsOptions";
@@ -66,21 +67,22 @@ pub(crate) fn windows_options_on_linux(cx: &WorkloadContext<'_>, rule: &'static 
         return;
     }
     let of_pod = cx.input.pod.get(OF_POD).map(|options| (cx.input.pod.at(OF_POD), options));
-    // Most Linux pods have none: pointers are made only if there are some.
+    // Most Linux pods have none, so pointers are built only if there are some.
     let of_containers = cx
         .containers()
         .filter_map(|container| container.get(OPTIONS).map(|options| (cx.at(&container, OPTIONS), options)));
     for (pointer, options) in of_pod.into_iter().chain(of_containers) {
         if rejected {
-            let mut found = cx.finding(rule, pointer, "the API server rejects them beside spec.os.name: linux");
+            let mut found = cx.finding(rule, pointer, "the API server rejects them together with spec.os.name: linux");
             found.rejected_by = RejectedBy::ApiServer;
-            // Whatever the policy's action: a weaker one would leave the denial to the server and its message.
+            // This does not depend on the policy's action: a weaker one would leave the denial to the API server and
+            // its message.
             found.action = cx.soften(Action::Deny);
             out.push(found);
         } else if options.as_object().is_some_and(|options| !options.is_empty()) {
             let mut found = cx.finding(rule, pointer, rule.why);
             found.action = cx.action(rule, Action::Warn);
-            // With them it would have been a Windows pod without the default.
+            // With them it would have been a Windows pod before the default.
             if cx.annotation.is_some_and(|annotation| annotation.basis == Basis::Default) {
                 found.message =
                     format!("{OTHERS} added them after Mullion had placed the pod on Linux by default").into();

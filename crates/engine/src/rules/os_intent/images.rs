@@ -57,8 +57,8 @@ fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &Contai
     found
 }
 
-/// Attributes findings to injectors, because authors cannot edit a container that an injector added. What other rules report about
-/// it ends with the sidecar, and hints are dropped.
+/// Attributes findings to injectors, because authors cannot edit a container that an injector added. Other findings
+/// about it disappear with the sidecar, and hints are dropped.
 pub(crate) fn attribute_to_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>) {
     if found.is_empty() {
         return;
@@ -88,14 +88,14 @@ fn opt_out(injector: &Injector) -> Option<String> {
 
 /// The injector that added a container, if its image exists for Linux only.
 fn linux_injector(image: &ContainerImage<'_>) -> Option<&'static Injector> {
-    // What a policy or a registry reports about the image takes precedence over the injector.
+    // The report of a policy or a registry about the image takes precedence over the injector.
     if !matches!(image.facts.os, ImageOs::Unknown | ImageOs::Linux) {
         return None;
     }
     injector_of(image.container.name(), image.image).filter(|injector| injector.systems == Systems::Linux)
 }
 
-/// Images that contradict the pod, its namespace or a policy. If another image agrees with these, the two are
+/// Images that contradict the pod, its namespace or a policy. If another image agrees with these, the finding is
 /// [`mixed`].
 pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(os) = cx.decision.decided() else { return };
@@ -126,7 +126,7 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
     }
 }
 
-/// Images of a pod that is bound to a node of the other system, if nothing else decides its system.
+/// Images of a pod that is bound to a node of the other system, if nothing else decides the pod's system.
 fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: Os, out: &mut Vec<Finding>) {
     for image in cx.input.images.iter().filter(|image| image.facts.os == os.into()) {
         let message = format!("this image is for {}, and the pod's node runs {}", os.title(), place.title());

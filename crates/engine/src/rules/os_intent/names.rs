@@ -1,4 +1,4 @@
-//! Operating system names and labels that are misspelt, outdated, or harmful where they are.
+//! Operating system names and labels that are misspelled, outdated, or harmful where they are.
 
 use serde_json::Value;
 
@@ -25,8 +25,8 @@ const TERM_LISTS: [(&str, &str); 2] = [
     ("/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution", "/preference/matchExpressions"),
 ];
 
-/// A pod LABEL `kubernetes.io/os` that is not its node's: the kubelet compares the two
-/// (kubernetes: pkg/kubelet/lifecycle/predicate.go, `rejectPodAdmissionBasedOnOSSelector`).
+/// A pod label `kubernetes.io/os` that differs from its node's: the kubelet compares the two (kubernetes:
+/// pkg/kubelet/lifecycle/predicate.go, `rejectPodAdmissionBasedOnOSSelector`).
 pub(crate) fn label(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let (Some(os), Some(written)) = (cx.decision.decided(), cx.input.pod.label(OS_LABEL)) else { return };
     if written == os.name() {
@@ -36,7 +36,7 @@ pub(crate) fn label(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     let message = format!("the kubelet of a {} node rejects a pod with this label", os.title());
     let mut found = cx.finding(rule, pointer, message);
     found.rejected_by = RejectedBy::Kubelet;
-    // A Linux pod is never denied for what may be only a label.
+    // A Linux pod is never denied for a label that may have no purpose.
     if os == Os::Linux {
         found.action = found.action.min(Action::Warn);
     }
@@ -107,7 +107,7 @@ fn spec_os(cx: &WorkloadContext<'_>, rule: &'static Rule) -> Option<Finding> {
     if Os::from_name(written).is_some() {
         return None;
     }
-    // The field path of the server (kubernetes: pkg/apis/core/validation/validation.go, `validateOS`).
+    // The field path that the API server uses (kubernetes: pkg/apis/core/validation/validation.go, `validateOS`).
     let (pointer, message) = match written {
         "" => ("/spec/os/name", format!("a name is required: {}", rule.why)),
         _ => ("/spec/os", format!("there is no operating system {written}: {}", rule.why)),

@@ -1,4 +1,4 @@
-//! Rules about workloads whose operating system is undecided where that matters.
+//! Rules about workloads whose operating system is undecided although it matters.
 
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
-/// A toleration of every taint on a pod that may run on any node: the usual way a Linux agent gets to a Windows node.
+/// A toleration of every taint on a pod that may run on any node: the usual way in which a Linux agent gets onto a
+/// Windows node.
 pub(crate) fn tolerates_everything(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let (pod, decision) = (&cx.input.pod, cx.decision);
     let any_os = |os| matches!(os, EvidenceOs::Any | EvidenceOs::Multi);
@@ -28,7 +29,7 @@ pub(crate) fn tolerates_everything(cx: &WorkloadContext<'_>, rule: &'static Rule
     }
 }
 
-/// The Linux default was not given, for a reason the author can change.
+/// The Linux default was not applied, for a reason that the author can change.
 pub(crate) fn no_default(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(reason) = cx.no_default.filter(|reason| reason.is_reported()) else { return };
     let looks = cx.decision.evidence.iter().find_map(|seen| match &seen.source {

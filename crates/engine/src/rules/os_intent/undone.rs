@@ -1,4 +1,4 @@
-//! What Mullion had added to a pod or a DaemonSet's template, and others removed in the same request.
+//! Findings about what Mullion added to a pod or a DaemonSet's template, and others removed in the same request.
 
 use crate::model::json_pointer::escape;
 use crate::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
@@ -9,7 +9,7 @@ use crate::place::{MissingToleration, WorkloadContext};
 use crate::rules::finding::Finding;
 use crate::rules::rule::{OTHERS, Rule};
 
-/// The remedy: webhook configurations are called in the order of their names, and Mullion's is called `mullion`.
+/// The remedy: webhook configurations are called in the order of their names, and Mullion's name is `mullion`.
 pub(crate) const REMEDY: &str = "have its configuration sort before mullion, or leave Windows pods alone";
 
 const CHANGED: &str = "changed";
@@ -22,7 +22,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if cx.input.settings.mode != Mode::Enforce {
         return;
     }
-    // A DaemonSet's annotation is older than the request: its author may intend something else since.
+    // The annotation of a DaemonSet is older than the request: its author may have changed the intent since.
     if !cx.input.pod.pointer.is_empty() && cx.placed_on() != Some(os) {
         return;
     }
@@ -60,7 +60,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
 }
 
-/// What happened to the nodeSelector that Mullion set; `None`: it is still there.
+/// What happened to the nodeSelector that Mullion set; `None` if it is still there.
 pub(crate) fn selector_became(cx: &WorkloadContext<'_>, own: &DecisionAnnotation) -> Option<&'static str> {
     let now = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL).map(|(_, value)| value);
     let became = if now.is_some() { CHANGED } else { REMOVED };

@@ -1,6 +1,6 @@
 //! 3xx: volumes that work differently on Windows, or not at all.
 //!
-//! Only volumes that a container mounts: the kubelet sets up no others
+//! Only volumes that a container mounts count, because the kubelet sets up no others
 //! (`pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go`, `processPodVolumes`).
 
 use std::cell::OnceCell;
@@ -35,7 +35,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 }
 
 fn volumes(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    // Computed when first needed, and once: a pod may have thousands of volumes, of mounts and of containers.
+    // Computed once, when first needed: a pod may have thousands of volumes, of mounts and of containers.
     let mounted = OnceCell::new();
     for (index, value) in cx.input.pod.items("/spec/volumes").iter().enumerate() {
         let before = out.len();
@@ -61,7 +61,8 @@ fn mounted_names<'a>(cx: &WorkloadContext<'a>) -> HashSet<&'a str> {
         .collect()
 }
 
-/// `pkg/volume/util/volumepathhandler/volume_path_handler_unsupported.go`: every call is an error.
+/// Block devices: in `pkg/volume/util/volumepathhandler/volume_path_handler_unsupported.go` every call returns an
+/// error.
 fn block_devices(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, block_volume, ..] = &RULES;
     if !items(container, "/volumeDevices").is_empty() {
@@ -69,7 +70,8 @@ fn block_devices(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut 
     }
 }
 
-/// No Windows node offers them, so no pod with them is scheduled; a kubelet that gets one rejects it.
+/// Huge pages: no Windows node offers them, so a pod with them is not scheduled, and a kubelet that receives one
+/// rejects it.
 pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, _, huge_pages, ..] = &RULES;
     let members = |list| container.get(list).and_then(Value::as_object);
@@ -88,7 +90,8 @@ pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, ou
     }
 }
 
-/// `pkg/kubelet/kubelet_pods.go`, `translateMountPropagation`: private on Windows, whatever the field.
+/// Mount propagation: it is private on Windows, whatever the field (`pkg/kubelet/kubelet_pods.go`,
+/// `translateMountPropagation`).
 fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, _, _, mount_propagation, ..] = &RULES;
     for (index, mount) in items(container, "/volumeMounts").iter().enumerate() {
@@ -99,12 +102,12 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
         let pointer = cx.at(container, &format!("/volumeMounts/{index}/mountPropagation"));
         let mut found = cx.finding(mount_propagation, pointer, mount_propagation.why);
         if mode == "Bidirectional" {
-            // The API server accepts it on privileged containers only (`validateMountPropagation`), and a Windows
-            // container is not privileged, or no longer once `privileged` is repaired.
+            // The API server accepts it on privileged containers only (`validateMountPropagation`). A Windows container
+            // is not privileged, or no longer privileged after the repair of `privileged`.
             let privileged = container.get("/securityContext/privileged").and_then(Value::as_bool) == Some(true);
             if !privileged || cx.input.pod.has_windows_os_field() {
                 found.rejected_by = RejectedBy::ApiServer;
-                // The server's field path has no index for it.
+                // The API server's field path has no index for it.
                 found.path = field_path(&cx.at(container, "/volumeMounts/mountPropagation"));
             }
             found.quiet = found.action == Action::Allow;
@@ -114,7 +117,8 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
     }
 }
 
-/// containerd mounts single files, so it works; the documentation calls it limited.
+/// The path of the termination message. containerd mounts single files, so it works; the documentation calls it
+/// limited.
 fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [.., termination_message_path, _] = &RULES;
     let path = container.get("/terminationMessagePath").and_then(Value::as_str).unwrap_or_default();
@@ -126,12 +130,13 @@ fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>,
 
 fn check_volume(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [nfs_volume, _, huge_pages, _, memory_volume, ..] = &RULES;
-    // `mount_windows.go` of k8s.io/mount-utils, `MountSensitive`: SMB and existing directories, or an error.
+    // `mount_windows.go` of k8s.io/mount-utils, `MountSensitive`: it supports SMB and existing directories, and returns
+    // an error for anything else.
     if volume.source("nfs").is_some() {
         out.push(by_kubelet(cx.finding(nfs_volume, volume.at(cx, "/nfs"), nfs_volume.why)));
     }
-    // `pkg/volume/emptydir/empty_dir.go`, `SetUpAt`: a mount for Memory is a directory on Windows (same
-    // `MountSensitive`), for HugePages an error. HostProcess pods get the same.
+    // `pkg/volume/emptydir/empty_dir.go`, `SetUpAt`: on Windows a mount for Memory is a directory (the same
+    // `MountSensitive`), and a mount for HugePages an error. The same applies to HostProcess pods.
     let medium = volume.text("emptyDir", "medium");
     if medium == "Memory" {
         out.push(cx.finding(memory_volume, volume.at(cx, "/emptyDir/medium"), memory_volume.why));

@@ -1,4 +1,4 @@
-//! Modes of files in volumes. On Windows a file's mode sets its read-only attribute at most (Go's `os.Chmod`), so it
+//! Modes of files in volumes. On Windows a file's mode sets at most its read-only attribute (Go's `os.Chmod`), so it
 //! does not prevent reading.
 
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::rules::storage::volume::Volume;
 /// Sources whose files have modes: a default, and one for each item. `projected` contains some of these again.
 const SOURCES: [&str; 4] = ["secret", "configMap", "downwardAPI", "projected"];
 
-/// Read by group and others. A mode without one of these is meant to keep something private.
+/// Read permission for group and others. A mode without one of these is meant to keep something private.
 const READ_BY_ALL: u64 = 0o044;
 
-/// Reports the first mode of the volume that promises privacy.
+/// Reports the first mode of the volume that is meant to keep something private.
 pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [.., file_mode] = &RULES;
     if let Some(below) = first_private(volume) {

@@ -1,4 +1,4 @@
-//! Host paths: what a path of Linux nodes is on a Windows node. A path that starts with a slash is below `C:\` there
+//! Host paths: what a path of Linux nodes is on a Windows node. There, a path that starts with a slash is below `C:\`
 //! (`pkg/volume/util/util.go`, `MakeAbsolutePath`), and containerd creates a directory if it is missing
 //! (`internal/cri/opts/spec_windows_opts.go`, `parseMount`).
 
@@ -10,9 +10,9 @@ use crate::rules::storage::volume::{Volume, by_kubelet};
 
 /// What a path of Linux nodes is on Windows nodes.
 enum OnWindows {
-    /// The same below `C:\`; its contents are unknown.
+    /// The same path below `C:\`, with unknown contents.
     Same,
-    /// The same below `C:\`, with the same contents.
+    /// The same path below `C:\`, with the same contents.
     SameTree,
     /// This path, with the same contents.
     Moved(&'static str),
@@ -37,7 +37,7 @@ const CONTAINERD: &str = "containerd/containerd defaults/defaults_windows.go";
 const DOCKER: &str = "learn.microsoft.com/virtualization/windowscontainers/manage-docker/configure-docker-daemon";
 const EVERY_WINDOWS: &str = "a directory of every Windows, without its drive";
 
-/// First match wins.
+/// The first match wins.
 #[rustfmt::skip]
 static PATHS: &[NodePath] = &[
     row("/", OnWindows::Same, "the system drive"),
@@ -81,16 +81,16 @@ const KUBEADM: &str = "kubernetes.io/docs/setup/production-environment/tools/kub
 #[rustfmt::skip]
 static SOCKETS: &[Socket] = &[
     socket("containerd.sock", CONTAINERD_PIPE, CONTAINERD),
-    // CRI-O runs on Linux only; Windows nodes beside it run containerd.
+    // CRI-O runs only on Linux; Windows nodes in the same cluster run containerd.
     socket("crio.sock", CONTAINERD_PIPE, KUBEADM),
     socket("cri-dockerd.sock", r"\\.\pipe\cri-dockerd", KUBEADM),
     socket("docker.sock", r"\\.\pipe\docker_engine", DOCKER),
 ];
 
-/// Types with which the kubelet mounts only what exists (`pkg/volume/hostpath/host_path.go`, `checkType`).
+/// Types with which the kubelet mounts only existing paths (`pkg/volume/hostpath/host_path.go`, `checkType`).
 const CHECKED_TYPES: [&str; 5] = ["Directory", "File", "Socket", "CharDevice", "BlockDevice"];
 
-/// Types with which the kubelet creates what is missing.
+/// Types with which the kubelet creates a missing path.
 const MADE_TYPES: [&str; 2] = ["DirectoryOrCreate", "FileOrCreate"];
 
 /// Findings about a hostPath volume on a Windows node.
@@ -103,7 +103,7 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
         return;
     }
     if (pipe || socket) && cx.host_process {
-        // Documentation of HostProcess pods, Limitations.
+        // Source: the documentation of HostProcess pods, Limitations.
         let what = if pipe { "named pipes" } else { "sockets" };
         let message = format!("HostProcess containers cannot mount {what}");
         out.push(cx.finding(&HOST_PROCESS_VOLUME, volume.at(cx, "/hostPath/path"), message));
@@ -115,7 +115,7 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
     }
     let known = known(path);
     let same = match known {
-        // A pod that has it created if it is missing also provides its contents.
+        // A pod that has the path created if it is missing also provides its contents.
         None => !socket && MADE_TYPES.contains(&kind),
         Some((on_windows, _)) => matches!(on_windows, OnWindows::Same | OnWindows::SameTree),
     };
@@ -142,11 +142,12 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
     out.push(found);
 }
 
-/// A pipe is right, unless it is written so that the kubelet reads it as something else.
+/// A named pipe works, unless it is written so that the kubelet interprets it as something else.
 fn named_pipe(path: &str, kind: &str, volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [.., linux_host_path, unix_socket, _, _] = &RULES;
     if !is_pipe(path, &['\\']) {
-        // Only with two backslashes `MakeAbsolutePath` and containerd do not read it as a path of drive C.
+        // With two backslashes, and only then, `MakeAbsolutePath` and containerd do not interpret it as a path of drive
+        // C.
         let mut found =
             cx.finding(linux_host_path, volume.at(cx, "/hostPath/path"), "with slashes this is no named pipe");
         found.help = format!("write {}", path.replace('/', "\\")).into();
@@ -168,7 +169,7 @@ fn known(path: &str) -> Option<(&'static OnWindows, &str)> {
         let (start, below) = path.split_at_checked(root.len())?;
         let ends = below.bytes().all(|b| b == b'/');
         let inside = below.starts_with('/') && !matches!(row.on_windows, OnWindows::Same);
-        // Windows paths ignore case.
+        // Windows paths are case-insensitive.
         (start.eq_ignore_ascii_case(root) && (ends || inside)).then_some((&row.on_windows, below))
     })
 }

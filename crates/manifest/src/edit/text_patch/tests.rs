@@ -234,13 +234,13 @@ fn aliases_are_written_out_and_anchors_are_kept() {
         ),
         ("a: &x 1\nb: *x\n", replace("/b", json!(2)), "a: &x 1\nb: 2\n"),
         ("a: &x 1\nb: *x\n", remove("/b"), "a: &x 1\n"),
-        // A merged key is overridden where it was merged.
+        // A merged key is overridden at the place of the merge.
         (
             "base: &b {k: {l: 1}}\nm:\n  <<: *b\n  z: 1\n",
             replace("/m/k/l", json!(2)),
             "base: &b {k: {l: 1}}\nm:\n  <<: *b\n  z: 1\n  k:\n    l: 2\n",
         ),
-        // An unused anchor is no obstacle.
+        // An unused anchor does not prevent an edit.
         ("a: &x\n  b: 1\n", add("/a/c", json!(1)), "a: &x\n  b: 1\n  c: 1\n"),
     ]);
     for (text, patch, line) in [
@@ -274,7 +274,7 @@ fn errors_say_what_to_do() {
     }
 }
 
-/// Layouts that have broken editors before. Anchors are apart: there, an edit may fail.
+/// Layouts that have broken editors before. Anchors are tested separately, because an edit may fail there.
 const CORPUS: &[&str] = &[
     "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a # c\n  labels: {app: x, \"on\": 'y'}\nspec:\n  # above\n  containers:\n  - name: a\n    image: x:1\n    command: [\"a\", 'b', c]\n    env:\n    - {name: A, value: \"1\"}\n    -   name: B\n        value: |\n          text\n          ---x\n\n          more\n  - image: y\n    name: b\n  # below\n  nodeSelector:\n    kubernetes.io/os: linux\n",
     "a:\r\n  b: |+\r\n    t\r\n\r\n  c:\r\n  - x\r\n  -\r\n    y: 1\r\n  - - z\r\n    - w\r\nd:\r\n",
@@ -377,7 +377,7 @@ fn all_operations(json: &Value) -> Vec<Value> {
     all
 }
 
-/// The oracle: the text reads as the result of `json_patch`, and few lines outside the value changed.
+/// The oracle: the text parses to the result of `json_patch`, and few lines outside the value changed.
 fn check(text: &str, patch: &Value) -> Result<(), String> {
     let document = only_document(text);
     let mut expected = document.json.clone();
@@ -390,7 +390,8 @@ fn check(text: &str, patch: &Value) -> Result<(), String> {
     };
     assert!(same(&read.json, &expected), "{patch:?}\n{text}\n→\n{after}\n{}", read.json);
 
-    // Lines that go: those of the old value, the line of its key, and the line an inserted comma or `{}` is put on.
+    // Lines that may be removed: those of the old value, the line of its key, and the line on which an inserted comma
+    // or `{}` is put.
     let diff = TextDiff::from_lines(text, after.as_str());
     let gone = diff.iter_all_changes().filter(|change| change.tag() == ChangeTag::Delete).count();
     let path = patch[0].path().to_string();
@@ -399,7 +400,7 @@ fn check(text: &str, patch: &Value) -> Result<(), String> {
         .at_pointer(&path)
         .map_or(0, |node| text.get(node.span.range()).unwrap_or_default().lines().count() + 1);
     assert!(gone <= old + 3, "{gone} lines went for {patch:?}\n{text}\n→\n{after}");
-    // Comments go only with the value they stand in.
+    // Comments are removed only with the value that contains them.
     if matches!(patch[0], PatchOperation::Add(_)) && old == 0 {
         for comment in text.lines().filter_map(|line| line.split_once("# ").map(|(_, comment)| comment)) {
             assert!(after.contains(comment), "{comment} lost by {patch:?}\n{text}\n→\n{after}");
@@ -434,7 +435,7 @@ fn shared_values_change_nowhere_else() {
     let mut written = 0;
     for text in SHARED {
         for patch in all_operations(&only_document(text).json) {
-            // What is written is right, by `check`; what is not returns an error with a line.
+            // What is written is correct, by `check`; otherwise the result is an error with a line.
             match check(text, &patch) {
                 Ok(()) => written += 1,
                 Err(error) => assert!(error.contains("line "), "{error}"),
@@ -500,7 +501,7 @@ fn items_are_read_back_one_by_one_where_they_stand_alone() {
         let patches = ["/items/0", "/items/2"].map(|pointer_prefix| ObjectPatch { pointer_prefix, operations: &patch });
         let document = only_document(text);
         let short = edited_items(text, &document, &patches);
-        // Whichever way it went, the values are those of the patch, and the item between is as it was.
+        // In either case, the values are those of the patch, and the item between them is unchanged.
         let result = edit(text, &document, &patches);
         if let Ok(replacement) = &result {
             let mut expected = document.json.clone();

@@ -438,9 +438,9 @@ fn equal_priorities_may_not_contradict_each_other_in_lists() {
     let cases = [
         (&*a, &*a.replace("name: a", "name: b"), true),
         (&*a, &*b.replace("rules:", "priority: 1\n  rules:"), true),
-        // The longer one decides, regardless of the policy.
+        // The longer text decides, whichever policy it is in.
         (&*a, &pod("b", "rules: {actions: [{rule: MUL201, action: Deny}, {rule: MUL, action: Deny}]}"), true),
-        // The first of a list counts.
+        // The first entry of a list counts.
         (&*a, &pod("b", "rules: {actions: [{rule: MUL3, action: Warn}, {rule: MUL3, action: Deny}]}"), true),
         (&images("a", "os: windows"), &images("b", "os: linux"), false),
         (&images("a", "os: windows"), &images("b", "os: windows, builds: [10.0.20348]"), false),
@@ -482,7 +482,7 @@ fn equal_priorities_may_not_set_the_same_key() {
         ]
     );
     let free = [
-        // Another priority, other keys, lists alone.
+        // Another priority, other keys, or only lists.
         pod("b", "priority: 1\nmode: Enforce"),
         pod("b", "rules: {templates: Warn}\nplace: {runtimeClass: {mode: Never}}"),
         pod(
@@ -605,7 +605,7 @@ fn many_policies_and_long_lines_cost_little() {
     let found = problems(&many(MAX_POLICIES, "0"));
     assert_eq!(found.len(), 101);
     assert!(found[100].starts_with("a.yaml: more policies of equal priority set the same keys"), "{}", found[100]);
-    // Ten thousand patterns in one line: quadratic, this takes minutes.
+    // Ten thousand patterns in one line: a quadratic algorithm takes minutes.
     let images: Vec<_> =
         (0..10_000).map(|at| serde_json::json!({"pattern": format!("example.com/{at}/**"), "os": "linux"})).collect();
     let text = serde_json::json!({
@@ -638,7 +638,7 @@ fn every_document_that_the_schema_allows_can_be_read() {
     }
 }
 
-/// Good values of a shape, together naming each key and word once.
+/// Good values of a shape that together contain each key and word once.
 fn values(shape: &ValueShape) -> Vec<serde_json::Value> {
     use serde_json::json;
 
@@ -654,7 +654,7 @@ fn values(shape: &ValueShape) -> Vec<serde_json::Value> {
             let with = |key: &crate::schema::SchemaKey, value: serde_json::Value| {
                 let mut object = required.clone();
                 object.insert(key.name.to_owned(), value);
-                // What the constraints on several keys require.
+                // The values that the constraints on several keys require.
                 let word = |key: &str| object.get(key).and_then(|word| word.as_str()).map(str::to_owned);
                 let toleration = ["effect", "value"].iter().any(|key| object.contains_key(*key));
                 match (word("operator").as_deref(), word("mode").as_deref()) {
@@ -816,7 +816,7 @@ fn the_built_in_policies_lie_under_those_of_the_files() {
         assert_eq!((settings.denials, settings.templates), (denials, TemplateDenials::Warn), "{namespace}");
     }
     assert_eq!(set.documents.len(), 1);
-    // Whatever its priority and its name.
+    // This does not depend on its priority and its name.
     for (name, priority) in [("low", i64::MIN), ("default", i64::MIN), ("default", -1), ("high", i64::MAX)] {
         let set = load(&[("a.yaml", &pod(name, &format!("priority: {priority}\nmode: Audit")))]).unwrap();
         assert_eq!(set.settings("shop", None, &()).mode, Mode::Audit, "{priority}");
@@ -945,14 +945,14 @@ fn a_policy_has_no_effect_after_its_end() {
         (0, Some(noon), 2, Denials::Warn, Denials::Warn),
         (noon, Some(end), 1, Denials::Warn, Denials::Warn),
         (end - 1, Some(end), 1, Denials::Warn, Denials::Warn),
-        // The built-in policy for kube-system is there again.
+        // The built-in policy for kube-system applies again.
         (end, None, 0, Denials::Deny, Denials::Warn),
     ] {
         let set = loaded.at(now);
         assert_eq!((set.next_end(), set.own().count(), set.ended.len()), (next, own, 2 - own), "{now}");
         assert_eq!((denials(&set, "shop"), denials(&set, "kube-system")), (shop, system), "{now}");
         assert_eq!(set.exemptions().count(), 2);
-        // Time may also be set back.
+        // The time may also go backwards.
         assert_eq!(set.at(0).own().count(), 2);
     }
 }

@@ -3,7 +3,8 @@
 //! Every file that loads is valid. A schema cannot express the following, which only the loader rejects:
 //! - what concerns several documents: duplicate names and kinds, keys that two policies of one priority set;
 //! - a release whose `runsFrom` is newer than its `build`;
-//! - numbers out of range: a build or a version's part beyond 32 bits, a whole number beyond 64, a span longer than a year;
+//! - numbers out of range: a build or a part of a version beyond 32 bits, a whole number beyond 64 bits, a duration
+//!   longer than a year;
 //! - names with one part that is too long: a key whose domain has more than 253 characters;
 //! - hosts in `plainHTTP` that no registry can have;
 //! - errors in the YAML itself.
@@ -22,8 +23,8 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The schema of a policy file, whose documents may be of any kind.
 ///
-/// It chooses by `kind` with `if` and `then`, not with `oneOf`, so that editors report the wrong key and not that the
-/// document matches no kind.
+/// It chooses by `kind` with `if` and `then`, not with `oneOf`, so that editors report the wrong key instead of an
+/// error that the document matches no kind.
 pub fn render_policy_schema() -> String {
     let kinds: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
     let docs: Vec<String> = KINDS.iter().map(|(_, object)| plain(kind_doc(object))).collect();
@@ -37,7 +38,7 @@ pub fn render_policy_schema() -> String {
             .with("if", Members::default().with("required", vec!["kind"]).with("properties", chosen))
             .with("then", Members::default().with("$ref", format!("#/$defs/{kind}")))
     });
-    // Only what helps to choose a kind: everything else is the kind's.
+    // Only what helps to choose a kind: the schema of the kind contains everything else.
     let version =
         Members::default().with("description", "Version of the policy language.").with("enum", vec![API_VERSION]);
     let root = Members::default()
@@ -64,14 +65,14 @@ pub fn schema_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 fn print(name: &str, schema: Members, defs: Members) -> String {
-    // A name, not a location to fetch it from.
+    // A name, not a location from which to fetch it.
     let whole = Members::default()
         .with("$schema", DIALECT)
         .with("$id", format!("urn:mullion:v1alpha1:{}", name.to_lowercase()))
         .with("$comment", "Made by `mullion policy schema`.")
         .and(schema)
         .with("$defs", CHOICES.iter().fold(defs, |defs, choice| defs.with(choice.name, choice.schema())));
-    // Texts and lists only: nothing in it can fail to be written.
+    // It contains only texts and lists, so serialization does not fail.
     let mut text = serde_json::to_string_pretty(&Ordered::from(whole)).unwrap_or_default();
     text.push('\n');
     text
@@ -141,7 +142,7 @@ fn entry(path: &str, key: &SchemaKey) -> Members {
         .with("description", text)
         .with("markdownDescription", markdown)
         .and(value(path, &key.shape))
-        // An empty list would be offered as the value to write, instead of a first entry.
+        // Editors would offer an empty list as the value to write, instead of a first entry.
         .with_some("default", default.filter(|default| default != "[]").as_deref().and_then(yaml))
         .with_some("examples", key.example.and_then(yaml).map(|example| vec![example]))
 }
@@ -200,7 +201,7 @@ fn text(form: TextFormat) -> Members {
         .with_some("patternErrorMessage", pattern.map(|_| format!("This takes {}.", plain(form.expected()))))
 }
 
-/// The constraint on keys, as schemas that must all hold; `None` if no schema can express it.
+/// The constraint on keys, as schemas that must all match; `None` if no schema can express it.
 fn constraint_schemas(constraint: KeyConstraint) -> Option<Vec<Members>> {
     let one = |key: &str, schema: Members| Members::default().with(key, schema);
     let properties = |key: &str, schema: Members| one("properties", one(key, schema));

@@ -29,7 +29,7 @@ impl Members {
         self
     }
 
-    /// The same, if there is a value.
+    /// Adds a member, if there is a value.
     #[must_use]
     pub(crate) fn with_some(self, key: &str, value: Option<impl Into<Ordered>>) -> Self {
         match value {
@@ -43,7 +43,7 @@ impl Members {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Leaves a member out.
+    /// Removes a member.
     #[must_use]
     pub(crate) fn without(mut self, key: &str) -> Self {
         self.0.retain(|(name, _)| name != key);

@@ -53,8 +53,8 @@ impl Choice {
         Members::default().with("$ref", format!("#/$defs/{}", self.name))
     }
 
-    /// Its schema. A pattern and not an `enum`: editors would show all 250 words for each value. They still offer the
-    /// names, by `defaultSnippets`.
+    /// Its schema. It is a pattern and not an `enum`, because editors would show all 250 words for each value. They
+    /// still offer the names, by `defaultSnippets`.
     pub(crate) fn schema(self) -> Members {
         let rules = || catalogue().filter(|rule| (self.has)(rule));
         let codes: BTreeSet<&str> =

@@ -33,8 +33,8 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
         ValueShape::Integer,
         "If several policies match a pod and set the same key, the one with the highest priority decides. Two policies of \
          equal priority must not set the same key for the same pods: the error contains both lines. They may if \
-         `match.namespaces.include` of both lists different namespaces without `*`. The built-in PodPolicy `default` lies \
-         below every priority. The built-in PodPolicy `kube-system` has priority 1000; at equal priority the policy of a \
+         `match.namespaces.include` of both lists different namespaces without `*`. The built-in PodPolicy `default` has \
+         the lowest priority. The built-in PodPolicy `kube-system` has priority 1000; at equal priority the policy of a \
          file decides.",
     )
     .with_default(|| json!(0))
@@ -59,7 +59,7 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
         "match",
         ValueShape::Object(&MATCH),
         "The pods to which the policy applies. All members must match; an empty or absent `match` matches everything. A \
-         policy inherits nothing of it from other policies.",
+         policy does not inherit any part of it from other policies.",
     )
     .example("{namespaces: {include: [team-a-*]}, podSelector: {matchLabels: {tier: build}}}"),
     SchemaKey::new(
@@ -75,7 +75,7 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
     SchemaKey::new(
         "message",
         ValueShape::Text(TextFormat::Line),
-        "A line of your own, which stands at the end of every denial: for example whom to ask. At most 256 bytes.",
+        "A line that Mullion adds at the end of every denial, for example whom to ask. At most 256 bytes.",
     )
     .settings(field!(message))
     .exempts(&[])
@@ -130,7 +130,7 @@ static OPT_OUT: SchemaObject = SchemaObject::of(&[
             word("Namespaces", "On namespaces: Mullion ignores their pods. Everyone who may label namespaces can set it."),
             word("Pods", "On namespaces, and on single pods and pod templates. Everyone who may create or change pods can set it."),
         ]),
-        "Where Mullion honours the label or annotation `mullion.dev/ignore: \"true\"`. Mullion neither changes nor checks \
+        "Where Mullion honors the label or annotation `mullion.dev/ignore: \"true\"`. Mullion neither changes nor checks \
          what it ignores.",
     )
     .settings(field!(ignore))

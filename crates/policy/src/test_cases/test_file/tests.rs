@@ -12,7 +12,7 @@ fn problems(text: &str) -> Vec<String> {
     TestFile::read("a.test.yaml", text).err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// Keys of a document, from line 3; keys of the only case, on line 4.
+/// Keys of a document start at line 3, keys of the only case at line 4.
 #[test]
 fn every_problem_is_reported_with_its_place() {
     #[rustfmt::skip]

@@ -85,7 +85,7 @@ fn control_plane_pods_must_run() {
         (&[("a", &format!("{team}{k8s}"))], &[]),
         (&[("a", &format!("{team}  detect: {{os: windows}}"))], &[]),
         (&[("a", &format!("{k8s}\n  mode: Audit"))], &[]),
-        // Without a selector pods do not move, and without a denial they run.
+        // Without a selector, pods do not move; without a denial, they run.
         (
             &[
                 ("a", &format!("{k8s}\n  place: {{nodeSelector: {{mode: Never}}, specOS: {{mode: Never}}}}")),
@@ -116,7 +116,7 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
     let deny = "  rules: {actions: [{rule: privileged, action: Deny}]}";
     let denies =
         "a.yaml:5: `rules.actions: {rule: privileged, action: Deny}` denies azure-cns-win in kube-system (privileged)";
-    // It is about kube-system, exempts it from nothing, and replaces the built-in policy that does.
+    // It matches kube-system, exempts it from nothing, and replaces the built-in policy that does.
     let replaced = ("kube-system", "  match: {namespaces: {include: [kube-system]}}\n  mode: Enforce");
     expect(&[
         // The built-in policy for kube-system.
@@ -143,7 +143,7 @@ fn keys_that_deny_pods_of_kube_system_are_reported() {
             ],
             &[],
         ),
-        // A policy above the one that exempts kube-system takes the exemption away.
+        // A policy above the one that exempts kube-system removes the exemption.
         (
             &[
                 ("a", deny),
@@ -196,7 +196,7 @@ fn built_in_policies_that_a_file_replaces_are_noted() {
         found[0].starts_with("kube-system.yaml:1: PodPolicy `kube-system` replaces the built-in policy of that name"),
         "{found:?}"
     );
-    // It lies over the built-in one.
+    // The policy is merged over the built-in one.
     assert_eq!(noted(&[("default", "  mode: Audit")]), [""; 0]);
 }
 
@@ -270,7 +270,7 @@ fn turning_mullion_off_is_reported() {
     expect(&[
         (&[("a", "  mode: Disabled")], &[off]),
         (&[("a", "  mode: Audit")], &[]),
-        // Mullion is turned on team by team.
+        // Mullion is turned on for one team after another.
         (
             &[("a", "  mode: Disabled"), ("b", "  priority: 1\n  match: {namespaces: {include: [x]}}\n  mode: Audit")],
             &[],
@@ -409,7 +409,7 @@ fn entries_for_which_a_higher_policy_always_decides_are_reported() {
     assert_eq!(warned(&both, &defaults), [""; 0]);
     let noted = notes(&set(&[("a", &defaults), ("z", &both)]), 0);
     assert!(noted.len() == 1 && noted[0].message.contains("never decide"), "{noted:?}");
-    // A prefix of which one rule is left decides there.
+    // A prefix that decides for one of its rules has an effect.
     assert_eq!(
         warned(&high(all, "{rule: MUL201, action: Deny}"), &spec(5, team, &act("{rule: MUL2, action: Warn}"))),
         [""; 0]

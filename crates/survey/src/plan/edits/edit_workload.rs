@@ -99,7 +99,7 @@ pub(crate) fn edit(
         key: key.clone(),
         value: value.clone(),
     });
-    // Edits that do not suffice are none.
+    // The plan prints no edits that do not suffice.
     if result.unmet.is_none() {
         one.needs = needs.chain(class.need).collect();
         one.report.edits.clone_from(&spec.edits);
@@ -318,7 +318,7 @@ impl EditContext<'_> {
         if WorkloadKind::from_name(kind).is_some() {
             format!("The {kind} itself was not read. Read it as well, then the plan has its patch.")
         } else {
-            format!("The {kind} is not a kind that Mullion reads. Change it as its documentation says.")
+            format!("The {kind} is not a kind that Mullion reads. Change it according to its documentation.")
         }
     }
 

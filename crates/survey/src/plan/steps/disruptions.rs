@@ -20,7 +20,7 @@ pub(crate) fn disruptions(one: &WorkloadMove, input: StepInput<'_>) -> Vec<Disru
         let mut what = what(budget, &object.namespace);
         if found.len() > 1 {
             // pkg/registry/core/pod/storage/eviction.go: "This pod has more than one PodDisruptionBudget".
-            what.push_str(" More than one budget selects these pods, and the API server evicts no such pod: a drain waits for ever until one of the budgets is removed.");
+            what.push_str(" More than one budget selects these pods, and the API server evicts no such pod: a drain waits forever until one of the budgets is removed.");
         }
         Disruption {
             budget: ObjectRef {
@@ -59,7 +59,7 @@ fn what(budget: &BudgetRecord, namespace: &str) -> String {
             (None, _) => "scale up, or lower minAvailable",
         };
         return format!(
-            "It permits no eviction now: {healthy} of {} {} healthy, and it requires {desired}. Before the drain, {remedy}; otherwise the drain waits for ever.",
+            "It permits no eviction now: {healthy} of {} {} healthy, and it requires {desired}. Before the drain, {remedy}; otherwise the drain waits forever.",
             pod_count(pods),
             if pods == 1 { "is" } else { "are" },
         );
@@ -88,19 +88,19 @@ mod tests {
         let cases = [
             (
                 (Some("2"), None, Some((0, 2, 2, 2))),
-                "It permits no eviction now: 2 of 2 pods are healthy, and it requires 2. Before the drain, scale up, or lower minAvailable; otherwise the drain waits for ever.",
+                "It permits no eviction now: 2 of 2 pods are healthy, and it requires 2. Before the drain, scale up, or lower minAvailable; otherwise the drain waits forever.",
             ),
             (
                 (None, Some("0"), Some((0, 1, 1, 1))),
-                "It permits no eviction now: 1 of 1 pod is healthy, and it requires 1. Before the drain, raise maxUnavailable; otherwise the drain waits for ever.",
+                "It permits no eviction now: 1 of 1 pod is healthy, and it requires 1. Before the drain, raise maxUnavailable; otherwise the drain waits forever.",
             ),
             (
                 (None, Some("1"), Some((0, 1, 2, 3))),
-                "It permits no eviction now: 1 of 3 pods are healthy, and it requires 2. Before the drain, make its pods ready, or raise maxUnavailable; otherwise the drain waits for ever.",
+                "It permits no eviction now: 1 of 3 pods are healthy, and it requires 2. Before the drain, make its pods ready, or raise maxUnavailable; otherwise the drain waits forever.",
             ),
             (
                 (Some("100%"), None, Some((0, 3, 3, 3))),
-                "It permits no eviction now: 3 of 3 pods are healthy, and it requires 3. Before the drain, lower minAvailable; otherwise the drain waits for ever.",
+                "It permits no eviction now: 3 of 3 pods are healthy, and it requires 3. Before the drain, lower minAvailable; otherwise the drain waits forever.",
             ),
             (
                 (None, Some("2"), Some((2, 7, 5, 7))),

@@ -245,7 +245,7 @@ fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec
         if !blocking.is_empty() {
             let blocking: Vec<String> = blocking.into_iter().collect();
             sentences.push(format!(
-                "A drain waits for ever for pods of {}, because {} no eviction now.",
+                "A drain waits forever for pods of {}, because {} no eviction now.",
                 listed(&blocking),
                 if blocking.len() == 1 { "this budget permits" } else { "these budgets permit" },
             ));

@@ -276,7 +276,7 @@ fn budgets_of_workloads() {
     assert!(of(&steps, StepKind::AnotherTag).disruptions[0].what.contains("More than one budget"));
     let remove = of(&steps, StepKind::RemovePools);
     assert!(says(remove, "evicts 5 pods of 5 workloads, and 3 PodDisruptionBudgets limit it."), "{:?}", remove.why);
-    assert!(says(remove, "A drain waits for ever for pods of shop/api, shop/api-too and shop/web"), "{:?}", remove.why);
+    assert!(says(remove, "A drain waits forever for pods of shop/api, shop/api-too and shop/web"), "{:?}", remove.why);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What should become of every example.
+//! The expected result of every example.
 
 use crate::fleet;
 
@@ -7,12 +7,12 @@ pub(crate) struct Example {
     pub(crate) file: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) name: &'static str,
-    /// What it needs, in words.
+    /// What it needs, as text.
     pub(crate) needs: &'static str,
     pub(crate) should: Should,
 }
 
-/// What should become of an example.
+/// The expected result of an example.
 pub(crate) enum Should {
     /// Every pod runs on one of these nodes.
     RunOn(&'static [&'static str]),
@@ -64,7 +64,8 @@ const fn example(
     Example { file, kind, name, needs, should }
 }
 
-/// What a real kubelet would meet on that node, where KWOK only plays one; `None`: nothing wrong.
+/// What a real kubelet would report on that node, where KWOK only simulates one; `None` if nothing
+/// is wrong.
 pub(crate) fn trouble_on(example: &Example, node: &str) -> Option<&'static str> {
     let windows_node = fleet::build_of(node).is_some();
     match &example.should {

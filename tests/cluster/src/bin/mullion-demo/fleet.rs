@@ -9,7 +9,7 @@ use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 
 use crate::result::DEADLINE;
 
-/// Two Linux and three Windows nodes; one of them comes tainted, the way OpenShift does it.
+/// Two Linux and three Windows nodes; one of them has a taint from the start, as with OpenShift.
 pub(crate) fn nodes() -> Vec<NodeSpec> {
     vec![
         NodeSpec::linux("linux-1"),
@@ -30,7 +30,7 @@ pub(crate) fn build_of(node: &str) -> Option<u32> {
     }
 }
 
-/// Waits until the controller has labelled every Windows node and tainted those that were not.
+/// Waits until the controller has labeled every Windows node and tainted those without a taint.
 pub(crate) async fn wait_until_labelled(plane: &ControlPlane) -> Result<()> {
     let nodes: Api<Node> = Api::all(plane.client());
     wait_for("labels and taints on the Windows nodes", DEADLINE, || {

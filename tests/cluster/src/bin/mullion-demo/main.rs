@@ -1,9 +1,9 @@
-//! A mixed cluster going wrong without Mullion and right with it.
+//! A mixed cluster that fails without Mullion and works with it.
 //!
 //! `mullion-demo --mullion FILE [--policy FILE] [--examples DIR] [--up FILE]`: starts a control plane with two Linux
-//! and three Windows nodes, applies the examples without Mullion, prints where every pod is, starts Mullion,
-//! applies them again and prints the table again. Exit 0 only if the second table is as expected. With `--up` nothing is
-//! compared: cluster and Mullion run until a signal comes, and FILE gets the kubeconfig once they are ready.
+//! and three Windows nodes, applies the examples without Mullion, prints where every pod is, starts Mullion, applies
+//! them again and prints the table again. Exits with 0 only if the second table is as expected. With `--up` nothing is
+//! compared: cluster and Mullion run until a signal arrives, and the kubeconfig is written to FILE once they are ready.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its tables are for the terminal")]
 
 mod expected;
@@ -51,7 +51,7 @@ fn arguments() -> Result<Arguments> {
     let mut rest = std::env::args_os().skip(1);
     while let Some(flag) = rest.next() {
         let flag = flag.to_string_lossy().into_owned();
-        let value = rest.next().with_context(|| format!("{flag} wants a value"))?;
+        let value = rest.next().with_context(|| format!("{flag} needs a value"))?;
         match flag.as_str() {
             "--mullion" => mullion = Some(value.into()),
             "--policy" => policy = value.into(),
@@ -97,7 +97,7 @@ async fn run(arguments: &Arguments) -> Result<bool> {
     Ok(wrong == 0)
 }
 
-/// Applies every example in a namespace of its own and waits until nothing moves any more.
+/// Applies every example in a namespace of its own and waits until nothing changes any more.
 async fn round(plane: &ControlPlane, arguments: &Arguments, namespace: &str) -> Result<Vec<Row>> {
     say(&format!("applying the examples {namespace} Mullion"));
     plane.kubectl(&["create", "namespace", namespace]).await?;
@@ -116,12 +116,12 @@ async fn round(plane: &ControlPlane, arguments: &Arguments, namespace: &str) -> 
     Ok(table)
 }
 
-/// Starts controller and webhook, waits until the nodes carry their labels, and registers the webhook.
+/// Starts controller and webhook, and waits until the API server calls the webhook.
 async fn start_mullion(plane: &ControlPlane, arguments: &Arguments) -> Result<(MullionProcess, MullionProcess)> {
     say("starting mullion controller and mullion webhook");
     let (bind, webhook_admin, controller_admin) = (free_port()?, free_port()?, free_port()?);
     let certificate = ServingCert::for_loopback()?;
-    // The shipped files are alternatives: each works alone in a directory.
+    // The shipped files are alternatives: each is used alone in a directory.
     let policies = plane.dir().join("policies");
     std::fs::create_dir_all(&policies)?;
     std::fs::copy(&arguments.policy, policies.join("default.yaml"))
@@ -145,10 +145,13 @@ async fn start_mullion(plane: &ControlPlane, arguments: &Arguments) -> Result<(M
         .map(ToOwned::to_owned)
         .to_vec();
     let webhook = process(webhook_admin, tls).await?;
-    fleet::wait_until_labelled(plane).await?;
+    if arguments.up.is_none() {
+        // With `--up`, the policy can leave the nodes unchanged.
+        fleet::wait_until_labelled(plane).await?;
+    }
     let mut registration = WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem());
     if arguments.up.is_some() {
-        // With `--up`, timeouts are those of a cluster; the compared demo must not depend on the load of the machine.
+        // With `--up`, timeouts are those of a cluster. The compared demo must not depend on the load of the machine.
         registration = registration.as_installed().with_nodes();
     }
     registration.register(&plane.client()).await?;
@@ -158,7 +161,7 @@ async fn start_mullion(plane: &ControlPlane, arguments: &Arguments) -> Result<(M
 
 async fn stay_up(plane: &ControlPlane, arguments: &Arguments, kubeconfig: &std::path::Path) -> Result<bool> {
     let _mullion = start_mullion(plane, arguments).await?;
-    // Written whole, then moved: a process that waits for the file gets all of it.
+    // Written completely, then moved, so that a process that waits for the file gets all of it.
     let draft = kubeconfig.with_extension("draft");
     std::fs::copy(plane.kubeconfig(), &draft)?;
     std::fs::rename(&draft, kubeconfig)?;
@@ -173,7 +176,7 @@ async fn stay_up(plane: &ControlPlane, arguments: &Arguments, kubeconfig: &std::
     Ok(true)
 }
 
-/// The denials in full: they are the product, too.
+/// The complete denials, because they are part of the product.
 fn denials(rows: &[Row]) -> Vec<String> {
     let own_words =
         |text: &str| text.find("Error from server").and_then(|at| text.get(at..)).unwrap_or(text).to_owned();

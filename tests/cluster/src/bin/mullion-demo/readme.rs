@@ -33,7 +33,7 @@ fn the_readme_shows_what_the_demo_shows() {
                 wrong_nodes_are_bold(example, without);
             }
             Should::BeDenied(fields) => {
-                assert!(with.starts_with("refused"), "{name}: {with}");
+                assert!(with.starts_with("denied"), "{name}: {with}");
                 assert!(fields.iter().all(|field| what.contains(&format!("`{field}`"))), "{name}: {what}");
             }
         }

@@ -27,19 +27,18 @@ pub(crate) async fn service_account(plane: &ControlPlane, namespace: &str) -> Re
     .await
 }
 
-/// Waits until the API server calls Mullion: a dry-run pod gets its selector.
+/// Waits until the API server calls Mullion: the webhook marks a probe under every policy, audit mode included.
 pub(crate) async fn wait_until_called(plane: &ControlPlane) -> Result<()> {
     service_account(plane, "default").await?;
     let probe: Pod = serde_json::from_value(serde_json::json!({
-        "metadata": {"name": "probe"},
+        "metadata": {"name": "probe", "annotations": {"mullion.dev/probe": "demo"}},
         // The limit is required by strict policies.
         "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
             "resources": {"limits": {"memory": "512Mi"}}}]},
     }))?;
     mullion_cluster::wait_until_called(&default_namespace(plane), &probe, DEADLINE, |answer| {
-        let spec = answer.as_ref().ok().and_then(|stored| stored.spec.as_ref());
-        let selector = spec.and_then(|spec| spec.node_selector.as_ref());
-        selector.is_some_and(|selector| selector.contains_key("kubernetes.io/os"))
+        let annotations = answer.as_ref().ok().and_then(|stored| stored.metadata.annotations.as_ref());
+        annotations.is_some_and(|annotations| annotations.contains_key("mullion.dev/probed"))
     })
     .await
 }
@@ -69,7 +68,7 @@ pub(crate) async fn row(
         return Ok(Row {
             workload,
             needs: example.needs,
-            became: vec!["refused".to_owned()],
+            became: vec!["denied".to_owned()],
             as_it_should_be: named,
             denial: Some(text),
         });
@@ -99,7 +98,7 @@ pub(crate) async fn row(
     Ok(Row { workload, needs: example.needs, became, as_it_should_be: good, denial: None })
 }
 
-/// The example's pods, once its controller has made all of them and each is bound or found unschedulable.
+/// The example's pods, once its controller has created all of them and each is bound or unschedulable.
 async fn pods_at_rest(plane: &ControlPlane, namespace: &str, example: &'static Example) -> Result<Vec<Pod>> {
     let client = plane.client();
     wait_for(&format!("the pods of {} {}", example.kind, example.name), DEADLINE, || {
@@ -128,7 +127,7 @@ async fn pods_at_rest(plane: &ControlPlane, namespace: &str, example: &'static E
     .await
 }
 
-/// How many pods the controller wants; `None` until it has seen the object.
+/// The number of pods that the controller should create; `None` until it has processed the object.
 async fn wanted_pods(client: &kube::Client, namespace: &str, example: &Example) -> Result<Option<usize>> {
     let wanted = match example.kind {
         "Deployment" => {

@@ -1,16 +1,16 @@
 //! The demo's table, for people.
 
-/// What became of one example.
+/// The result of one example.
 pub(crate) struct Row {
     /// `Deployment web`.
     pub(crate) workload: String,
-    /// What it needs, in words.
+    /// What it needs, as text.
     pub(crate) needs: &'static str,
-    /// Where its pods went, an entry each.
+    /// The places of its pods, an entry each.
     pub(crate) became: Vec<String>,
-    /// Whether that is as it should be.
+    /// Whether that is the expected result.
     pub(crate) as_it_should_be: bool,
-    /// The denial in full.
+    /// The complete denial.
     pub(crate) denial: Option<String>,
 }
 

@@ -62,14 +62,14 @@ fn base_images() {
         ("mcr.microsoft.com/windows/servercore:ltsc2019-amd64", ["keep", ":ltsc2022-amd64", ":ltsc2025-amd64"]),
         ("mcr.microsoft.com/windows/nanoserver:1809-arm64", ["keep", "no tag", ":ltsc2025-arm64"]),
         ("mcr.microsoft.com/windows/servercore:ltsc2025-arm64", ["no tag", "no tag", "keep"]),
-        // Patches and revisions become the tag that moves: no revision of another release is known.
+        // Patches and revisions become the tag that moves, because the revision of another release is not known.
         ("mcr.microsoft.com/windows/servercore:1809-KB4489899", ["keep", ":ltsc2022", ":ltsc2025"]),
         ("mcr.microsoft.com/windows/servercore:1809-KB4489899-amd64", ["keep", ":ltsc2022-amd64", ":ltsc2025-amd64"]),
         ("mcr.microsoft.com/windows/nanoserver:10.0.17763.8389", ["keep", ":ltsc2022", ":ltsc2025"]),
         ("mcr.microsoft.com/windows/servercore:10.0.17763.8389-amd64", ["keep", ":ltsc2022-amd64", ":ltsc2025-amd64"]),
         ("mcr.microsoft.com/windows/servercore:20H2", [":ltsc2019", ":ltsc2022", ":ltsc2025"]),
         ("mcr.microsoft.com/windows/servercore:insider-1", ["no tag", "no tag", "no tag"]),
-        // Whether a copy has the tag is not known.
+        // It is not known whether a mirror has the tag.
         ("mirror.example.com/windows/servercore:ltsc2019", ["keep", "? :ltsc2022", "? :ltsc2025"]),
         ("mcr.microsoft.com/windows/servercore", [":ltsc2019", ":ltsc2022", ":ltsc2025"]),
         (
@@ -90,7 +90,7 @@ fn the_full_image_continues_in_another_repository() {
         check(&[(&format!("{MCR}/windows:{tag}"), [of_2019, &of_2022, &of_2025])]);
     }
     assert!(proposed("mcr.microsoft.com/windows:1809", 26100).notes[0].contains("server edition"));
-    // Another repository of that name is unknown.
+    // A repository of that name in another registry is unknown.
     check(&[("registry.example.com/windows:ltsc2019", ["keep", "? :ltsc2022", "? :ltsc2025"])]);
 }
 
@@ -247,10 +247,11 @@ fn docker_official_images() {
         for base in ["windowsservercore", "nanoserver"] {
             let image = format!("{name}:1.2-{base}-1809");
             check(&[(&image, ["keep", &format!("? :1.2-{base}-ltsc2022"), &format!("? :1.2-{base}-ltsc2025")])]);
-            // A version that was frozen with that release has no other: the version has to change too.
+            // A version that was frozen with that release has no image for another release: the version has to change
+            // too.
             assert!(proposed(&image, 26100).notes[0].contains("use a later version"));
             assert!(frozen(&image).is_some() && frozen(&format!("{name}:1.2-{base}-ltsc2022")).is_none());
-            // An index holds both.
+            // An index contains both.
             check(&[(&format!("{name}:1.2-{base}"), ["no tag", "keep", "keep"])]);
         }
     }
@@ -312,10 +313,10 @@ fn unknown_repositories_are_a_guess_in_their_spelling() {
     for (from, of_2022, of_2025) in cases {
         check(&[(&image(from), ["keep", &format!("? :{of_2022}"), &format!("? :{of_2025}")])]);
     }
-    // Its operating system is unknown by name, and the tag ends with a name that means nothing else.
+    // The operating system is unknown by name, and the tag ends with a word that can only be a release.
     check(&[(&image("4.2-1809"), ["? :4.2-ltsc2019", "? :4.2-ltsc2022", "? :4.2-ltsc2025"])]);
     for tag in [
-        // Two names of releases, or one beside a decoy.
+        // Two names of releases, or one name beside a decoy.
         "ltsc2019-1809",
         "4.2-1809-ltsc2019",
         "1909-ltsc2019",
@@ -508,7 +509,7 @@ proptest! {
         if let Ok(image) = ImageRef::parse(&format!("{repository}:{tag}"))
             && let Retag::Another(proposed) = retag(PublishedImages::shipped(), &image, Build::new(build))
         {
-            // What is written is read.
+            // The proposed name is detected as a Windows image of the build.
             let read = from_name(&ImageRef::parse(&proposed.image).unwrap());
             prop_assert_eq!((read.os, read.builds), (ImageOs::Windows, vec![Build::new(build)]), "{}", proposed.image);
         }

@@ -18,7 +18,7 @@ fn applied(node: &NodeFacts, plan: &NodePlan) -> NodeFacts {
     plan.patch.as_ref().map_or_else(|| node.clone(), |patch| patch.apply(node))
 }
 
-/// A node whose taint was removed at these times, and each time planned.
+/// A node after its taint was removed at these times, planned each time.
 fn after_removals(times: &[u64]) -> NodeFacts {
     times.iter().fold(enforced(&node(BARE, "10.0.20348.1", &[])), |facts, now| {
         let bare = removed(&facts);
@@ -46,9 +46,9 @@ fn a_removed_taint_is_set_again_but_not_for_ever() {
         let plan = at(&facts, last);
         assert_eq!((plan.patch.clone(), plan.hold == TaintHold::Contested), (None, !set), "{times:?} {plan:?}");
         assert_eq!(wanted_taint(&facts, &NodeSettings::default()), None);
-        // A day later nothing has changed by itself.
+        // A day later the result is the same.
         assert_eq!(at(&facts, last + 24 * hour).patch, None);
-        // Nothing is left behind.
+        // Everything that Mullion set on the node is removed.
         let bare = withdraw_node(&facts).unwrap().apply(&facts);
         assert_eq!((bare.annotations.len(), bare.taints.len()), (0, 0));
     }
@@ -62,7 +62,7 @@ fn a_contest_ends_three_ways() {
         plan.reasons.iter().any(|reason| reason.contains("3 times") && reason.contains(OWNED_ANNOTATION)),
         "{plan:?}"
     );
-    // Another taint is wanted.
+    // The policy wants another taint.
     let other = with(|policy| policy.taint.value = "Windows".to_owned());
     let plan = plan_node(&contested, &other, &[], NOW + 3);
     assert_eq!(taints(&applied(&contested, &plan)), ["os=Windows:NoSchedule"]);
@@ -70,7 +70,7 @@ fn a_contest_ends_three_ways() {
     let mut forgotten = contested.clone();
     forgotten.annotations.clear();
     assert_eq!(taints(&applied(&forgotten, &at(&forgotten, NOW + 3))), ["os=windows:NoSchedule"]);
-    // Another tool adds it again: then it is that tool's, and the removals are forgotten.
+    // Another tool adds it again: then it belongs to that tool, and the removals are forgotten.
     let mut back = contested.clone();
     back.taints.push(raw("os=windows:NoSchedule"));
     let back = applied(&back, &at(&back, NOW + 3));
@@ -91,7 +91,7 @@ fn only_removals_of_the_wanted_taint_count() {
     replaced.taints.push(raw("os=Windows:NoSchedule"));
     let replaced = applied(&replaced, &at(&replaced, NOW));
     assert!(replaced.annotations.is_empty(), "{replaced:?}");
-    // It is counted while the taint waits, once.
+    // While the taint waits, a removal is counted once.
     let blocked = [TaintBlocker::DaemonSet("a/b".to_owned())];
     let waiting = applied(&facts, &plan_node(&facts, &NodeSettings::default(), &blocked, NOW));
     assert_eq!(plan_node(&waiting, &NodeSettings::default(), &blocked, NOW + 1).patch, None);
