@@ -85,7 +85,7 @@ impl DaemonSetUpdate<'_> {
         self.annotation.as_ref().filter(|annotation| annotation.has_placed(BUILD))?;
         requirements(&self.old).find_map(|requirement| {
             let builds = excluded_builds(requirement)?;
-            (build_exclusion(&builds) == *requirement).then_some(Recorded { requirement, builds })
+            (!builds.is_empty() && build_exclusion(&builds) == *requirement).then_some(Recorded { requirement, builds })
         })
     }
 

@@ -146,6 +146,10 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     fn lost_tolerations(&self, annotation: &DecisionAnnotation, placed: &mut PlacementChanges<'_>) {
+        // The API server rejects tolerations that are not a list; nothing is written into them.
+        if self.new.get("/spec/tolerations").is_some_and(|value| !value.is_array() && !value.is_null()) {
+            return;
+        }
         let (old, present) = (self.old.items("/spec/tolerations"), self.new.items("/spec/tolerations"));
         let (in_old, in_new) = (ValueSet::of(old), ValueSet::of(present));
         let missing: Vec<&Value> = old.iter().filter(|toleration| !in_new.has(toleration)).collect();

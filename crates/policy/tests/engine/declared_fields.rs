@@ -25,7 +25,10 @@ pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
         RequestCategory::Template { of: WorkloadKind::DaemonSet, .. } | RequestCategory::Rewrite => {
             is_decision_annotation(path)
                 || template.is_some_and(|path| {
-                    (placed(path) && !is_decision_annotation(path)) || excluded_builds(path) || repaired(path)
+                    (placed(path) && !is_decision_annotation(path))
+                        || excluded_builds(path)
+                        || changed_exclusion(path)
+                        || repaired(path)
                 })
         }
         RequestCategory::Template { of: WorkloadKind::CronJob, .. } => {
@@ -70,6 +73,20 @@ fn excluded_builds(path: &str) -> bool {
         || path
             .strip_prefix(TERMS)
             .is_some_and(|below| below.ends_with("/matchExpressions") || below.ends_with("/matchExpressions/-"))
+}
+
+/// Only for DaemonSets: an exclusion that an earlier request wrote and that no longer applies. Its values change, or it is
+/// removed, with its term if that contains nothing else.
+fn changed_exclusion(path: &str) -> bool {
+    let is_index = |token: &str| token.parse::<usize>().is_ok();
+    let tokens: Vec<&str> = path.strip_prefix(TERMS).unwrap_or_default().split('/').skip(1).collect();
+    match tokens[..] {
+        [term] => is_index(term),
+        [term, "matchExpressions", item] | [term, "matchExpressions", item, "values"] => {
+            is_index(term) && is_index(item)
+        }
+        _ => false,
+    }
 }
 
 /// Fields that rules remove or replace.

@@ -66,9 +66,9 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
         "until",
         ValueShape::Text(TextFormat::Date),
         "The end of the policy, for an exemption: a date, at the end of which (24:00 UTC) the policy no longer has an effect, \
-         or a time as in RFC 3339. Only a policy that softens rules or lets authors opt out may have an end: one that sets \
-         nothing but `rules.denials: Warn`, `rules.templates: Warn`, `rules.actions` with `Warn` or `Allow`, and `optOut` \
-         with `ignore: Namespaces` or `Pods`. The end of any other key would move or deny pods at midnight. \
+         or a time as in RFC 3339. Only a policy that softens rules or lets authors opt out may have an end: one that, \
+         besides `priority`, `match` and `message`, sets nothing but `rules.denials: Warn`, `rules.templates: Warn`, \
+         `rules.actions` with `Warn` or `Allow`, and `optOut` with `ignore: Namespaces` or `Pods`. The end of any other key would move or deny pods at midnight. \
          `mullion policy check` mentions the end from 30 days before it.",
     )
     .example("2027-03-31"),
