@@ -1,12 +1,14 @@
 //! `mullion explain`: the OS decision of a workload, its evidence, and the changes, nodes and settings that follow.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use clap::Args;
-use mullion_engine::admission::{Review, effective_action, find_nodes};
+use mullion_engine::admission::{NodeObstacle, Review, effective_action, find_nodes};
 use mullion_engine::model::Cause;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::{Action, Labels};
+use mullion_engine::model::text::list_within;
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::{Finding, catalogue};
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
@@ -49,8 +51,14 @@ pub struct ExplainArgs {
     pub settings: bool,
 }
 
+/// The maximum length of the names of one group of nodes in text.
+const NAMES: usize = 100;
+/// The maximum number of reasons in text: each taint that is not tolerated is one.
+const REASONS: usize = 20;
+
 /// Decision, evidence, settings, changes and nodes of one workload.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Explanation<'a> {
     #[serde(flatten)]
     workload: WorkloadRecord<'a>,
@@ -66,6 +74,16 @@ struct Explanation<'a> {
     nodes: Option<Vec<&'a str>>,
     /// The schedulable nodes that can run its images.
     runnable: Option<Vec<&'a str>>,
+    /// The other nodes, by reason.
+    left_out: Option<Vec<LeftOut<'a>>>,
+}
+
+/// Nodes that cannot run a workload for the same reason.
+#[derive(Debug, Serialize)]
+struct LeftOut<'a> {
+    /// Why not, as a clause: `the node is cordoned`.
+    reason: String,
+    nodes: Vec<&'a str>,
 }
 
 /// Explains every workload of the input.
@@ -114,7 +132,8 @@ fn explain(
     let review = review_of(&request, &sources.snapshot, &sources.policies);
     let changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
     let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
-    let (nodes, runnable) = nodes.map(|nodes| (nodes.schedulable, nodes.runnable)).unzip();
+    let (nodes, rest) = nodes.map(|nodes| (nodes.schedulable, (nodes.runnable, left_out(nodes.left_out)))).unzip();
+    let (runnable, left_out) = rest.unzip();
     let explanation = Explanation {
         workload: WorkloadRecord::new(&name, &review, Some(&changes.pods)),
         because: decision_reason(&review.decision),
@@ -123,6 +142,7 @@ fn explain(
         settings: settings(workload, namespace, sources),
         nodes,
         runnable,
+        left_out,
     };
     match args.output {
         OutputFormat::Json => write_line(io.stdout, &explanation),
@@ -165,13 +185,20 @@ impl Explanation<'_> {
         lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
         lines.extend(self.workload.hint.map(|hint| format!("  hint: {hint}")));
-        lines.extend(match (&self.nodes, &self.runnable) {
-            (Some(schedulable), Some(runnable)) => vec![
-                format!("  may be scheduled on: {}", names(schedulable)),
-                format!("  can run on: {}", names(runnable)),
-            ],
-            _ => vec!["  nodes: unknown; pass a file with --snapshot".to_owned()],
-        });
+        if let (Some(schedulable), Some(runnable)) = (&self.nodes, &self.runnable) {
+            lines.push(format!("  may be scheduled on: {}", names(schedulable)));
+            lines.push(format!("  can run on: {}", names(runnable)));
+        } else {
+            lines.push("  nodes: unknown; pass a file with --snapshot".to_owned());
+        }
+        let left_out = self.left_out.as_deref().unwrap_or_default();
+        lines.extend(left_out.iter().take(REASONS).map(|group| {
+            let nodes = list_within(&group.nodes, group.nodes.len(), ", ", NAMES);
+            format!("  not on {nodes}: {}", group.reason)
+        }));
+        if let Some(more @ 1..) = left_out.len().checked_sub(REASONS) {
+            lines.push(format!("  and {more} more reasons; -o json has all"));
+        }
         lines
     }
 
@@ -195,6 +222,15 @@ impl Explanation<'_> {
         }
         lines
     }
+}
+
+/// Groups nodes by reason.
+fn left_out<'a>(nodes: Vec<(&'a str, NodeObstacle<'a>)>) -> Vec<LeftOut<'a>> {
+    let mut groups: BTreeMap<NodeObstacle<'a>, Vec<&'a str>> = BTreeMap::new();
+    for (node, obstacle) in nodes {
+        groups.entry(obstacle).or_default().push(node);
+    }
+    groups.into_iter().map(|(obstacle, nodes)| LeftOut { reason: obstacle.to_string(), nodes }).collect()
 }
 
 /// Names of nodes.

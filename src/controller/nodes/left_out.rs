@@ -114,8 +114,7 @@ fn event(about: &ObjectReference, builds: &[Build], policies: &PolicySet) -> New
     let object = format!("daemonset/{} -n {}", part(&about.name), part(&about.namespace));
     let mut note = format!(
         "Its images do not run on Windows nodes of {releases}: no pod of it works there. Use an index image with these \
-         releases, or one DaemonSet for each release. Next: mullion rules MUL507; see kubectl get {object} -o yaml | mullion \
-         explain -"
+         releases, or one DaemonSet for each release. Next: mullion rules MUL507; see mullion explain {object}"
     );
     note.truncate(mullion_engine::model::text::prefix(&note, MAX_NOTE).len());
     NewEvent { r#type: EventType::Warning, reason: "NodesLeftOut", action: "Review", note }

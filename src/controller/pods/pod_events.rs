@@ -2,6 +2,7 @@
 //! Event.
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use mullion_engine::model::names::FINDINGS_LABEL;
 use mullion_engine::model::text::{list_within, one_line};
 use mullion_engine::model::{Os, WorkloadKind};
 
@@ -25,7 +26,7 @@ pub(crate) fn unscheduled(owner: &ObjectReference, report: &MissedReport) -> New
             &format!("{were} created without Mullion, which denies such pods, and cannot be scheduled: "),
             findings,
             "; ",
-            &format!(". Next: fix these findings{}", explain_hint(owner)),
+            &format!(". Next: fix these findings{}", check_hint(owner)),
         ),
     };
     warning("PodsMissed", note)
@@ -53,7 +54,7 @@ pub(crate) fn findings(owner: &ObjectReference, findings: &[(&str, String)]) -> 
         "Rules of Mullion report problems in these pods: ",
         &sentences,
         "; ",
-        &format!(". Next: mullion rules {first}{}", explain_hint(owner)),
+        &format!(". Next: mullion rules {first}{}", pods_hint(owner)),
     );
     Some(warning("WindowsFindings", note))
 }
@@ -99,12 +100,24 @@ fn recreate_hint(owner: &ObjectReference) -> String {
     }
 }
 
-/// How to see all findings of its template; only for kinds that `mullion explain` reads.
-fn explain_hint(owner: &ObjectReference) -> String {
+/// How to see all findings of its template; only for kinds that `mullion check` reads.
+fn check_hint(owner: &ObjectReference) -> String {
     match WorkloadKind::from_name(kind(owner)) {
-        Some(_) => format!("; see kubectl get {} -o yaml | mullion explain -", kubectl_object(owner)),
+        Some(_) => format!("; see mullion check {}", kubectl_object(owner)),
         None => String::new(),
     }
+}
+
+/// How to see all findings of its pods. Those of a DaemonSet for all nodes may differ from those of its template, which
+/// is for no operating system.
+fn pods_hint(owner: &ObjectReference) -> String {
+    if kind(owner) != "DaemonSet" {
+        return check_hint(owner);
+    }
+    let namespace = owner.namespace.as_deref().unwrap_or_default();
+    format!(
+        "; see mullion check pod/NAME -n {namespace} for a pod of kubectl get pods -n {namespace} -l {FINDINGS_LABEL}"
+    )
 }
 
 #[cfg(test)]
@@ -149,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn only_kinds_that_explain_reads_are_piped_to_it() {
+    fn findings_name_the_command_that_prints_all() {
         let found = [("MUL201", "MUL201 run-as-user: spec.a: no; b".to_owned())];
         let note = |kind| findings(&owner(kind, "web"), &found).unwrap().note;
-        assert!(
-            note("CronJob").ends_with(
-                "Next: mullion rules MUL201; see kubectl get cronjob/web -n shop -o yaml | mullion explain -"
-            )
-        );
+        assert!(note("CronJob").ends_with("Next: mullion rules MUL201; see mullion check cronjob/web -n shop"));
+        assert!(note("DaemonSet").ends_with(
+            "Next: mullion rules MUL201; see mullion check pod/NAME -n shop for a pod of kubectl get pods -n shop -l \
+             mullion.dev/findings"
+        ));
         assert!(note("Rollout").ends_with("Next: mullion rules MUL201"));
         assert_eq!(findings(&owner("Deployment", "web"), &[]), None);
     }

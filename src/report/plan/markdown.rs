@@ -311,7 +311,10 @@ impl Page<'_> {
         if report.calendar.is_empty() {
             return Ok(());
         }
-        writeln!(self.out, "\n## Calendar\n\nA workload is at the first date that ends its support.")?;
+        writeln!(
+            self.out,
+            "\n## Calendar\n\nA workload is at the first date that ends its support and, if that has passed, at the next one."
+        )?;
         let most = self.most;
         let rows = report.calendar.iter().map(|entry| {
             let deadline = &entry.deadline;

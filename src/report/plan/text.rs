@@ -237,6 +237,7 @@ impl Page<'_> {
         match all.len() - shown {
             0 => Ok(()),
             more if details => writeln!(self.text.out, "  and {}", counted_exact(more, "more workload")),
+            more if shown == 0 => writeln!(self.text.out, "  --details lists {}.", counted_exact(more, "workload")),
             more => writeln!(self.text.out, "  --details lists {}.", counted_exact(more, "more workload")),
         }
     }
@@ -371,7 +372,10 @@ impl Page<'_> {
             return Ok(());
         }
         self.text.heading("Calendar")?;
-        self.text.paragraph("  ", "A workload is at the first date that ends its support.")?;
+        self.text.paragraph(
+            "  ",
+            "A workload is at the first date that ends its support and, if that has passed, at the next one.",
+        )?;
         for entry in report.calendar.iter().take(self.text.shown(report.calendar.len())) {
             let CalendarEntry { deadline, workloads, all } = entry;
             let when = distance(deadline, report.header.today);

@@ -12,7 +12,7 @@ mod response;
 pub mod review;
 
 pub use finding_outcome::{FindingOutcome, denies_its_pods, effective_action, outcome_of};
-pub use pod_preview::{PodNodes, find_nodes, review_pods};
+pub use pod_preview::{NodeObstacle, PodNodes, find_nodes, review_pods};
 pub use request_category::RequestCategory;
 pub use response::{
     AUDIT_LIMIT, CountedOutcome, Denial, DenialCause, Endpoint, ReviewResponse, WARNING_LIMIT, respond, respond_in_full,

@@ -3,16 +3,19 @@
 //! Mullion changes a template at the template's own request only where the API server would reject it. Its pods are
 //! placed one by one, when their controller creates them.
 
+use std::fmt::{self, Display, Formatter};
+
 use serde::Deserialize;
 
 use crate::admission::response::{Endpoint, respond};
 use crate::admission::review::{Review, review};
 use crate::detect::images_of;
-use crate::model::cluster::{ClusterSnapshot, Node, RuntimeClass};
+use crate::model::cluster::{ClusterSnapshot, Node, RuntimeClass, Taint};
 use crate::model::image::ImageOs;
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::SchedulingConstraints;
 use crate::model::settings::ReviewSettings;
+use crate::model::windows::Build;
 use crate::model::{Os, ReviewRequest};
 use crate::place::pod_builds;
 
@@ -29,6 +32,49 @@ pub struct PodNodes<'w> {
     /// The schedulable nodes that can run the pods: their operating system and Windows build fit all images that are
     /// known.
     pub runnable: Vec<&'w str>,
+    /// The nodes that cannot run the pods, with the first obstacle of each.
+    pub left_out: Vec<(&'w str, NodeObstacle<'w>)>,
+}
+
+/// Why the pods of a workload cannot run on a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeObstacle<'w> {
+    /// The pods select other nodes than their RuntimeClass, so the API server rejects them.
+    RuntimeClass,
+    /// `spec.nodeName` is another node.
+    NodeName,
+    /// The node lacks this label of the node selector.
+    NodeSelector {
+        /// Key of the label.
+        key: String,
+        /// The wanted value.
+        value: String,
+    },
+    /// The required node affinity does not match.
+    NodeAffinity,
+    /// The pods do not tolerate this taint.
+    Taint(&'w Taint),
+    /// The node is cordoned.
+    Unschedulable,
+    /// The pods, or one of their images, are for another operating system.
+    OperatingSystem,
+    /// No image is known to run on this Windows build.
+    Build(Build),
+}
+
+impl Display for NodeObstacle<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RuntimeClass => f.write_str("the RuntimeClass of the pods selects other nodes than they do"),
+            Self::NodeName => f.write_str("spec.nodeName is another node"),
+            Self::NodeSelector { key, value } => write!(f, "spec.nodeSelector has {key}: {value}"),
+            Self::NodeAffinity => f.write_str("the required node affinity does not match"),
+            Self::Taint(taint) => write!(f, "the pods do not tolerate the taint {taint}"),
+            Self::Unschedulable => f.write_str("the node is cordoned"),
+            Self::OperatingSystem => f.write_str("the pods are for another operating system"),
+            Self::Build(build) => write!(f, "an image does not run on Windows build {build}"),
+        }
+    }
 }
 
 /// The nodes of the snapshot for the pods with Mullion's changes; `None` if the snapshot contains no nodes.
@@ -49,29 +95,55 @@ pub fn find_nodes<'w>(
     let mut placement = SchedulingConstraints::deserialize(pod.get("/spec")?).ok()?;
     let class = pod.text("/spec/runtimeClassName").and_then(|name| snapshot.runtime_class(name));
     if class.is_some_and(|class| !placement.takes_over(class)) {
-        return Some(PodNodes::default());
+        let left_out = nodes.iter().map(|node| (node.name.as_str(), NodeObstacle::RuntimeClass));
+        return Some(PodNodes { left_out: left_out.collect(), ..PodNodes::default() });
     }
-    let takes = |node: &&Node| {
-        let repelled = node.taints.iter().any(|t| t.effect != "PreferNoSchedule" && !placement.tolerates(t));
-        !node.unschedulable && !repelled && placement.fits(&node.name, |key| node.labels.get(key))
-    };
     let images = images_of(&pod, &review.settings, request.images, snapshot);
     let builds = pod_builds(&images, snapshot, settings.nodes);
     let by_build = !pod.host_process() && !class.is_some_and(RuntimeClass::is_hypervisor);
-    let runs = |node: &Node| {
-        let other = |os: Os| images.iter().any(|image| image.facts.os == ImageOs::from(os));
-        let decided = review.decision.decided();
-        match node.os {
-            None => true,
-            Some(Os::Linux) => decided != Some(Os::Windows) && !other(Os::Windows),
-            Some(Os::Windows) => {
-                let runs_build =
-                    node.build.is_none_or(|build| builds.known.is_empty() || builds.hosts.contains(&build));
-                decided != Some(Os::Linux) && !other(Os::Linux) && (!by_build || runs_build)
-            }
-        }
+    let other_build = |node: &Node| {
+        let known = by_build && !builds.known.is_empty();
+        node.build.filter(|build| known && !builds.hosts.contains(build))
     };
-    let schedulable: Vec<&Node> = nodes.iter().filter(takes).collect();
-    let runnable = schedulable.iter().filter(|node| runs(node)).map(|node| node.name.as_str()).collect();
-    Some(PodNodes { schedulable: schedulable.into_iter().map(|node| node.name.as_str()).collect(), runnable })
+    let not_schedulable = |node: &'w Node| {
+        let label = |key: &str| node.labels.get(key);
+        if !placement.names(&node.name) {
+            return Some(NodeObstacle::NodeName);
+        }
+        if let Some((key, value)) = placement.missing_label(label) {
+            return Some(NodeObstacle::NodeSelector { key: key.to_owned(), value: value.to_owned() });
+        }
+        if !placement.affinity_fits(&node.name, label) {
+            // Mullion excludes builds with the affinity.
+            return Some(other_build(node).map_or(NodeObstacle::NodeAffinity, NodeObstacle::Build));
+        }
+        let repels = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !placement.tolerates(taint);
+        let taint = node.taints.iter().find(repels).map(NodeObstacle::Taint);
+        taint.or_else(|| node.unschedulable.then_some(NodeObstacle::Unschedulable))
+    };
+    let other_os = |os: Os| {
+        let decided = review.decision.decided().is_some_and(|decided| decided != os);
+        let other = if os == Os::Linux { Os::Windows } else { Os::Linux };
+        decided || images.iter().any(|image| image.facts.os == ImageOs::from(other))
+    };
+    let (linux_fails, windows_fails) = (other_os(Os::Linux), other_os(Os::Windows));
+    let not_runnable = |node: &Node| match node.os {
+        Some(Os::Linux) if linux_fails => Some(NodeObstacle::OperatingSystem),
+        Some(Os::Windows) if windows_fails => Some(NodeObstacle::OperatingSystem),
+        Some(Os::Windows) => other_build(node).map(NodeObstacle::Build),
+        Some(Os::Linux) | None => None,
+    };
+    let mut found = PodNodes::default();
+    for node in nodes.iter() {
+        let name = node.name.as_str();
+        let obstacle = not_schedulable(node).or_else(|| {
+            found.schedulable.push(name);
+            not_runnable(node)
+        });
+        match obstacle {
+            Some(obstacle) => found.left_out.push((name, obstacle)),
+            None => found.runnable.push(name),
+        }
+    }
+    Some(found)
 }

@@ -66,3 +66,76 @@ fn a_runtime_class_selects_and_tolerates() {
         "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}});
     assert_eq!(nodes_of(&template, named), ["shop"]);
 }
+
+/// Each node that cannot run the pods has one reason: the first that the scheduler or the kubelet would meet.
+#[test]
+fn each_node_that_is_left_out_has_a_reason() {
+    const NODES: &str = "\
+kind: List
+items:
+- {kind: Node, metadata: {name: linux, labels: {kubernetes.io/os: linux}}}
+- {kind: Node, metadata: {name: old, labels: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}}}
+- {kind: Node, metadata: {name: bank, labels: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}}, spec: {taints: [{key: team, value: bank, effect: NoSchedule}, {key: soft, effect: PreferNoSchedule}]}}
+- {kind: Node, metadata: {name: closed, labels: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}}, spec: {unschedulable: true}}
+- {kind: Node, metadata: {name: good, labels: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}}}
+";
+    let image = "mcr.microsoft.com/windows/servercore:ltsc2022";
+    let zone = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}});
+    let snapshot = dump::from_text("snapshot", NODES.as_bytes()).unwrap();
+    let policies = PolicySet::default();
+    for (more, expected) in [
+        (
+            json!({}),
+            vec![
+                "linux: spec.nodeSelector has kubernetes.io/os: windows",
+                "old: an image does not run on Windows build 10.0.17763",
+                "bank: the pods do not tolerate the taint team=bank:NoSchedule",
+                "closed: the node is cordoned",
+            ],
+        ),
+        (
+            json!({"nodeName": "good"}),
+            vec![
+                "linux: spec.nodeName is another node",
+                "old: spec.nodeName is another node",
+                "bank: spec.nodeName is another node",
+                "closed: spec.nodeName is another node",
+            ],
+        ),
+        (
+            json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "affinity": zone, "containers": [{"name": "a", "image": "a"}]}),
+            vec![
+                "linux: spec.nodeSelector has kubernetes.io/os: windows",
+                "old: the required node affinity does not match",
+                "bank: the required node affinity does not match",
+                "closed: the required node affinity does not match",
+                "good: the required node affinity does not match",
+            ],
+        ),
+        // The scheduler may choose the Linux node: a bare pod with a node name is never changed.
+        (
+            json!({"nodeName": "linux"}),
+            vec![
+                "linux: the pods are for another operating system",
+                "old: spec.nodeName is another node",
+                "bank: spec.nodeName is another node",
+                "closed: spec.nodeName is another node",
+                "good: spec.nodeName is another node",
+            ],
+        ),
+    ] {
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "a", "image": image}]}});
+        for (key, value) in more.as_object().unwrap() {
+            pod["spec"][key] = value.clone();
+        }
+        let request =
+            ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "default", object: &pod });
+        let nodes = find_nodes(&request, &snapshot, &policies.resolve(&request, &snapshot)).unwrap();
+        let left_out: Vec<String> =
+            nodes.left_out.iter().map(|(node, obstacle)| format!("{node}: {obstacle}")).collect();
+        assert_eq!(left_out, expected, "{more}");
+        assert_eq!(nodes.runnable.len() + nodes.left_out.len(), 5, "{more}");
+    }
+}

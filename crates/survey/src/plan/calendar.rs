@@ -21,20 +21,31 @@ const MAX_OBJECTS: usize = 50;
 /// What is added to a date that is earlier than the day of the report.
 const PASSED: &str = "; the date has passed";
 
-/// The first date of a workload: of its pools, of the newest release of each image, and of products in them. Passed dates
-/// count too. Container runtimes and Kubernetes versions do not: nodes get newer ones without another Windows release.
-pub(crate) fn deadline(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Option<Deadline> {
+/// The first date of a workload: of its pools, of the newest release of each image, and of products in them. If it has
+/// passed, the next date follows. Container runtimes and Kubernetes versions do not: nodes get newer ones without another Windows release.
+pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Vec<Deadline> {
     let rows =
         context.facts.dates.iter().filter(|row| {
             (row.ends || row.deletes) && row.concerns.containerd.is_none() && row.concerns.kubelet.is_none()
         });
     let found = rows.filter_map(|row| Some(of_row(row, concerned(row, one, fleet, context)?)));
     let products = one.report.containers.iter().filter_map(|container| product_end(container, context));
-    // The first of equal dates wins: the rows of dates name more than those of images.
-    let mut first = found.chain(products).min_by_key(|deadline| deadline.date)?;
-    let passed = if first.date < context.today { PASSED } else { "" };
-    first.concerns = format!("{}{passed}.", first.concerns);
-    Some(first)
+    let mut all: Vec<Deadline> = found.chain(products).collect();
+    // The sort is stable: of equal dates, the rows of dates come first, because they name more than those of images.
+    all.sort_by_key(|deadline| deadline.date);
+    let mut bound = Vec::new();
+    for mut deadline in all {
+        let passed = deadline.date < context.today;
+        if passed && !bound.is_empty() {
+            continue;
+        }
+        deadline.concerns = format!("{}{}.", deadline.concerns, if passed { PASSED } else { "" });
+        bound.push(deadline);
+        if !passed {
+            break;
+        }
+    }
+    bound
 }
 
 fn of_row(row: &LifecycleDate, concerns: String) -> Deadline {
@@ -86,9 +97,10 @@ fn product_end(container: &PlannedContainer, context: PlanContext<'_>) -> Option
 pub(crate) fn calendar(moves: &[WorkloadMove], today: Date) -> Vec<CalendarEntry> {
     let mut groups: BTreeMap<(Date, &str), (&Deadline, Vec<&ObjectRef>)> = BTreeMap::new();
     for one in moves {
-        let Some(deadline) = &one.report.deadline else { continue };
-        let key = (deadline.date, deadline.what.as_str());
-        groups.entry(key).or_insert_with(|| (deadline, Vec::new())).1.push(&one.report.object);
+        for deadline in one.report.deadline.iter().chain(&one.next_deadline) {
+            let key = (deadline.date, deadline.what.as_str());
+            groups.entry(key).or_insert_with(|| (deadline, Vec::new())).1.push(&one.report.object);
+        }
     }
     let entry = |(deadline, objects): (&Deadline, Vec<&ObjectRef>)| {
         let passed = if deadline.date < today { PASSED } else { "" };

@@ -102,7 +102,8 @@ fn workload_moves(
         one.report.containers = judged.containers;
         one.gaps = judged.gaps;
         one.demand = demand::demand(&live, owned, &view, inventory);
-        one.report.deadline = calendar::deadline(&one, fleet, context);
+        let mut deadlines = calendar::deadlines(&one, fleet, context).into_iter();
+        (one.report.deadline, one.next_deadline) = (deadlines.next(), deadlines.next());
         edits::edit(&mut one, &view, &live, inventory, scope);
         moves.push(one);
     }

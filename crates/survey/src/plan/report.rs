@@ -453,7 +453,7 @@ pub struct CalendarEntry {
     /// The date, what happens, the source.
     #[serde(flatten)]
     pub deadline: Deadline,
-    /// The workloads for which it is the first date, at most 50.
+    /// The workloads for which it is the first date, or the next one after a first that has passed; at most 50.
     pub workloads: Vec<ObjectRef>,
     /// The number of all of them.
     pub all: usize,

@@ -140,6 +140,7 @@ pub(crate) fn workload(name: &str, pools: &[usize], containers: Vec<PlannedConta
         is_held: false,
         pools: pools.iter().copied().collect(),
         moves: true,
+        next_deadline: None,
         tolerates_everything: false,
     }
 }

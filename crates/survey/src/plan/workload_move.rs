@@ -11,6 +11,7 @@ use crate::plan::needs::ClusterNeed;
 use crate::plan::report::{PlannedWorkload, PoolPart, StepKind, Verdict};
 use crate::plan::scope::MoveScope;
 use crate::plan::verdicts::Gap;
+use crate::report::Deadline;
 
 /// A Windows workload in a move.
 pub(crate) struct WorkloadMove {
@@ -24,6 +25,8 @@ pub(crate) struct WorkloadMove {
     pub(crate) demand: Demand,
     /// What it needs of the cluster besides its own change.
     pub(crate) needs: Vec<ClusterNeed>,
+    /// The next date that ends its support, if the one in the report has passed.
+    pub(crate) next_deadline: Option<Deadline>,
     /// Indexes of the pools in which its pods are.
     pub(crate) pools: BTreeSet<usize>,
     /// Whether it is in a pool that leaves, or has no pods and is not for other pools only.
@@ -87,6 +90,7 @@ impl WorkloadMove {
             pools,
             moves,
             is_held: false,
+            next_deadline: None,
             tolerates_everything: scope.is_tolerated_by(&view.constraints),
         }
     }

@@ -615,7 +615,7 @@ fn calendar(report: &PlanReport) -> Option<Section> {
         ]
     };
     let body = format!(
-        "<p>A workload is at the first date that ends its support.</p>\n{}",
+        "<p>A workload is at the first date that ends its support and, if that has passed, at the next one.</p>\n{}",
         CALENDAR.render(report.calendar.iter().map(row))
     );
     Some(Section::new("calendar", "Calendar", Some(report.calendar.len()), body))

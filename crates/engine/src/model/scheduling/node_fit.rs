@@ -80,12 +80,27 @@ pub struct Expression {
 impl SchedulingConstraints {
     /// Whether the pod's node name, selector and affinity match the node; taints are not checked.
     pub fn fits<'l>(&self, name: &str, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        self.names(name) && self.missing_label(&label).is_none() && self.affinity_fits(name, label)
+    }
+
+    /// Whether the pod's node name, if it has one, is this name.
+    pub(crate) fn names(&self, name: &str) -> bool {
         let wanted = self.node_name.as_deref().filter(|wanted| !wanted.is_empty());
-        let selector = self.node_selector.iter().flatten();
-        let required = self.affinity.iter().filter_map(|affinity| affinity.node_affinity.as_ref()?.required.as_ref());
         wanted.is_none_or(|wanted| wanted == name)
-            && selector.into_iter().all(|(key, value)| label(key) == Some(value))
-            && required.into_iter().all(|terms| terms.hold(name, &label))
+    }
+
+    /// The first pair of the node selector that the labels do not have.
+    pub(crate) fn missing_label<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> Option<(&str, &str)> {
+        let mut selector = self.node_selector.iter().flatten();
+        let missing = selector.find(|(key, value)| label(key) != Some(value));
+        missing.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Whether the required node affinity, if there is one, matches the node.
+    pub(crate) fn affinity_fits<'l>(&self, name: &str, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        let mut required =
+            self.affinity.iter().filter_map(|affinity| affinity.node_affinity.as_ref()?.required.as_ref());
+        required.all(|terms| terms.hold(name, &label))
     }
 
     /// Adds the constraints of the pod's RuntimeClass, as the API server does (`setScheduling` in

@@ -141,7 +141,7 @@ fn the_first_date_binds() {
         let read = inventory(provider, "", pools);
         let fleet = Fleet::new(&read);
         let one = workload("app", own, images);
-        let found = deadline(&one, &fleet, context(&facts, &policies, 26100));
+        let found = deadlines(&one, &fleet, context(&facts, &policies, 26100)).into_iter().next();
         let found = found.map(|found| (found.date.to_string(), found.what, found.concerns));
         let expected = expected.map(|(date, what, concerns)| (date.to_owned(), what.to_owned(), concerns.to_owned()));
         assert_eq!(found, expected, "{provider} {own:?} {images:?}");
@@ -166,8 +166,22 @@ fn deletions_and_named_providers() {
         let facts = Facts::parse("t", &format!("{head}- {row}{rest}\n")).unwrap();
         let mut context = context(&facts, &policies, 26100);
         context.provider = provider;
-        let found = deadline(&one, &fleet, context).map(|found| found.date.to_string());
+        let found = deadlines(&one, &fleet, context).first().map(|found| found.date.to_string());
         assert_eq!(found.as_deref(), expected, "{rest} {provider:?}");
+    }
+}
+
+/// If the first date has passed, the next one follows.
+#[test]
+fn the_next_date_follows_a_passed_one() {
+    let (facts, policies) = (Facts::built_in(), PolicySet::built_in());
+    let read = inventory("AKS", "", &[pool("w19", "17763.1", "v1.32.1"), pool("w22", "20348.1", "v1.32.1")]);
+    let fleet = Fleet::new(&read);
+    for (own, expected) in [(0, vec!["2026-03-01", "2027-04-01"]), (1, vec!["2028-06-30"])] {
+        let one = workload("app", &[own], &[(OWN, &[])]);
+        let found = deadlines(&one, &fleet, context(&facts, &policies, 26100));
+        let dates: Vec<String> = found.iter().map(|found| found.date.to_string()).collect();
+        assert_eq!(dates, expected);
     }
 }
 

@@ -26,7 +26,7 @@ const WAVES: [(StepKind, &str, &str); 5] = [
     (
         StepKind::Rebuild,
         "Rebuild images, and move their stateless workloads",
-        "Build each image on the base in the list of workloads, push it, and change the tag together with the fields that place the pods.",
+        "Build each image on the base in the work list, push it, and change the tag together with the fields that place the pods.",
     ),
     (
         StepKind::Unknown,
@@ -53,7 +53,7 @@ fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms,
     step.workloads = own.len();
     step.why.push(why.to_owned());
     step.why.push(
-        "Change each workload as the list of workloads describes. Wait until its new pods are ready, and check the service, before the next step."
+        "Change each workload as its entries in the work list and in the edits describe. Wait until its new pods are ready, and check the service, before the next step."
             .to_owned(),
     );
     step.capacity = rooms.capacity(own.iter().copied());
@@ -123,7 +123,7 @@ pub(crate) fn add_rollouts(step: &mut Step, own: &[&WorkloadMove]) {
     }
     if own.len() > room {
         step.why.push(format!(
-            "The commands are for the first {} workloads of this step; {} more are in the list of workloads.",
+            "The commands are for the first {} workloads of this step; {} more are in the work list.",
             thousands(room),
             thousands(own.len() - room)
         ));
