@@ -181,17 +181,15 @@ impl Page<'_> {
     /// Commands with their notes. Those of a provider are folded, because Mullion's tests do not run them.
     fn commands(&mut self, label: &str, commands: &[PlanCommand]) -> io::Result<()> {
         for command in &command_blocks(commands.get(..self.commands).unwrap_or(commands)) {
-            if !command.note.is_empty() {
-                writeln!(self.out, "\n{}", escaped(&command.note))?;
-            }
+            let note = if command.note.is_empty() { String::new() } else { format!("{}\n\n", escaped(&command.note)) };
             let run = fenced("sh", &command.run);
             match command_source(command) {
                 Some(source) => writeln!(
                     self.out,
-                    "\n<details><summary>{label} (not run here)</summary>\n\n{}.\n\n{run}\n\n</details>",
+                    "\n<details><summary>{label} (not run here)</summary>\n\n{}.\n\n{note}{run}\n\n</details>",
                     escaped(&upper_first(&source))
                 )?,
-                None => writeln!(self.out, "\n{label}:\n\n{run}")?,
+                None => writeln!(self.out, "\n{label}:\n\n{note}{run}")?,
             }
         }
         write_more(commands.len(), self.commands, self.out)

@@ -24,6 +24,8 @@ use crate::report::text_page::{CELL, ROWS, SHOWN, TextPage};
 
 /// Steps that are shown without details: a plan has about ten.
 const STEPS: usize = 20;
+/// Commands of a step that are shown without details, so that a plan for a few pools is complete.
+const COMMANDS: usize = 12;
 
 /// Writes the plan.
 pub(super) fn write(report: &PlanReport, options: &PlanOptions, out: &mut dyn Write) -> io::Result<()> {
@@ -185,16 +187,16 @@ impl Page<'_> {
         self.text.paragraph("    budget     ", &format!("{budget}{allowed}, for {workload}. {}", disruption.what))
     }
 
-    /// Commands with their notes; a few of them without details.
+    /// Commands with their notes; the first ones without details.
     fn commands(&mut self, label: &str, commands: &[PlanCommand]) -> io::Result<()> {
-        let shown = if self.text.details { commands.len() } else { SHOWN };
+        let shown = if self.text.details { commands.len() } else { COMMANDS };
         for command in &command_blocks(commands.get(..shown).unwrap_or(commands)) {
             writeln!(self.text.out)?;
+            let source = command_source(command).map(|source| format!(" (not run here; {source})")).unwrap_or_default();
+            self.text.paragraph("  ", &format!("{label}{source}:"))?;
             if !command.note.is_empty() {
                 self.text.paragraph("  ", &command.note)?;
             }
-            let source = command_source(command).map(|source| format!(" (not run here; {source})")).unwrap_or_default();
-            self.text.paragraph("  ", &format!("{label}{source}:"))?;
             writeln!(self.text.out)?;
             self.command(&command.run)?;
         }

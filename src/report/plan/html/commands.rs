@@ -46,10 +46,10 @@ fn rendered(label: &str, command: &PlanCommand) -> String {
     let run = lines(&command.run);
     match command_source(command) {
         Some(source) => format!(
-            "<div class=\"command\">{note}<details class=\"raw\"><summary>{label} (not run here; {})</summary><pre>{run}</pre></details></div>\n",
+            "<div class=\"command\"><details class=\"raw\"><summary>{label} (not run here; {})</summary>{note}<pre>{run}</pre></details></div>\n",
             escape(cut(&source))
         ),
-        None => format!("<div class=\"command\">{note}<p><b>{label}:</b></p><pre>{run}</pre></div>\n"),
+        None => format!("<div class=\"command\"><p><b>{label}:</b></p>{note}<pre>{run}</pre></div>\n"),
     }
 }
 
