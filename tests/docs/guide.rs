@@ -26,14 +26,9 @@ struct Example {
 const NOTHING: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: nothing}\nspec: {}\n";
 
 /// Lines of `sh` blocks, the case that tests each, and the part of it in the case.
-const ELSEWHERE: [(&str, &str, &str); 4] = [
+const ELSEWHERE: [(&str, &str, &str); 3] = [
     ("kubectl annotate namespace shop mullion.dev/ignore=true", "namespace-annotations", "mullion.dev/ignore=true"),
     ("kubectl annotate namespace legacy mullion.dev/os=windows", "namespace-annotations", "mullion.dev/os=windows"),
-    (
-        "kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json > cluster.json",
-        "dump",
-        r#"[get, "pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses", -A, -o, json]"#,
-    ),
     ("kubectl apply -n mullion-system -k .", "kustomize", r#"[apply, -k, "{cases}/guide/kustomize"]"#),
 ];
 

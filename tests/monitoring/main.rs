@@ -86,6 +86,7 @@ fn every_metric_in_the_documentation_is_exported() {
     for page in [
         "docs/operators/alerts.md",
         "docs/concepts/outages.md",
+        "docs/how-to/certificates.md",
         "docs/how-to/roll-out.md",
         "docs/reference/metrics.md",
         "docs/reference/security.md",

@@ -1,4 +1,4 @@
-//! An API server that presents a client certificate to the webhook, by the files in docs/reference/security.md.
+//! An API server that presents a client certificate to the webhook, by the files in docs/how-to/certificates.md.
 
 use std::path::Path;
 use std::sync::Arc;
