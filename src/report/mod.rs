@@ -37,7 +37,7 @@ pub(crate) use field_path::FieldPath;
 pub(crate) use json::{CheckRecord, FindingPlace, FindingRecord, ObjectName, UnreadRecord, WorkloadRecord, write_line};
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
-pub use rule_page::{action_name, page};
+pub use rule_page::{action_name, default_action, page};
 pub(crate) use text::{Diagnostic, Severity, SourcePlace, printable};
 pub(crate) use totals::CheckTotals;
 pub(crate) use wording::{set_by, unquoted};

@@ -44,6 +44,20 @@ pub fn action_name(action: Action) -> &'static str {
     }
 }
 
+/// The action of its findings if no policy sets one.
+pub fn default_action(rule: &Rule) -> String {
+    let action = action_name(rule.default);
+    let milder = |grade: ValueGrade| matches!(grade, ValueGrade::Harmless | ValueGrade::Soft);
+    let row = FIELDS.iter().find(|row| row.rule.code == rule.code && rule.default == Action::Deny);
+    match (rule.depends, row) {
+        (Some(clause), _) => clause.to_owned(),
+        (None, Some(row)) if row.grades.iter().any(|(_, grade)| milder(*grade)) => {
+            format!("{action}; less for some values")
+        }
+        _ => action.to_owned(),
+    }
+}
+
 /// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: write windowsOptions.runAsUserName: ContainerUser.`
 fn sentences(rule: &Rule) -> String {
     let Rule { summary, why, instead, .. } = *rule;
@@ -68,7 +82,7 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
         (true, Some(_)) => "removes the field; a policy can set Repair for every value",
         (true, None) => "available; a policy can set the action Repair",
     };
-    let mut facts = vec![("Default action", action_name(rule.default).to_owned()), ("Repair", repair.to_owned())];
+    let mut facts = vec![("Default action", default_action(rule)), ("Repair", repair.to_owned())];
     if let Some(translation) = rule.translation {
         facts.push(("Translation", format!("{translation}; PodPolicy, `spec.rules.translate: [{name}]`")));
     }

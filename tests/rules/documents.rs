@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use mullion::report::{action_name, page};
+use mullion::report::{default_action, page};
 use mullion_engine::rules::{Rule, catalogue};
 
 use crate::{Checked, all, golden};
@@ -78,8 +78,8 @@ fn of_family(family: char) -> impl Iterator<Item = &'static Rule> {
 fn table<'r>(rules: impl Iterator<Item = &'r Rule>) -> String {
     let mut text = "| Code | Rule | Default | What it finds |\n|---|---|---|---|\n".to_owned();
     for rule in rules {
-        let Rule { code, name, summary, default, .. } = rule;
-        let action = action_name(*default);
+        let Rule { code, name, summary, .. } = rule;
+        let action = default_action(rule);
         writeln!(text, "| [{code}]({}) | {name} | {action} | {summary} |", file_name(rule)).unwrap();
     }
     text

@@ -21,6 +21,7 @@ macro_rules! rule {
             code: $code,
             name: $name,
             default: $default,
+            depends: None,
             summary: $summary,
             why: $why,
             instead: $instead,
@@ -51,6 +52,9 @@ pub struct Rule {
     /// The action of its findings if no policy sets one, for the worst value of its field.
     #[serde(rename = "action")]
     pub default: Action,
+    /// The default actions as a clause, if they depend on something else than the value of the field.
+    #[serde(skip)]
+    pub depends: Option<&'static str>,
     /// Whether there is a repair. Only then may a policy set `Repair`.
     pub repair: bool,
     /// What replaces a value if a policy lists the rule under `rules.translate`, as a clause; `None`: Windows has no

@@ -28,6 +28,7 @@ pub(crate) static RULES: [Rule; 10] = [
         "windowsOptions on a pod that is placed on Linux",
         "Linux nodes ignore windowsOptions",
         "remove windowsOptions, or place the pod on Windows",
+        depends: Some("Deny with `spec.os.name: linux`, otherwise Warn"),
     ),
     rule!(
         "MUL104",
@@ -44,6 +45,7 @@ pub(crate) static RULES: [Rule; 10] = [
         "the pod's label kubernetes.io/os names another operating system",
         "the kubelet rejects a pod whose label names another operating system than its node's",
         "remove the label: a nodeSelector places pods",
+        depends: Some("Deny on Windows pods, Warn on Linux pods"),
     ),
     rule!(
         "MUL106",
@@ -85,6 +87,7 @@ pub(crate) static RULES: [Rule; 10] = [
         "another webhook or policy removed what Mullion had added",
         "another webhook or policy removed it after Mullion had added it",
         "have its configuration sort before mullion, or leave Windows pods alone",
+        depends: Some("Warn; Deny if both `spec.os` and the nodeSelector were removed"),
     ),
 ];
 
