@@ -26,6 +26,7 @@ mod load;
 mod pages;
 mod replicas;
 mod site;
+mod skew;
 mod status;
 mod traces;
 mod uninstall;
@@ -83,5 +84,12 @@ fn main() -> ExitCode {
             kubelet::containers_end_and_restart_as_on_a_node,
         ],
     );
+    // These need a second build of Mullion: `make skew`.
+    if skew::next().is_some() {
+        suite.pooled(
+            &sites,
+            trials![skew::webhook_and_controller_of_different_releases, skew::upgrade_and_rollback_with_newer_policy_files],
+        );
+    }
     suite.run(arguments)
 }
