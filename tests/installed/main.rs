@@ -18,6 +18,7 @@ mod again;
 mod cold_start;
 mod documents;
 mod fence;
+mod flux;
 mod install;
 mod kubelet;
 mod load;
@@ -90,6 +91,10 @@ fn main() -> ExitCode {
             &sites,
             trials![skew::webhook_and_controller_of_different_releases, skew::upgrade_and_rollback_with_newer_policy_files],
         );
+    }
+    // This needs the controllers of Flux: `make flux`.
+    if flux::folder().is_some() {
+        suite.pooled(&sites, trials![flux::ten_reconciliations_without_drift]);
     }
     suite.run(arguments)
 }

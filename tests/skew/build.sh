@@ -16,8 +16,10 @@ next=$major.$((minor + 1)).0
 # The copy keeps modification times, so that a second build compiles only what has changed.
 rm -rf "$tree"
 mkdir -p "$tree"
-git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for file; do [ -f "$file" ] && printf "%s\0" "$file"; done' sh |
-  tar --null --files-from=- -cf - | tar -xf - -C "$tree"
+while IFS= read -r -d '' file; do
+  # A deleted file is still listed.
+  [[ -f $file ]] && printf '%s\0' "$file"
+done < <(git ls-files -z --cached --others --exclude-standard) | tar --null --files-from=- -cf - | tar -xf - -C "$tree"
 cd "$tree"
 patch --quiet --strip 1 <tests/skew/next.patch || { echo "skew: tests/skew/next.patch does not apply to this tree" >&2; exit 1; }
 sed -i "/^\[workspace.package\]/,/^\$/s/^version = .*/version = \"$next\"/" Cargo.toml
