@@ -211,6 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cluster::state::StoredPolicies;
 
     const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -361,7 +362,10 @@ mod tests {
                 .map(|(windows, text, build)| (if *windows { Os::Windows } else { Os::Linux }, *text, *build)).collect();
             let state = MullionState {
                 found: true,
-                policies: vec![PolicyFile { name: "old".to_owned(), bytes: b"old".to_vec() }],
+                policies: StoredPolicies {
+                    release: MinorRelease::of("0.0"),
+                    files: vec![PolicyFile { name: "old".to_owned(), bytes: b"old".to_vec() }],
+                },
                 seen: NodeHistory {
                     taints: before.iter().map(|text| taint(text)).collect(),
                     builds: builds.iter().map(|build| Build::new(*build)).collect(),

@@ -92,6 +92,14 @@ pub async fn ten_reconciliations_without_drift(site: &Site) -> Result<()> {
         ensure!(found == "agents 1", "{name}: {found}");
     }
     ensure!(flux.drifts().await? > 0, "the helm-controller reported no drift");
+
+    for object in ["kustomization/kustomized", "helmrelease/agents", "helmrelease/mullion"] {
+        let delete = ["delete", object, "-n", FLUX, "--timeout=300s"];
+        site.plane.kubectl(&delete).await.with_context(|| flux.log()).with_context(|| format!("delete {object}"))?;
+    }
+    let left = ["get", "deployments,daemonsets", "-n", NAMESPACE, "-o", "name"];
+    let left = site.plane.kubectl(&left).await?;
+    ensure!(left.is_empty(), "the helm-controller left {left}");
     Ok(())
 }
 

@@ -26,7 +26,7 @@ sed -i "/^\[workspace.package\]/,/^\$/s/^version = .*/version = \"$next\"/" Carg
 sed -i "s/^\(version\|appVersion\): .*/\1: $next/" charts/mullion/Chart.yaml
 sed -i "s/since: \"NEXT\"/since: \"${next%.0}\"/" crates/engine/src/rules/next_release.rs
 # The lock file changes by the versions of the workspace only.
-"$cargo" build --quiet --offline --bin mullion --target-dir "$folder/build" >&2
+"$cargo" build --quiet --offline --workspace --bin mullion --target-dir "$folder/build" >&2
 rm -rf "$folder/chart"
 cp -r charts/mullion "$folder/chart"
 cp "$folder/build/debug/mullion" "$folder/mullion.new"
