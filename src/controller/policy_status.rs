@@ -234,7 +234,11 @@ fn bad_message(report: &PolicyReport, problems: &[&Problem]) -> String {
                 0 => String::new(),
                 more => format!("; {}{}", counted(more, "more problem"), other_files(report, first)),
             };
-            format!("Policy files cannot be used: {}{more}", shorten(&shown.to_string(), MAX_PROBLEM))
+            let (shown, own) = (shorten(&shown.to_string(), MAX_PROBLEM), env!("CARGO_PKG_VERSION"));
+            let newer = report.newer.map_or_else(String::new, |newer| {
+                format!(". Mullion {newer} ran here before: remove what only {newer} supports, or upgrade")
+            });
+            format!("Policy files cannot be used by Mullion {own}: {shown}{more}{newer}")
         }
     };
     let from = if report.kept { format!(", kept in ConfigMap {NAME}") } else { String::new() };
@@ -274,6 +278,7 @@ mod tests {
 
     use super::*;
     use crate::controller::events::MAX_NOTE;
+    use crate::minor_release::MinorRelease;
     use crate::policy_files::PolicyReporter;
 
     fn policy(name: &str, spec: &str) -> String {
@@ -307,7 +312,11 @@ mod tests {
         assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "PolicyFilesBad"));
         assert_eq!(event.note, condition.message);
         assert!(
-            event.note.starts_with("Policy files cannot be used: a.yaml:4:8: ")
+            event.note.starts_with(concat!(
+                "Policy files cannot be used by Mullion ",
+                env!("CARGO_PKG_VERSION"),
+                ": a.yaml:4:8: "
+            ))
                 && event.note.contains("priority")
                 && event.note.contains("; 2 more problems, also in b.yaml. The last good policies")
                 && event.note.contains(&hash)
@@ -329,7 +338,7 @@ mod tests {
         reporter.record(&PolicyReading::Rejected { problems: vec![empty], files: Vec::new() }, 5);
         let (_, event) = condition_and_event(&reporter.report(), Some(&condition));
         assert!(
-            event.note.contains("cannot be used: /etc/mullion: the directory contains no policy file"),
+            event.note.contains(": /etc/mullion: the directory contains no policy file"),
             "{}",
             event.note
         );
@@ -363,8 +372,10 @@ mod tests {
         let files: Vec<(String, String)> =
             (0..30).map(|n| (format!("/etc/mullion/{long}{n}.yaml"), policy(&"p".repeat(500), "{mod: 1}"))).collect();
         let kept = Arc::new(PolicySet::from_files(&[("a.yaml", policy("a", "{}"))]).unwrap());
-        reporter.record_kept(&kept, PolicySet::from_files(&files).unwrap_err(), &[], 1);
+        let newer = MinorRelease::of("4294967295.4294967295");
+        reporter.record_kept(&kept, newer, PolicySet::from_files(&files).unwrap_err(), &[], 1);
         let (_, event) = condition_and_event(&reporter.report(), None);
+        assert!(event.note.contains(". Mullion 4294967295.4294967295 ran here before: "), "{}", event.note);
         assert!(event.note.contains("kept in ConfigMap mullion-state"), "{}", event.note);
         assert!(event.note.len() <= MAX_NOTE && event.note.contains("lists every problem"), "{}", event.note);
     }

@@ -19,6 +19,7 @@ use crate::cluster::state::{MAX_POLICIES, MAX_SEEN, MullionState, NodeHistory, S
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::WriteOutcome;
 use crate::controller::settled_builds::{SettledBuilds, is_known};
+use crate::minor_release::MinorRelease;
 use crate::telemetry::in_words;
 
 /// The interval at which changes are collected into one write, even if 5,000 nodes join at once.
@@ -107,7 +108,7 @@ fn log(before: &MullionState, after: &MullionState) {
     tracing::info!(
         taints = after.seen.taints.len(),
         builds = after.seen.builds.len(),
-        policy_files = after.policies.len(),
+        policy_files = after.policies.files.len(),
         taint_on_create = after.taint_on_create.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string),
         "ConfigMap mullion-state written"
     );
@@ -173,7 +174,7 @@ impl StateInput<'_> {
 
     fn update_policies(&self, state: &mut MullionState) {
         let files = &self.policies.files;
-        let fits = state.keep_policies(files);
+        let fits = state.keep_policies(files, MinorRelease::own());
         if files.is_empty() {
             state.remove_condition(POLICIES_KEPT);
             return;
@@ -210,6 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cluster::state::StoredPolicies;
 
     const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -299,17 +301,17 @@ mod tests {
     fn the_files_in_force_are_kept_with_a_condition() {
         let none = nodes(&[]);
         let small = updated(&policies(""), &none, None, &MullionState::default());
-        assert_eq!(&small.policies[..], &policies("").files[..]);
+        assert_eq!(&small.policies.files[..], &policies("").files[..]);
         let condition =
             |state: &MullionState| state.conditions.iter().map(|one| one.status.clone()).collect::<Vec<_>>();
         assert_eq!(condition(&small), ["True"]);
         let large = updated(&policies(&format!("# {}", "x".repeat(MAX_POLICIES))), &none, None, &small);
-        assert_eq!((large.policies.len(), condition(&large)), (0, vec!["False".to_owned()]));
+        assert_eq!((large.policies.files.len(), condition(&large)), (0, vec!["False".to_owned()]));
         let message = &large.conditions[0].message;
         assert!(message.contains("901 KiB") && message.contains("make the files smaller"), "{message}");
         // The built-in policies are not stored.
         let built_in = updated(&PolicySet::built_in(), &none, None, &large);
-        assert_eq!((built_in.policies.len(), built_in.conditions.len()), (0, 0));
+        assert_eq!((built_in.policies.files.len(), built_in.conditions.len()), (0, 0));
         // Other conditions stay.
         let other = StateCondition { r#type: "Reachable".to_owned(), ..small.conditions[0].clone() };
         let state = MullionState { conditions: vec![other.clone()], ..MullionState::default() };
@@ -360,7 +362,10 @@ mod tests {
                 .map(|(windows, text, build)| (if *windows { Os::Windows } else { Os::Linux }, *text, *build)).collect();
             let state = MullionState {
                 found: true,
-                policies: vec![PolicyFile { name: "old".to_owned(), bytes: b"old".to_vec() }],
+                policies: StoredPolicies {
+                    release: MinorRelease::of("0.0"),
+                    files: vec![PolicyFile { name: "old".to_owned(), bytes: b"old".to_vec() }],
+                },
                 seen: NodeHistory {
                     taints: before.iter().map(|text| taint(text)).collect(),
                     builds: builds.iter().map(|build| Build::new(*build)).collect(),

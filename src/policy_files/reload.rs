@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use jiff::Timestamp;
-use mullion_policy::{PolicyFile, PolicyFiles, PolicyReading, PolicySet, PolicyStore};
+use mullion_policy::{PolicyFiles, PolicyReading, PolicySet, PolicyStore};
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::state::NAME;
+use crate::cluster::state::{NAME, StoredPolicies};
+use crate::minor_release::MinorRelease;
 use crate::policy_files::report::{PANICKED, PolicyReporter};
 use crate::policy_files::{directory, sub_path_mounts};
 
@@ -55,13 +56,13 @@ fn hindrances(directories: &[PathBuf]) -> Vec<String> {
 }
 
 /// Reads the policy files of `directories` for the first time, and reports on them. Returns the policies in force, and
-/// the source that reads the files later, every `interval`. If the files are invalid, those of `last_good`, which is
-/// awaited only in this case, are used until the files are valid. Returns an error if there are none, or if these do
-/// not load either.
+/// the source that reads the files later, every `interval`. If the files are invalid, the first of `last_good` that
+/// loads, which is awaited only in this case, is used until the files are valid. Returns an error if there are none, or
+/// if none of these loads.
 pub(crate) async fn begin(
     directories: Vec<PathBuf>,
     interval: Duration,
-    last_good: impl Future<Output = anyhow::Result<Vec<PolicyFile>>>,
+    last_good: impl Future<Output = anyhow::Result<Vec<StoredPolicies>>>,
     reporter: &PolicyReporter,
 ) -> anyhow::Result<(Arc<PolicySet>, PolicyFileReader)> {
     let names = directories.iter().map(|directory| directory.display().to_string()).collect();
@@ -79,32 +80,49 @@ pub(crate) async fn begin(
         PolicyReading::Rejected { problems, files } => (problems, files),
         PolicyReading::Panicked => bail!("{PANICKED}"),
     };
+    let own = MinorRelease::own();
     let unusable = |why: &str, kept: &[String]| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).chain(kept.iter().cloned()).collect();
-        anyhow!("the policies cannot be used, and {why}:\n{}", all.join("\n"))
+        anyhow!("the policies cannot be used by Mullion {own}, and {why}:\n{}", all.join("\n"))
     };
-    let texts = match last_good.await {
-        Ok(texts) if texts.is_empty() => {
+    let stored = match last_good.await {
+        Ok(stored) if stored.is_empty() => {
             return Err(unusable(&format!("there are no earlier ones: ConfigMap {NAME} contains none"), &[]));
         }
-        Ok(texts) => texts,
+        Ok(stored) => stored,
         Err(error) => {
             return Err(unusable(&format!("the earlier ones in ConfigMap {NAME} cannot be read ({error:#})"), &[]));
         }
     };
-    let set = match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
-        Ok(set) => Arc::new(set.at(now)),
-        Err(kept) => {
-            let why = format!("the earlier ones in ConfigMap {NAME} do not load in this version of Mullion");
-            let kept: Vec<String> = kept.iter().map(|problem| format!("ConfigMap {NAME}: {problem}")).collect();
-            return Err(unusable(&why, &kept));
+    // After a rollback, the newest may contain what only the newer release supports.
+    let newer = stored.iter().filter_map(|stored| stored.release).find(|release| *release > own);
+    let mut kept = Vec::new();
+    let mut loaded = None;
+    for StoredPolicies { files, .. } in stored {
+        match PolicySet::load(&PolicyFiles { texts: files, problems: Vec::new() }) {
+            Ok(set) => {
+                loaded = Some(Arc::new(set.at(now)));
+                break;
+            }
+            Err(problems) => kept.extend(problems.iter().map(|problem| format!("ConfigMap {NAME}: {problem}"))),
         }
+    }
+    let Some(set) = loaded else {
+        let cause = newer.map_or_else(String::new, |newer| format!(", because Mullion {newer} stored them"));
+        return Err(unusable(&format!("the earlier ones in ConfigMap {NAME} do not load in this version{cause}"), &kept));
     };
     tracing::error!(
         hash = set.hash,
+        version = %own,
         "the policy files are invalid; the last good ones, stored in ConfigMap {NAME}, are in force until they are corrected"
     );
-    reporter.record_kept(&set, problems, &files, now);
+    if let Some(newer) = newer {
+        tracing::error!(
+            "Mullion {newer} ran in this cluster before this version, {own}: remove from the policy files what only {newer} \
+             supports, or upgrade to {newer}"
+        );
+    }
+    reporter.record_kept(&set, newer, problems, &files, now);
     let source = files_after(directories, interval, PolicyStore::with(Arc::clone(&set)));
     Ok((set, source))
 }
@@ -170,6 +188,8 @@ mod tests {
 
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use mullion_policy::PolicyFile;
+
     use super::*;
 
     const BAD: &str = "kind: PodPolicy\n";
@@ -192,8 +212,13 @@ mod tests {
         (folder, directories)
     }
 
-    fn kept(text: &str) -> Vec<PolicyFile> {
-        vec![PolicyFile { name: "kept.yaml".to_owned(), bytes: text.into() }]
+    fn kept(text: &str) -> Vec<StoredPolicies> {
+        vec![stored("0.1", text)]
+    }
+
+    fn stored(release: &str, text: &str) -> StoredPolicies {
+        let files = vec![PolicyFile { name: "kept.yaml".to_owned(), bytes: text.into() }];
+        StoredPolicies { release: MinorRelease::of(release), files }
     }
 
     /// A file system that does not respond blocks one thread, whatever the interval.
@@ -241,7 +266,7 @@ mod tests {
         let reporter = PolicyReporter::default();
         let (set, mut source) = begin(directories, INTERVAL, async { Ok(kept(&policy(2))) }, &reporter).await.unwrap();
         assert_eq!(priority_in(&set), 2);
-        assert_eq!(&set.files[..], kept(&policy(2)), "and can be kept again");
+        assert_eq!(&set.files[..], kept(&policy(2))[0].files, "and can be kept again");
         let report = reporter.report();
         let first: Vec<_> = report.problems().cloned().collect();
         assert!(first[0].to_string().contains("a.yaml:1:"), "{first:?}");
@@ -254,9 +279,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_release_that_does_not_support_the_newest_uses_those_of_its_own() {
+        let newest = policy(1).replace("priority", "fromTheFuture");
+        let (_folder, directories) = folder(&newest);
+        let kept = vec![stored("999.0", &newest), stored("0.1", &policy(2))];
+        let reporter = PolicyReporter::default();
+        let (set, _) = begin(directories.clone(), INTERVAL, async { Ok(kept) }, &reporter).await.unwrap();
+        assert_eq!(priority_in(&set), 2);
+        let report = reporter.report();
+        assert_eq!((report.kept, report.newer), (true, MinorRelease::of("999.0")));
+        assert!(report.problem_texts()[0].contains("`spec` has no key `fromTheFuture`"), "{:?}", report.problem_texts());
+        // Without those of its own, the error names the release that is necessary.
+        let kept = vec![stored("999.0", &newest)];
+        let error = begin(directories, INTERVAL, async { Ok(kept) }, &PolicyReporter::default()).await.err().unwrap();
+        let error = error.to_string();
+        assert!(error.contains("because Mullion 999.0 stored them:\n") && error.contains("`fromTheFuture`"), "{error}");
+    }
+
+    #[tokio::test]
     async fn without_last_good_ones_the_error_lists_every_problem() {
         let (_folder, directories) = folder(BAD);
-        let begin = async |last_good: anyhow::Result<Vec<PolicyFile>>| {
+        let begin = async |last_good: anyhow::Result<Vec<StoredPolicies>>| {
             let begun = begin(directories.clone(), INTERVAL, async { last_good }, &PolicyReporter::default()).await;
             begun.err().expect("there is nothing to begin with").to_string()
         };

@@ -12,6 +12,8 @@ use mullion_policy::{
 };
 use tokio::sync::watch as channel;
 
+use crate::minor_release::MinorRelease;
+
 /// The message about a [panic](PolicyReading::Panicked).
 pub(crate) const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
 
@@ -31,6 +33,8 @@ pub struct PolicyReport {
     pub last_good: Option<i64>,
     /// Whether it is the last good set from ConfigMap `mullion-state`.
     pub kept: bool,
+    /// The newer release of Mullion that ran in this cluster before, if `kept`.
+    pub newer: Option<MinorRelease>,
     /// Whether the last reading panicked.
     pub panicked: bool,
     /// Each file with its current problems, in order of name.
@@ -88,6 +92,7 @@ impl PolicyReport {
             since: if same && self.since > 0 { self.since } else { now },
             last_good: (!kept).then(|| self.last_good.filter(|_| same).unwrap_or(now)),
             kept,
+            newer: None,
             warnings: warnings(set),
             changes: changes(&self.set, set),
             ..self.clone()
@@ -139,12 +144,20 @@ impl PolicyReporter {
         self.change(|report| PolicyReport { directories, hindrances, ..report.clone() });
     }
 
-    /// Records a start with files that have these problems, and therefore with the stored last good set.
-    pub fn record_kept(&self, set: &Arc<PolicySet>, problems: Vec<Problem>, read: &[FileVersion], now: i64) {
+    /// Records a start with files that have these problems, and therefore with the stored last good set. A `newer`
+    /// release may support the files.
+    pub fn record_kept(
+        &self,
+        set: &Arc<PolicySet>,
+        newer: Option<MinorRelease>,
+        problems: Vec<Problem>,
+        read: &[FileVersion],
+        now: i64,
+    ) {
         self.0.last_read.store(now, Ordering::Relaxed);
         self.0.failed.fetch_add(1, Ordering::Relaxed);
         log_problems(&problems);
-        self.change(|report| report.with(set, true, now).after(read, problems, now));
+        self.change(|report| PolicyReport { newer, ..report.with(set, true, now).after(read, problems, now) });
         self.log_warnings();
     }
 
@@ -220,7 +233,8 @@ impl PolicyReporter {
 
 fn log_problems(problems: &[Problem]) {
     for problem in problems.iter().take(MOST_LOGGED) {
-        tracing::error!(%problem, "policy file not usable; the last good policies stay in force");
+        let version = env!("CARGO_PKG_VERSION");
+        tracing::error!(%problem, version, "policy file not usable; the last good policies stay in force");
     }
     if let Some(more) = problems.len().checked_sub(MOST_LOGGED).filter(|more| *more > 0) {
         tracing::error!(more, "further problems in policy files; /policies on the admin port lists all");

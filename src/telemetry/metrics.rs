@@ -145,6 +145,8 @@ label_values! {
         Broken = "broken",
         /// It does not load and did not load before, and is allowed.
         StillBroken = "still_broken",
+        /// It does not load, and its label is that of a newer release: allowed.
+        Newer = "newer",
         /// It lost the label that marks policies.
         Unlabelled = "unlabelled",
         /// It was not reviewed in time, or the review panicked: allowed.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | loads | allowed, with warnings about probable mistakes |
 //! | does not load | 422 with every fault |
+//! | does not load, and its label `app.kubernetes.io/version` is of a newer minor release than the webhook | allowed, with warnings: `helm upgrade` writes the ConfigMap before it replaces the webhook, which keeps the last good policies |
 //! | does not load, and had the same faults before | allowed, with warnings about them, because an edit of an annotation, or a correction of one key of two, makes nothing worse |
 //! | loses its label | allowed, with a warning that it is no longer reviewed |
 //! | has and had no label | allowed |
@@ -22,6 +23,7 @@ use mullion_policy::{ConfigMapFault, ConfigMapReview, PolicyMap, holds_policies,
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
+use crate::minor_release::MinorRelease;
 use crate::server::{RequestClass, Reservation, Unreserved};
 use crate::telemetry::{PolicyOutcome, RequestDecision};
 use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
@@ -126,6 +128,16 @@ pub(crate) async fn review(
             let outcome = if response.warnings.is_empty() { PolicyOutcome::Good } else { PolicyOutcome::Warned };
             (outcome, RequestDecision::Allowed, Vec::new())
         }
+        Ok((ConfigMapReview::Broken(faults), ..)) if let Some(newer) = newer_release(object) => {
+            response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
+            let text = format!(
+                "Mullion {} cannot load ConfigMap {name} of Mullion {newer}; the policies in force stay until the webhook and \
+                 the controller are upgraded:",
+                MinorRelease::own()
+            );
+            response.warnings.insert(0, text);
+            (PolicyOutcome::Newer, RequestDecision::Allowed, faults)
+        }
         Ok((ConfigMapReview::Broken(faults), ..)) => {
             (response.denial, response.denial_status) = (Some(denial(&name, &faults)), DenialStatus::Invalid);
             response.warnings.insert(0, DENIED.to_owned());
@@ -208,6 +220,12 @@ async fn run<T: Send + 'static>(
         state.metrics.review_panicked(&request.uid);
         Unreviewed::Panicked
     })
+}
+
+/// The minor release in the label that the chart sets, if it is newer than that of this program.
+fn newer_release(object: &Value) -> Option<MinorRelease> {
+    let version = object.pointer("/metadata/labels/app.kubernetes.io~1version")?.as_str()?;
+    MinorRelease::of(version).filter(|release| *release > MinorRelease::own())
 }
 
 /// The name, or the prefix of one that the API server generates.

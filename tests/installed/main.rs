@@ -18,6 +18,7 @@ mod again;
 mod cold_start;
 mod documents;
 mod fence;
+mod flux;
 mod install;
 mod kubelet;
 mod load;
@@ -26,6 +27,7 @@ mod load;
 mod pages;
 mod replicas;
 mod site;
+mod skew;
 mod status;
 mod traces;
 mod uninstall;
@@ -83,5 +85,16 @@ fn main() -> ExitCode {
             kubelet::containers_end_and_restart_as_on_a_node,
         ],
     );
+    // These need a second build of Mullion: `make skew`.
+    if skew::next().is_some() {
+        suite.pooled(
+            &sites,
+            trials![skew::webhook_and_controller_of_different_releases, skew::upgrade_and_rollback_with_newer_policy_files],
+        );
+    }
+    // This needs the controllers of Flux: `make flux`.
+    if flux::folder().is_some() {
+        suite.pooled(&sites, trials![flux::ten_reconciliations_without_drift]);
+    }
     suite.run(arguments)
 }

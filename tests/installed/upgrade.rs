@@ -39,7 +39,7 @@ pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
 }
 
 /// New nodes get labels and taint from the current leader, RuntimeClasses are created again, and no write was denied.
-async fn writes_are_allowed(site: &Site) -> Result<()> {
+pub async fn writes_are_allowed(site: &Site) -> Result<()> {
     let undo = ["label", "node", "w2022", "mullion.dev/windows-release-", "mullion.dev/windows-revision-"];
     site.plane.kubectl(&undo).await?;
     site.plane.kubectl(&["taint", "node", "w2022", "os-"]).await?;

@@ -20,6 +20,12 @@ fn config_map(labelled: bool, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "team", "labels": labels}, "data": data})
 }
 
+/// The same ConfigMap with the label that the chart of a version sets.
+fn of_version(version: &str, mut object: Value) -> Value {
+    object["metadata"]["labels"]["app.kubernetes.io/version"] = json!(version);
+    object
+}
+
 fn review(object: &Value, old: &Value) -> Value {
     let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
@@ -92,6 +98,11 @@ async fn outcomes_by_label_and_old_object() {
         ("as broken", config_map(yes, &bad), config_map(yes, &bad), true, 4, "still_broken"),
         ("repaired", config_map(yes, &good), config_map(yes, &bad), true, 0, "good"),
         ("broken", config_map(yes, &bad), config_map(yes, &good), false, 1, "broken"),
+        ("of a newer release", of_version("999.0.1", config_map(yes, &bad)), config_map(yes, &good), true, 4, "newer"),
+        ("good anyway", of_version("999.0.1", config_map(yes, &good)), Value::Null, true, 0, "good"),
+        ("of this", of_version(env!("CARGO_PKG_VERSION"), config_map(yes, &bad)), Value::Null, false, 1, "broken"),
+        ("of an older one", of_version("0.0.9", config_map(yes, &bad)), Value::Null, false, 1, "broken"),
+        ("of no version", of_version("next", config_map(yes, &bad)), Value::Null, false, 1, "broken"),
         ("no object", json!([]), Value::Null, true, 0, ""),
     ];
     for (what, object, old, allowed, warned, outcome) in cases {

@@ -10,12 +10,19 @@ use mullion_policy::PolicyFile;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::state::controller_report::ControllerReport;
+use crate::minor_release::MinorRelease;
 
 /// The ConfigMap's name.
 pub(crate) const NAME: &str = "mullion-state";
 
 /// The last good policy files, as JSON: a list of objects with `name` and `text`.
 const POLICIES: &str = "policies";
+/// The minor release of Mullion that stored the policy files: `0.1`.
+const POLICIES_RELEASE: &str = "policies-release";
+/// The last good policy files of the release before, and that release: for a rollback, because an older release may not
+/// support the newer files.
+const EARLIER: &str = "earlier-policies";
+const EARLIER_RELEASE: &str = "earlier-policies-release";
 /// A taint per line, in the format of `kubectl taint`: `os=windows:NoSchedule`.
 const SEEN_TAINTS: &str = "seen-taints";
 /// A build per line: `10.0.20348`.
@@ -32,8 +39,19 @@ const CONDITIONS: &str = "conditions";
 const REPORT: &str = "controller-report";
 
 /// Every key that is read and written.
-pub(crate) const KEYS: [&str; 8] =
-    [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, SERVICE_ACCOUNT, CONDITIONS, REPORT];
+pub(crate) const KEYS: [&str; 11] = [
+    POLICIES,
+    POLICIES_RELEASE,
+    EARLIER,
+    EARLIER_RELEASE,
+    SEEN_TAINTS,
+    SEEN_BUILDS,
+    TAINT_ON_CREATE,
+    WITHDRAWN,
+    SERVICE_ACCOUNT,
+    CONDITIONS,
+    REPORT,
+];
 
 /// The size limit of all values of a ConfigMap together, in bytes (`ValidateConfigMap`, as below).
 const MAX_DATA: usize = 1 << 20;
@@ -50,8 +68,10 @@ pub(crate) const MAX_SEEN: usize = 256;
 pub struct MullionState {
     /// Whether the ConfigMap exists; not part of its content.
     pub found: bool,
-    /// The last good policy files; empty if none are stored.
-    pub policies: Vec<PolicyFile>,
+    /// The last good policy files.
+    pub policies: StoredPolicies,
+    /// Those of the release of Mullion that ran before.
+    pub earlier_policies: StoredPolicies,
     /// OS taints and builds ever seen on Windows nodes.
     pub seen: NodeHistory,
     /// The taint that the webhook may set on a Windows node's CREATE, if it is still the policy's. It is the taint and
@@ -66,6 +86,15 @@ pub struct MullionState {
     pub conditions: Vec<StateCondition>,
     /// The report of the controller that leads, or led last; `None` if it does not exist, or cannot be read.
     pub(crate) report: Option<ControllerReport>,
+}
+
+/// Policy files that a release of Mullion has loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoredPolicies {
+    /// The release; `None` if it is not stored.
+    pub release: Option<MinorRelease>,
+    /// The files; empty if none are stored.
+    pub files: Vec<PolicyFile>,
 }
 
 /// Taints and builds of Windows nodes, including deleted nodes.
@@ -123,7 +152,13 @@ impl MullionState {
         let mut problems = Vec::new();
         let text = |key: &str| data.get(key).map_or("", |text| text.trim());
         let some = |text: &str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
-        let policies: Vec<KeptFile> = json(POLICIES, text(POLICIES), &mut problems);
+        let mut stored = |files: &str, release: &str| {
+            let kept: Vec<KeptFile> = json(files, text(files), &mut problems);
+            let files = kept.into_iter().map(|file| PolicyFile { name: file.name, bytes: file.text.into() }).collect();
+            StoredPolicies { release: MinorRelease::of(text(release)), files }
+        };
+        let policies = stored(POLICIES, POLICIES_RELEASE);
+        let earlier_policies = stored(EARLIER, EARLIER_RELEASE);
         let taints = lines(SEEN_TAINTS, text(SEEN_TAINTS), "key=value:effect", &mut problems, Taint::parse);
         let builds = lines(SEEN_BUILDS, text(SEEN_BUILDS), "10.0.20348", &mut problems, Build::from_label);
         let taint_on_create = match text(TAINT_ON_CREATE) {
@@ -138,10 +173,8 @@ impl MullionState {
         };
         let state = Self {
             found: true,
-            policies: policies
-                .into_iter()
-                .map(|file| PolicyFile { name: file.name, bytes: file.text.into() })
-                .collect(),
+            policies,
+            earlier_policies,
             seen: NodeHistory { taints, builds },
             taint_on_create,
             withdrawn: some(text(WITHDRAWN)),
@@ -160,7 +193,12 @@ impl MullionState {
                 data.insert(key.to_owned(), text);
             }
         };
-        put(POLICIES, policies_text(&self.policies));
+        for (stored, files, release) in
+            [(&self.policies, POLICIES, POLICIES_RELEASE), (&self.earlier_policies, EARLIER, EARLIER_RELEASE)]
+        {
+            put(files, policies_text(&stored.files));
+            put(release, stored.release.map(|release| release.to_string()).unwrap_or_default());
+        }
         put(SEEN_TAINTS, one_per_line(&self.seen.taints));
         put(SEEN_BUILDS, one_per_line(&self.seen.builds));
         put(TAINT_ON_CREATE, self.taint_on_create.as_ref().map_or_else(|| "false".to_owned(), ToString::to_string));
@@ -186,13 +224,24 @@ impl MullionState {
         }
     }
 
-    /// Stores these policy files in place of the earlier ones; stores none and returns `false` if they are too large.
-    pub fn keep_policies(&mut self, files: &[PolicyFile]) -> bool {
-        if self.policies == files {
+    /// Stores the policy files that `release` has loaded; stores none and returns `false` if they are too large. If
+    /// another release stored the current ones, these become the earlier ones, if there is room for both.
+    pub fn keep_policies(&mut self, files: &[PolicyFile], release: MinorRelease) -> bool {
+        if self.policies.files == files && self.policies.release == Some(release) {
             return true;
         }
-        let room = policies_text(files).len() <= MAX_POLICIES;
-        self.policies = if room { files.to_vec() } else { Vec::new() };
+        if self.policies.release.is_some_and(|stored| stored != release) {
+            self.earlier_policies = std::mem::take(&mut self.policies);
+        }
+        let length = policies_text(files).len();
+        let room = length <= MAX_POLICIES;
+        let files = if room { files.to_vec() } else { Vec::new() };
+        self.policies = StoredPolicies { release: (!files.is_empty()).then_some(release), files };
+        if self.earlier_policies.files.is_empty()
+            || length + policies_text(&self.earlier_policies.files).len() > MAX_POLICIES
+        {
+            self.earlier_policies = StoredPolicies::default();
+        }
         room
     }
 
@@ -283,6 +332,11 @@ mod tests {
         }
     }
 
+    fn stored(release: &str, text: &str) -> StoredPolicies {
+        let files = vec![PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }];
+        StoredPolicies { release: MinorRelease::of(release), files }
+    }
+
     fn report() -> ControllerReport {
         ControllerReport { version: "1.2.3".to_owned(), ..ControllerReport::default() }
     }
@@ -302,7 +356,8 @@ mod tests {
     fn what_is_written_is_read_again() {
         let state = MullionState {
             found: true,
-            policies: vec![PolicyFile { name: "a.yaml".to_owned(), bytes: "kind: PodPolicy\n".into() }],
+            policies: stored("0.2", "kind: PodPolicy\n"),
+            earlier_policies: stored("0.1", "# Older.\nkind: PodPolicy\n"),
             seen: NodeHistory {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap(), Taint::parse("windows:NoExecute").unwrap()]
                     .into(),
@@ -326,7 +381,7 @@ mod tests {
     fn a_former_release_leaves_what_it_saw() {
         let state = MullionState {
             found: true,
-            policies: vec![PolicyFile { name: "a.yaml".to_owned(), bytes: "kind: PodPolicy\n".into() }],
+            policies: stored("0.2", "kind: PodPolicy\n"),
             seen: NodeHistory {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap()].into(),
                 ..NodeHistory::default()
@@ -342,11 +397,11 @@ mod tests {
             state.belong_to(uid);
             state
         };
-        let (policies, seen) = (state.policies.clone(), state.seen.clone());
         let after = MullionState {
             found: true,
-            policies,
-            seen,
+            policies: state.policies.clone(),
+            earlier_policies: state.earlier_policies.clone(),
+            seen: state.seen.clone(),
             service_account: Some("new".to_owned()),
             ..MullionState::default()
         };
@@ -379,14 +434,47 @@ mod tests {
         let file = |name: &str, text: &str| PolicyFile { name: name.to_owned(), bytes: text.into() };
         let odd = [file("a \"b\".yaml", "\u{feff}# \u{0}\u{85}\u{2028}\r\n\t'\\ \u{1f600}\n\n"), file("b.json", "{}")];
         let mut state = MullionState { found: true, ..MullionState::default() };
-        assert!(state.keep_policies(&odd));
+        assert!(state.keep_policies(&odd, MinorRelease::own()));
         assert_eq!(MullionState::read(&state.data()), (state.clone(), vec![]));
-        assert!(state.keep_policies(&odd), "twice is once");
-        assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))]));
-        assert!(state.policies.is_empty(), "the old ones are not those in force");
+        assert!(state.keep_policies(&odd, MinorRelease::own()), "twice is once");
+        assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))], MinorRelease::own()));
+        assert_eq!(state.policies, StoredPolicies::default(), "the old ones are not those in force");
         // The stored form counts: a quote takes two bytes.
-        assert!(state.keep_policies(&[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))]));
-        assert!(!state.keep_policies(&[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))]));
+        assert!(state.keep_policies(&[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))], MinorRelease::own()));
+        assert!(!state.keep_policies(&[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))], MinorRelease::own()));
+    }
+
+    #[test]
+    fn another_release_keeps_the_policies_of_the_one_before() {
+        let of = |state: &MullionState| {
+            let row = |stored: &StoredPolicies| {
+                let text = stored.files.iter().map(|file| String::from_utf8(file.bytes.clone()).unwrap()).collect();
+                (stored.release.map(|release| release.to_string()).unwrap_or_default(), text)
+            };
+            [row(&state.policies), row(&state.earlier_policies)]
+        };
+        let row = |release: &str, text: &str| (release.to_owned(), text.to_owned());
+        let keep = |state: &mut MullionState, release: &str, text: &str| {
+            assert!(state.keep_policies(&stored(release, text).files, MinorRelease::of(release).unwrap()));
+            of(state)
+        };
+        let none = row("", "");
+        let mut state = MullionState::default();
+        assert_eq!(keep(&mut state, "0.1", "one"), [row("0.1", "one"), none.clone()]);
+        assert_eq!(keep(&mut state, "0.1", "two"), [row("0.1", "two"), none.clone()]);
+        // An upgrade with the same files, and files that only the newer release supports.
+        assert_eq!(keep(&mut state, "0.2", "two"), [row("0.2", "two"), row("0.1", "two")]);
+        assert_eq!(keep(&mut state, "0.2", "new"), [row("0.2", "new"), row("0.1", "two")]);
+        assert_eq!(keep(&mut state, "0.2", "newer"), [row("0.2", "newer"), row("0.1", "two")]);
+        // The rollback, with the files that the older release loads.
+        assert_eq!(keep(&mut state, "0.1", "two"), [row("0.1", "two"), row("0.2", "newer")]);
+        // Built-in policies are not stored.
+        assert!(state.keep_policies(&[], MinorRelease::of("0.2").unwrap()));
+        assert_eq!(of(&state), [none.clone(), row("0.1", "two")]);
+        // Without room for both, the earlier ones are dropped.
+        let mut state = MullionState::default();
+        keep(&mut state, "0.1", &"x".repeat(MAX_POLICIES / 2));
+        assert_eq!(keep(&mut state, "0.2", &"y".repeat(MAX_POLICIES / 2))[1], none);
     }
 
     #[test]
@@ -402,7 +490,7 @@ mod tests {
             ..MullionState::default()
         };
         let text = "x".repeat(MAX_POLICIES - 100);
-        assert!(state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }]));
+        assert!(state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }], MinorRelease::own()));
         let bytes: usize = state.data().values().map(String::len).sum();
         assert!(bytes > MAX_POLICIES && bytes < (1 << 20) - (16 << 10), "{bytes} bytes");
     }

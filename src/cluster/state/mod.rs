@@ -19,7 +19,9 @@ pub(crate) use controller_report::{
     CertificateDates, CertificateReport, ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, NamespaceCounts,
     NodesReport, PolicySummary, ProbeReport, TaintWaiter, short_error, short_name,
 };
-pub(crate) use document::{MAX_POLICIES, MAX_SEEN, MullionState, NAME, NodeHistory, StateCondition, time_text};
+pub(crate) use document::{
+    MAX_POLICIES, MAX_SEEN, MullionState, NAME, NodeHistory, StateCondition, StoredPolicies, time_text,
+};
 pub use follow::follow;
 pub(crate) use follow::{StateFollower, StateReceiver};
 pub(crate) use store::{StateStore, last_good};

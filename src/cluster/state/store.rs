@@ -7,12 +7,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::Patch;
 use kube::{Api, Client, Resource as _};
-use mullion_policy::PolicyFile;
 use serde_json::{Value, json};
 
 use crate::cluster::owner_references;
 use crate::cluster::owner_references::Owner;
-use crate::cluster::state::document::{KEYS, MullionState, NAME};
+use crate::cluster::state::document::{KEYS, MullionState, NAME, StoredPolicies};
 use crate::cluster::watch::await_answer;
 use crate::cluster::write_params::{patch_params, post_params};
 
@@ -142,13 +141,13 @@ impl StateStore {
     }
 }
 
-/// The last good policy files, for a program that reads invalid files at its start; an error after 10 s without a
-/// response.
-pub(crate) async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<PolicyFile>> {
+/// The last good policy files, and those of the release before, for a program that reads invalid files at its start;
+/// an error after 10 s without a response.
+pub(crate) async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<StoredPolicies>> {
     let found = StateStore::new(client, namespace).get().await?;
     let (state, problems) = found.as_ref().map(understood).unwrap_or_default();
     complain(namespace, &problems);
-    Ok(state.policies)
+    Ok([state.policies, state.earlier_policies].into_iter().filter(|stored| !stored.files.is_empty()).collect())
 }
 
 /// The state in the ConfigMap, and the keys that cannot be read.

@@ -13,8 +13,9 @@ use crate::cluster::state::MullionState;
 /// The taints that may be removed if a node's record contains them: those of the given policies, of the policies in
 /// `mullion-state`, of the built-in policies, and every OS taint in `mullion-state`.
 pub(crate) fn trusted_taints(given: &[NodeSettings], states: &[MullionState]) -> TrustedTaints {
-    let kept = states.iter().filter_map(|state| {
-        let files = PolicyFiles { texts: state.policies.clone(), problems: Vec::new() };
+    let stored = states.iter().flat_map(|state| [&state.policies, &state.earlier_policies]);
+    let kept = stored.filter_map(|stored| {
+        let files = PolicyFiles { texts: stored.files.clone(), problems: Vec::new() };
         PolicySet::load(&files).ok().map(|set| set.nodes)
     });
     let policies = given.iter().cloned().chain(kept).chain([PolicySet::built_in().nodes]).collect();
@@ -106,6 +107,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cluster::state::StoredPolicies;
 
     const OURS: &str = "os=windows:NoSchedule";
     const LABELS: &str = r#""labels":{"mullion.dev/windows-release":"ltsc2022"}"#;
@@ -200,17 +202,20 @@ mod tests {
             spec: {taint: {key: example.com/platform, value: nt, effect: NoExecute}}\n";
         let file = PolicyFile { name: "n.yaml".to_owned(), bytes: text.into() };
         let policy = PolicySet::load(&PolicyFiles { texts: vec![file.clone()], problems: vec![] }).unwrap().nodes;
-        let kept = MullionState { policies: vec![file], ..MullionState::default() };
+        let stored = |file| StoredPolicies { release: None, files: vec![file] };
+        let kept = MullionState { policies: stored(file.clone()), ..MullionState::default() };
+        let earlier = MullionState { earlier_policies: stored(file), ..MullionState::default() };
         let mut seen = MullionState::default();
         seen.seen.taints.insert(platform.clone());
         let broken = PolicyFile { name: "b.yaml".to_owned(), bytes: "kind: Nonsense".into() };
-        let broken = MullionState { policies: vec![broken], ..MullionState::default() };
+        let broken = MullionState { policies: stored(broken), ..MullionState::default() };
         let record = record("example.com/platform=nt:NoExecute");
         let facts = node(Some(&record), &["example.com/platform=nt:NoExecute"]);
         for (given, known) in [
             (built_in(), false),
             (trusted_taints(&[policy], &[]), true),
             (trusted_taints(&[], &[MullionState::default(), kept]), true),
+            (trusted_taints(&[], &[earlier]), true),
             (trusted_taints(&[], &[seen]), true),
             (trusted_taints(&[], &[broken]), false),
         ] {

@@ -60,7 +60,7 @@ pub(crate) fn suggest_unknown_key(
     }
     match find_elsewhere(kinds, kind, key) {
         Some(there) => format!("it belongs under {there}"),
-        None => format!("known here: {}", list(object.names())),
+        None => format!("known here: {}; a newer version of Mullion may have more keys", list(object.names())),
     }
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn suggest_rule(text: &str) -> String {
             format!("write `{prefix}` for all rules whose codes start with it")
         }
         (_, Some(near)) => format!("did you mean `{near}`?"),
-        (_, None) => "`mullion rules` lists them".to_owned(),
+        (_, None) => "`mullion rules` lists those of this version".to_owned(),
     }
 }
 

@@ -213,7 +213,7 @@ impl CaseChecker<'_, '_> {
             let below = || known.iter().copied().find(|known| known.starts_with(&format!("{key}.")));
             let hint = match nearest(key, known.iter().copied()).or_else(below) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known here: {}", known.join(", ")),
+                None => format!("known here: {}; a newer version of Mullion may have more keys", known.join(", ")),
             };
             let message = format!("`cases[{}].expect.settings` has no key `{}`", self.at, shown(key));
             self.checker.report(*key_span, message).hint(hint);

@@ -85,7 +85,7 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
     ]),
     ("zzz: 1", &[
-        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, until, message, optOut, detect, place, rules)",
+        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, until, message, optOut, detect, place, rules; a newer version of Mullion may have more keys)",
     ]),
     ("mode: Enforced", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not `Enforced` (did you mean `Enforce`?)",
@@ -228,15 +228,15 @@ const POD_SPECS: Rows = &[
     ("rules: {actions: [{rule: run-as-usr, action: Deny}, {rule: conflicting-os, action: Repair}, {rule: MUL2, action: Repair}, {rule: MUL9, action: Deny}, {rule: MUL1, action: Repair}, {rule: mul201, action: Warn}, {rule: x, action: refuse}, run-as-user]}", &[
         "5:28: `spec.rules.actions[0].rule`: there is no rule `run-as-usr` (did you mean `run-as-user`?)",
         "5:86: `spec.rules.actions[1].action`: there is no repair for `conflicting-os` (write Deny, Warn or Allow)",
-        "5:132: `spec.rules.actions[3].rule`: there is no rule `MUL9` (`mullion rules` lists them)",
+        "5:132: `spec.rules.actions[3].rule`: there is no rule `MUL9` (`mullion rules` lists those of this version)",
         "5:174: `spec.rules.actions[4].action`: there is no repair for `MUL1` (write Deny, Warn or Allow)",
         "5:190: `spec.rules.actions[5].rule`: there is no rule `mul201` (did you mean `MUL201`?)",
-        "5:220: `spec.rules.actions[6].rule`: there is no rule `x` (`mullion rules` lists them)",
+        "5:220: `spec.rules.actions[6].rule`: there is no rule `x` (`mullion rules` lists those of this version)",
         "5:231: `spec.rules.actions[6].action` takes Deny, Repair, Warn or Allow, not `refuse`",
         "5:240: `spec.rules.actions[7]` takes a map with rule and action, not the text `run-as-user`",
     ]),
     ("optOut: {allow: [run-as-user, nothing-such], ignore: Pod}", &[
-        "5:33: `spec.optOut.allow[1]`: there is no rule `nothing-such` (`mullion rules` lists them)",
+        "5:33: `spec.optOut.allow[1]`: there is no rule `nothing-such` (`mullion rules` lists those of this version)",
         "5:56: `spec.optOut.ignore` takes Never, Namespaces or Pods, not `Pod` (did you mean `Pods`?)",
     ]),
     ("optOut: {allow: run-as-user}", &[
@@ -322,7 +322,7 @@ const FILES: Rows = &[
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: A B, namespace: x}\nspec:\n", &[
         "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
-        "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations)",
+        "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations; a newer version of Mullion may have more keys)",
         "4:6: `spec` has no value; it takes a map with priority, mode, match, until, message, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: Enforce\n  mode: Audit\n", &[

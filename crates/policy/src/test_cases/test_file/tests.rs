@@ -26,7 +26,7 @@ fn every_problem_is_reported_with_its_place() {
             "3:1: a policy test has no key `case` (did you mean `cases`?)",
         ]),
         (format!("{HEAD}policy: x\npolicies: default.yaml\ncases: [{{}}]\n"), &[
-            "3:1: a policy test has no key `policy` (known here: apiVersion, kind, metadata, policies, date, snapshot, cases)",
+            "3:1: a policy test has no key `policy` (known here: apiVersion, kind, metadata, policies, date, snapshot, cases; a newer version of Mullion may have more keys)",
             "4:11: `policies` takes a list, not the text `default.yaml` (put `- ` before each entry, or brackets around them)",
             "5:9: `cases[0].name` is missing: text",
             "5:9: `cases[0].expect` is missing: a map with os, denied, findings, findings+, findings-, warned, unwarned, stored, changes, pod, nodes and settings",
@@ -40,7 +40,7 @@ fn every_problem_is_reported_with_its_place() {
         (expecting("{}"), &["6:3: `cases[0].expect` expects nothing, and could never fail (expect at least `denied: []`: it is not denied)"]),
         (expecting("{os: Windows}"), &["6:16: `cases[0].expect.os` takes windows, linux, undecided, conflict or none, not `Windows` (did you mean `windows`?)"]),
         (expecting("{verdict: windows, stord: {a: 1}}"), &[
-            "6:12: `cases[0].expect` has no key `verdict` (known here: os, denied, findings, findings+, findings-, warned, unwarned, stored, changes, pod, nodes, settings)",
+            "6:12: `cases[0].expect` has no key `verdict` (known here: os, denied, findings, findings+, findings-, warned, unwarned, stored, changes, pod, nodes, settings; a newer version of Mullion may have more keys)",
             "6:30: `cases[0].expect` has no key `stord` (did you mean `stored`?)",
         ]),
         (expecting("{stored: {}, findings+: [], unwarned: []}"), &[
@@ -62,7 +62,7 @@ fn every_problem_is_reported_with_its_place() {
         ]),
         (expecting("{settings: {place.build: Exact, zzz: 1}}"), &[
             "6:23: `cases[0].expect.settings` has no key `place.build` (did you mean `place.build.mode`?)",
-            "6:43: `cases[0].expect.settings` has no key `zzz` (known here: mode, message, optOut.ignore, optOut.allow, detect.os, detect.default, detect.images, detect.registry.lookup, place.nodeSelector.mode, place.tolerations.mode, place.tolerations.add, place.build.mode, place.runtimeClass.mode, place.runtimeClass.name, place.specOS.mode, rules.version, rules.denials, rules.templates, rules.translate, rules.actions)",
+            "6:43: `cases[0].expect.settings` has no key `zzz` (known here: mode, message, optOut.ignore, optOut.allow, detect.os, detect.default, detect.images, detect.registry.lookup, place.nodeSelector.mode, place.tolerations.mode, place.tolerations.add, place.build.mode, place.runtimeClass.mode, place.runtimeClass.name, place.specOS.mode, rules.version, rules.denials, rules.templates, rules.translate, rules.actions; a newer version of Mullion may have more keys)",
         ]),
         (expecting("{pod: {a: 1}}"), &["6:17: `cases[0].expect.pod` is for objects with a pod template (a Pod is stored itself: write `stored`)"]),
         (format!("{}- name: A\n  {POD}\n  expect: {{os: linux}}\n", expecting("{os: linux}")), &[
