@@ -9,7 +9,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
-use mullion_cluster::{ControlPlane, Fixture, Tool, wait_for};
+use mullion_cluster::{Chart, ControlPlane, Fixture, Tool, wait_for};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -119,13 +119,19 @@ impl Server {
         Ok(turn)
     }
 
-    /// The output of `helm <arguments>` in Mullion's namespace.
+    /// The output of `helm <arguments>` in Mullion's namespace. `install` and `upgrade` get the repository of the image.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
         let plane = &self.plane;
+        let image = Chart::image();
+        let image = image.to_string_lossy();
+        let mut arguments = arguments.to_vec();
+        if let Some("install" | "upgrade") = arguments.first().copied() {
+            arguments.splice(1..1, ["--values", &*image]);
+        }
         let home = plane.dir().join("tools");
         let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
             .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", "mullion-system"])
-            .args(arguments)
+            .args(&arguments)
             .envs(["CACHE", "CONFIG", "DATA"].map(|kind| (format!("HELM_{kind}_HOME"), home.join(kind))))
             .stdin(Stdio::null())
             .output()

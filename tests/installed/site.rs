@@ -15,8 +15,13 @@ use mullion_cluster::{ControlPlane, Fixture, Image, Kubelet, Network, NodeSpec, 
 pub const DEADLINE: Duration = Duration::from_secs(300);
 /// The namespace of Mullion, as in all its documents.
 pub const NAMESPACE: &str = "mullion-system";
-/// The longest timeout of webhooks, so that a busy machine does not fail the trials. Every installation here uses it.
+/// The longest timeout of webhooks, so that a busy machine does not fail the trials.
 pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
+
+/// The repository of the image, in the documents and in every installation.
+pub const REPOSITORY: &str = "registry.example.com/mullion";
+/// The values of every installation here: there is no default for the repository.
+pub const USUAL: [&str; 4] = [PATIENT[0], PATIENT[1], "--set", "image.repository=registry.example.com/mullion"];
 
 /// For the system priority classes in kube-system, as on GKE, which limits them elsewhere to namespaces with such a
 /// quota.
@@ -44,7 +49,7 @@ impl Site {
     pub async fn start() -> Result<Self> {
         let plane = ControlPlane::builder().network(Network::up()?).limited_system_classes().start().await?;
         plane.kubectl_with_input(&["create", "-f", "-"], QUOTA_OF_THE_CLUSTER).await?;
-        let kubelet = Kubelet::start(&plane, [(image("registry.mullion.dev/mullion"), program())])?;
+        let kubelet = Kubelet::start(&plane, [(image(REPOSITORY), program())])?;
         plane.create_nodes(&[linux_nodes(), windows_nodes()].concat()).await?;
         Ok(Self { kubelet, plane })
     }
@@ -124,7 +129,7 @@ impl Site {
     pub async fn install_chart(&self, chart: &Path, arguments: &[&str]) -> Result<String> {
         let chart = chart.to_str().context("a path that is not UTF-8")?;
         let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
-        self.helm(&[&usual[..], &PATIENT, arguments].concat()).await
+        self.helm(&[&usual[..], &USUAL, arguments].concat()).await
     }
 }
 

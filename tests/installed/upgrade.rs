@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use mullion_cluster::{Seen, wait_for};
 
 use crate::load::{Load, all_pods_were_reviewed};
-use crate::site::{BEFORE, DEADLINE, NAMESPACE, Site, image, program};
+use crate::site::{BEFORE, DEADLINE, NAMESPACE, REPOSITORY, Site, image, program};
 use crate::user_actions::at_work;
 
 const NEXT: &str = "registry.example.com/mirror/mullion";
@@ -31,7 +31,7 @@ pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     writes_are_allowed(site).await.context("after the upgrade")?;
 
     site.helm(&["rollback", "mullion", "-n", NAMESPACE, "--wait"]).await?;
-    images(site, 2, &image("registry.mullion.dev/mullion")).await?;
+    images(site, 2, &image(REPOSITORY)).await?;
     load.more(50).await?;
     ensure!(bundles(site).await? == before, "rolling back changed caBundle");
     writes_are_allowed(site).await.context("after the rollback")?;
