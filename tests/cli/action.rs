@@ -125,7 +125,8 @@ fn inputs_reach_the_program() {
     let warn = |fail_on: &str| Runner::new(&[("files", "warned.yaml"), ("fail-on", fail_on)]).with_archive().run();
     assert_eq!(warn("deny").code, 0);
     assert_eq!(warn("warn").code, 1);
-    let warn = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {rules: {denials: Warn}}\n";
+    let warn =
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {rules: {denials: Warn}}\n";
     let runner = Runner::new(&[("files", "bad"), ("policies", "a.yaml\nb.yaml")]).with_archive();
     let policy = |name: &str, text: &str| fs::write(runner.folder.path().join("work").join(name), text).unwrap();
     policy("a.yaml", warn);

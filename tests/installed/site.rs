@@ -1,7 +1,7 @@
 //! The clusters in which trials install Mullion, one after the other.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -56,8 +56,13 @@ impl Site {
 
     /// The output of `helm <arguments>`.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+        self.helm_of(self.plane.tools().command(Tool::Helm), arguments).await
+    }
+
+    /// The output of another program, such as Helm 3.
+    pub async fn helm_of(&self, program: Command, arguments: &[&str]) -> Result<String> {
         let home = self.plane.dir();
-        let mut helm = tokio::process::Command::from(self.plane.tools().command(Tool::Helm));
+        let mut helm = tokio::process::Command::from(program);
         helm.args(arguments).stdin(Stdio::null()).kill_on_drop(true).env("KUBECONFIG", self.plane.kubeconfig());
         for folder in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
             helm.env(folder, home.join("helm"));

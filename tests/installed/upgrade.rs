@@ -10,7 +10,7 @@ use crate::load::{Load, all_pods_were_reviewed};
 use crate::site::{BEFORE, DEADLINE, NAMESPACE, REPOSITORY, Site, image, program};
 use crate::user_actions::at_work;
 
-const NEXT: &str = "registry.example.com/mirror/mullion";
+pub const NEXT: &str = "registry.example.com/mirror/mullion";
 
 /// From the previous chart to this one and back, with controllers of both at the same time: no pod is rejected, none is
 /// admitted without a review, and the fence denies nothing that a controller writes.
@@ -39,7 +39,7 @@ pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
 }
 
 /// New nodes get labels and taint from the current leader, RuntimeClasses are created again, and no write was denied.
-async fn writes_are_allowed(site: &Site) -> Result<()> {
+pub async fn writes_are_allowed(site: &Site) -> Result<()> {
     let undo = ["label", "node", "w2022", "mullion.dev/windows-release-", "mullion.dev/windows-revision-"];
     site.plane.kubectl(&undo).await?;
     site.plane.kubectl(&["taint", "node", "w2022", "os-"]).await?;
@@ -60,7 +60,7 @@ async fn writes_are_allowed(site: &Site) -> Result<()> {
 }
 
 /// Waits until exactly this number of webhooks, all of this image, are left.
-async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
+pub async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
     site.whole("mullion-webhook").await?;
     site.whole("mullion-controller").await?;
     let selector = "app.kubernetes.io/name=mullion,app.kubernetes.io/component=webhook";
@@ -82,7 +82,7 @@ async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
 }
 
 /// The `caBundle` that the controller has set, as `kubectl` prints it.
-async fn bundles(site: &Site) -> Result<String> {
+pub async fn bundles(site: &Site) -> Result<String> {
     let path = "-o=jsonpath={.items[*].webhooks[*].clientConfig.caBundle}";
     let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
     let found = site.plane.kubectl(&["get", kinds, "-l", "app.kubernetes.io/name=mullion", path]).await?;
