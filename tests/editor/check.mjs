@@ -81,7 +81,7 @@ try {
     "nfs-volume: MUL301: ",
   ]);
   expect("hover", await hover(of("PodPolicy", "  place:\n    build:\n      mo^de: Exact\n")), [
-    "How the Windows build",
+    "What Mullion adds so that a pod runs only on nodes",
     "Default: `Compatible`",
     "highest priority decides",
     "* `Exact`: The nodeSelector",
