@@ -181,25 +181,25 @@ pub async fn helm_3_and_4_upgrade_releases_of_each_other(server: &Server, files:
     let (first, last) = (named(files, "default")?, named(files, "fail-closed")?);
     let chart = mullion_cluster::Chart::folder();
     let chart = chart.to_string_lossy();
-    let helm_4 = || server.plane.tools().command(Tool::Helm);
     server.helm_of(helm_3(), &["install", "mullion", &chart]).await?;
-    let upgrades: [(&dyn Fn() -> Command, &Rendered, &[&str]); 6] = [
-        (&helm_4, last, &[]),
-        (&helm_3, first, &[]),
-        (&helm_4, last, &["--server-side=true"]),
-        (&helm_3, first, &[]),
-        (&helm_4, last, &["--server-side=true"]),
-        (&helm_4, first, &[]),
+    let upgrades: [(u8, &Rendered, &[&str]); 6] = [
+        (4, last, &[]),
+        (3, first, &[]),
+        (4, last, &["--server-side=true"]),
+        (3, first, &[]),
+        (4, last, &["--server-side=true"]),
+        (4, first, &[]),
     ];
     let mut before = first;
-    for (number, (helm, file, flags)) in upgrades.into_iter().enumerate() {
-        let what = format!("upgrade {number} to {}", file.name);
+    for (number, (major, file, flags)) in upgrades.into_iter().enumerate() {
+        let what = format!("upgrade {number} to {} with Helm {major}", file.name);
+        let helm = if major == 3 { helm_3() } else { server.plane.tools().command(Tool::Helm) };
         for configuration in configurations(before)? {
             fill(server, configuration).await?;
         }
         let values = file.path.to_string_lossy();
         let upgrade = ["upgrade", "mullion", &*chart, "--values", &*values, "--reset-values", "--no-hooks"];
-        server.helm_of(helm(), &[&upgrade[..], flags].concat()).await.with_context(|| what.clone())?;
+        server.helm_of(helm, &[&upgrade[..], flags].concat()).await.with_context(|| what.clone())?;
         as_rendered(server, file, &what).await?;
         for configuration in configurations(file)? {
             // other-pods.mullion.dev exists only with failurePolicy Fail, so it is new.
