@@ -46,6 +46,7 @@ const VALUES: &[(&str, OfValues)] = &[
     ("values::valid_values_are_accepted", values::valid_values_are_accepted),
     ("values::old_servers_are_rejected", values::old_servers_are_rejected),
     ("values::schema_and_values_agree", documented::schema_and_values_agree),
+    ("artifact_hub::annotations_match_the_chart", documented::annotations_match_the_chart),
     ("fence::servers_without_the_kind_get_no_fence", fence_rules::servers_without_the_kind_get_no_fence),
     (
         "templates::no_template_uses_random_values_clock_or_cluster",
