@@ -16,7 +16,7 @@ use mullion_policy::PolicySet;
 use serde_json::Value;
 use tempfile::TempDir;
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[path = "cli/action.rs"]
 mod action;
 #[path = "cli/bad_input.rs"]

@@ -34,7 +34,6 @@ pub async fn installs_upgrades_rolls_back_and_uninstalls(site: &Site) -> Result<
     helm(&[&upgrade[..], &["--set", &values]].concat()).await?;
     images(site, 3, &format!("{NEXT}:next")).await?;
     load.more(50).await?;
-    at_work(site).await.context("after the upgrade")?;
     writes_are_allowed(site).await.context("after the upgrade")?;
 
     helm(&["rollback", "mullion", "-n", NAMESPACE, "--wait"]).await?;
