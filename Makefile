@@ -53,6 +53,12 @@ editor: ## Test the schemas with yaml-language-server: completion, explanations,
 	@test -d target/editor/$(LANGUAGE_SERVER) || npm install --silent --no-save --prefix target/editor/$(LANGUAGE_SERVER) $(LANGUAGE_SERVER)
 	@node tests/editor/check.mjs target/editor/$(LANGUAGE_SERVER)/node_modules/yaml-language-server/bin/yaml-language-server
 
+# Not part of `test`: it needs Go, Python and their package registries.
+.PHONY: packaging
+packaging: needs ## Try the pre-commit hook with pre-commit, and the manifest of the kubectl plugin with krew
+	@tools="$$(tests/cluster/tools/build.sh)" && $(CARGO) build --locked --bin mullion && \
+	PATH="$$tools:$$PATH" packaging/try.sh target/debug/mullion
+
 # Not part of `test`: it needs Chromium, which it installs with apt if possible.
 .PHONY: pages
 pages: needs ## Test the HTML report in Chromium (rendering, sorting, filters, printing); screenshots are in target/pages
@@ -125,6 +131,17 @@ image: ## Build the container image, IMAGE=NAME:TAG or mullion:VERSION, with doc
 release: needs ## Build a release in target/release-files: Linux and Windows programs, chart, SBOMs, checksums
 	@release/needs.sh && tools="$$(tests/cluster/tools/build.sh)" && \
 	release/build.sh target/release-files "$$tools/helm" && tests/release/verify.sh target/release-files "$$tools/helm"
+
+.PHONY: manifests
+manifests: needs ## Write plain manifests and a kustomize base into target/manifests, with REPOSITORY=registry.example.com/mullion or VALUES=FILE
+	@tools="$$(tests/cluster/tools/build.sh)" && REPOSITORY="$(REPOSITORY)" packaging/manifests.sh target/manifests "$$tools/helm" $(VALUES) && \
+	echo "target/manifests:" && ls target/manifests
+
+# Not part of `test`: it builds Helm 3, which takes a few minutes the first time.
+.PHONY: helm3
+helm3: needs ## Test the chart with Helm 3: install, upgrade, rollback, uninstall
+	@tools="$$(tests/cluster/tools/build.sh)" && helm="$$(tests/cluster/tools/helm3/build.sh)" && \
+	KUBEBUILDER_ASSETS="$$tools" HELM3="$$helm" $(CARGO) test --locked --test chart --test installed -- helm_3
 
 .PHONY: tools
 tools: needs ## Build the control-plane tools only

@@ -16,6 +16,9 @@ use mullion_policy::PolicySet;
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[cfg(target_os = "linux")]
+#[path = "cli/action.rs"]
+mod action;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
 #[path = "cli/cluster.rs"]

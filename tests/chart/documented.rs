@@ -24,6 +24,44 @@ pub fn schema_and_values_agree() -> Result<()> {
     Ok(())
 }
 
+/// The categories that Artifact Hub knows: <https://artifacthub.io/docs/topics/annotations/helm/>.
+const CATEGORIES: [&str; 8] = [
+    "ai-machine-learning",
+    "database",
+    "integration-delivery",
+    "monitoring-logging",
+    "networking",
+    "security",
+    "storage",
+    "streaming-messaging",
+];
+
+/// The annotations for Artifact Hub, some of which are YAML in a string, and the files in this repository that they and
+/// the icon name.
+pub fn annotations_match_the_chart() -> Result<()> {
+    let chart = read(&Chart::folder().join("Chart.yaml"))?;
+    let annotation = |name: &str| {
+        let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str();
+        text.with_context(|| format!("no annotation artifacthub.io/{name}"))
+    };
+    let items = |name: &str| -> Result<Vec<Value>> { Ok(serde_saphyr::from_str(annotation(name)?)?) };
+    ensure!(CATEGORIES.contains(&annotation("category")?), "{:?}", annotation("category"));
+    let images = items("images")?;
+    let version = chart["appVersion"].as_str().context("an appVersion")?;
+    ensure!(images.len() == 1, "{images:?}");
+    ensure!(images[0]["image"].as_str().is_some_and(|image| image.ends_with(&format!(":{version}"))), "{images:?}");
+    let mut addresses = vec![chart["icon"].clone()];
+    addresses.extend(items("links")?.into_iter().map(|link| link["url"].clone()));
+    ensure!(addresses.len() > 3, "{addresses:?}");
+    let repository = Chart::folder().join("../..");
+    for address in addresses {
+        let address = address.as_str().context("an address")?;
+        let mut ends = address.match_indices('/').map(|(at, _)| &address[at + 1..]).filter(|end| !end.is_empty());
+        ensure!(ends.any(|end| repository.join(end.trim_start_matches('/')).is_file()), "{address}: no such file");
+    }
+    Ok(())
+}
+
 fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>, wrong: &mut Vec<String>) {
     if schema["description"].as_str().is_none_or(|words| !words.ends_with('.') || words.len() < 8) {
         wrong.push(format!("{at}: no description in values.schema.json"));

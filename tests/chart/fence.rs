@@ -2,10 +2,11 @@
 //! the previous chart, which had neither a fence nor a ResourceQuota.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
-use mullion_cluster::{Chart, NodeSpec, TestNamespace, wait_for};
+use mullion_cluster::{Chart, NodeSpec, TestNamespace, Tool, wait_for};
 use serde_json::{Value, json};
 
 use crate::rendered::text;
@@ -580,6 +581,21 @@ pub async fn pods_are_created_where_system_classes_are_limited(server: &Server) 
 /// The priority class of the previous chart is removed by the upgrade and returns with the rollback; the fence is added
 /// by the upgrade and removed by the rollback.
 pub async fn upgrades_from_the_chart_before_and_back(server: &Server) -> Result<()> {
+    let helm = || server.plane.tools().command(Tool::Helm);
+    from_the_chart_before_and_back(server, &helm, &[&["--server-side=true"], &["--server-side=false"]]).await
+}
+
+/// The same with Helm 3.
+pub async fn helm_3_upgrades_from_the_chart_before_and_back(server: &Server) -> Result<()> {
+    from_the_chart_before_and_back(server, &crate::upgrades::helm_3, &[&[]]).await
+}
+
+async fn from_the_chart_before_and_back(
+    server: &Server,
+    helm: &(dyn Fn() -> Command + Sync),
+    ways: &[&[&str]],
+) -> Result<()> {
+    let helm = async |arguments: &[&str]| server.helm_of(helm(), arguments).await;
     let _alone = server.alone().await?;
     ensure!(Path::new(BEFORE).is_file(), "no {BEFORE}");
     let chart = Chart::folder();
@@ -596,18 +612,17 @@ pub async fn upgrades_from_the_chart_before_and_back(server: &Server) -> Result<
         ["PriorityClass"].map(str::to_owned),
         ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ResourceQuota"].map(str::to_owned),
     );
-    server.helm(&["install", "mullion", BEFORE]).await?;
+    helm(&["install", "mullion", BEFORE]).await?;
     ensure!(state().await? == before, "{:?}", state().await?);
-    for server_side in ["true", "false"] {
-        let flag = format!("--server-side={server_side}");
-        server.helm(&["upgrade", "mullion", &chart.to_string_lossy(), &flag]).await?;
+    for way in ways {
+        helm(&[&["upgrade", "mullion", &*chart.to_string_lossy()], *way].concat()).await?;
         ensure!(state().await? == after, "after the upgrade: {:?}", state().await?);
-        server.helm(&["rollback", "mullion", "1"]).await?;
+        helm(&["rollback", "mullion", "1"]).await?;
         ensure!(state().await? == before, "after the rollback: {:?}", state().await?);
     }
     // With the values of the previous release, the chart reports which values are missing.
-    let reused = server.helm(&["upgrade", "mullion", &chart.to_string_lossy(), "--reuse-values"]).await;
+    let reused = helm(&["upgrade", "mullion", &chart.to_string_lossy(), "--reuse-values"]).await;
     let reused = reused.err().context("an upgrade without values of this chart")?.to_string();
     ensure!(reused.contains("fence") || reused.contains("priorityClass"), "{reused}");
-    server.helm(&["uninstall", "mullion", "--no-hooks"]).await.map(drop)
+    helm(&["uninstall", "mullion", "--no-hooks"]).await.map(drop)
 }

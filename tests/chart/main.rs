@@ -46,6 +46,7 @@ const VALUES: &[(&str, OfValues)] = &[
     ("values::valid_values_are_accepted", values::valid_values_are_accepted),
     ("values::old_servers_are_rejected", values::old_servers_are_rejected),
     ("values::schema_and_values_agree", documented::schema_and_values_agree),
+    ("artifact_hub::annotations_match_the_chart", documented::annotations_match_the_chart),
     ("fence::servers_without_the_kind_get_no_fence", fence_rules::servers_without_the_kind_get_no_fence),
     (
         "templates::no_template_uses_random_values_clock_or_cluster",
@@ -115,13 +116,27 @@ const ALL_FILES_CHECKS: &[(&str, AllFilesCheck)] = &[
     }),
 ];
 
+/// Checks with Helm 3, for `make helm3`.
+const HELM_3: &[(&str, AllFilesCheck)] = &[
+    ("upgrades::helm_3_and_kubectl_keep_the_bundle_and_do_not_drift", |server, files| {
+        Box::pin(upgrades::helm_3_and_kubectl_keep_the_bundle_and_do_not_drift(server, files))
+    }),
+    ("upgrades::helm_3_and_4_upgrade_releases_of_each_other", |server, files| {
+        Box::pin(upgrades::helm_3_and_4_upgrade_releases_of_each_other(server, files))
+    }),
+    ("upgrades::helm_3_upgrades_from_the_chart_before_and_back", |server, _| {
+        Box::pin(fence::helm_3_upgrades_from_the_chart_before_and_back(server))
+    }),
+];
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let files = rendered::files().expect("the values files");
     // Helm and the API server keep the processors busy, so more trials at the same time take longer.
     let mut suite = Suite::new("chart", 3);
     let server = Shared::new(Server::start);
-    for (name, check) in ALL_FILES_CHECKS {
+    let with_helm_3 = if mullion_cluster::helm_3().is_some() { HELM_3 } else { &[] };
+    for (name, check) in ALL_FILES_CHECKS.iter().chain(with_helm_3) {
         let (files, check) = (files.clone(), *check);
         suite.shared_trial(&server, (*name).to_owned(), move |server| {
             Box::pin(async move { check(&server, &files).await })

@@ -10,6 +10,8 @@ pub fn helm_lint_reports_nothing(file: &Rendered) -> Result<()> {
     let done = Tools::locate()?
         .command(Tool::Helm)
         .args(["lint", "--strict", "--namespace", "mullion-system", "--values"])
+        .arg(Chart::image())
+        .arg("--values")
         .arg(&file.path)
         .arg(Chart::folder())
         .output()

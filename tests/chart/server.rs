@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
-use mullion_cluster::{ControlPlane, Fixture, Tool, wait_for};
+use mullion_cluster::{Chart, ControlPlane, Fixture, Tool, wait_for};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -119,13 +119,24 @@ impl Server {
         Ok(turn)
     }
 
-    /// The output of `helm <arguments>` in Mullion's namespace.
+    /// The output of `helm <arguments>` in Mullion's namespace. `install` and `upgrade` get the repository of the image.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+        self.helm_of(self.plane.tools().command(Tool::Helm), arguments).await
+    }
+
+    /// Does the same with another program, such as Helm 3.
+    pub async fn helm_of(&self, program: Command, arguments: &[&str]) -> Result<String> {
         let plane = &self.plane;
+        let image = Chart::image();
+        let image = image.to_string_lossy();
+        let mut arguments = arguments.to_vec();
+        if let Some("install" | "upgrade") = arguments.first().copied() {
+            arguments.splice(1..1, ["--values", &*image]);
+        }
         let home = plane.dir().join("tools");
-        let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
+        let done = tokio::process::Command::from(program)
             .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", "mullion-system"])
-            .args(arguments)
+            .args(&arguments)
             .envs(["CACHE", "CONFIG", "DATA"].map(|kind| (format!("HELM_{kind}_HOME"), home.join(kind))))
             .stdin(Stdio::null())
             .output()

@@ -1,9 +1,11 @@
 //! Upgrades from one values file to another: the controller's `caBundle` stays, nothing drifts, nothing must be deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use mullion_cluster::Tool;
 use serde_json::{Value, json};
 
 use crate::rendered::{Rendered, list, text};
@@ -154,14 +156,75 @@ fn without_metadata_changes(object: &Value) -> Value {
     object
 }
 
-/// Helm 4 itself, then kubectl over it, then Helm again, and back. The bundles stay, and at the end nothing is left.
+/// Helm 4 itself, then kubectl over it, then Helm again, and back. Both ways in which Helm 4 writes are tested: merged by
+/// the server, or by Helm.
 pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
+    let helm = || server.plane.tools().command(Tool::Helm);
+    bundle_stays(server, files, &helm, &[&["--server-side=true"], &["--server-side=false"]]).await
+}
+
+/// The same with Helm 3, which merges itself.
+pub async fn helm_3_and_kubectl_keep_the_bundle_and_do_not_drift(
+    server: &Server,
+    files: &[Arc<Rendered>],
+) -> Result<()> {
+    bundle_stays(server, files, &helm_3, &[&[]]).await
+}
+
+pub fn helm_3() -> Command {
+    Command::new(mullion_cluster::helm_3().expect("the trial exists only with HELM3"))
+}
+
+/// A release of Helm 3 that Helm 4 upgrades, and the reverse: the bundle stays, and nothing is left of other values.
+pub async fn helm_3_and_4_upgrade_releases_of_each_other(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
+    let _alone = server.alone().await?;
+    let (first, last) = (named(files, "default")?, named(files, "fail-closed")?);
+    let chart = mullion_cluster::Chart::folder();
+    let chart = chart.to_string_lossy();
+    server.helm_of(helm_3(), &["install", "mullion", &chart]).await?;
+    let upgrades: [(u8, &Rendered, &[&str]); 6] = [
+        (4, last, &[]),
+        (3, first, &[]),
+        (4, last, &["--server-side=true"]),
+        (3, first, &[]),
+        (4, last, &["--server-side=true"]),
+        (4, first, &[]),
+    ];
+    let mut before = first;
+    for (number, (major, file, flags)) in upgrades.into_iter().enumerate() {
+        let what = format!("upgrade {number} to {} with Helm {major}", file.name);
+        let helm = if major == 3 { helm_3() } else { server.plane.tools().command(Tool::Helm) };
+        for configuration in configurations(before)? {
+            fill(server, configuration).await?;
+        }
+        let values = file.path.to_string_lossy();
+        let upgrade = ["upgrade", "mullion", &*chart, "--values", &*values, "--reset-values", "--no-hooks"];
+        server.helm_of(helm, &[&upgrade[..], flags].concat()).await.with_context(|| what.clone())?;
+        as_rendered(server, file, &what).await?;
+        for configuration in configurations(file)? {
+            // other-pods.mullion.dev exists only with failurePolicy Fail, so it is new.
+            let stored = server.get(configuration).await?;
+            let kept = |(name, bundle): (&str, &Value)| *bundle == BUNDLE || name == "other-pods.mullion.dev";
+            ensure!(bundles(&stored).into_iter().all(kept), "{what}: {:?}", bundles(&stored));
+        }
+        before = file;
+    }
+    server.helm_of(helm_3(), &["uninstall", "mullion", "--no-hooks"]).await.map(drop)
+}
+
+/// Installs, upgrades in each of these ways, and uninstalls. The bundles stay, and at the end nothing is left.
+async fn bundle_stays(
+    server: &Server,
+    files: &[Arc<Rendered>],
+    helm: &(dyn Fn() -> Command + Sync),
+    ways: &[&[&str]],
+) -> Result<()> {
     let _alone = server.alone().await?;
     let plane = &server.plane;
     server.namespace("mullion-system", json!({})).await?;
     let (first, last) = (named(files, "default")?, named(files, "everything")?);
     let chart = mullion_cluster::Chart::folder();
-    let helm = async |arguments: &[&str]| server.helm(arguments).await;
+    let helm = async |arguments: &[&str]| server.helm_of(helm(), arguments).await;
     let (chart, first_values, last_values) =
         (chart.to_string_lossy(), first.path.to_string_lossy(), last.path.to_string_lossy());
     let bundled = async |file: &Rendered, what: &str| -> Result<()> {
@@ -176,18 +239,21 @@ pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, 
     for configuration in configurations(first)? {
         fill(server, configuration).await?;
     }
-    // --reset-values: with an empty values file, such as default.yaml, Helm takes those of the previous release. Both
-    // ways in which Helm 4 writes are tested: merged by the server, or by Helm.
-    for server_side in ["true", "false"] {
-        let flag = format!("--server-side={server_side}");
-        helm(&["upgrade", "mullion", &chart, "--values", &last_values, "--reset-values", "--no-hooks", &flag]).await?;
-        as_rendered(server, last, &format!("helm upgrade {flag}")).await?;
+    // --reset-values: with an empty values file, such as default.yaml, Helm takes those of the previous release.
+    for way in ways {
+        let upgrade = async |values: &str| {
+            let upgrade = ["upgrade", "mullion", &*chart, "--values", values, "--reset-values", "--no-hooks"];
+            helm(&[&upgrade[..], way].concat()).await
+        };
+        let what = format!("helm upgrade {}", way.join(" "));
+        upgrade(&last_values).await?;
+        as_rendered(server, last, &what).await?;
         for configuration in configurations(last)? {
             fill(server, configuration).await?;
         }
-        helm(&["upgrade", "mullion", &chart, "--values", &first_values, "--reset-values", "--no-hooks", &flag]).await?;
-        as_rendered(server, first, &format!("helm upgrade {flag}")).await?;
-        bundled(first, &format!("helm upgrade {flag}")).await?;
+        upgrade(&first_values).await?;
+        as_rendered(server, first, &what).await?;
+        bundled(first, &what).await?;
     }
     let manifests = first.chart().argument("--no-hooks").text()?;
     let applied =

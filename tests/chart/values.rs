@@ -97,6 +97,14 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     ("webhook.clientCA.key=..", &["at '/webhook/clientCA/key'", "does not match pattern"]),
     ("networkPolicy.apiServerFrom={10.0.0.0/8}", &["at '/networkPolicy/apiServerFrom/0'", "got string, want object"]),
+    (
+        "image.repository=",
+        &[
+            "image.repository is empty",
+            "\n    --set image.repository=registry.example.com/mullion\n",
+            "image: {repository: ",
+        ],
+    ),
     ("webhook.hostNetwork=true,webhook.port=443", &["only root opens ports below 1024"]),
     ("webhook.hostNetwork=true,webhook.port=10250", &["which the kubelet"]),
 ];

@@ -81,9 +81,9 @@ try {
     "nfs-volume: MUL301: ",
   ]);
   expect("hover", await hover(of("PodPolicy", "  place:\n    build:\n      mo^de: Exact\n")), [
-    "How the Windows build",
+    "What Mullion adds so that a pod runs only on nodes",
     "Default: `Compatible`",
-    "highest priority decides",
+    "highest priority that sets this key decides",
     "* `Exact`: The nodeSelector",
   ]);
   const test = "apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\ncases:\n  - name: a\n    expect:\n      ^\n";

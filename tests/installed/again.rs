@@ -7,7 +7,7 @@ use kube::api::ObjectMeta;
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, wait_for};
 
-use crate::site::{DEADLINE, NAMESPACE, Site, chart};
+use crate::site::{DEADLINE, NAMESPACE, Site, USUAL, chart};
 use crate::traces::{self, But};
 use crate::user_actions::{at_work, uninstall};
 
@@ -69,7 +69,12 @@ pub async fn a_second_release_is_rejected(site: &Site) -> Result<()> {
     let chart = chart.to_str().context("a path that is not UTF-8")?;
     for (name, namespace) in [("other", "other-system"), ("mullion", "other-system"), ("other", NAMESPACE)] {
         let tried = ["upgrade", "--install", name, chart, "-n", namespace, "--create-namespace"];
-        let result = site.helm(&tried).await.err().with_context(|| format!("{name} in {namespace}"))?.to_string();
+        let result = site
+            .helm(&[&tried[..], &USUAL].concat())
+            .await
+            .err()
+            .with_context(|| format!("{name} in {namespace}"))?
+            .to_string();
         for words in ["cannot be imported into the current release", "meta.helm.sh/release-"] {
             ensure!(result.contains(words), "{result}");
         }

@@ -16,7 +16,7 @@ use crate::pages::page::Shown;
 use crate::pages::places::{self, Place};
 use crate::pages::run::Directory;
 use crate::pages::{Page, all_pages, is_known_to_servers};
-use crate::site::{PATIENT, image, program};
+use crate::site::{PATIENT, REPOSITORY, image, program};
 
 /// The state of the cluster for a page; all pages that are not listed come after these.
 const FOUND: [(&str, Found); 4] = [
@@ -33,8 +33,8 @@ enum Found {
     Installed(&'static str),
 }
 
-const INSTALL: &str =
-    "helm upgrade --install mullion charts/mullion --namespace mullion-system --create-namespace --wait";
+const INSTALL: &str = "helm upgrade --install mullion charts/mullion --namespace mullion-system --create-namespace --wait \
+    --set image.repository=registry.example.com/mullion";
 
 /// Without Mullion, and without objects of other pages.
 const CLEAR: &str = "helm uninstall mullion --namespace mullion-system --ignore-not-found --no-hooks --wait && \
@@ -57,8 +57,7 @@ spec:
 
 pub async fn commands_for_a_cluster_print_what_their_pages_show() -> Result<()> {
     let plane = ControlPlane::builder().network(Network::up()?).start().await?;
-    let images = ["registry.mullion.dev/mullion", "registry.example.com/mullion"].map(|name| (image(name), program()));
-    let _kubelet = Kubelet::start(&plane, images)?;
+    let _kubelet = Kubelet::start(&plane, [(image(REPOSITORY), program())])?;
     // The nodes of the demo, which the pages mention.
     let nodes = [
         NodeSpec::linux("linux-1").played(),

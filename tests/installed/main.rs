@@ -19,9 +19,11 @@ mod cold_start;
 mod documents;
 mod fence;
 mod flux;
+mod helm_3;
 mod install;
 mod kubelet;
 mod load;
+mod manifests;
 #[path = "../docs/pages/mod.rs"]
 #[allow(clippy::disallowed_methods, reason = "these read the pages")]
 mod pages;
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
             again::at_once,
             again::a_second_release_is_rejected,
             install::the_defaults_work,
+            manifests::kubectl_applies_and_deletes_them,
             status::an_installation_is_good_until_it_is_not,
             kubelet::containers_match_their_pods,
             kubelet::containers_end_and_restart_as_on_a_node,
@@ -95,6 +98,10 @@ fn main() -> ExitCode {
     // This needs the controllers of Flux: `make flux`.
     if flux::folder().is_some() {
         suite.pooled(&sites, trials![flux::ten_reconciliations_without_drift]);
+    }
+    // This needs Helm 3: `make helm3`.
+    if mullion_cluster::helm_3().is_some() {
+        suite.pooled(&sites, trials![helm_3::installs_upgrades_rolls_back_and_uninstalls]);
     }
     suite.run(arguments)
 }

@@ -1,7 +1,7 @@
 //! The clusters in which trials install Mullion, one after the other.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,8 +15,13 @@ use mullion_cluster::{ControlPlane, Fixture, Image, Kubelet, Network, NodeSpec, 
 pub const DEADLINE: Duration = Duration::from_secs(300);
 /// The namespace of Mullion, as in all its documents.
 pub const NAMESPACE: &str = "mullion-system";
-/// The longest timeout of webhooks, so that a busy machine does not fail the trials. Every installation here uses it.
+/// The longest timeout of webhooks, so that a busy machine does not fail the trials.
 pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
+
+/// The repository of the image, in the documents and in every installation.
+pub const REPOSITORY: &str = "registry.example.com/mullion";
+/// The values of every installation here: there is no default for the repository.
+pub const USUAL: [&str; 4] = [PATIENT[0], PATIENT[1], "--set", "image.repository=registry.example.com/mullion"];
 
 /// For the system priority classes in kube-system, as on GKE, which limits them elsewhere to namespaces with such a
 /// quota.
@@ -44,15 +49,20 @@ impl Site {
     pub async fn start() -> Result<Self> {
         let plane = ControlPlane::builder().network(Network::up()?).limited_system_classes().start().await?;
         plane.kubectl_with_input(&["create", "-f", "-"], QUOTA_OF_THE_CLUSTER).await?;
-        let kubelet = Kubelet::start(&plane, [(image("registry.mullion.dev/mullion"), program())])?;
+        let kubelet = Kubelet::start(&plane, [(image(REPOSITORY), program())])?;
         plane.create_nodes(&[linux_nodes(), windows_nodes()].concat()).await?;
         Ok(Self { kubelet, plane })
     }
 
     /// The output of `helm <arguments>`.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+        self.helm_of(self.plane.tools().command(Tool::Helm), arguments).await
+    }
+
+    /// The output of another program, such as Helm 3.
+    pub async fn helm_of(&self, program: Command, arguments: &[&str]) -> Result<String> {
         let home = self.plane.dir();
-        let mut helm = tokio::process::Command::from(self.plane.tools().command(Tool::Helm));
+        let mut helm = tokio::process::Command::from(program);
         helm.args(arguments).stdin(Stdio::null()).kill_on_drop(true).env("KUBECONFIG", self.plane.kubeconfig());
         for folder in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
             helm.env(folder, home.join("helm"));
@@ -124,7 +134,7 @@ impl Site {
     pub async fn install_chart(&self, chart: &Path, arguments: &[&str]) -> Result<String> {
         let chart = chart.to_str().context("a path that is not UTF-8")?;
         let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
-        self.helm(&[&usual[..], &PATIENT, arguments].concat()).await
+        self.helm(&[&usual[..], &USUAL, arguments].concat()).await
     }
 }
 

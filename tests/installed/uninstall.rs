@@ -120,7 +120,7 @@ pub async fn a_failed_job_is_tried_again_or_skipped(site: &Site) -> Result<()> {
         ensure!(error.contains(words), "{error}");
     }
     at_work(site).await.context("after a Job that did nothing")?;
-    site.kubelet.image("registry.mullion.dev/mullion:nowhere", crate::site::program());
+    site.kubelet.image(&format!("{}:nowhere", crate::site::REPOSITORY), crate::site::program());
     uninstall(site, &["--wait"]).await.context("the second try")?;
     traces::none(site, But::Pods).await?;
     left_alone(&shop, WINDOWS).await?;

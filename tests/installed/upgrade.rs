@@ -7,10 +7,10 @@ use kube::ResourceExt as _;
 use mullion_cluster::{Seen, wait_for};
 
 use crate::load::{Load, all_pods_were_reviewed};
-use crate::site::{BEFORE, DEADLINE, NAMESPACE, Site, image, program};
+use crate::site::{BEFORE, DEADLINE, NAMESPACE, REPOSITORY, Site, image, program};
 use crate::user_actions::at_work;
 
-const NEXT: &str = "registry.example.com/mirror/mullion";
+pub const NEXT: &str = "registry.example.com/mirror/mullion";
 
 /// From the previous chart to this one and back, with controllers of both at the same time: no pod is rejected, none is
 /// admitted without a review, and the fence denies nothing that a controller writes.
@@ -31,7 +31,7 @@ pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     writes_are_allowed(site).await.context("after the upgrade")?;
 
     site.helm(&["rollback", "mullion", "-n", NAMESPACE, "--wait"]).await?;
-    images(site, 2, &image("registry.mullion.dev/mullion")).await?;
+    images(site, 2, &image(REPOSITORY)).await?;
     load.more(50).await?;
     ensure!(bundles(site).await? == before, "rolling back changed caBundle");
     writes_are_allowed(site).await.context("after the rollback")?;
@@ -60,7 +60,7 @@ pub async fn writes_are_allowed(site: &Site) -> Result<()> {
 }
 
 /// Waits until exactly this number of webhooks, all of this image, are left.
-async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
+pub async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
     site.whole("mullion-webhook").await?;
     site.whole("mullion-controller").await?;
     let selector = "app.kubernetes.io/name=mullion,app.kubernetes.io/component=webhook";
@@ -82,7 +82,7 @@ async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
 }
 
 /// The `caBundle` that the controller has set, as `kubectl` prints it.
-async fn bundles(site: &Site) -> Result<String> {
+pub async fn bundles(site: &Site) -> Result<String> {
     let path = "-o=jsonpath={.items[*].webhooks[*].clientConfig.caBundle}";
     let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
     let found = site.plane.kubectl(&["get", kinds, "-l", "app.kubernetes.io/name=mullion", path]).await?;

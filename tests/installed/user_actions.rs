@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, TestNamespace, wait_for};
 use serde_json::json;
 
-use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
+use crate::site::{DEADLINE, NAMESPACE, Site, USUAL};
 
 /// A Windows image whose name contains its build.
 pub const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -140,7 +140,7 @@ pub async fn mullion(site: &Site, arguments: &[&str]) -> Result<String> {
 pub async fn upgrade(site: &Site, arguments: &[&str]) -> Result<String> {
     let chart = crate::site::chart();
     let chart = chart.to_str().context("a path that is not UTF-8")?;
-    site.helm(&[&["upgrade", "mullion", chart, "-n", NAMESPACE], &PATIENT[..], arguments].concat()).await
+    site.helm(&[&["upgrade", "mullion", chart, "-n", NAMESPACE], &USUAL[..], arguments].concat()).await
 }
 
 /// `helm uninstall`, as documented.

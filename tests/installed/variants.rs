@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams};
 use mullion_cluster::{Seen, ServingCert, wait_for};
 use serde_json::{Value, json};
 
-use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
+use crate::site::{DEADLINE, NAMESPACE, Site, USUAL};
 use crate::traces::{self, But};
 use crate::user_actions::{LINUX, WINDOWS, at_work, pod, system, tried, uninstall, upgrade, values};
 
@@ -64,7 +64,7 @@ pub async fn cert_manager(site: &Site) -> Result<()> {
     let chart = chart.to_str().context("a path that is not UTF-8")?;
     // Pods wait for the Secret, as they do in a cluster whose cert-manager is slow.
     let install = ["install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "-f", &values];
-    site.helm(&[&install[..], &PATIENT].concat()).await?;
+    site.helm(&[&install[..], &USUAL].concat()).await?;
     let certificate = ServingCert::for_names(&[NAME])?;
     give(site, "mullion-webhook-certificate", &certificate).await?;
     inject(site, certificate.ca_pem()).await?;

@@ -31,7 +31,7 @@ static BY_KIND: LazyLock<Vec<(&str, Validator)>> =
     LazyLock::new(|| KINDS.iter().map(|(kind, _)| (*kind, validator(&render_kind_schema(kind).unwrap()))).collect());
 
 fn validator(schema: &str) -> Validator {
-    jsonschema::draft202012::new(&serde_json::from_str(schema).unwrap()).unwrap()
+    jsonschema::draft7::new(&serde_json::from_str(schema).unwrap()).unwrap()
 }
 
 fn problems(document: &Value) -> Vec<String> {

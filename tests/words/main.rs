@@ -14,8 +14,20 @@ use regex::{Regex, RegexBuilder, RegexSetBuilder};
 use segments::{Kind, Segment, segments};
 
 /// The folders that are read with all folders in them. The files in the repository's top folder are read too.
-const FOLDERS: [&str; 13] = [
-    ".ci", "benches", "charts", "crates", "docs", "examples", "fuzz", "policies", "release", "site", "src", "tests",
+const FOLDERS: [&str; 14] = [
+    ".ci",
+    "benches",
+    "charts",
+    "crates",
+    "docs",
+    "examples",
+    "fuzz",
+    "packaging",
+    "policies",
+    "release",
+    "site",
+    "src",
+    "tests",
     ".github",
 ];
 

@@ -70,6 +70,10 @@ fence.runtimeClassHandlers
 {{- fail (printf "no value for %s: the default of the chart is missing, because the value is null or because of helm upgrade --reuse-values, which uses only the values of the previous release. Pass your values with -f, or use --reset-then-reuse-values" (join ", " .)) -}}
 {{- end -}}
 
+{{- if not $values.image.repository -}}
+{{- fail "image.repository is empty, and the chart has no default, because no image of Mullion is published yet. Build the image (make image IMAGE=NAME:TAG), push it to your registry, and add its name:\n    --set image.repository=registry.example.com/mullion\nor in a values file:\n    image: {repository: registry.example.com/mullion}" -}}
+{{- end -}}
+
 {{- if has $namespace (list "default" "kube-system" "kube-public" "kube-node-lease") -}}
 {{- fail (printf "pods in the namespace of Mullion are never reviewed, so it must not be %s: install with --namespace mullion-system --create-namespace" $namespace) -}}
 {{- end -}}

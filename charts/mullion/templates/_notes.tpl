@@ -19,9 +19,6 @@ and labels and taints Windows nodes.
 {{- $webhook := $values.webhook -}}
 {{- $admission := $values.admission -}}
 {{- $lines := list -}}
-{{- if hasPrefix "registry.mullion.dev/" $values.image.repository -}}
-{{- $lines = append $lines "image.repository is the default, where no image is published yet. Build one with `make image`, and set image.repository to your registry." -}}
-{{- end -}}
 {{- $one := lt (int $webhook.replicas) 2 -}}
 {{- if and $one (eq $admission.failurePolicy "Fail") -}}
 {{- $lines = append $lines "admission.failurePolicy is Fail with one webhook replica: new Windows pods are rejected whenever it is rescheduled. Set webhook.replicas to 2 or 3." -}}

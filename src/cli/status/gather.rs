@@ -391,9 +391,9 @@ mod tests {
     #[test]
     fn tags_are_found() {
         for (image, expected) in [
-            ("registry.mullion.dev/mullion:0.1.0", Some("0.1.0")),
-            ("registry.mullion.dev:5000/mullion:0.1.0@sha256:ab", Some("0.1.0")),
-            ("registry.mullion.dev:5000/mullion", None),
+            ("registry.example.com/mullion:0.1.0", Some("0.1.0")),
+            ("registry.example.com:5000/mullion:0.1.0@sha256:ab", Some("0.1.0")),
+            ("registry.example.com:5000/mullion", None),
             ("mullion@sha256:ab", None),
             ("", None),
         ] {

@@ -23,7 +23,7 @@ pub struct Chart {
 
 impl Default for Chart {
     fn default() -> Self {
-        Self { namespace: NAMESPACE.to_owned(), arguments: Vec::new() }
+        Self { namespace: NAMESPACE.to_owned(), arguments: Vec::new() }.values(&Self::image())
     }
 }
 
@@ -31,6 +31,11 @@ impl Chart {
     /// The chart's folder.
     pub fn folder() -> PathBuf {
         repository().join("charts/mullion")
+    }
+
+    /// The values file with the repository of the image, for which the chart has no default. It comes before all other values.
+    pub fn image() -> PathBuf {
+        repository().join("tests/cluster/image.yaml")
     }
 
     /// Installs in that namespace instead of `mullion-system`.

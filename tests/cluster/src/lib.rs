@@ -62,6 +62,6 @@ pub use pki::ServingCert;
 pub use plane::{Builder, ControlPlane};
 pub use process::free_port;
 pub use suite::{FixtureTrial, Suite, named, soak};
-pub use tools::{Tool, Tools};
+pub use tools::{Tool, Tools, helm_3};
 pub use wait::{Seen, wait_for};
 pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called, wait_until_denied};

@@ -111,6 +111,11 @@ impl Tools {
     }
 }
 
+/// Helm 3, if `HELM3` names it: `make helm3` builds it. Suites have its trials only then.
+pub fn helm_3() -> Option<PathBuf> {
+    env::var_os("HELM3").filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// The root of the repository in which this was compiled.
 pub(crate) fn repository() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

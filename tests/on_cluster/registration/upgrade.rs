@@ -5,7 +5,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::Api;
-use mullion_cluster::{ControlPlane, MullionProcess, Tool, free_port, wait_for};
+use mullion_cluster::{Chart, ControlPlane, MullionProcess, Tool, free_port, wait_for};
 use serde_json::{Value, json};
 
 use crate::shared::*;
@@ -31,10 +31,15 @@ async fn bundles(plane: &ControlPlane) -> Result<Vec<(String, Value)>> {
 pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     let home = plane.namespace("mullion").await?;
     let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion");
+    let image = Chart::image();
+    let image = image.to_string_lossy();
     let helm = async |arguments: &[&str]| {
+        // The chart has no default for the repository of the image.
+        let more: &[&str] = if arguments.first() == Some(&"uninstall") { &[] } else { &["--values", &image] };
         let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
             .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", &home.name])
             .args(arguments)
+            .args(more)
             .stdin(Stdio::null())
             .output()
             .await?;

@@ -1,4 +1,4 @@
-//! JSON Schemas (2020-12) of policy files and test files, for editors and validators.
+//! JSON Schemas (draft-07) of policy files and test files, for editors and validators.
 //!
 //! Every file that loads is valid. A schema cannot express the following, which only the loader rejects:
 //! - what concerns several documents: duplicate names and kinds, keys that two policies of one priority set;
@@ -18,8 +18,8 @@ use crate::schema::pod::POD_SPEC;
 use crate::schema::test::TEST_KINDS;
 use crate::schema::types::{API_VERSION, KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape};
 
-/// The dialect.
-const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+/// The dialect: the newest that all editors support, and the one that SchemaStore asks for.
+const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// The schema of a policy file, whose documents may be of any kind.
 ///
@@ -36,7 +36,7 @@ pub fn render_policy_schema() -> String {
         let chosen = Members::default().with("kind", Members::default().with("const", *kind));
         Members::default()
             .with("if", Members::default().with("required", vec!["kind"]).with("properties", chosen))
-            .with("then", Members::default().with("$ref", format!("#/$defs/{kind}")))
+            .with("then", Members::default().with("$ref", format!("#/definitions/{kind}")))
     });
     // Only what helps to choose a kind: the schema of the kind contains everything else.
     let version =
@@ -71,7 +71,7 @@ fn print(name: &str, schema: Members, defs: Members) -> String {
         .with("$id", format!("urn:mullion:v1alpha1:{}", name.to_lowercase()))
         .with("$comment", "Made by `mullion policy schema`.")
         .and(schema)
-        .with("$defs", CHOICES.iter().fold(defs, |defs, choice| defs.with(choice.name, choice.schema())));
+        .with("definitions", CHOICES.iter().fold(defs, |defs, choice| defs.with(choice.name, choice.schema())));
     // It contains only texts and lists, so serialization does not fail.
     let mut text = serde_json::to_string_pretty(&Ordered::from(whole)).unwrap_or_default();
     text.push('\n');

@@ -10,7 +10,7 @@ use crate::schema::types::TextFormat;
 /// The rules that a text may name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choice {
-    /// Its name under `$defs`.
+    /// Its name under `definitions`.
     pub(crate) name: &'static str,
     /// Whether a rule belongs to it; one such rule is enough for a code prefix.
     has: fn(&Rule) -> bool,
@@ -35,7 +35,7 @@ pub(crate) const REPAIRED: Choice = Choice {
     error: "There is no repair for this rule: write action Deny, Warn or Allow.",
 };
 
-/// All choices under `$defs`.
+/// All choices under `definitions`.
 pub(crate) const CHOICES: [Choice; 3] = [ANY, TRANSLATED, REPAIRED];
 
 impl Choice {
@@ -48,9 +48,10 @@ impl Choice {
         }
     }
 
-    /// A reference to it.
+    /// A reference to it. In this dialect, keywords beside a `$ref` have no effect.
     pub(crate) fn reference(self) -> Members {
-        Members::default().with("$ref", format!("#/$defs/{}", self.name))
+        let reference = Members::default().with("$ref", format!("#/definitions/{}", self.name));
+        Members::default().with("allOf", vec![reference])
     }
 
     /// Its schema. It is a pattern and not an `enum`, because editors would show all 250 words for each value. They
