@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Builds the files of a release: release/build.sh FOLDER TOOLS. TOOLS is the folder with crane and helm. The same commit produces
-# the same bytes on every machine with the same versions of Rust, the C compilers, ca-certificates, tar, gzip and zip.
+# Builds the files of a release: release/build.sh FOLDER TOOLS. TOOLS is the folder with crane and helm.
+# The same commit produces the same bytes on every machine with the same versions of Rust, the C compilers, ca-certificates, tar,
+# gzip and zip. If TAG is set, it must be v<version>.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1 tools=$2
 cargo=${CARGO:-cargo}
 version=$("$cargo" metadata --locked --no-deps --format-version 1 | jq -r '.packages[] | select(.name == "mullion").version')
+[ -z "${TAG:-}" ] || [ "$TAG" = "v$version" ] || { echo "release: the tag is $TAG, and the version in Cargo.toml is $version" >&2; exit 1; }
 revision=$(git describe --always --dirty --abbrev=40 --exclude '*')
 amd64=x86_64-unknown-linux-musl
 arm64=aarch64-unknown-linux-musl

@@ -17,6 +17,7 @@ has aarch64-linux-gnu-gcc || lacks aarch64-linux-gnu-gcc "apt-get install gcc-aa
 [ -f /usr/include/aarch64-linux-musl/stdio.h ] || lacks "musl's header files for arm64" \
 	"dpkg --add-architecture arm64 && apt-get update && apt-get install musl-dev:arm64"
 has x86_64-w64-mingw32-gcc || lacks x86_64-w64-mingw32-gcc "apt-get install gcc-mingw-w64-x86-64"
+has qemu-aarch64-static || lacks qemu-aarch64-static "apt-get install qemu-user-static"
 has git || lacks git "apt-get install git"
 has zip || lacks zip "apt-get install zip"
 has unzip || lacks unzip "apt-get install unzip"

@@ -86,9 +86,11 @@ content=$(jq -r '.layers[] | select(.mediaType == "application/vnd.cncf.helm.cha
 [ "$content" = "sha256:$(sum_of "$chart")" ] || bad "mullion-$version-chart.tar does not contain $chart"
 
 layout image
+# What follows reads the blobs.
+[ "$problems" = 0 ] || exit 1
 index=$(jq -r '.manifests[0].digest' "$work/image/index.json")
 platforms=$(jq -c '[.manifests[].platform | "\(.os)/\(.architecture)"] | sort' "$(blob image "$index")")
-[ "$platforms" = '["linux/amd64","linux/arm64"]' ] || bad "$image.tar: the index has entries for $platforms"
+[ "$platforms" = '["linux/amd64","linux/arm64"]' ] || { bad "$image.tar: the index has entries for $platforms"; exit 1; }
 for architecture in amd64 arm64; do
 	manifest=$(blob image "$(jq -r --arg a "$architecture" '.manifests[] | select(.platform.architecture == $a).digest' "$(blob image "$index")")")
 	config=$(blob image "$(jq -r .config.digest "$manifest")")

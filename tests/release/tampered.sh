@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Tests release/verify.sh with copies of the files of a release, each of which was changed: tests/release/tampered.sh FOLDER
 # Checksums are computed again after most changes, as somebody who replaces files would do.
+# trial calls the functions by their names.
+# shellcheck disable=SC2317
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 verify=$PWD/release/verify.sh
@@ -26,7 +28,7 @@ trial() {
 		echo "tampered: $change: verify.sh accepts it" >&2
 		failed=1
 	elif ! grep -qF -- "$expected" "$work/output"; then
-		echo "tampered: $change: verify.sh does not print “$expected”: $(cat "$work/output")" >&2
+		echo "tampered: $change: verify.sh does not print: $expected; it prints: $(cat "$work/output")" >&2
 		failed=1
 	fi
 }
@@ -52,14 +54,19 @@ append_to_a_blob() { printf ' ' >>"blobs/sha256/$(find blobs/sha256 -size -2k -p
 changed_blob() { image append_to_a_blob; }
 # Replaces the index with a consistent one, without arm64.
 one_architecture() {
-	local old new
+	local old new digest manifest
 	old=$(jq -r '.manifests[0].digest' index.json)
 	jq -c '.manifests |= map(select(.platform.architecture == "amd64"))' "blobs/sha256/${old#sha256:}" >index
 	new=$(sha256sum index | cut -d ' ' -f 1)
 	jq -c --arg new "sha256:$new" --argjson size "$(stat -c %s index)" '.manifests[0] |= (.digest = $new | .size = $size)' index.json >changed
 	mv changed index.json
 	mv index "blobs/sha256/$new"
-	rm "blobs/sha256/${old#sha256:}"
+	while read -r digest; do rm "blobs/sha256/${digest#sha256:}"; done < <(
+		manifest=$(jq -r '.manifests[] | select(.platform.architecture == "arm64").digest' "blobs/sha256/${old#sha256:}")
+		jq -r '.config.digest, .layers[].digest' "blobs/sha256/${manifest#sha256:}"
+		echo "$manifest"
+		echo "$old"
+	)
 }
 index_without_arm64() { image one_architecture; }
 other_chart() {

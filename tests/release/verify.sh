@@ -26,14 +26,15 @@ release/verify.sh "$folder" >"$work/verified" || bad "release/verify.sh fails"
 grep -q "of mullion $version are complete" "$work/verified" || bad "release/verify.sh verified another version than $version"
 cd "$folder"
 
+emulator=$(command -v qemu-aarch64-static)
 # Runs a program for ARCHITECTURE: run ARCHITECTURE COMMAND…
-emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
-[ -n "$emulator" ] || echo "release: the programs for arm64 were NOT run: apt-get install qemu-user-static" >&2
 run() {
 	local architecture=$1
 	shift
 	if [ "$architecture" = arm64 ]; then env -i "$emulator" "$@"; else env -i "$@"; fi
 }
+# A container of a CI system has root, but no user namespaces.
+in_root() { if [ "$(id -u)" = 0 ]; then env -i chroot "$@"; else env -i unshare --user --map-root-user chroot "$@"; fi; }
 
 # Linux: static, small, for the right processor, and it runs.
 for architecture in amd64 arm64; do
@@ -45,7 +46,6 @@ for architecture in amd64 arm64; do
 	grep -q "Machine:.*$machine" "$work/elf" || bad "$linux: mullion is not for $machine"
 	if grep -qE 'INTERP|NEEDED' "$work/elf"; then bad "$linux: mullion is not static"; fi
 	[ "$(stat -c %s "$program")" -lt "$limit" ] || bad "$linux: mullion has $(stat -c %s "$program") bytes"
-	[ "$architecture" = amd64 ] || [ -n "$emulator" ] || continue
 	said=$(run "$architecture" "$program" --version) || true
 	[ "$said" = "mullion $version" ] || bad "$linux: mullion --version prints $said"
 	# The exit code and the findings of a command that reads manifests.
@@ -126,12 +126,11 @@ for architecture in amd64 arm64; do
 	grep -q 'BEGIN CERTIFICATE' "$root/etc/ssl/certs/ca-certificates.crt" || bad "image for $architecture: there are no root certificates"
 	command=(/usr/bin/mullion --version)
 	if [ "$architecture" = arm64 ]; then
-		[ -n "$emulator" ] || continue
 		install -m 755 "$emulator" "$root/emulator"
 		command=(/emulator "${command[@]}")
 	fi
 	chmod 755 "$work" "$root"
-	said=$(env -i unshare --user --map-root-user chroot "$root" "${command[@]}" 2>&1) || true
+	said=$(in_root "$root" "${command[@]}" 2>&1) || true
 	[ "$said" = "mullion $version" ] || bad "image for $architecture: /usr/bin/mullion --version prints $said"
 done
 
