@@ -49,7 +49,7 @@ for architecture in amd64 arm64; do
 	said=$(run "$architecture" "$program" --version) || true
 	[ "$said" = "mullion $version" ] || bad "$linux: mullion --version prints $said"
 	# The exit code and the findings of a command that reads manifests.
-	run "$architecture" "$program" check --format json "$repository/examples/windows-bad-pod.yaml" >"$work/findings-$architecture" || status=$?
+	run "$architecture" "$program" check --output json "$repository/examples/windows-bad-pod.yaml" >"$work/findings-$architecture" || status=$?
 	[ "${status:-0}" = 1 ] || bad "$linux: mullion check exits with ${status:-0} for a pod with errors"
 	unset status
 	cmp -s "$work/findings-amd64" "$work/findings-$architecture" || bad "$linux: mullion check prints other findings than on amd64"
