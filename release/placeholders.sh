@@ -8,10 +8,11 @@ report() {
 	echo "release: $*" >&2
 	found=1
 }
-while IFS= read -r place; do report "$place: replace the placeholder"; done < <(
+# Comments may contain the word.
+while IFS= read -r place; do report "$place: replace the placeholder"; done < <({
 	grep -nHF example.invalid charts/mullion/Chart.yaml Cargo.toml || true
-	if [ -d packaging ]; then grep -rnHF example.invalid packaging || true; fi
-)
+	if [ -d packaging ]; then grep -rnHF --include='*.yaml' --include='*.json' example.invalid packaging || true; fi
+} | grep -vE '^[^:]+:[0-9]+:[[:space:]]*#')
 for key in home sources maintainers; do
 	grep -q "^$key:" charts/mullion/Chart.yaml || report "charts/mullion/Chart.yaml: $key is missing: add it"
 done
