@@ -15,4 +15,4 @@ cargo cyclonedx --quiet --manifest-path "$work/Cargo.toml" --format json --spec-
 place=$(cd "$work" && pwd)
 jq --sort-keys --arg place "$place" '
 	del(.serialNumber)
-	| walk(if type == "string" then gsub("(path\\+)?file://" + $place; "mullion") | gsub("[?]download_url=file://[.]"; "") else . end)' "$work/sbom.json"
+	| walk(if type == "string" then gsub("(path\\+)?file://" + $place; "mullion") | gsub("[?]download_url=file://[a-z./]*"; "") else . end)' "$work/sbom.json"
