@@ -2,9 +2,10 @@
 # BuildKit.
 #
 # Any image with Rust, a C compiler and Debian's apt-get can be used for the build: --build-arg BUILD_IMAGE=… The digest
-# identifies the image even if its publisher moves the tag; the tag is there for readers. The resulting image has no base image:
-# see `FROM scratch`.
-ARG BUILD_IMAGE=rust:1.97.1-slim-bookworm@sha256:99e09cb2284e2ddbb73a995deee3e91783fd04d177602ccf6eab326d778ee777
+# identifies the image even if its publisher moves the tag; the tag is there for readers. Podman and buildah do not resolve names
+# without a registry. The resulting image has no base image: see `FROM scratch`. `make image FROM=host` and `make release` use
+# that stage alone, with programs that were built outside of a container.
+ARG BUILD_IMAGE=docker.io/library/rust:1.97.1-slim-bookworm@sha256:99e09cb2284e2ddbb73a995deee3e91783fd04d177602ccf6eab326d778ee777
 
 FROM ${BUILD_IMAGE} AS build
 # musl-tools: the C compiler for the cryptography. ca-certificates: the root certificates for connections to registries.
@@ -34,8 +35,10 @@ COPY src src
 # Cargo compares modification times, and the copied files are older than the output of the previous step. So `touch` them.
 RUN mkdir -p tests/cluster/src && touch tests/cluster/src/lib.rs crates/*/src/lib.rs src/lib.rs src/main.rs \
     && cargo build --locked --release --bin mullion --target "$(cat /target)" \
-    && mv "target/$(cat /target)/release/mullion" /mullion/mullion \
-    && /mullion/mullion --version
+    && install -D -m 755 "target/$(cat /target)/release/mullion" /image/usr/bin/mullion \
+    && install -D -m 644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
+    && /image/usr/bin/mullion --version
+COPY LICENSE /image/LICENSE
 
 FROM scratch
 ARG VERSION
@@ -45,9 +48,7 @@ LABEL org.opencontainers.image.title="Mullion" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY LICENSE /LICENSE
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /mullion/mullion /usr/bin/mullion
+COPY --from=build /image /
 # mimalloc uses huge pages by default. With 20,000 nodes 44 MiB stay resident with them and 33 MiB without.
 ENV MIMALLOC_ALLOW_THP=0
 # A number, because the kubelet cannot check runAsNonRoot with a name. The image has no /etc/passwd and no shell.

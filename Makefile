@@ -123,14 +123,24 @@ bench: needs ## Measure the command line, policies, the webhook, admission and t
 	$(CARGO) bench --locked --bench controller
 
 .PHONY: image
-image: ## Build the container image, IMAGE=NAME:TAG or mullion:VERSION, with docker, podman or buildah
-	@release/image.sh $(IMAGE)
+image: ## Build the container image, IMAGE=NAME:TAG or mullion:VERSION, with docker, podman or buildah; FROM=host pulls no base image
+	@FROM=$(FROM) release/image.sh $(IMAGE)
 
-# Two optimized builds. The first run takes about ten minutes on two cores.
+# Three optimized builds. The first run takes about 20 minutes on two cores.
 .PHONY: release
-release: needs ## Build a release in target/release-files: Linux and Windows programs, chart, SBOMs, checksums
-	@release/needs.sh && tools="$$(tests/cluster/tools/build.sh)" && \
-	release/build.sh target/release-files "$$tools/helm" && tests/release/verify.sh target/release-files "$$tools/helm"
+release: needs ## Build a release in target/release-files: programs for Linux and Windows, image, chart, SBOMs, checksums
+	@release/placeholders.sh && release/needs.sh && tools="$$(tests/cluster/tools/build.sh)" && \
+	release/build.sh target/release-files "$$tools" && tests/release/verify.sh target/release-files "$$tools/helm" && \
+	tests/release/tampered.sh target/release-files
+
+# Not part of `release`: it compiles everything again.
+.PHONY: reproduce
+reproduce: needs ## Build the commit again in another folder, and compare with FOLDER=target/release-files
+	@release/needs.sh && tools="$$(tests/cluster/tools/build.sh)" && tests/release/reproduce.sh $(or $(FOLDER),target/release-files) "$$tools"
+
+.PHONY: release-tools
+release-tools: ## Install the tools that `make release` needs, on Debian and as root
+	@release/needs.sh --install
 
 .PHONY: manifests
 manifests: needs ## Write plain manifests and a kustomize base into target/manifests, with REPOSITORY=registry.example.com/mullion or VALUES=FILE

@@ -57,7 +57,7 @@ for name in "${targets[@]}"; do
   inputs=$target/inputs/$name finds=$target/finds/$name kept=fuzz/corpus/$name
   mkdir -p "$inputs" "$finds" "$kept"
   # -reload=0: no other process adds inputs, so there is no need to read their folder again every second.
-  options=(-dict=fuzz/dictionary.txt -max_len=$longest -rss_limit_mb=$memory -timeout=$timeout -reload=0)
+  options=(-dict=fuzz/dictionary.txt "-max_len=$longest" "-rss_limit_mb=$memory" "-timeout=$timeout" -reload=0)
   options+=(-artifact_prefix="$finds/" -print_final_stats=1 -verbosity=1)
   export FUZZ_TARGET=$name
   if [[ $mode == keep ]]; then
@@ -83,7 +83,7 @@ for name in "${targets[@]}"; do
   printf '%-20s %12s runs, %7s a second' "$name" "${runs:-?}" "${speed:-?}"
   if ((status)); then
     failed+=("$name")
-    printf ', FAILED: %s\n' "$(ls -t "$finds" | head -n 1 || true)"
+    printf ', FAILED: %s\n' "$(find "$finds" -type f -printf '%T@ %f\n' | sort -rn | sed -n '1s/^[^ ]* //p')"
     tail -n 40 "$target/$name.log"
     printf 'fuzz: run it alone: FUZZ_TARGET=%s %s %s/FILE\n' "$name" "$program" "$finds"
   else

@@ -6,7 +6,7 @@ work=$1 target=$2
 # cargo-cyclonedx writes its files next to each Cargo.toml, so it is run on a copy.
 mkdir -p "$work/tests/cluster/src"
 cp Cargo.toml Cargo.lock "$work"
-cp -r src "$work/src"
+cp -r src crates "$work"
 cp tests/cluster/Cargo.toml "$work/tests/cluster"
 touch "$work/tests/cluster/src/lib.rs"
 cargo cyclonedx --quiet --manifest-path "$work/Cargo.toml" --format json --spec-version 1.5 \
@@ -15,4 +15,4 @@ cargo cyclonedx --quiet --manifest-path "$work/Cargo.toml" --format json --spec-
 place=$(cd "$work" && pwd)
 jq --sort-keys --arg place "$place" '
 	del(.serialNumber)
-	| walk(if type == "string" then gsub("(path\\+)?file://" + $place; "mullion") | gsub("[?]download_url=file://[.]"; "") else . end)' "$work/sbom.json"
+	| walk(if type == "string" then gsub("(path\\+)?file://" + $place; "mullion") | gsub("[?]download_url=file://[a-z./]*"; "") else . end)' "$work/sbom.json"
