@@ -6,7 +6,7 @@
 #                       default release; default folder: <repository>/.tools/1.33/<hash>
 #   build.sh --list     prints the minor versions that --kubernetes accepts, oldest first
 # Prints the folder with the tools as its only line on stdout; everything else is printed on stderr.
-# KUBEBUILDER_ASSETS: if this folder already contains every tool, it is used and nothing is built.
+# KUBEBUILDER_ASSETS: if this folder already contains every tool, it is used and nothing is built, except with --kubernetes.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -38,6 +38,7 @@ of_today() {
 }
 checksum() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 
+kubernetes=
 module=. # the folder of the Go module, relative to this one
 store=$repository/.tools
 case ${1:-} in
@@ -64,7 +65,7 @@ flags=(-v -trimpath -ldflags "-s -w -X $meta.gitVersion=v$version -X $meta.gitMa
 # Up to 1.30 Kubernetes contains cloud providers, whose dependencies are not needed here.
 if grep -q '^[[:space:]]k8s.io/legacy-cloud-providers ' "$here/$module/go.mod"; then flags+=(-tags providerless); fi
 
-if [[ -n ${KUBEBUILDER_ASSETS:-} && $module == . ]]; then
+if [[ -n ${KUBEBUILDER_ASSETS:-} && -z $kubernetes ]]; then
   if complete "$KUBEBUILDER_ASSETS"; then absolute "$KUBEBUILDER_ASSETS"; exit 0; fi
   say "KUBEBUILDER_ASSETS=$KUBEBUILDER_ASSETS lacks $(missing "$KUBEBUILDER_ASSETS" | paste -sd ' ' -); it is not used."
 fi
@@ -103,7 +104,7 @@ for cache in GOCACHE GOMODCACHE; do
     say "Go's own ${cache} cannot be written; using ${!cache}"
   fi
 done
-if [[ $module != . ]]; then others=$("$here/build.sh"); fi # it contains the tools that the versions share
+if [[ $module != . ]]; then others=$("$here/build.sh"); fi # it contains the shared tools
 parent=$(dirname "$target")
 mkdir -p "$parent"
 parent=$(absolute "$parent")
