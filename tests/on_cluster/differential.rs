@@ -34,7 +34,7 @@ const SHOWN: usize = 4;
 
 /// Fields that older releases do not have or drop, and the first release that stores them by default, or with the feature gate
 /// that this test enables (`pkg/features/kube_features.go`; `dropDisabledFields` in `pkg/api/pod/util.go`). `*` is any member.
-const STORED_SINCE: [(&str, Release); 9] = [
+const STORED_SINCE: [(&str, Release); 10] = [
     ("/spec/securityContext/supplementalGroupsPolicy", Release::v1(33)), // SupplementalGroupsPolicy
     ("/spec/securityContext/seLinuxChangePolicy", Release::v1(33)),      // SELinuxChangePolicy
     ("/spec/*/*/lifecycle/stopSignal", Release::v1(33)),                 // ContainerStopSignals
@@ -43,6 +43,7 @@ const STORED_SINCE: [(&str, Release); 9] = [
     ("/spec/*/*/securityContext/procMount", Release::v1(33)),            // ProcMountType
     ("/spec/*/*/volumeMounts/*/recursiveReadOnly", Release::v1(33)),     // RecursiveReadOnlyMounts
     ("/spec/resources", Release::v1(34)),                                // PodLevelResources
+    ("/spec/resourceClaims", Release::v1(34)),                           // DynamicResourceAllocation
     ("/spec/volumes/*/image", Release::v1(35)),                          // ImageVolume
 ];
 
@@ -141,6 +142,7 @@ struct Engine {
     snapshot: ClusterSnapshot,
     policies: PolicySet,
     namespace: String,
+    release: Release,
 }
 
 /// The outcome for a pod that the engine predicts.
@@ -258,8 +260,8 @@ pub async fn catalogue_and_server_agree(shared: &Shared) -> Result<()> {
     let (with, without) = (shared.namespace("judged").await?, shared.plane.namespace("judged-plain").await?);
     let shipped = include_str!("../../policies/default.yaml");
     let policies = PolicySet::from_files(&[("default.yaml", shipped)]).map_err(|why| anyhow!("{why:?}"))?;
-    let engine = Engine { snapshot: shared.snapshot().await?, policies, namespace: with.name.clone() };
     let release = Release::under_test()?;
+    let engine = Engine { snapshot: shared.snapshot().await?, policies, namespace: with.name.clone(), release };
     let mut pods = generator::pods(generator::SEED, pods_at_least());
     pods.retain(|pod| stores(release, &pod.object));
     let objects: Vec<Value> = pods.iter().map(|pod| pod.object.clone()).collect();
@@ -364,11 +366,14 @@ fn defaults_change_nothing(engine: &Engine, pod: &Generated, plain: &Plain, wron
     let defaulted = generator::defaulted(&pod.object);
     let mut others = vec![("our defaults", engine.findings(&defaulted))];
     // Legacy AppArmor annotations become fields after every webhook: these are not defaults, and Mullion cannot detect
-    // them.
-    if let Some(stored) = plain.stored.as_ref().filter(|_| !has_apparmor_annotation(&pod.object)) {
+    // them. Up to 1.33, fields also become annotations (`applyAppArmorVersionSkew` in pkg/registry/core/pod/strategy.go).
+    let app_armor = |stored: &Value| {
+        has_apparmor_annotation(&pod.object) || (engine.release < Release::v1(34) && has_apparmor_annotation(stored))
+    };
+    if let Some(stored) = plain.stored.as_ref().filter(|stored| !app_armor(stored)) {
         others.push(("the server's defaults", engine.findings(stored)));
         let differ = differences(&defaulted["spec"], &stored["spec"], "");
-        for place in differ.iter().filter(|place| !admitted(place)) {
+        for place in differ.iter().filter(|place| !admitted(place) && !null_time(engine.release, place)) {
             let (ours, theirs) = (defaulted["spec"].pointer(place), stored["spec"].pointer(place));
             wrong.add(
                 format!("our defaults are not the server's: {}", shape(place)),
@@ -394,6 +399,12 @@ fn has_apparmor_annotation(object: &Value) -> bool {
 fn admitted(place: &str) -> bool {
     let plugins = ["/tolerations", "/serviceAccount", "/serviceAccountName", "/priority", "/preemptionPolicy"];
     plugins.contains(&place)
+}
+
+/// Whether it is the time of creation of a template, which was `null` up to 1.33 (`omitzero` in
+/// apimachinery/pkg/apis/meta/v1/types.go).
+fn null_time(release: Release, place: &str) -> bool {
+    release < Release::v1(34) && place.ends_with("/volumeClaimTemplate/metadata/creationTimestamp")
 }
 
 /// A pod that was accepted in Mullion's namespace.
