@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::generator::{self, Generated};
 use crate::shared::*;
+use crate::stored_fields::stores;
 
 /// The minimum number of pods: each piece of the generator alone, and in `make soak` as many mixtures again.
 fn pods_at_least() -> usize {
@@ -31,36 +32,6 @@ fn pods_at_least() -> usize {
 const PARALLEL: usize = 12;
 /// The number of pods of each kind of disagreement that are printed.
 const SHOWN: usize = 4;
-
-/// Fields that older releases do not have or drop, and the first release that stores them by default, or with the feature gate
-/// that this test enables (`pkg/features/kube_features.go`; `dropDisabledFields` in `pkg/api/pod/util.go`). `*` is any member.
-const STORED_SINCE: [(&str, Release); 10] = [
-    ("/spec/securityContext/supplementalGroupsPolicy", Release::v1(33)), // SupplementalGroupsPolicy
-    ("/spec/securityContext/seLinuxChangePolicy", Release::v1(33)),      // SELinuxChangePolicy
-    ("/spec/*/*/lifecycle/stopSignal", Release::v1(33)),                 // ContainerStopSignals
-    ("/spec/*/*/resizePolicy", Release::v1(33)),                         // InPlacePodVerticalScaling
-    ("/spec/hostUsers", Release::v1(33)),                                // UserNamespacesSupport
-    ("/spec/*/*/securityContext/procMount", Release::v1(33)),            // ProcMountType
-    ("/spec/*/*/volumeMounts/*/recursiveReadOnly", Release::v1(33)),     // RecursiveReadOnlyMounts
-    ("/spec/resources", Release::v1(34)),                                // PodLevelResources
-    ("/spec/resourceClaims", Release::v1(34)),                           // DynamicResourceAllocation
-    ("/spec/volumes/*/image", Release::v1(35)),                          // ImageVolume
-];
-
-/// Whether a release stores every field of the object.
-fn stores(release: Release, object: &Value) -> bool {
-    STORED_SINCE.iter().all(|(path, since)| release >= *since || !has(object, path.trim_start_matches('/')))
-}
-
-fn has(value: &Value, path: &str) -> bool {
-    let (token, rest) = path.split_once('/').map_or((path, None), |(token, rest)| (token, Some(rest)));
-    let below = |value: &Value| rest.is_none_or(|rest| has(value, rest));
-    match value {
-        Value::Object(members) if token == "*" => members.values().any(below),
-        Value::Array(items) if token == "*" => items.iter().any(below),
-        _ => value.get(token).is_some_and(below),
-    }
-}
 
 /// Why the API server rejects a pod because of its operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
