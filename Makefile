@@ -35,6 +35,11 @@ test: needs fmt-check clippy doc ## Run all checks and tests
 soak: needs ## Run the tests that find rare faults by repetition, with many repetitions
 	@tests/cluster/tools/build.sh >/dev/null && tests/run.sh soak
 
+# Not part of `test`: each release is built first, which takes about 15 minutes, and its suites take about 10 minutes.
+.PHONY: versions
+versions: needs ## Run the cluster suites on each Kubernetes release that can be built here, or on KUBERNETES=1.33
+	@tests/run.sh versions $(KUBERNETES)
+
 # It needs a C++ compiler. The first run compiles everything again, which takes about 15 minutes.
 SECONDS ?= 60
 .PHONY: fuzz

@@ -3,6 +3,8 @@
 #   run.sh check   the suites that need neither a cluster nor a tool that must be built
 #   run.sh test    all suites
 #   run.sh soak    the long forms of the trials that find rare faults by repetition
+#   run.sh versions [1.33 …]   the suites that start a control plane, on each Kubernetes release of
+#                  tests/cluster/tools/build.sh --list, or on those named; prints a table at the end
 # Prints a line for each suite that has ended, the slowest trials, and for each trial that failed the command that runs
 # it alone, its shortened output, and the path of its log. Logs: target/test-logs/<suite>.log. Exit status 1 if a
 # trial failed.
@@ -12,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo=${CARGO:-cargo}
 target=${CARGO_TARGET_DIR:-target}
 logs=$target/test-logs
-read -r -a cluster_suites <<<"${CLUSTER_SUITES:?the Makefile sets it: run make check, make test or make soak}"
+read -r -a cluster_suites <<<"${CLUSTER_SUITES:?the Makefile sets it: run make check, make test, make soak or make versions}"
 # The trials of `make soak`, by suite.
 soaks=(
   "on_cluster leaders::one_writes_at_a_time"
@@ -64,11 +66,25 @@ result() {
     if (found) printf "%d passed, %d failed", passed, failed; else printf "no result: it ended early" }' "$logs/$1.log"
 }
 
-lane() { local name; for name in "$@"; do run "$name" "$name"; done; }
+# The Kubernetes release on which suites run, as 1.33; empty for that of the repository.
+kubernetes=
+
+lane() { local name; for name in "$@"; do run "${kubernetes:+$kubernetes-}$name" "$name"; done; }
+
+# lanes [SUITE…]: runs the cluster suites, and the others beside them. `on_cluster` and `installed` mostly wait for clusters.
+# They run one after the other, because at the same time they would compete for processors and poll more often. The other
+# suites run beside them with a lower priority.
+lanes() {
+  lane on_cluster installed &
+  priority=(nice -n 10)
+  lane "$@"
+  wait
+  priority=()
+}
 
 # failures: prints for each trial that failed the command that runs it alone, where its logs are, and its output, shortened.
 failures() {
-  local label suite kind status log chosen trial
+  local label suite kind status log chosen trial tools
   while IFS=$'\t' read -r label suite kind status; do
     ((status)) || continue
     log=$logs/$label.log
@@ -78,9 +94,11 @@ failures() {
     fi
     chosen="--$kind"
     [[ $kind == lib ]] || chosen="--$kind $suite"
+    tools=
+    [[ $label == "$suite" || $mode != versions ]] || tools="KUBEBUILDER_ASSETS=\"\$(tests/cluster/tools/build.sh --kubernetes ${label%%-*})\" "
     sed -n 's/^test \(.*[^ ]\) *\.\.\. FAILED.*/\1/p' "$log" | while IFS= read -r trial; do
       printf '\nfailed: %s %s\n' "$suite" "$trial"
-      printf '  run it alone: cargo test --locked --workspace %s -- --exact %s\n' "$chosen" "$trial"
+      printf '  run it alone: %scargo test --locked --workspace %s -- --exact %s\n' "$tools" "$chosen" "$trial"
       printf '  logs: %s\n' "$log"
       # The output of the trial, which contains the path of the folder with the logs of its processes.
       awk -v head="---- $trial ----" -v other="---- $trial stdout ----" \
@@ -118,13 +136,35 @@ summary() {
   ((failed == 0))
 }
 
+# table: prints the results of each Kubernetes release. The first rows of on_cluster are parts of it.
+table() {
+  local label suite _ release part
+  printf '\n%-10s %-26s %7s %7s\n' version suite passed failed
+  while IFS=$'\t' read -r label suite _; do
+    release=$(cat "$logs/.release-${label%%-*}")
+    if [[ $suite == on_cluster ]]; then
+      for part in cases registration; do
+        awk -v name="$part::" -v release="$release" '/^test / && index($2, name) == 1 { / ok( |$)/ ? passed++ : / FAILED/ ? failed++ : 0 }
+          END { printf "%-10s %-26s %7d %7d\n", release, "on_cluster " substr(name, 1, length(name) - 2), passed, failed }' "$logs/$label.log"
+      done
+    fi
+    awk -v release="$release" -v suite="$suite" '/^test result: / { found = 1; passed += $4; failed += $6 }
+      END { printf "%-10s %-26s %7s %7s\n", release, suite, found ? passed + 0 : "-", found ? failed + 0 : "ended early" }' "$logs/$label.log"
+  done < <(sort -V "$logs/.ended")
+}
+
 mode=${1:-}
-case $mode in check | test | soak) ;; *) die "usage: tests/run.sh check|test|soak" ;; esac
+case $mode in check | test | soak | versions) ;; *) die "usage: tests/run.sh check|test|soak|versions [1.33 …]" ;; esac
+shift
 mkdir -p "$logs" "$target/trial-times"
 rm -f "$logs"/.ended "$logs"/*.log "$target"/trial-times/*.tsv
-build >"$logs/.suites"
 pure=()
-while IFS=$'\t' read -r _ _ name _; do pure+=("$name"); done <"$logs/.suites"
+if [[ $mode == versions ]]; then
+  : >"$logs/.suites"
+else
+  build >"$logs/.suites"
+  while IFS=$'\t' read -r _ _ name _; do pure+=("$name"); done <"$logs/.suites"
+fi
 if [[ $mode != check ]]; then
   chosen=()
   for name in "${cluster_suites[@]}"; do chosen+=(--test "$name"); done
@@ -134,13 +174,19 @@ printf 'compiled in %d min %d s\n' $((SECONDS / 60)) $((SECONDS % 60))
 
 case $mode in
   check) lane "${pure[@]}" ;;
-  test)
-    # These two suites mostly wait for clusters. They run one after the other, because at the same time they would compete for
-    # processors and poll more often. The other suites run beside them with a lower priority.
-    lane on_cluster installed &
-    priority=(nice -n 10)
-    lane chart registry control_plane "${pure[@]}"
-    wait
+  test) lanes chart registry control_plane "${pure[@]}" ;;
+  versions)
+    releases=("$@")
+    (($#)) || mapfile -t releases < <(tests/cluster/tools/build.sh --list)
+    for kubernetes in "${releases[@]}"; do
+      KUBEBUILDER_ASSETS=$(tests/cluster/tools/build.sh --kubernetes "$kubernetes") || die "no tools for Kubernetes $kubernetes"
+      export KUBEBUILDER_ASSETS
+      "$KUBEBUILDER_ASSETS/kube-apiserver" --version | sed 's/^Kubernetes v//' >"$logs/.release-$kubernetes"
+      printf '\nKubernetes %s\n' "$(cat "$logs/.release-$kubernetes")"
+      lanes chart control_plane # `registry` starts no control plane
+    done
+    kubernetes=
+    table
     ;;
   soak)
     export MULLION_SOAK=1

@@ -10,6 +10,7 @@ use std::fmt;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::core::Status;
+use mullion_cluster::Release;
 use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond, review};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::generator::{self, Generated};
 use crate::shared::*;
+use crate::stored_fields::stores;
 
 /// The minimum number of pods: each piece of the generator alone, and in `make soak` as many mixtures again.
 fn pods_at_least() -> usize {
@@ -111,6 +113,7 @@ struct Engine {
     snapshot: ClusterSnapshot,
     policies: PolicySet,
     namespace: String,
+    release: Release,
 }
 
 /// The outcome for a pod that the engine predicts.
@@ -228,8 +231,10 @@ pub async fn catalogue_and_server_agree(shared: &Shared) -> Result<()> {
     let (with, without) = (shared.namespace("judged").await?, shared.plane.namespace("judged-plain").await?);
     let shipped = include_str!("../../policies/default.yaml");
     let policies = PolicySet::from_files(&[("default.yaml", shipped)]).map_err(|why| anyhow!("{why:?}"))?;
-    let engine = Engine { snapshot: shared.snapshot().await?, policies, namespace: with.name.clone() };
-    let pods = generator::pods(generator::SEED, pods_at_least());
+    let release = Release::under_test()?;
+    let engine = Engine { snapshot: shared.snapshot().await?, policies, namespace: with.name.clone(), release };
+    let mut pods = generator::pods(generator::SEED, pods_at_least());
+    pods.retain(|pod| stores(release, &pod.object));
     let objects: Vec<Value> = pods.iter().map(|pod| pod.object.clone()).collect();
     let answers: Vec<_> = futures::stream::iter(objects)
         .map(|object| {
@@ -332,11 +337,14 @@ fn defaults_change_nothing(engine: &Engine, pod: &Generated, plain: &Plain, wron
     let defaulted = generator::defaulted(&pod.object);
     let mut others = vec![("our defaults", engine.findings(&defaulted))];
     // Legacy AppArmor annotations become fields after every webhook: these are not defaults, and Mullion cannot detect
-    // them.
-    if let Some(stored) = plain.stored.as_ref().filter(|_| !has_apparmor_annotation(&pod.object)) {
+    // them. Up to 1.33, fields also become annotations (`applyAppArmorVersionSkew` in pkg/registry/core/pod/strategy.go).
+    let app_armor = |stored: &Value| {
+        has_apparmor_annotation(&pod.object) || (engine.release < Release::v1(34) && has_apparmor_annotation(stored))
+    };
+    if let Some(stored) = plain.stored.as_ref().filter(|stored| !app_armor(stored)) {
         others.push(("the server's defaults", engine.findings(stored)));
         let differ = differences(&defaulted["spec"], &stored["spec"], "");
-        for place in differ.iter().filter(|place| !admitted(place)) {
+        for place in differ.iter().filter(|place| !admitted(place) && !null_time(engine.release, place)) {
             let (ours, theirs) = (defaulted["spec"].pointer(place), stored["spec"].pointer(place));
             wrong.add(
                 format!("our defaults are not the server's: {}", shape(place)),
@@ -362,6 +370,12 @@ fn has_apparmor_annotation(object: &Value) -> bool {
 fn admitted(place: &str) -> bool {
     let plugins = ["/tolerations", "/serviceAccount", "/serviceAccountName", "/priority", "/preemptionPolicy"];
     plugins.contains(&place)
+}
+
+/// Whether it is the time of creation of a template, which was `null` up to 1.33 (`omitzero` in
+/// apimachinery/pkg/apis/meta/v1/types.go).
+fn null_time(release: Release, place: &str) -> bool {
+    release < Release::v1(34) && place.ends_with("/volumeClaimTemplate/metadata/creationTimestamp")
 }
 
 /// A pod that was accepted in Mullion's namespace.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
+use mullion_cluster::Release;
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::settings::Settings;
 use mullion_engine::rules::{Finding, field_types};
@@ -13,6 +14,8 @@ use tokio::task::JoinSet;
 use crate::shared::*;
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/engine/src/rules/field_types/fields.txt");
+/// The differences of other releases from the table: one file for each.
+const RELEASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/on_cluster/field_types");
 
 /// Kinds with the group of their schema, and where they are served.
 const KINDS: [(&str, &str, &str); 9] = [
@@ -58,15 +61,25 @@ impl Fields {
                 Some(_) => continue,
                 None => {}
             }
-            let properties =
-                schemas[&full]["properties"].as_object().with_context(|| format!("{full} has no fields"))?;
+            let schema = schemas.get(&full).with_context(|| format!("no schema of {full}"))?;
+            ensure!(schema["type"] == "object", "{full} is not an object: {schema}");
             let mut read = BTreeMap::new();
-            for (field, schema) in properties {
+            for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
                 read.insert(field.clone(), shape_of(schema, &mut left).with_context(|| format!("{full}.{field}"))?);
             }
             fields.0.insert(name, read);
         }
         Ok(fields)
+    }
+
+    /// Without the fields that the table does not contain.
+    fn in_table(mut self) -> Result<Self> {
+        let table = std::fs::read_to_string(TABLE)?;
+        let known: BTreeSet<&str> = table.lines().collect();
+        for (name, fields) in &mut self.0 {
+            fields.retain(|field, shape| known.contains(format!("{name}.{field} {shape}").as_str()));
+        }
+        Ok(self)
     }
 
     fn shape(&self, name: &str, field: &str) -> &str {
@@ -120,21 +133,44 @@ pub async fn the_table_matches_the_server(shared: &Shared) -> Result<()> {
     let client = shared.plane.client();
     let version: Value = client.request(get_request("/version")?).await?;
     let kubernetes = format!("{}.{}", version["major"].as_str().unwrap_or(""), version["minor"].as_str().unwrap_or(""));
-    let text = Fields::of(&client).await?.text(&kubernetes);
+    let release = Release::under_test()?;
+    ensure!(release.to_string() == kubernetes, "kube-apiserver --version reports {release}, and /version {kubernetes}");
+    let server = Fields::of(&client).await?.text(&kubernetes);
+    let (path, text) = if release == Release::of_the_repository()? {
+        (TABLE.to_owned(), server)
+    } else {
+        (format!("{RELEASES}/{release}.txt"), differences_of(release, &std::fs::read_to_string(TABLE)?, &server))
+    };
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(TABLE, text)?;
+        std::fs::write(path, text)?;
         return Ok(());
     }
-    let table = std::fs::read_to_string(TABLE)?;
-    let (ours, servers): (BTreeSet<&str>, BTreeSet<&str>) = (table.lines().collect(), text.lines().collect());
+    let file = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    let (ours, servers): (BTreeSet<&str>, BTreeSet<&str>) = (file.lines().collect(), text.lines().collect());
     ensure!(
-        table == text,
-        "crates/engine/src/rules/field_types/fields.txt is not the server's; run UPDATE_DOCS=1 cargo test --test on_cluster field_types\n\
+        file == text,
+        "{path} is not the server's; run UPDATE_DOCS=1 cargo test --test on_cluster field_types\n\
          only in the file: {:#?}\nonly in the server: {:#?}",
         ours.difference(&servers),
         servers.difference(&ours)
     );
     Ok(())
+}
+
+/// The differences of a release from the table: fields that only the table has, then those that only the release has.
+fn differences_of(release: Release, table: &str, server: &str) -> String {
+    let fields = |text: &str| -> BTreeSet<String> {
+        let is_field = |line: &&str| !line.starts_with('#') && !line.starts_with("kubernetes ");
+        text.lines().filter(is_field).map(ToOwned::to_owned).collect()
+    };
+    let (table, server) = (fields(table), fields(server));
+    let mut text = format!(
+        "# Kubernetes {release} compared with crates/engine/src/rules/field_types/fields.txt: `-` are fields that it does not have, `+` those that\n\
+         # the table does not have. field_types::the_table_matches_the_server compares it with a running server; UPDATE_DOCS=1 writes it.\n"
+    );
+    text.extend(table.difference(&server).map(|line| format!("- {line}\n")));
+    text.extend(server.difference(&table).map(|line| format!("+ {line}\n")));
+    text
 }
 
 // === the decoder ===
@@ -307,8 +343,13 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     *at = value;
 }
 
+/// Whether a release has the fields of a value: those of `restartPolicyRules` since 1.34.
+fn has_fields(release: Release, below: &str) -> bool {
+    below != "/restartPolicyRules" || release >= Release::v1(34)
+}
+
 /// Common values in a container, and unusual valid ones.
-fn in_a_container() -> Vec<Value> {
+fn in_a_container(release: Release) -> Vec<Value> {
     [
         ("/command", json!("dir")),
         ("/command", json!("cmd /c dir")),
@@ -361,8 +402,10 @@ fn in_a_container() -> Vec<Value> {
         ("/volumeMounts", json!([{"name": "v", "mountpath": "/v"}])),
         ("/restartPolicyRules", json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": ["42"]}}])),
     ]
+    .into_iter()
+    .filter(|(below, _)| has_fields(release, below))
     .map(|(below, value)| with("Pod", &format!("/spec/containers/0{below}"), value))
-    .into()
+    .collect()
 }
 
 /// The same for the rest of a pod.
@@ -499,7 +542,7 @@ async fn compare(shared: &Shared, objects: Vec<(String, Value)>) -> Result<()> {
 }
 
 pub async fn the_server_agrees_about_common_manifests(shared: &Shared) -> Result<()> {
-    let cases = [in_a_container(), in_a_pod(), around_a_template()].concat();
+    let cases = [in_a_container(Release::under_test()?), in_a_pod(), around_a_template()].concat();
     let wrong =
         cases.iter().filter(|case| !matches!(judged(case), (wrong, unknown) if wrong.is_empty() && unknown.is_empty()));
     ensure!(wrong.count() >= 90, "too few of the cases are wrong to prove anything");
@@ -550,7 +593,7 @@ fn places(fields: &Fields) -> Vec<(&'static str, String, String)> {
 }
 
 pub async fn the_server_agrees_about_every_field(shared: &Shared) -> Result<()> {
-    let fields = Fields::of(&shared.plane.client()).await?;
+    let fields = Fields::of(&shared.plane.client()).await?.in_table()?;
     let places = places(&fields);
     ensure!(places.len() > 650, "{} places", places.len());
     let mut objects = Vec::new();

@@ -1,14 +1,17 @@
 //! Linux-only fields on Windows pods, compared with the API server.
 
 use anyhow::{Context as _, Result, ensure};
+use mullion_cluster::Release;
 use serde_json::{Value, json};
 
 use crate::shared::*;
+use crate::stored_fields::stores;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
-/// Every row of the API server's `validateWindows`, with every kind of value it can have.
-fn cases() -> Vec<(&'static str, &'static str, Value)> {
+/// Every row of the API server's `validateWindows`, with every kind of value it can have, except fields that the release
+/// does not store.
+fn cases(release: Release) -> Vec<(&'static str, &'static str, Value)> {
     const SPEC: &str = "/spec";
     const POD: &str = "/spec/securityContext";
     const CONTAINER: &str = "/spec/containers/0/securityContext";
@@ -68,12 +71,19 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             (place, "procMount", json!("Default")),
         ]);
     }
+    cases.retain(|(place, field, value)| stores(release, &object_with(release, place, field, value)));
     cases
 }
 
-fn object_with(place: &str, field: &str, value: &Value) -> Value {
-    let container = json!({"name": "c", "image": WINDOWS, "restartPolicyRules": [{"action": "Restart",
-        "exitCodes": {"operator": "In", "values": [42]}}], "restartPolicy": "Never"});
+fn object_with(release: Release, place: &str, field: &str, value: &Value) -> Value {
+    let mut container = json!({"name": "c", "image": WINDOWS});
+    // Fields without a rule.
+    let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let more = json!({"spec": {"containers": [{"restartPolicyRules": rules}]}});
+    if stores(release, &more) {
+        container["restartPolicy"] = json!("Never");
+        container["restartPolicyRules"] = rules;
+    }
     let init = json!({"name": "i", "image": WINDOWS});
     let mut object = pod("p", json!({"containers": [container], "initContainers": [init], "hostname": "h"}));
     let mut at = &mut object;
@@ -99,14 +109,15 @@ fn with_os_field_of_author(mut object: Value) -> Value {
 pub async fn every_linux_only_value_is_repaired_or_denied(shared: &Shared) -> Result<()> {
     let (with, without) = (shared.namespace("fields").await?, shared.plane.namespace("fields-plain").await?);
     let (mut repaired, mut denied) = (0, 0);
-    for (place, field, value) in cases() {
+    let release = Release::under_test()?;
+    for (place, field, value) in cases(release) {
         for has_os_field in [false, true] {
-            let sent = object_with(place, field, &value);
+            let sent = object_with(release, place, field, &value);
             // The API server's own result for the pod, without any webhook: what "as sent" means after defaulting. It
             // may reject the value itself (its feature gates decide); then the pod without the field is the reference.
             let plain = match dry_run(&without, &sent).await {
                 Ok(plain) => plain,
-                Err(_) => dry_run(&without, &object_with(place, "absent", &Value::Null)).await?,
+                Err(_) => dry_run(&without, &object_with(release, place, "absent", &Value::Null)).await?,
             };
             let sent = if has_os_field { with_os_field_of_author(sent) } else { sent };
             match dry_run(&with, &sent).await {
@@ -144,7 +155,9 @@ pub async fn every_value_in_an_ephemeral_container_is_repaired_or_denied(shared:
     // Its status still changes; only the spec matters here.
     stored["metadata"].as_object_mut().context("metadata")?.remove("resourceVersion");
     let (mut repaired, mut denied) = (0, 0);
-    for (_, field, value) in cases().into_iter().filter(|(place, ..)| place.starts_with("/spec/containers")) {
+    for (_, field, value) in
+        cases(Release::under_test()?).into_iter().filter(|(place, ..)| place.starts_with("/spec/containers"))
+    {
         let mut requested = stored.clone();
         requested["spec"]["ephemeralContainers"] =
             json!([{"name": "e", "image": WINDOWS, "securityContext": {field: value}}]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::TestNamespace;
+use mullion_cluster::{Release, TestNamespace};
 use mullion_engine::admission::review;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
@@ -319,16 +319,14 @@ pub async fn templates_have_the_servers_own_paths(shared: &Shared) -> Result<()>
         with_contexts(&json!({}), &wrong, [&json!({}), &wrong]),
         with_contexts(&json!({"windowsOptions": {"hostProcess": false}}), &json!({}), [&json!({}), &wrong]),
     ];
-    for kind in [
-        "PodTemplate",
-        "ReplicationController",
-        "ReplicaSet",
-        "Deployment",
-        "StatefulSet",
-        "DaemonSet",
-        "Job",
-        "CronJob",
-    ] {
+    let mut kinds =
+        vec!["PodTemplate", "ReplicationController", "ReplicaSet", "Deployment", "DaemonSet", "Job", "CronJob"];
+    // Up to 1.33 the API server does not validate the pod of a StatefulSet's template
+    // (`ValidatePodTemplateSpecForStatefulSet` in pkg/apis/apps/validation/validation.go).
+    if Release::under_test()? >= Release::v1(34) {
+        kinds.push("StatefulSet");
+    }
+    for kind in &kinds {
         for spec in &specs {
             let object = object(kind, spec);
             let path = format!("{}s", kind.to_lowercase());
@@ -336,7 +334,10 @@ pub async fn templates_have_the_servers_own_paths(shared: &Shared) -> Result<()>
         }
     }
     compared.agree()?;
-    ensure!(compared.taken == 8 && compared.rejected == 24 && compared.codes.len() == 4, "{compared:?}");
+    ensure!(
+        compared.taken == kinds.len() && compared.rejected == 3 * kinds.len() && compared.codes.len() == 4,
+        "{compared:?}"
+    );
     Ok(())
 }
 

@@ -47,6 +47,7 @@ mod registry;
 mod rights;
 mod shared;
 mod status;
+mod stored_fields;
 mod survey;
 mod survival;
 mod withdraw;

@@ -7,6 +7,7 @@
 //! | module | contains |
 //! |---|---|
 //! | `tools` | where the programs are ([`Tools`]); `tools/build.sh` builds them |
+//! | `release` | [`Release`]: the Kubernetes release of the tools |
 //! | `process` | a group of processes that never outlives this one |
 //! | `pki` | the control plane's certificates, and [`ServingCert`] for a webhook |
 //! | `plane` | [`ControlPlane`]: options, start, clients, kubectl, nodes |
@@ -44,6 +45,7 @@ mod node;
 mod pki;
 mod plane;
 mod process;
+mod release;
 mod suite;
 mod sweep;
 mod tools;
@@ -61,6 +63,7 @@ pub use node::{NodeSpec, UNMANAGED};
 pub use pki::ServingCert;
 pub use plane::{Builder, ControlPlane};
 pub use process::free_port;
+pub use release::Release;
 pub use suite::{FixtureTrial, Suite, named, soak};
 pub use tools::{Tool, Tools, helm_3};
 pub use wait::{Seen, wait_for};

@@ -23,6 +23,7 @@ use crate::network::Network;
 use crate::node::{NodeSpec, PLAYED};
 use crate::pki::{self, Authority};
 use crate::process::{Group, Rank, free_port};
+use crate::release::Release;
 use crate::tools::{Tool, Tools};
 use crate::wait::{Seen, wait_for};
 
@@ -40,6 +41,9 @@ static PLACES: Semaphore = Semaphore::const_new(6);
 const PARALLEL: usize = 32;
 
 const API_SERVER: &str = "kube-apiserver";
+/// Feature gates that tests enable, and the first release that has them (pkg/features/kube_features.go). An API server does
+/// not start with a gate that it does not know.
+const FEATURE_GATES: &[(&str, Release)] = &[("ContainerStopSignals", Release::v1(33))];
 /// The file name in the group's folder.
 const LIMITED_RESOURCES: &str = "limited-resources.yaml";
 
@@ -65,7 +69,7 @@ pub struct Builder {
 
 impl Builder {
     /// Adds a flag of kube-apiserver, such as `--audit-policy-file=/path`; the later of two equal flags takes
-    /// precedence.
+    /// precedence. `--feature-gates` is omitted if the release does not have the gate yet.
     #[must_use]
     pub fn api_server_flag(mut self, flag: impl Into<String>) -> Self {
         self.api_server_flags.push(flag.into());
@@ -180,7 +184,7 @@ impl Builder {
 
         group.start(Rank::Last, "etcd", tools.command(Tool::Etcd).args(etcd_flags(&etcd)))?;
         let mut api_server = tools.command(Tool::ApiServer);
-        let api_server_flags = self.api_server_flags(&etcd, port);
+        let api_server_flags = self.api_server_flags(&etcd, port, Release::under_test()?);
         group.start(Rank::First, API_SERVER, api_server.args(&api_server_flags))?;
         let client = client_from(&kubeconfig).await?;
         api_server_ready(&client, || group.check()).await?;
@@ -214,16 +218,23 @@ impl Builder {
         Ok(Parts { authority, url, kubeconfig, client, api_server: api_server_flags })
     }
 
-    fn api_server_flags(&self, etcd: &str, port: u16) -> Vec<String> {
+    fn api_server_flags(&self, etcd: &str, port: u16, release: Release) -> Vec<String> {
         let mut flags: Vec<String> = API_SERVER_FLAGS.iter().map(|&flag| flag.to_owned()).collect();
         flags.push(format!("--etcd-servers={etcd}"));
         flags.push(format!("--secure-port={port}"));
         flags.push(format!("--enable-admission-plugins={}", self.admission_plugins.join(",")));
         flags.push(format!("-v={}", self.verbosity));
         flags.extend(self.network.iter().flat_map(|network| network.api_server_flags()));
-        flags.extend(self.api_server_flags.iter().cloned());
+        flags.extend(self.api_server_flags.iter().filter(|flag| has_gates(release, flag)).cloned());
         flags
     }
+}
+
+/// Whether a release has the feature gates that the flag enables. True for other flags.
+fn has_gates(release: Release, flag: &str) -> bool {
+    let gates = flag.strip_prefix("--feature-gates=").unwrap_or_default();
+    let name = |gate: &str| gate.split('=').next().unwrap_or_default().to_owned();
+    gates.split(',').map(name).all(|gate| FEATURE_GATES.iter().all(|(known, since)| *known != gate || release >= *since))
 }
 
 // Paths are relative to the group's folder, where the programs run.

@@ -100,6 +100,11 @@ impl Suite {
         }
     }
 
+    /// Adds a trial that is not run, and is counted as ignored.
+    pub fn skipped(&mut self, name: impl Into<String>) {
+        self.trials.push(Trial::test(name, || Ok(())).with_ignored_flag(true));
+    }
+
     /// Adds one of them.
     pub fn shared_trial<T: Fixture>(
         &mut self,

@@ -2,19 +2,22 @@
 # Builds the control plane's tools from the Go modules pinned in go.mod and go.sum, once per version. The registry and its
 # client are in a module of their own, images/, because in the same module they would change the dependencies of Kubernetes.
 #   build.sh [FOLDER]   default folder: <repository>/.tools/<hash of both go.mod, both go.sum and the Go version>
+#   build.sh --kubernetes 1.33 [FOLDER]   the Kubernetes release, etcd and KWOK of versions/1.33, and the other tools of the
+#                       default release; default folder: <repository>/.tools/1.33/<hash>
+#   build.sh --list     prints the minor versions that --kubernetes accepts, oldest first
 # Prints the folder with the tools as its only line on stdout; everything else is printed on stderr.
-# KUBEBUILDER_ASSETS: if this folder already contains every tool, it is used and nothing is built.
+# KUBEBUILDER_ASSETS: if this folder already contains every tool, it is used and nothing is built, except with --kubernetes.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../../.." && pwd)
 tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm registry crane)
+shared=(helm registry crane)
 pins=(go.mod go.sum images/go.mod images/go.sum)
-# Flags with the Kubernetes release of go.mod. A server without them reports a version that clients cannot parse.
-version=$(sed -n 's/^[[:space:]]*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' "$here/go.mod" | head -n 1)
-IFS=. read -r major minor _ <<<"$version"
-meta=k8s.io/component-base/version
-ldflags="-s -w -X $meta.gitVersion=v$version -X $meta.gitMajor=$major -X $meta.gitMinor=$minor"
+
+# release FILE: prints the Kubernetes release of a go.mod.
+release() { sed -n 's/^[[:space:]]*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' "$1" | head -n 1; }
+default=$(release "$here/go.mod")
 
 say() { printf 'tools: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
@@ -35,7 +38,34 @@ of_today() {
 }
 checksum() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 
-if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+kubernetes=
+module=. # the folder of the Go module, relative to this one
+store=$repository/.tools
+case ${1:-} in
+  --list)
+    { echo "${default%.*}"; (cd "$here/versions" && printf '%s\n' */ | tr -d /); } | sort -V
+    exit 0
+    ;;
+  --kubernetes)
+    kubernetes=${2:?build.sh --kubernetes 1.33}
+    shift 2
+    if [[ $kubernetes != "${default%.*}" ]]; then
+      module=versions/$kubernetes store=$store/$kubernetes
+      [[ -f $here/$module/go.mod ]] || die "no Kubernetes $kubernetes: one of $("$here/build.sh" --list | paste -sd ' ' -)"
+      pins+=("$module/go.mod" "$module/go.sum")
+    fi
+    ;;
+esac
+
+# Flags with the Kubernetes release of go.mod. A server without them reports a version that clients cannot parse.
+version=$(release "$here/$module/go.mod")
+IFS=. read -r major minor _ <<<"$version"
+meta=k8s.io/component-base/version
+flags=(-v -trimpath -ldflags "-s -w -X $meta.gitVersion=v$version -X $meta.gitMajor=$major -X $meta.gitMinor=$minor")
+# Up to 1.30 Kubernetes contains cloud providers, whose dependencies are not needed here.
+if grep -q '^[[:space:]]k8s.io/legacy-cloud-providers ' "$here/$module/go.mod"; then flags+=(-tags providerless); fi
+
+if [[ -n ${KUBEBUILDER_ASSETS:-} && -z $kubernetes ]]; then
   if complete "$KUBEBUILDER_ASSETS"; then absolute "$KUBEBUILDER_ASSETS"; exit 0; fi
   say "KUBEBUILDER_ASSETS=$KUBEBUILDER_ASSETS lacks $(missing "$KUBEBUILDER_ASSETS" | paste -sd ' ' -); it is not used."
 fi
@@ -45,10 +75,10 @@ cd "$here"
 if command -v go >/dev/null; then
   go_version=$(go env GOVERSION) || die "this Go cannot read $here/go.mod: install Go 1.26 or newer (go.dev/dl)."
   hash=$( { cat "${pins[@]}"; echo "$go_version"; } | checksum | cut -c 1-16)
-  target=${1:-$repository/.tools/$hash}
+  target=${1:-$store/$hash}
   if of_today "$target"; then absolute "$target"; exit 0; fi
 else # tools that an earlier run built from the same go.mod and go.sum are used again
-  for folder in ${1:+"$1"} "$repository"/.tools/*/; do
+  for folder in ${1:+"$1"} "$store"/*/; do
     if of_today "$folder"; then absolute "$folder"; exit 0; fi
   done
 fi
@@ -74,6 +104,7 @@ for cache in GOCACHE GOMODCACHE; do
     say "Go's own ${cache} cannot be written; using ${!cache}"
   fi
 done
+if [[ $module != . ]]; then others=$("$here/build.sh"); fi # it contains the shared tools
 parent=$(dirname "$target")
 mkdir -p "$parent"
 parent=$(absolute "$parent")
@@ -96,13 +127,16 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-say "building Kubernetes $version, etcd, Helm, KWOK, a registry and crane with $go_version into $target"
+with="etcd, Helm, KWOK, a registry and crane"
+if [[ $module != . ]]; then with="etcd and KWOK"; fi
+say "building Kubernetes $version, $with with $go_version into $target"
 say "the first build takes about 9 minutes on 2 cores, 3.2 GB of build cache and 1.2 GB of modules; later ones take seconds."
 log=$work/build.log
 # -v prints every package when it is compiled, which shows the progress.
 (
   export GOBIN=$work/bin
-  go install -v -trimpath -ldflags "$ldflags" tool && cd images && go install -v -trimpath -ldflags "-s -w" tool
+  cd "$module" && go install "${flags[@]}" tool || exit
+  [[ $module != . ]] || { cd images && go install -v -trimpath -ldflags "-s -w" tool; }
 ) >"$log" 2>&1 &
 job=$!
 progress() {
@@ -136,9 +170,13 @@ fi
 say "$(progress | sed 's/^tools: //')"
 
 mv "$work/bin/server" "$work/bin/etcd"
-cp go.mod go.sum "$work/bin/"
-mkdir "$work/bin/images"
-cp images/go.mod images/go.sum "$work/bin/images/"
+for pin in "${pins[@]}"; do
+  mkdir -p "$work/bin/$(dirname "$pin")"
+  cp "$pin" "$work/bin/$pin"
+done
+if [[ $module != . ]]; then
+  for tool in "${shared[@]}"; do ln "$others/$tool" "$work/bin/" 2>/dev/null || cp "$others/$tool" "$work/bin/"; done
+fi
 complete "$work/bin" || die "the build ended well but lacks $(missing "$work/bin" | paste -sd ' ' -): do go.mod's tool lines match this script?"
 rm -rf "$target"
 mv "$work/bin" "$target"

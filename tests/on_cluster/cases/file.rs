@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
+use mullion_cluster::Release;
 use mullion_manifest::{LineIndex, ManifestDocument, documents};
 use serde::de::DeserializeOwned;
 
@@ -65,6 +66,8 @@ pub struct Loaded {
     pub case: Case,
     /// The steps, each with its line.
     pub steps: Vec<(usize, Step)>,
+    /// The first release that can run it.
+    pub since: Option<Release>,
 }
 
 impl Loaded {
@@ -101,7 +104,8 @@ fn loaded(name: &str, text: &str, document: ManifestDocument) -> Result<Loaded> 
     }
     ensure!(steps.iter().any(|(_, step)| step.asserts()), "{name}: no step asserts anything");
     ensure!(!case.sentence.trim().is_empty(), "{name}: `case` is empty");
-    let loaded = Loaded { case, steps };
+    let since = case.since.as_deref().map(str::parse).transpose().with_context(|| format!("{name}: `since`"))?;
+    let loaded = Loaded { case, steps, since };
     for (kind, shared) in loaded.uses() {
         let path = folder().join(kind).join(format!("{shared}.yaml"));
         ensure!(path.is_file(), "{name}: there is no {}", shown(&path));

@@ -17,6 +17,8 @@ pub struct Case {
     /// Rows of `acceptance.tsv`.
     #[serde(default)]
     pub covers: Vec<String>,
+    /// The first Kubernetes release that has what the case needs: `"1.33"`.
+    pub since: Option<String>,
     #[serde(default = "mixed")]
     pub cluster: String,
     #[serde(default = "default")]

@@ -229,6 +229,8 @@ pub fn malformed_files_are_errors() -> Result<()> {
         (step("{kubectl: get pods}"), "`kubectl` does not take"),
         (step("{find: Pod/a, is: {}}"), "an empty `is` asserts nothing"),
         (step("{find: Pod/a, count: 2}"), "`count` counts `pods of Kind/name`"),
+        ("case: A\nsince: new\nsteps: [{find: Pod/a}]\n".to_owned(), "`new` is not a version"),
+        ("case: A\nsince: 1.33\nsteps: [{find: Pod/a}]\n".to_owned(), "invalid type: floating point"),
         (step("{adopt: other}"), "there is no tests/cases/mullion/other.yaml"),
     ];
     for (text, words) in cases {
