@@ -158,6 +158,18 @@ helm3: needs ## Test the chart with Helm 3: install, upgrade, rollback, uninstal
 	@tools="$$(tests/cluster/tools/build.sh)" && helm="$$(tests/cluster/tools/helm3/build.sh)" && \
 	KUBEBUILDER_ASSETS="$$tools" HELM3="$$helm" $(CARGO) test --locked --test chart --test installed -- helm_3
 
+# Not part of `test`: it builds another Mullion, which takes about ten minutes the first time.
+.PHONY: skew
+skew: needs ## Run this release and the next one in one cluster: webhook beside controller, upgrade, rollback, newer policies
+	@tools="$$(tests/cluster/tools/build.sh)" && next="$$(tests/skew/build.sh)" && \
+	KUBEBUILDER_ASSETS="$$tools" MULLION_NEXT="$$next" $(CARGO) test --locked --test installed -- skew
+
+# Not part of `test`: it builds Flux's controllers, which takes about ten minutes the first time.
+.PHONY: flux
+flux: needs ## Run Flux's helm-controller and kustomize-controller beside Mullion
+	@tools="$$(tests/cluster/tools/build.sh)" && flux="$$(tests/gitops/build.sh)" && \
+	KUBEBUILDER_ASSETS="$$tools" MULLION_FLUX="$$flux" $(CARGO) test --locked --test installed -- flux
+
 .PHONY: tools
 tools: needs ## Build the control-plane tools only
 	@tests/cluster/tools/build.sh

@@ -56,6 +56,8 @@ mod tests {
             assert_eq!(MinorRelease::of(version), expected, "{version:?}");
         }
         assert_eq!(MinorRelease::of(env!("CARGO_PKG_VERSION")), Some(MinorRelease::own()));
-        assert!(MinorRelease::of("0.9") < MinorRelease::of("0.10") && MinorRelease::of("0.10") < MinorRelease::of("1.0"));
+        assert!(
+            MinorRelease::of("0.9") < MinorRelease::of("0.10") && MinorRelease::of("0.10") < MinorRelease::of("1.0")
+        );
     }
 }

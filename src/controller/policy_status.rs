@@ -316,8 +316,7 @@ mod tests {
                 "Policy files cannot be used by Mullion ",
                 env!("CARGO_PKG_VERSION"),
                 ": a.yaml:4:8: "
-            ))
-                && event.note.contains("priority")
+            )) && event.note.contains("priority")
                 && event.note.contains("; 2 more problems, also in b.yaml. The last good policies")
                 && event.note.contains(&hash)
                 && event.note.contains("Correct the file"),
@@ -337,11 +336,7 @@ mod tests {
         let empty = Problem::of_file("/etc/mullion", "the directory contains no policy file", "put one there");
         reporter.record(&PolicyReading::Rejected { problems: vec![empty], files: Vec::new() }, 5);
         let (_, event) = condition_and_event(&reporter.report(), Some(&condition));
-        assert!(
-            event.note.contains(": /etc/mullion: the directory contains no policy file"),
-            "{}",
-            event.note
-        );
+        assert!(event.note.contains(": /etc/mullion: the directory contains no policy file"), "{}", event.note);
     }
 
     #[test]

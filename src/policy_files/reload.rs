@@ -109,7 +109,10 @@ pub(crate) async fn begin(
     }
     let Some(set) = loaded else {
         let cause = newer.map_or_else(String::new, |newer| format!(", because Mullion {newer} stored them"));
-        return Err(unusable(&format!("the earlier ones in ConfigMap {NAME} do not load in this version{cause}"), &kept));
+        return Err(unusable(
+            &format!("the earlier ones in ConfigMap {NAME} do not load in this version{cause}"),
+            &kept,
+        ));
     };
     tracing::error!(
         hash = set.hash,
@@ -288,7 +291,11 @@ mod tests {
         assert_eq!(priority_in(&set), 2);
         let report = reporter.report();
         assert_eq!((report.kept, report.newer), (true, MinorRelease::of("999.0")));
-        assert!(report.problem_texts()[0].contains("`spec` has no key `fromTheFuture`"), "{:?}", report.problem_texts());
+        assert!(
+            report.problem_texts()[0].contains("`spec` has no key `fromTheFuture`"),
+            "{:?}",
+            report.problem_texts()
+        );
         // Without those of its own, the error names the release that is necessary.
         let kept = vec![stored("999.0", &newest)];
         let error = begin(directories, INTERVAL, async { Ok(kept) }, &PolicyReporter::default()).await.err().unwrap();

@@ -67,7 +67,11 @@ pub async fn ten_reconciliations_without_drift(site: &Site) -> Result<()> {
         }
         let after = written(site).await?;
         for (object, state) in &after {
-            ensure!(before.get(object) == Some(state), "round {round} wrote {object}:\n{:?}\n{state}", before.get(object));
+            ensure!(
+                before.get(object) == Some(state),
+                "round {round} wrote {object}:\n{:?}\n{state}",
+                before.get(object)
+            );
         }
         ensure!(before.len() == after.len(), "round {round} removed an object");
     }
@@ -200,7 +204,8 @@ impl<'s> Flux<'s> {
 
     async fn ready(&self, object: &str) -> Result<()> {
         let waited = wait_for(&format!("{object} to be ready"), DEADLINE, async || {
-            let path = "{.metadata.generation} {.status.observedGeneration} {.status.conditions[?(@.type==\"Ready\")].status}";
+            let path =
+                "{.metadata.generation} {.status.observedGeneration} {.status.conditions[?(@.type==\"Ready\")].status}";
             let found = self.get(object, path).await?;
             let parts: Vec<&str> = found.split(' ').collect();
             let good = matches!(parts.as_slice(), [wanted, seen, "True"] if wanted == seen);

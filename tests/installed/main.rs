@@ -92,7 +92,10 @@ fn main() -> ExitCode {
     if skew::next().is_some() {
         suite.pooled(
             &sites,
-            trials![skew::webhook_and_controller_of_different_releases, skew::upgrade_and_rollback_with_newer_policy_files],
+            trials![
+                skew::webhook_and_controller_of_different_releases,
+                skew::upgrade_and_rollback_with_newer_policy_files
+            ],
         );
     }
     // This needs the controllers of Flux: `make flux`.

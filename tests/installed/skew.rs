@@ -39,7 +39,8 @@ impl Next {
         let folder = next().context("MULLION_NEXT is not set")?;
         let chart = folder.join("chart");
         let about = std::fs::read_to_string(chart.join("Chart.yaml")).context("the chart in MULLION_NEXT")?;
-        let version = about.lines().find_map(|line| line.strip_prefix("appVersion: ")).context("appVersion")?.to_owned();
+        let version =
+            about.lines().find_map(|line| line.strip_prefix("appVersion: ")).context("appVersion")?.to_owned();
         ensure!(version != env!("CARGO_PKG_VERSION"), "MULLION_NEXT has the version of this build");
         let next = Self { program: folder.join("mullion"), chart, version };
         site.kubelet.image(&next.image(), Image::new(&next.program));
@@ -58,7 +59,12 @@ impl Next {
     /// The output of its command line, whatever its exit code is.
     async fn run(&self, site: &Site, arguments: &[&str]) -> Result<String> {
         let mut program = tokio::process::Command::new(&self.program);
-        program.args(arguments).arg("--kubeconfig").arg(site.plane.kubeconfig()).stdin(Stdio::null()).kill_on_drop(true);
+        program
+            .args(arguments)
+            .arg("--kubeconfig")
+            .arg(site.plane.kubeconfig())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
         let done = program.output().await.context("run mullion of the next release")?;
         Ok(format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)))
     }
@@ -108,10 +114,7 @@ pub async fn webhook_and_controller_of_different_releases(site: &Site) -> Result
         let key = |key: &str| data.get(key).map_or("", String::as_str);
         let release = env!("CARGO_PKG_VERSION").rsplit_once('.').map_or("", |(release, _)| release);
         ensure!(key("policies").contains("set two") && key("policies-release") == next.release(), "{data:?}");
-        ensure!(
-            key("earlier-policies").contains("set one") && key("earlier-policies-release") == release,
-            "{data:?}"
-        );
+        ensure!(key("earlier-policies").contains("set one") && key("earlier-policies-release") == release, "{data:?}");
         Ok(())
     })
     .await?;
@@ -268,7 +271,8 @@ async fn denied_with(shop: &TestNamespace, with: &[&str], without: &[&str]) -> R
                 Err(kube::Error::Api(status)) => status.message,
                 other => bail!("{other:?}"),
             };
-            let right = with.iter().all(|part| message.contains(part)) && !without.iter().any(|part| message.contains(part));
+            let right =
+                with.iter().all(|part| message.contains(part)) && !without.iter().any(|part| message.contains(part));
             ensure!(right, "{message}");
         }
         Ok(())
@@ -284,7 +288,9 @@ async fn new_rule(shop: &TestNamespace, expected: bool) -> Result<()> {
     }
     wait_for(&format!("the rule of the next release to deny: {expected}"), DEADLINE, async || {
         match tried(shop, &pod).await {
-            Err(kube::Error::Api(status)) if status.message.contains("MUL605 next-release") == expected => Seen::Done(()),
+            Err(kube::Error::Api(status)) if status.message.contains("MUL605 next-release") == expected => {
+                Seen::Done(())
+            }
             Ok(_) if !expected => Seen::Done(()),
             other => Seen::NotYet(format!("{other:?}")),
         }

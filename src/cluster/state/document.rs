@@ -490,7 +490,9 @@ mod tests {
             ..MullionState::default()
         };
         let text = "x".repeat(MAX_POLICIES - 100);
-        assert!(state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }], MinorRelease::own()));
+        assert!(
+            state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }], MinorRelease::own())
+        );
         let bytes: usize = state.data().values().map(String::len).sum();
         assert!(bytes > MAX_POLICIES && bytes < (1 << 20) - (16 << 10), "{bytes} bytes");
     }
