@@ -55,6 +55,7 @@ const PROGRAM: [&str; 12] = [
     "admission_probe",
     "shutdown_signals",
     "value_hash",
+    "minor_release",
     "telemetry",
     "cluster",
     "policy_files",
