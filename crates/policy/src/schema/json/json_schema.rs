@@ -18,7 +18,7 @@ use crate::schema::pod::POD_SPEC;
 use crate::schema::test::TEST_KINDS;
 use crate::schema::types::{API_VERSION, KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape};
 
-/// The dialect: the newest that all editors support, and the one that SchemaStore asks for.
+/// The dialect: the newest that all editors support, and the one that `SchemaStore` asks for.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// The schema of a policy file, whose documents may be of any kind.
