@@ -1,10 +1,11 @@
 //! Flux's helm-controller and kustomize-controller beside Mullion. `make flux` builds them, sets `MULLION_FLUX` to the
-//! folder with their programs and their CustomResourceDefinitions, and runs this trial.
+//! folder with their programs and their `CustomResourceDefinitions`, and runs this trial.
 //!
 //! Flux's source-controller does not run: this process serves the artifacts, and `ExternalArtifact` objects refer to
 //! them.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -203,7 +204,8 @@ impl<'s> Flux<'s> {
     }
 
     async fn ready(&self, object: &str) -> Result<()> {
-        let waited = wait_for(&format!("{object} to be ready"), DEADLINE, async || {
+        let what = format!("{object} to be ready");
+        let waited = wait_for(&what, DEADLINE, async || {
             let path =
                 "{.metadata.generation} {.status.observedGeneration} {.status.conditions[?(@.type==\"Ready\")].status}";
             let found = self.get(object, path).await?;
@@ -299,8 +301,9 @@ async fn serve(files: &BTreeMap<&'static str, Vec<u8>>) -> Result<BTreeMap<&'sta
     let mut router = Router::new();
     let mut artifacts = BTreeMap::new();
     for (name, bytes) in files {
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
-        let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+        let mut digest = String::new();
+        sum.as_ref().iter().try_for_each(|byte| write!(digest, "{byte:02x}"))?;
         let path = format!("/{name}.tar.gz");
         let artifact = json!({
             "url": format!("http://{address}{path}"),

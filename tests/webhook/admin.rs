@@ -85,7 +85,7 @@ async fn stored_policies_are_reported_until_the_files_are_valid() {
     assert!(shown().await["kept"] == false && !metric().await);
     let kept = Arc::new(PolicySet::from_files(&[("kept.yaml", GOOD)]).unwrap());
     reload::in_force(&state, &kept);
-    state.policy_reporter.record_kept(&kept, bad("priorty"), &[], 500);
+    state.policy_reporter.record_kept(&kept, None, bad("priorty"), &[], 500);
     let beside = shown().await;
     assert_eq!((&beside["kept"], &beside["lastGood"]), (&json!(true), &Value::Null));
     assert_eq!(

@@ -382,6 +382,7 @@ mod tests {
         let state = MullionState {
             found: true,
             policies: stored("0.2", "kind: PodPolicy\n"),
+            earlier_policies: stored("0.1", "# Older.\nkind: PodPolicy\n"),
             seen: NodeHistory {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap()].into(),
                 ..NodeHistory::default()

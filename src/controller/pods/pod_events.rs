@@ -185,9 +185,9 @@ mod tests {
             owner.namespace = Some(namespace);
             let found: Vec<(&str, String)> = items.iter().map(|item| ("MUL201", item.clone())).collect();
             let all = [
-                (findings(&owner, &found).unwrap().note, explain_hint(&owner)),
+                (findings(&owner, &found).unwrap().note, check_hint(&owner)),
                 (unscheduled(&owner, &MissedReport::Lacks(items.clone())).note, recreate_hint(&owner)),
-                (unscheduled(&owner, &MissedReport::Denied(items.clone())).note, explain_hint(&owner)),
+                (unscheduled(&owner, &MissedReport::Denied(items.clone())).note, check_hint(&owner)),
                 (misplaced(&owner, Os::Linux, &items[0]).note, recreate_hint(&owner)),
             ];
             for (note, end) in all {

@@ -41,7 +41,7 @@ static PLACES: Semaphore = Semaphore::const_new(6);
 const PARALLEL: usize = 32;
 
 const API_SERVER: &str = "kube-apiserver";
-/// Feature gates that tests enable, and the first release that has them (pkg/features/kube_features.go). An API server does
+/// Feature gates that tests enable, and the first release that has them (`pkg/features/kube_features.go`). An API server does
 /// not start with a gate that it does not know.
 const FEATURE_GATES: &[(&str, Release)] = &[("ContainerStopSignals", Release::v1(33))];
 /// The file name in the group's folder.
