@@ -4,7 +4,7 @@ CARGO ?= cargo
 
 .PHONY: help
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: demo
 demo: needs ## Show a mixed cluster that fails without Mullion and works with it
