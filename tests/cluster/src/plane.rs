@@ -234,7 +234,10 @@ impl Builder {
 fn has_gates(release: Release, flag: &str) -> bool {
     let gates = flag.strip_prefix("--feature-gates=").unwrap_or_default();
     let name = |gate: &str| gate.split('=').next().unwrap_or_default().to_owned();
-    gates.split(',').map(name).all(|gate| FEATURE_GATES.iter().all(|(known, since)| *known != gate || release >= *since))
+    gates
+        .split(',')
+        .map(name)
+        .all(|gate| FEATURE_GATES.iter().all(|(known, since)| *known != gate || release >= *since))
 }
 
 // Paths are relative to the group's folder, where the programs run.
