@@ -353,7 +353,7 @@ fn a_step_has_at_most_twenty_commands() {
     let wave = of(&steps, StepKind::RunAsIs);
     assert_eq!((wave.workloads, wave.commands.len(), wave.back.len()), (25, 20, 20));
     assert!(
-        says(wave, "The commands are for the first 20 workloads of this step; 5 more are in the list"),
+        says(wave, "The commands are for the first 20 workloads of this step; 5 more are in the work list"),
         "{:?}",
         wave.why
     );
