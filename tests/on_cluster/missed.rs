@@ -337,8 +337,7 @@ pub async fn the_findings_of_a_deployment_are_one_event(missed: &Missed) -> Resu
     let event = event_of(&namespace, "Deployment", "web").await?;
     let note = event["note"].as_str().unwrap_or_default();
     ensure!(event["reason"] == "WindowsFindings" && event["type"] == "Warning", "{event}");
-    for expected in ["MUL201 run-as-user", "spec.securityContext.runAsUser", "mullion rules MUL201", "mullion check"]
-    {
+    for expected in ["MUL201 run-as-user", "spec.securityContext.runAsUser", "mullion rules MUL201", "mullion check"] {
         ensure!(note.contains(expected), "{note}");
     }
     merge(&namespace, "Deployment", "web", &json!({"spec": {"replicas": 20}})).await?;
