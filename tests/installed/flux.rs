@@ -17,7 +17,7 @@ use mullion_cluster::wait_for;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::site::{DEADLINE, NAMESPACE, Site, chart};
+use crate::site::{DEADLINE, NAMESPACE, REPOSITORY, Site, chart};
 use crate::user_actions::{WINDOWS, at_work};
 
 /// The namespace of Flux's objects.
@@ -44,7 +44,10 @@ pub async fn ten_reconciliations_without_drift(site: &Site) -> Result<()> {
     for name in [FLUX, SHOP] {
         site.plane.kubectl(&["create", "namespace", name]).await?;
     }
-    let values = json!({"admission": {"timeoutSeconds": {"mutating": 5, "validating": 5}}});
+    let values = json!({
+        "image": {"repository": REPOSITORY},
+        "admission": {"timeoutSeconds": {"mutating": 5, "validating": 5}},
+    });
     flux.release("mullion", NAMESPACE, &values).await?;
     flux.ready("helmrelease/mullion").await.context("the HelmRelease of Mullion")?;
     at_work(site).await?;

@@ -13,11 +13,10 @@ use mullion_cluster::{Image, Seen, TestNamespace, wait_for};
 use serde_json::json;
 
 use crate::load::{Load, all_pods_were_reviewed};
-use crate::site::{DEADLINE, NAMESPACE, Site, image};
+use crate::site::{DEADLINE, NAMESPACE, REPOSITORY, Site, image};
 use crate::upgrade::writes_are_allowed;
 use crate::user_actions::{WINDOWS, at_work, mullion, pod, tried, uninstall};
 
-const REPOSITORY: &str = "registry.mullion.dev/mullion";
 /// The ConfigMap with policies that a team maintains.
 const OWN: &str = "company-policies";
 

@@ -136,7 +136,8 @@ done
 
 # The chart: Helm takes it, and it is this version.
 [ "$("$helm" show chart "mullion-$version.tgz" | sed -n 's/^appVersion: //p' | tr -d '"')" = "$version" ] || bad "the chart's appVersion is not $version"
-"$helm" template mullion "mullion-$version.tgz" --namespace mullion-system >/dev/null || bad "the chart does not render"
+"$helm" template mullion "mullion-$version.tgz" --namespace mullion-system --set image.repository=registry.example.com/mullion >/dev/null ||
+	bad "the chart does not render"
 
 # Nothing of the time and the machine of packing.
 for archive in *.tar.gz *.tgz *.tar; do
