@@ -104,6 +104,10 @@ for target in "$amd64" "$arm64" "$windows"; do
 done
 release/image-sbom.sh "$work/oci/image" "${bills[@]}" >"$out/mullion-$version-image.cdx.json"
 
+say "manifest of the kubectl plugin"
+(cd "$out" && sha256sum -- *.tar.gz *.zip) >"$work/SHA256SUMS"
+packaging/krew/manifest.sh "$work" >"$out/mullion.yaml"
+
 (cd "$out" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
 say "in $out:"
 (cd "$out" && ls -l)

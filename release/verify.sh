@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 sum_of() { sha256sum <"$1" | cut -d ' ' -f 1; }
 
-# The version is that of the chart. The names of all files contain it.
+# The version is that of the chart. The names of all files but mullion.yaml contain it.
 chart=$(find . -maxdepth 1 -name 'mullion-*.tgz' -printf '%f\n')
 version=${chart#mullion-}
 version=${version%.tgz}
@@ -34,7 +34,7 @@ image=mullion-$version-image
 
 # Every file, no other file, and each with its checksum.
 printf '%s\n' {"$amd64","$arm64"}{.tar.gz,.cdx.json} "$windows"{.zip,.cdx.json} "$image"{.tar,.cdx.json} \
-	"mullion-$version-chart.tar" "mullion-$version.tgz" | sort >"$work/expected"
+	"mullion-$version-chart.tar" "mullion-$version.tgz" mullion.yaml | sort >"$work/expected"
 find . -mindepth 1 ! -path ./SHA256SUMS -printf '%P\n' | sort >"$work/present"
 while IFS= read -r name; do bad "$name is missing"; done < <(comm -23 "$work/expected" "$work/present")
 while IFS= read -r name; do bad "$name is not a file of the release"; done < <(comm -13 "$work/expected" "$work/present")
@@ -106,6 +106,13 @@ for architecture in amd64 arm64; do
 		bad "$image.tar: the program for $architecture is not the one in $archive.tar.gz"
 done
 unzip -tq "$windows.zip" "$windows/mullion.exe" >/dev/null || bad "$windows.zip does not contain mullion.exe"
+
+# Krew's manifest has the version, and each archive with its checksum.
+grep -qx "  version: v$version" mullion.yaml || bad "mullion.yaml is not the manifest of version $version"
+for archive in "$amd64.tar.gz" "$arm64.tar.gz" "$windows.zip"; do
+	grep -A 1 "/$archive\$" mullion.yaml | grep -qx "      sha256: \"$(sum_of "$archive")\"" ||
+		bad "mullion.yaml does not contain $archive with its checksum"
+done
 
 # Bills of materials of each program, and of this image.
 for bill in "$amd64" "$arm64" "$windows" "$image"; do

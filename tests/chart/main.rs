@@ -48,6 +48,7 @@ const VALUES: &[(&str, OfValues)] = &[
     ("values::schema_and_values_agree", documented::schema_and_values_agree),
     ("artifact_hub::annotations_match_the_chart", documented::annotations_match_the_chart),
     ("fence::servers_without_the_kind_get_no_fence", fence_rules::servers_without_the_kind_get_no_fence),
+    ("hooks::log_is_not_printed_by_flux", meaning::hook_log_is_not_printed_by_flux),
     (
         "templates::no_template_uses_random_values_clock_or_cluster",
         repeated::no_template_uses_random_values_clock_or_cluster,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use mullion_cluster::Chart;
 use serde_json::{Value, json};
 
 use crate::rendered::{Rendered, list, text};
@@ -98,6 +99,19 @@ pub fn hooks_are_those_of_the_withdrawal(file: &Rendered) -> Result<()> {
         ensure!(object["spec"]["template"]["spec"]["restartPolicy"] != "Always", "{object}");
     }
     ensure!(jobs == usize::from(file.is_on("/withdraw/enabled")), "{jobs} Jobs");
+    Ok(())
+}
+
+/// Helm prints the log of the hook. The helm-controller of Flux panics if a hook asks for that.
+pub fn hook_log_is_not_printed_by_flux() -> Result<()> {
+    let printed = |chart: Chart| -> Result<bool> {
+        let objects = chart.objects()?;
+        let job = objects.iter().find(|object| object["kind"] == "Job").context("no Job")?;
+        Ok(job["metadata"]["annotations"].get("helm.sh/hook-output-log-policy").is_some())
+    };
+    let flux = Chart::default().argument("--api-versions").argument("helm.toolkit.fluxcd.io/v2");
+    ensure!(printed(Chart::default())?, "Helm does not print the log");
+    ensure!(!printed(flux)?, "Flux is asked to print the log");
     Ok(())
 }
 

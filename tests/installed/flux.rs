@@ -308,11 +308,13 @@ async fn serve(files: &BTreeMap<&'static str, Vec<u8>>) -> Result<BTreeMap<&'sta
         let mut digest = String::new();
         sum.as_ref().iter().try_for_each(|byte| write!(digest, "{byte:02x}"))?;
         let path = format!("/{name}.tar.gz");
+        // The helm-controller compares this with the version of the chart.
+        let version = if *name == "mullion" { env!("CARGO_PKG_VERSION") } else { "1.0.0" };
         let artifact = json!({
             "url": format!("http://{address}{path}"),
             "path": path,
             "digest": format!("sha256:{digest}"),
-            "revision": format!("1.0.0@sha256:{digest}"),
+            "revision": format!("{version}@sha256:{digest}"),
             "lastUpdateTime": "2026-01-01T00:00:00Z",
             "size": bytes.len(),
         });

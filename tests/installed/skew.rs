@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt as _};
-use mullion_cluster::{Image, Seen, TestNamespace, wait_for};
+use mullion_cluster::{Image, TestNamespace, wait_for};
 use serde_json::json;
 
 use crate::load::{Load, all_pods_were_reviewed};
@@ -87,7 +87,7 @@ pub async fn webhook_and_controller_of_different_releases(site: &Site) -> Result
     set_image(site, "webhook", &next.image()).await?;
     at_work(site).await.context("a newer webhook beside an older controller")?;
     writes_are_allowed(site).await.context("a newer webhook beside an older controller")?;
-    new_rule(&shop, true).await?;
+    new_rule(site, &shop, true).await?;
     let after = daemon_set(site, &shop).await?;
     ensure!(after == before, "the next release changed a DaemonSet:\n{before:?}\n{after:?}");
     load.more(50).await?;
@@ -97,7 +97,7 @@ pub async fn webhook_and_controller_of_different_releases(site: &Site) -> Result
     set_image(site, "controller", &next.image()).await?;
     at_work(site).await.context("an older webhook beside a newer controller")?;
     writes_are_allowed(site).await.context("an older webhook beside a newer controller")?;
-    new_rule(&shop, false).await?;
+    new_rule(site, &shop, false).await?;
     ensure!(daemon_set(site, &shop).await? == before, "the DaemonSet changed");
 
     // The older webhook denies a file with a key that it does not support, and reports the key and the file.
@@ -151,13 +151,13 @@ pub async fn upgrade_and_rollback_with_newer_policy_files(site: &Site) -> Result
     at_work(site).await?;
     let shop = site.plane.namespace("skew").await?;
     denied_with(&shop, &["set one"], &[]).await?;
-    new_rule(&shop, false).await?;
+    new_rule(site, &shop, false).await?;
     let load = Load::start(site).await?;
 
     site.install_chart(&next.chart, &["-f", &two]).await.context("upgrade with policies of the next release")?;
     versions(site, &next.version).await?;
     denied_with(&shop, &["set two", "next only"], &[]).await?;
-    new_rule(&shop, true).await?;
+    new_rule(site, &shop, true).await?;
     at_work(site).await.context("after the upgrade")?;
     writes_are_allowed(site).await.context("after the upgrade")?;
     // The command line of the other release prints the status, and which version to use.
@@ -167,7 +167,7 @@ pub async fn upgrade_and_rollback_with_newer_policy_files(site: &Site) -> Result
     site.helm(&["rollback", "mullion", "-n", NAMESPACE, "--wait"]).await?;
     versions(site, env!("CARGO_PKG_VERSION")).await?;
     denied_with(&shop, &["set one"], &["next only"]).await?;
-    new_rule(&shop, false).await?;
+    new_rule(site, &shop, false).await?;
     at_work(site).await.context("after the rollback")?;
     writes_are_allowed(site).await.context("after the rollback")?;
     let status = next.run(site, &["status"]).await?;
@@ -279,20 +279,26 @@ async fn denied_with(shop: &TestNamespace, with: &[&str], without: &[&str]) -> R
     .await
 }
 
-/// Whether the rule of the next release denies a pod.
-async fn new_rule(shop: &TestNamespace, expected: bool) -> Result<()> {
+/// Waits until a pod gets a warning of the next release's rule, or no warning of it: twenty times in a row, because both
+/// webhooks respond. In its first minor release a rule only warns.
+async fn new_rule(site: &Site, shop: &TestNamespace, expected: bool) -> Result<()> {
     let mut pod = pod("next", WINDOWS);
     for container in &mut pod.spec.as_mut().context("a spec")?.containers {
         "next".clone_into(&mut container.name);
     }
-    wait_for(&format!("the rule of the next release to deny: {expected}"), DEADLINE, async || {
-        match tried(shop, &pod).await {
-            Err(kube::Error::Api(status)) if status.message.contains("MUL605 next-release") == expected => {
-                Seen::Done(())
-            }
-            Ok(_) if !expected => Seen::Done(()),
-            other => Seen::NotYet(format!("{other:?}")),
+    let manifest = serde_json::to_string(&pod)?;
+    // kubectl fails if there is a warning, and prints it.
+    let create = ["create", "--dry-run=server", "--warnings-as-errors", "-n", &shop.name, "-f", "-"];
+    wait_for(&format!("the rule of the next release to warn: {expected}"), DEADLINE, async || {
+        for _ in 0..20 {
+            let printed = match site.plane.kubectl_with_input(&create, &manifest).await {
+                Ok(printed) => printed,
+                Err(error) => error.to_string(),
+            };
+            ensure!(!printed.contains("denied the request"), "{printed}");
+            ensure!(printed.contains("MUL605") == expected, "{printed}");
         }
+        Ok(())
     })
     .await
 }

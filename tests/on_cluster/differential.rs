@@ -254,8 +254,9 @@ pub async fn catalogue_and_server_agree(shared: &Shared) -> Result<()> {
     eprintln!("differential: seed {:#x}, {counts:?}", generator::SEED);
     let total: usize = wrong.0.values().map(Vec::len).sum();
     ensure!(total == 0, "{total} disagreements\n{wrong}");
+    // An older server does not store all fields of the pods, so it rejects fewer: Kubernetes 1.30 rejects 490.
     ensure!(
-        counts.pods > 1_200 && counts.rejected_for_os > 500 && counts.os_field_set > 200 && counts.linux > 300,
+        counts.pods > 1_200 && counts.rejected_for_os > 450 && counts.os_field_set > 200 && counts.linux > 300,
         "{counts:?}"
     );
     Ok(())

@@ -15,7 +15,7 @@ version=$(cd "$folder" && ls mullion-*.tgz)
 version=${version#mullion-} version=${version%.tgz}
 linux=mullion-$version-x86_64-unknown-linux-musl
 
-sums() { rm SHA256SUMS && sha256sum -- mullion-* >"$work/sums" && cp "$work/sums" SHA256SUMS; }
+sums() { rm SHA256SUMS && sha256sum -- mullion* >"$work/sums" && cp "$work/sums" SHA256SUMS; }
 # trial CHANGE EXPECTED: makes a copy, runs the function CHANGE in it, and expects a failure that prints EXPECTED.
 trial() {
 	local change=$1 expected=$2
@@ -80,6 +80,10 @@ other_bill() {
 	cp "$work/bill" "mullion-$version-image.cdx.json"
 	sums
 }
+other_plugin() {
+	sed -i 's/sha256: "./sha256: "x/' mullion.yaml
+	sums
+}
 
 "$verify" "$folder" >/dev/null || { echo "tampered: verify.sh rejects the unchanged files" >&2; exit 1; }
 trial changed_byte "$linux.tar.gz: the checksum is wrong"
@@ -91,5 +95,6 @@ trial changed_blob "has another digest than its name"
 trial index_without_arm64 'the index has entries for ["linux/amd64"]'
 trial other_chart "appVersion is 99.0.0 instead of $version"
 trial other_bill "describes another image"
+trial other_plugin "mullion.yaml does not contain $linux.tar.gz with its checksum"
 [ "$failed" = 0 ] && echo "release: verify.sh detects all $tried changes"
 exit "$failed"

@@ -163,7 +163,7 @@ wait "$job" || status=$?
 job=
 [[ ! -t 2 ]] || printf '\r\033[K' >&2
 if ((status)); then
-  grep -v '^go: downloading' "$log" | tail -n 20 >&2 || true
+  grep -v '^go: downloading' "$log" | grep ' ' | tail -n 20 >&2 || true # a line without a space is the name of a package
   die "the build failed after $((SECONDS / 60))m$((SECONDS % 60))s (exit status $status); Go's last words are above." \
     "What is compiled stays in Go's cache: once the cause is gone (network, disk space, memory), run this again."
 fi

@@ -100,6 +100,7 @@ require (
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect
 	github.com/lithammer/dedent v1.1.0 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
+	github.com/matttproud/golang_protobuf_extensions v1.0.4 // indirect
 	github.com/mistifyio/go-zfs v2.1.2-0.20190413222219-f784269be439+incompatible // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/go-wordwrap v1.0.1 // indirect
@@ -234,6 +235,9 @@ require (
 )
 
 replace (
+	// The versions of Kubernetes 1.30. It does not compile with those that KWOK requires.
+	github.com/prometheus/client_golang => github.com/prometheus/client_golang v1.16.0
+	github.com/prometheus/common => github.com/prometheus/common v0.44.0
 	k8s.io/api => k8s.io/api v0.30.14
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.30.14
 	k8s.io/apimachinery => k8s.io/apimachinery v0.30.14
