@@ -183,9 +183,9 @@ pub fn configurations_follow_the_values(file: &Rendered) -> Result<()> {
                     "{endpoint} {name}: {condition}"
                 );
             }
-            let condition = list(webhook, "/matchConditions").iter().any(|one| one["name"] == "not-settled-on-linux");
+            let condition = list(webhook, "/matchConditions").iter().any(|one| one["name"] == "not-explicitly-linux");
             let may_skip = ["pods.mullion.dev", "templates.mullion.dev", "other-pods.mullion.dev"].contains(&name);
-            let skips = file.is_on("/admission/skipSettledLinux") && may_skip && !may_fail;
+            let skips = file.is_on("/admission/skipExplicitlyLinux") && may_skip && !may_fail;
             ensure!(condition == skips, "{endpoint} {name}: explicitly Linux");
         }
     }

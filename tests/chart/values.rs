@@ -105,6 +105,10 @@ const WRONG: &[(&str, &[&str])] = &[
             "image: {repository: ",
         ],
     ),
+    (
+        "admission.skipSettledLinux=false",
+        &["admission.skipSettledLinux is the name in earlier charts", "set admission.skipExplicitlyLinux"],
+    ),
     ("webhook.hostNetwork=true,webhook.port=443", &["only root opens ports below 1024"]),
     ("webhook.hostNetwork=true,webhook.port=10250", &["which the kubelet"]),
 ];

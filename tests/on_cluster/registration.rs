@@ -147,7 +147,7 @@ pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result
     ensure!(calls(admin).await? == before + 2, "no template was changed");
 
     // If Linux nodes are tainted, Mullion adds something to Linux pods.
-    registration.value("admission.skipSettledLinux=false").register(&plane.client()).await?;
+    registration.value("admission.skipExplicitlyLinux=false").register(&plane.client()).await?;
     wait_for("the API server to call about explicitly Linux pods", DEADLINE, async || {
         let before = calls(admin).await?;
         dry_run(&namespace, &linux("called")).await?;

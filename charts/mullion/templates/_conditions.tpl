@@ -63,8 +63,8 @@ suffix that tests for windowsOptions. Empty windowsOptions do not mean Windows, 
 {{- end }}
 
 {{/* Whether the pod is explicitly Linux, and nothing else in it concerns Mullion. */}}
-{{- define "mullion.cel.settledLinux" -}}
-{{- $settled := merge (dict "present" ".hasValue()") . }}
+{{- define "mullion.cel.explicitlyLinux" -}}
+{{- $present := merge (dict "present" ".hasValue()") . }}
 // The author selects Linux,
 {{ .spec }}.?nodeSelector[?'kubernetes.io/os'].orValue('') == 'linux'
 // no annotation is Mullion's,
@@ -73,7 +73,7 @@ suffix that tests for windowsOptions. Empty windowsOptions do not mean Windows, 
 {{- end }}
 // and nothing concerns Windows:
 && !(
-  {{ include "mullion.cel.windowsSpec" $settled | nindent 2 | trim }}
+  {{ include "mullion.cel.windowsSpec" $present | nindent 2 | trim }}
 )
 {{- end }}
 
@@ -120,22 +120,22 @@ present: .orValue({}).size() > 0
   expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
 {{- end }}
 
-{{- define "mullion.conditions.settledPod" -}}
-{{- if .Values.admission.skipSettledLinux }}
-- name: not-settled-on-linux
+{{- define "mullion.conditions.explicitlyLinuxPod" -}}
+{{- if .Values.admission.skipExplicitlyLinux }}
+- name: not-explicitly-linux
   expression: |-
     !(
-      {{ include "mullion.cel.settledLinux" (include "mullion.podArguments" . | fromYaml) | nindent 6 | trim }}
+      {{ include "mullion.cel.explicitlyLinux" (include "mullion.podArguments" . | fromYaml) | nindent 6 | trim }}
     )
 {{- end }}
 {{- end }}
 
 {{- define "mullion.conditions.pods" -}}
 {{ include "mullion.conditions.mirror" . }}
-{{- include "mullion.conditions.settledPod" . }}
+{{- include "mullion.conditions.explicitlyLinuxPod" . }}
 {{- end }}
 
-{{/* failurePolicy: Fail applies only to pods that ask for Windows and that no node or cluster needs to start. */}}
+{{/* failurePolicy: Fail applies only to pods that select Windows, and only if no node and no cluster needs them to start. */}}
 {{- define "mullion.conditions.mayFail" -}}
 {{- $pod := include "mullion.podArguments" . | fromYaml }}
 {{ include "mullion.conditions.mirror" . }}
@@ -158,7 +158,7 @@ present: .orValue({}).size() > 0
 {{- define "mullion.conditions.mayNotFail" -}}
 {{- $pod := include "mullion.podArguments" . | fromYaml }}
 {{- include "mullion.conditions.pods" . }}
-- name: not-asked-about-by-pods.mullion.dev
+- name: not-reviewed-by-pods.mullion.dev
   expression: |-
     request.operation != 'CREATE' || !(
       {{ include "mullion.cel.mayFail.kubeSystem" $pod }}
@@ -197,8 +197,8 @@ present: .orValue({}).size() > 0
       request.kind.kind == 'ReplicaSet' && o.kind == 'Deployment' && o.apiVersion == 'apps/v1'
       || request.kind.kind == 'Job' && o.kind == 'CronJob' && o.apiVersion == 'batch/v1'))
       {{- include "mullion.cel.byController" . | nindent 6 }})
-{{- if .Values.admission.skipSettledLinux }}
-- name: not-settled-on-linux
+{{- if .Values.admission.skipExplicitlyLinux }}
+- name: not-explicitly-linux
   expression: |-
     ![
       {{ include "mullion.cel.template" "object" | nindent 6 | trim }}
@@ -206,7 +206,7 @@ present: .orValue({}).size() > 0
       {{- /* Annotations of the pods, the object and the old object, so that a DaemonSet that Mullion placed is reviewed. */}}
       {{- $annotations := list "template.?metadata.?annotations.orValue({})" "object.metadata.?annotations.orValue({})"
             "(request.operation == 'UPDATE' ? oldObject.metadata.?annotations.orValue({}) : {})" }}
-      {{ include "mullion.cel.settledLinux" (dict "spec" "spec" "annotations" $annotations) | nindent 6 | trim }}
+      {{ include "mullion.cel.explicitlyLinux" (dict "spec" "spec" "annotations" $annotations) | nindent 6 | trim }}
     ))
 {{- end }}
 {{- end }}

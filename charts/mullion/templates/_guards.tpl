@@ -32,7 +32,7 @@ admission.pods
 admission.templates
 admission.nodes
 admission.policies
-admission.skipSettledLinux
+admission.skipExplicitlyLinux
 admission.controllerUsers
 admission.failurePolicy
 admission.timeoutSeconds.mutating
@@ -68,6 +68,10 @@ fence.runtimeClassHandlers
 {{- end -}}
 {{- with $missing -}}
 {{- fail (printf "no value for %s: the default of the chart is missing, because the value is null or because of helm upgrade --reuse-values, which uses only the values of the previous release. Pass your values with -f, or use --reset-then-reuse-values" (join ", " .)) -}}
+{{- end -}}
+
+{{- if not (kindIs "invalid" (index $values.admission "skipSettledLinux")) -}}
+{{- fail "admission.skipSettledLinux is the name in earlier charts: remove it, and set admission.skipExplicitlyLinux to the same value. helm upgrade --reset-then-reuse-values keeps the earlier name, so pass your values with -f" -}}
 {{- end -}}
 
 {{- if not $values.image.repository -}}
