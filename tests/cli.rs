@@ -937,7 +937,7 @@ fn compatibility_has_a_reason_and_contains_added_releases() {
         [
             "a node of 10.0.26200 (build-26200) runs images of 10.0.20348 (ltsc2022) to 10.0.26200 (build-26200)",
             &format!("rule R1 (containerd up to 2.1.5): {r1}"),
-            &format!("by rule R2 (containerd 2.1.6 to 2.3.4) the answer is no: {r2}"),
+            &format!("by rule R2 (containerd 2.1.6 to 2.3.4) the node does not run it: {r2}"),
         ]
     );
     assert_eq!(
@@ -1104,7 +1104,10 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
     assert!(text.contains("nodes: unknown; pass a file with --snapshot"), "{text}");
     let linux = mullion(&["explain", "-"], include_str!("../examples/linux-deployment.yaml")).out;
-    assert!(linux.contains("\n  os: linux, because nothing says otherwise (Linux default)\n"), "{linux}");
+    assert!(
+        linux.contains("\n  os: linux, because nothing specifies the operating system (Linux default)\n"),
+        "{linux}"
+    );
     let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: []}\n";
     let multi = mullion(&["explain", "-"], multi).out;
     let any = "\n  os: undecided: metadata.annotations[mullion.dev/os] allows any operating system\n";

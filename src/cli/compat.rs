@@ -20,8 +20,8 @@ use crate::report::table;
 /// Arguments of `compat`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Exit code: 0; 1 if the node cannot run the image; 2 for what is not a build, and for policies that cannot \
-    be read."
+    after_help = "Exit code: 0; 1 if the node cannot run the image; 2 for an invalid build, and for policies that cannot be \
+    read."
 )]
 pub struct CompatArgs {
     /// Build of the image: a release (ltsc2022), or a build with or without revision (20348, 10.0.20348.2655)
@@ -30,7 +30,7 @@ pub struct CompatArgs {
     /// Build of the node, in the same forms; its label node.kubernetes.io/windows-build contains it
     #[arg(long, value_name = "RELEASE|BUILD")]
     pub host_build: Option<String>,
-    /// Rule of the container runtime: R1 (containerd to 2.1.5), R2 (to 2.3.4), R3 (newer)
+    /// Rule of the container runtime: R1 (containerd up to 2.1.5), R2 (up to 2.3.4), R3 (newer)
     #[arg(long, default_value_t = Generation::default(), value_name = "R1|R2|R3")]
     pub generation: Generation,
     /// Directory of policy files, for the releases that its `NodePolicy` adds; may be given more than once
@@ -105,8 +105,8 @@ fn reasons(host: Build, image: Build, generation: Generation, extra: &[ExtraRele
     let compatible = image >= from;
     let others = Generation::ALL.into_iter().filter(|other| runs(host, image, *other, extra) != compatible);
     reasons.extend(others.map(|other| {
-        let answer = yes_or_no(!compatible);
-        format!("by rule {} the answer is {answer}: {}", generation_with_runtimes(other), images_of(other, extra))
+        let verb = if compatible { "does not run" } else { "runs" };
+        format!("by rule {} the node {verb} it: {}", generation_with_runtimes(other), images_of(other, extra))
     }));
     reasons
 }
@@ -161,7 +161,7 @@ pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &m
 /// The first build of Windows 10, and so of `10.0`: a smaller number is a year or a version.
 const FIRST_BUILD: u32 = 10_240;
 
-/// The build that the value of `option` stands for: a release, or a build with or without `10.0.` and a revision.
+/// The build that the value of `option` names: a release, or a build with or without `10.0.` and a revision.
 fn parse_build(option: &str, text: &str, extra: &[ExtraRelease]) -> anyhow::Result<Build> {
     let stated = extra.iter().map(|release| (release.build, release.name.as_str().into()));
     let known = known_host_builds().map(|build| (build, release_name(build, extra)));

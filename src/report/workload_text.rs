@@ -208,6 +208,6 @@ mod tests {
             assert_eq!(os_text(&decision), expected);
         }
         let default = OsDecision { basis: Basis::Default, ..decision(DetectedOs::Linux, vec![]) };
-        assert_eq!(os_text(&default), "linux, because nothing says otherwise (Linux default)");
+        assert_eq!(os_text(&default), "linux, because nothing specifies the operating system (Linux default)");
     }
 }

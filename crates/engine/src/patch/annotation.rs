@@ -45,7 +45,7 @@ pub(crate) const REASON_LIMIT: usize = 1_024;
 /// The deciding evidence, as a clause for people: `image mcr.microsoft.com/…:ltsc2022, by tag`.
 pub fn decision_reason(decision: &OsDecision) -> String {
     if decision.basis == Basis::Default {
-        return "nothing says otherwise (Linux default)".to_owned();
+        return "nothing specifies the operating system (Linux default)".to_owned();
     }
     decision.evidence.first().map_or_else(|| "nothing".to_owned(), |evidence| source_reason(&evidence.source))
 }
