@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_known_workload_owns_is_judged_with_it() {
+    fn what_a_known_workload_owns_is_reviewed_with_it() {
         let mut index = OwnerIndex::default();
         let known = [(WorkloadKind::Deployment, "Deployment", "web"), (WorkloadKind::Job, "Job", "once")];
         for (of, kind, name) in known {

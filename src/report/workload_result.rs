@@ -24,12 +24,12 @@ use crate::report::admission::{review_of, unique};
 use crate::report::json::{ChangeRecord, EvidenceRecord, FindingRecord};
 use crate::report::wording::unquoted;
 
-/// The result of a workload. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `denied`, `findings`,
+/// The result of a workload. As JSON: an object with `reviewed`, `os`, `basis`, `because`, `evidence`, `denied`, `findings`,
 /// `placement`, `repairs`, `hint`, `warnings` and `nodes`.
 #[derive(Debug, Clone)]
 pub struct WorkloadResult {
     /// Whether Mullion reviews it: not under `mode: Disabled`, and not after an opt-out.
-    pub judged: bool,
+    pub reviewed: bool,
     /// The OS decision.
     pub decision: OsDecision,
     /// Findings that the policies do not allow, most important first.
@@ -77,7 +77,7 @@ impl WorkloadResult {
         let changes = changes.into_iter().filter(|change| acts && in_spec(&change.edit));
         let (placement, repairs) = changes.partition(|change| matches!(change.cause, Cause::Placement(_)));
         Self {
-            judged: review.category != RequestCategory::Skipped,
+            reviewed: review.category != RequestCategory::Skipped,
             decision: review.decision,
             findings,
             placement,
@@ -99,7 +99,7 @@ impl WorkloadResult {
 
     /// The operating system; `None` if the workload is not reviewed.
     pub fn os(&self) -> Option<DetectedOs> {
-        self.judged.then_some(self.decision.os)
+        self.reviewed.then_some(self.decision.os)
     }
 
     /// Every finding that denies it.
@@ -125,7 +125,7 @@ impl WorkloadResult {
 
     /// Whether it equals `other` in operating system and placement.
     pub fn has_same_placement(&self, other: &Self) -> bool {
-        let same_os = !self.judged || !other.judged || self.decision.os == other.decision.os;
+        let same_os = !self.reviewed || !other.reviewed || self.decision.os == other.decision.os;
         same_os && lines(&self.placement) == lines(&other.placement)
     }
 
@@ -216,7 +216,7 @@ fn requirement(value: &Value) -> Option<String> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WorkloadResultRecord<'a> {
-    judged: bool,
+    reviewed: bool,
     os: DetectedOs,
     basis: Basis,
     because: String,
@@ -239,7 +239,7 @@ impl Serialize for WorkloadResult {
             ..FindingRecord::new(finding, *action, None)
         });
         let record = WorkloadResultRecord {
-            judged: self.judged,
+            reviewed: self.reviewed,
             os: self.decision.os,
             basis: self.decision.basis,
             because: decision_reason(&self.decision),
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(shown(&result.repairs), ["spec.containers[0].securityContext.runAsGroup: removed"]);
         assert_eq!(result.findings[0].outcome(), "repaired");
         let json = serde_json::to_value(&result).unwrap();
-        assert_eq!((&json["os"], &json["judged"]), (&json!("windows"), &json!(true)));
+        assert_eq!((&json["os"], &json["reviewed"]), (&json!("windows"), &json!(true)));
         assert_eq!(json["placement"][0]["pointer"], "/spec/template/spec/nodeSelector/kubernetes.io~1os");
         assert_eq!(json["findings"][0]["action"], "Repair");
     }

@@ -176,7 +176,7 @@ fn policies_are_compared_for_a_cluster() {
     let policy = write(&dir, "policies.yaml", policy);
     let ran = mullion(&["policy", "diff", "built-in", &policy, "-A", "--kubeconfig", &kubeconfig], "");
     assert!(ran.out.starts_with("1 of 3 workloads would be decided differently: 1 no longer denied"), "{}", ran.out);
-    let covered = "4 more pods, ReplicaSets and Jobs come from templates that are judged in their place";
+    let covered = "4 more pods, ReplicaSets and Jobs are reviewed with the templates that create them";
     assert!(ran.err.contains(covered) && ran.code == 2, "{}", ran.err);
 }
 

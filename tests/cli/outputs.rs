@@ -417,9 +417,9 @@ fn fingerprints_survive_moved_lines() {
 }
 
 #[test]
-fn sarif_contains_inputs_that_cannot_be_judged() {
+fn sarif_contains_inputs_that_cannot_be_reviewed() {
     let run = sarif(&mullion(&["check", "-o", "sarif", "denied.yaml", "broken.yaml", "no such.yaml"], ""));
-    assert!(!run["results"].as_array().unwrap().is_empty(), "the others are judged");
+    assert!(!run["results"].as_array().unwrap().is_empty(), "the others are reviewed");
     let failures = run["invocations"][0]["toolExecutionNotifications"].as_array().unwrap();
     let place = |n: usize| &failures[n]["locations"][0]["physicalLocation"];
     assert_eq!(failures.len(), 2);
@@ -512,7 +512,7 @@ fn github_annotations_cannot_be_broken_out_of() {
 }
 
 #[test]
-fn github_gets_inputs_that_cannot_be_judged() {
+fn github_gets_inputs_that_cannot_be_reviewed() {
     let ran = mullion(&["check", "-o", "github", "broken.yaml", "nosuch.yaml"], "");
     assert_eq!(ran.code, 2);
     let lines: Vec<&str> = ran.out.lines().collect();

@@ -87,7 +87,7 @@ fn workloads_with_the_same_difference_share_a_group_with_its_cause() {
         line("strict", "- {rule: run-as-group,")
     );
     assert_eq!((ran.code, ran.out.as_str()), (1, expected.as_str()), "{}", ran.err);
-    assert!(ran.err.contains("nothing is known of nodes"), "{}", ran.err);
+    assert!(ran.err.contains("the input contains no list of nodes"), "{}", ran.err);
     let back = diff(&shipped("strict"), "built-in", &["-"], &input);
     assert!(
         back.out.starts_with("2 of 3 workloads would be decided differently: 2 no longer denied\n"),
@@ -134,7 +134,7 @@ fn nodes_that_would_be_labelled_or_tainted_differently() {
     assert!(ran.out.contains(expected), "{}", ran.out);
     let labels = line("default", "labels:");
     assert!(ran.out.contains(&format!("    NodePolicy labels: [\"release\",\"revision\"] (built-in default.yaml:{labels}) → [\"release\"] ({taint}:10)\n")), "{}", ran.out);
-    assert!(ran.err.contains("nothing to judge"), "{}", ran.err);
+    assert!(ran.err.contains("nothing to review"), "{}", ran.err);
     // The second policy removes what the first one has set.
     let owned = json!({"labels": {"mullion.dev/windows-release": "ltsc2022"}, "taint": {"key": "os", "value": "windows", "effect": "NoSchedule"}});
     let mut tainted = node("w", "windows", &json!([{"key": "os", "value": "windows", "effect": "NoSchedule"}]));
@@ -225,7 +225,7 @@ fn only_denials_can_cause_the_exit_code() {
 // === live clusters ===
 
 #[test]
-fn pods_are_judged_with_the_template_of_the_input() {
+fn pods_are_reviewed_with_the_template_of_the_input() {
     let group = json!({"securityContext": {"runAsGroup": 5}});
     let mut items = vec![deployment("web", WINDOWS, &group)];
     items.extend((0..3).map(|n| owned("ReplicaSet", "web-7d9f", &format!("web-7d9f-{n}"), &pod(WINDOWS, &group))));
@@ -237,12 +237,12 @@ fn pods_are_judged_with_the_template_of_the_input() {
     assert!(ran.out.starts_with("4 of 4 workloads"), "{}", ran.out);
     assert!(ran.out.contains("\nPod shop/gone-7d9f-0 (<stdin>:"), "{}", ran.out);
     assert!(ran.out.contains(") and 2 more of ReplicaSet gone-7d9f\n"), "{}", ran.out);
-    assert!(ran.err.contains("3 more pods, ReplicaSets and Jobs come from templates"), "{}", ran.err);
+    assert!(ran.err.contains("3 more pods, ReplicaSets and Jobs are reviewed with the templates"), "{}", ran.err);
 }
 
 /// A live object, with all fields that Mullion and the API server set, is decided like the authored object.
 #[test]
-fn live_pods_are_judged_like_authored_ones() {
+fn live_pods_are_reviewed_like_authored_ones() {
     let dir = dir();
     let linux = write(&dir, "linux.yaml", policy("detect: {images: [{pattern: mcr.microsoft.com/**, os: linux}]}"));
     let author = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": pod(WINDOWS, &json!({}))});
@@ -293,14 +293,19 @@ fn bad_policies_of_both_sides_are_all_shown() {
 }
 
 #[test]
-fn unreadable_input_is_reported_and_the_rest_is_judged() {
+fn unreadable_input_is_reported_and_the_rest_is_reviewed() {
     let whole = dump(&[deployment("a", WINDOWS, &json!({"securityContext": {"runAsGroup": 5}}))]);
     let strict = shipped("strict");
     let table: &[(&str, i32, &str, &str)] = &[
-        ("", 0, "0 of 0 workloads", "nothing to judge"),
+        ("", 0, "0 of 0 workloads", "nothing to review"),
         ("{}", 0, "0 of 0 workloads", "1 skipped document: no apiVersion or no kind"),
-        (r#"{"kind": "List", "items": null}"#, 0, "0 of 0 workloads", "nothing to judge"),
-        (r#"{"kind": "PodList", "items": [null, 7, {}, []]}"#, 0, "0 of 4 workloads", "nothing is known of nodes"),
+        (r#"{"kind": "List", "items": null}"#, 0, "0 of 0 workloads", "nothing to review"),
+        (
+            r#"{"kind": "PodList", "items": [null, 7, {}, []]}"#,
+            0,
+            "0 of 4 workloads",
+            "the input contains no list of nodes",
+        ),
         (r#"{"kind": "List", "items": [null, 7, {}, []]}"#, 0, "0 of 0 workloads", "4 skipped documents"),
         (
             r#"{"kind": "Node", "metadata": {}}"#,
@@ -310,7 +315,7 @@ fn unreadable_input_is_reported_and_the_rest_is_judged() {
         ),
         (&whole[..whole.len() / 2], 2, "0 of 0 workloads", "it ends in the middle of the JSON"),
         ("a: [", 2, "0 of 0 workloads", "<stdin>:1:4: "),
-        ("kind: ConfigMap\napiVersion: v1\n", 0, "0 of 0 workloads", "nothing to judge"),
+        ("kind: ConfigMap\napiVersion: v1\n", 0, "0 of 0 workloads", "nothing to review"),
     ];
     for (input, code, out, err) in table {
         let ran = diff("built-in", &strict, &["-"], input);

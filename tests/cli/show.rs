@@ -97,7 +97,7 @@ fn a_namespace_is_shown_with_its_policies() {
         &text,
         &[
             "namespace dev-a",
-            "note: nothing is known of namespace dev-a, and its labels could change this for PodPolicy `labelled`; name a --snapshot file",
+            "note: the labels of namespace dev-a are unknown, and they decide whether PodPolicy `labelled` applies; pass --snapshot FILE",
             "note: this is for pods without labels, and labels could change it for PodPolicy `jobs`; name a pod with --pod",
             "dev-team, priority 5 (DIR/p.yaml:7)",
             "all, priority 0 (DIR/p.yaml:1)",

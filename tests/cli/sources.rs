@@ -27,7 +27,7 @@ metadata:
 
 
 spec:
-  replicas: 2   # as the chart says
+  replicas: 2   # the default of the chart
   selector: {matchLabels: {app: web}}
   template:
     metadata:

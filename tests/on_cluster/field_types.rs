@@ -93,7 +93,7 @@ impl Fields {
         }
         lines.sort_unstable();
         format!(
-            "# Fields of the kinds Mullion judges, from the API server's OpenAPI, without those of a status, which authors do not write.\n\
+            "# Fields of the kinds that Mullion reviews, from the API server's OpenAPI, without those of a status, which authors do not write.\n\
              # The cluster test field_types::the_table_matches_the_server compares it with a running server; UPDATE_DOCS=1 writes it.\n\
              kubernetes {kubernetes}\n{}\n",
             lines.join("\n")

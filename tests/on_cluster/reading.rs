@@ -145,7 +145,7 @@ pub async fn commands_read_what_is_there(shared: &Shared) -> Result<()> {
     let ran = mullion(admin, &["policy", "diff", "built-in", &new, "-A"]).await?;
     ensure!(ran.out.contains(&format!("Deployment {name}/bad ({name}/deployment/bad:1)")), "{}{}", ran.out, ran.err);
     ensure!(
-        ran.err.contains("more pods, ReplicaSets and Jobs come from templates") && ran.code == Some(1),
+        ran.err.contains("more pods, ReplicaSets and Jobs are reviewed with the templates") && ran.code == Some(1),
         "{}",
         ran.err
     );

@@ -88,7 +88,7 @@ pub(crate) fn plan(
         }
         ensure!(
             files.is_empty(),
-            "{command}: -A reads all workloads of a cluster; name no files, or write --context NAME instead of -A to judge \
+            "{command}: -A reads all workloads of a cluster; name no files, or write --context NAME instead of -A to review \
              them with the nodes of that cluster"
         );
     }

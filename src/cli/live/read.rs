@@ -71,7 +71,7 @@ pub(crate) struct LiveFacts {
     /// What the controller reads of its nodes.
     pub(crate) nodes: Vec<NodeFacts>,
     /// The number of pods and templates without a text, because their owner or another object of that owner has one.
-    pub(crate) judged_with_owner: usize,
+    pub(crate) reviewed_with_owner: usize,
 }
 
 /// Reads files and, if the command line selects a cluster, that cluster. What cannot be read is part of the texts; a
@@ -138,8 +138,8 @@ impl ClusterInput<'_> {
             )?;
         }
         if !self.request.has_snapshot {
-            let judges_files = !self.texts.sources.is_empty();
-            self.snapshot(everywhere || judges_files, io).await?;
+            let reviews_files = !self.texts.sources.is_empty();
+            self.snapshot(everywhere || reviews_files, io).await?;
         }
         match scope {
             ClusterScope::Objects(objects) => {
@@ -237,7 +237,7 @@ impl ClusterInput<'_> {
             let is_covered = self.owners.has_owner(&head, self.namespace);
             self.owners.insert(workload, &head, self.namespace);
             if is_covered {
-                self.facts.judged_with_owner += 1;
+                self.facts.reviewed_with_owner += 1;
                 return Ok(());
             }
             self.owners.insert_owner(&head, self.namespace);

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// A format of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
-    /// For a terminal: the answer first
+    /// For a terminal, with the summary first
     Text,
     /// The whole plan, by the schema docs/schema/plan-v1.json
     Json,

@@ -6,7 +6,7 @@ use mullion_survey::Comparison;
 /// A format of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SurveyFormat {
-    /// For a terminal: the answer first
+    /// For a terminal, with the summary first
     Text,
     /// The whole report, by the schema docs/schema/survey-v1.json
     Json,

@@ -30,7 +30,7 @@ pub(crate) static REGISTRY_SPEC: SchemaObject = SchemaObject::of(&[
         "Registries that Mullion may query, as image references begin with them, with the port if they have one; Docker Hub is \
          `docker.io`. `*` matches any characters. Listed registries may have private addresses, and no others are queried. \
          Empty: Mullion queries every registry that has a public address. Loopback, link-local and cloud metadata addresses are \
-         never allowed. Token services and targets of redirects need not be listed; their addresses follow the same rule.",
+         never allowed. Token services and targets of redirects do not have to be listed; their addresses follow the same rule.",
     )
     .with_default(|| json!(RegistryPolicy::default().registries))
     .example("[docker.io, mcr.microsoft.com, \"*.corp.example\", \"registry.local:5000\"]"),

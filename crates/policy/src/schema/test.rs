@@ -119,7 +119,7 @@ static EXPECT: SchemaObject = SchemaObject::of(&[
             word("linux", "Linux."),
             word("undecided", "Nothing determines it, or not clearly enough."),
             word("conflict", "Two placements exclude each other."),
-            word("none", "Mullion does not judge the object: it is opted out, or the mode is Disabled."),
+            word("none", "Mullion does not review the object, because it is opted out or the mode is Disabled."),
         ]),
         "The OS decision, as `mullion explain` prints it.",
     ),

@@ -27,9 +27,9 @@ use crate::report::{ObjectName, PolicySources, Severity};
 /// Arguments of `policy diff`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Without FILE: which keys of the policies differ. With manifests or a dump of a cluster: which pods and pod templates \
-would be decided differently if each were created now, and which nodes would be labeled or tainted differently. A \
-cluster is read with -A, or from one dump:
+Without FILE, the command prints which keys of the policies differ. With manifests or a dump of a cluster, it prints \
+which pods and pod templates would have another result if each were created now, and which nodes would have other \
+labels or taints. It reads a cluster with -A, or from one dump:
 
   kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json |
     mullion policy diff built-in policies/ -
@@ -65,7 +65,7 @@ pub struct PolicyDiffArgs {
 pub enum FailOnDifference {
     /// Any difference
     Any,
-    /// Workloads that are denied and were not
+    /// Workloads that only the new policies deny
     Denied,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
     let input = DiffInput::read(&texts, &namespace, live, args.snapshot.as_deref(), io)?;
     let mut report = DiffReport::new(args.output, args.all);
     report.totals.unreadable = texts.unreadable.len();
-    judge(&input, [&old, &new], &namespace, &mut report, io)?;
+    compare_workloads(&input, [&old, &new], &namespace, &mut report, io)?;
     for facts in &input.nodes {
         report.totals.nodes_compared += 1;
         if let Some(difference) = nodes::compare(facts, &old.nodes, &new.nodes) {
@@ -114,14 +114,14 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
         }
     }
     report.totals.unreadable += input.unreadable;
-    report.totals.judged_with_owner = input.judged_with_owner;
+    report.totals.reviewed_with_owner = input.reviewed_with_owner;
     let totals = report.end(&compare::node_causes(&old, &new), io)?;
     report_skipped(input.skipped, io)?;
     if totals.workloads == 0 {
-        io.eprintln("nothing to judge: no pod and no object with a pod template")?;
+        io.eprintln("nothing to review: no pod and no object with a pod template")?;
     }
     if input.snapshot.nodes.is_none() {
-        io.eprintln("nothing is known of nodes: dump them too, or name a --snapshot file")?;
+        io.eprintln("the input contains no list of nodes: add nodes to the dump, or pass --snapshot FILE")?;
     }
     Ok(match args.fail_on {
         _ if totals.unreadable > 0 => Outcome::Unreadable,
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
 const STEP: usize = 200;
 
 /// A second pass: compares the results of each workload under both sets.
-fn judge(
+fn compare_workloads(
     input: &DiffInput<'_>,
     [old, new]: [&PolicySet; 2],
     namespace: &str,
@@ -143,7 +143,7 @@ fn judge(
     io: &mut Io<'_>,
 ) -> anyhow::Result<()> {
     let mut sides = PolicySides::new(old, new);
-    let mut progress = Progress::new("workloads judged");
+    let mut progress = Progress::new("workloads reviewed");
     for source in &input.sources {
         let mut visit = |object: DumpObject<'_>| {
             let Some(kind) = object.head.workload_kind() else { return Ok(()) };
@@ -151,7 +151,7 @@ fn judge(
                 return Ok(());
             }
             if report.totals.workloads.is_multiple_of(STEP) {
-                progress.at(io, report.totals.workloads, input.judged)?;
+                progress.at(io, report.totals.workloads, input.reviewed)?;
             }
             report.totals.workloads += 1;
             let (head, start) = (object.head.clone(), object.start);

@@ -226,10 +226,10 @@ impl WorkloadDifference {
         let (old, new) = (&self.old, &self.new);
         let mut lines = Vec::new();
         let os = |of: &WorkloadResult| match of.os() {
-            None => "not judged".to_owned(),
+            None => "not reviewed".to_owned(),
             Some(os) => format!("{} ({})", os.name(), decision_reason(&of.decision)),
         };
-        if old.judged != new.judged || old.decision.os != new.decision.os {
+        if old.reviewed != new.reviewed || old.decision.os != new.decision.os {
             lines.push(format!("os {} → {}", os(old), os(new)));
         }
         let mut shown = Vec::new();

@@ -23,9 +23,9 @@ pub(crate) struct DiffInput<'t> {
     /// Every workload of the input.
     pub(crate) owners: OwnerIndex,
     /// The number of workloads that are reviewed by themselves.
-    pub(crate) judged: usize,
+    pub(crate) reviewed: usize,
     /// The number of workloads that are reviewed with their owner.
-    pub(crate) judged_with_owner: usize,
+    pub(crate) reviewed_with_owner: usize,
     pub(crate) skipped: usize,
     pub(crate) unreadable: usize,
 }
@@ -50,12 +50,12 @@ impl<'t> DiffInput<'t> {
             }
         }
         input.survey(namespace, io)?;
-        if let Some(LiveFacts { snapshot, nodes, judged_with_owner }) = live {
+        if let Some(LiveFacts { snapshot, nodes, reviewed_with_owner }) = live {
             if snapshot.nodes.is_some() {
                 input.nodes = nodes;
             }
             input.prefer(snapshot);
-            input.judged_with_owner += judged_with_owner;
+            input.reviewed_with_owner += reviewed_with_owner;
         }
         if let Some(path) = snapshot {
             input.prefer_file(path)?;
@@ -103,8 +103,8 @@ impl<'t> DiffInput<'t> {
         }
         self.unreadable += failures.len();
         failures.iter().try_for_each(|failure| io.eprintln(failure))?;
-        self.judged_with_owner = owned.iter().flatten().filter(|head| self.owners.has_owner(head, namespace)).count();
-        self.judged = owned.len() - self.judged_with_owner;
+        self.reviewed_with_owner = owned.iter().flatten().filter(|head| self.owners.has_owner(head, namespace)).count();
+        self.reviewed = owned.len() - self.reviewed_with_owner;
         self.snapshot = reader.finish().snapshot;
         Ok(())
     }

@@ -42,7 +42,7 @@ pub(crate) struct DiffTotals {
     /// All nodes.
     pub(crate) nodes_compared: usize,
     /// Pods, `ReplicaSet` and Job objects that are reviewed with their owner.
-    pub(crate) judged_with_owner: usize,
+    pub(crate) reviewed_with_owner: usize,
     /// Files, documents and objects that cannot be read.
     pub(crate) unreadable: usize,
 }
@@ -183,10 +183,10 @@ impl DiffReport {
         for line in text {
             writeln!(io.stdout, "{}", printable(&line))?;
         }
-        if self.totals.judged_with_owner > 0 {
-            let more = thousands(self.totals.judged_with_owner);
+        if self.totals.reviewed_with_owner > 0 {
+            let more = thousands(self.totals.reviewed_with_owner);
             io.eprintln(format_args!(
-                "{more} more pods, ReplicaSets and Jobs come from templates that are judged in their place"
+                "{more} more pods, ReplicaSets and Jobs are reviewed with the templates that create them"
             ))?;
         }
         Ok(self.totals)

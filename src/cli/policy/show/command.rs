@@ -24,7 +24,7 @@ pub struct PolicyShowArgs {
     /// The namespace; with --pod, that of objects that do not set one
     #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
     pub namespace: String,
-    /// Pods, or objects with a pod template, in a file or a directory, or - for standard input. Without: a pod without labels
+    /// Pods, or objects with a pod template, in a file or a directory, or - for standard input. Default: a pod without labels
     #[arg(long, value_name = "FILE|DIR|-")]
     pub pod: Vec<PathBuf>,
     /// Output format

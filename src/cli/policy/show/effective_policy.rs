@@ -69,7 +69,7 @@ impl<'p> EffectivePolicy<'p> {
         let mut notes = Vec::new();
         if known.is_none() && set.has_namespace_selectors() {
             notes.push(format!(
-                "nothing is known of namespace {namespace}, and its labels could change this for PodPolicy {}; name a --snapshot file",
+                "the labels of namespace {namespace} are unknown, and they decide whether PodPolicy {} applies; pass --snapshot FILE",
                 names(|policy| !policy.matches.namespace_selector.is_empty())
             ));
         }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::cli::policy::test::deciders::Deciders;
-use crate::cli::policy::test::judge::TestedObject;
 use crate::cli::policy::test::lines::{list, one_line, yaml};
+use crate::cli::policy::test::review::TestedObject;
 use crate::report::{Admission, FindingResult, action_name, differences, likeness, mismatches, unexpected};
 
 /// One expectation that does not hold.
@@ -36,16 +36,16 @@ pub(crate) struct ExpectationFailure {
 /// All failures, in the order of the schema. `line` returns the line of a key under `expect`.
 pub(crate) fn compare(
     expect: &Expectations,
-    judged: &TestedObject,
+    reviewed: &TestedObject,
     line: &dyn Fn(&str) -> usize,
 ) -> Vec<ExpectationFailure> {
-    let mut comparison = Comparison { judged, deciders: Deciders(judged), line, failures: Vec::new() };
+    let mut comparison = Comparison { reviewed, deciders: Deciders(reviewed), line, failures: Vec::new() };
     comparison.os(expect.os.as_deref());
     comparison.denied(expect.denial());
     comparison.findings(expect);
     comparison.warned(expect.warned.as_deref(), expect.unwarned.as_deref());
-    if judged.creation.denial.is_none() {
-        comparison.stored("stored", expect.stored.as_ref(), &judged.creation);
+    if reviewed.creation.denial.is_none() {
+        comparison.stored("stored", expect.stored.as_ref(), &reviewed.creation);
         comparison.changes(expect.changes.as_deref());
         comparison.pod(expect.pod.as_ref());
         comparison.nodes(expect.nodes.as_deref());
@@ -55,7 +55,7 @@ pub(crate) fn compare(
 }
 
 struct Comparison<'c> {
-    judged: &'c TestedObject,
+    reviewed: &'c TestedObject,
     deciders: Deciders<'c>,
     line: &'c dyn Fn(&str) -> usize,
     failures: Vec<ExpectationFailure>,
@@ -69,7 +69,7 @@ impl Comparison<'_> {
     }
 
     fn os(&mut self, expected: Option<&str>) {
-        let actual = self.judged.decided.os().map_or("none", DetectedOs::name);
+        let actual = self.reviewed.decided.os().map_or("none", DetectedOs::name);
         if let Some(expected) = expected.filter(|expected| *expected != actual) {
             let messages = vec![format!("expected {expected}, found {actual}")];
             self.fail("os", messages, (list(&[expected]), list(&[actual])), self.deciders.os());
@@ -77,7 +77,7 @@ impl Comparison<'_> {
     }
 
     fn denied(&mut self, expected: Option<ExpectedDenial>) {
-        match (expected, &self.judged.creation.denial) {
+        match (expected, &self.reviewed.creation.denial) {
             (None, None) => {}
             (None, Some(denial)) => {
                 let lines: Vec<&str> = denial.message.lines().collect();
@@ -110,7 +110,7 @@ impl Comparison<'_> {
     }
 
     fn findings(&mut self, expect: &Expectations) {
-        let findings: Vec<&FindingResult> = self.judged.decided.findings.iter().collect();
+        let findings: Vec<&FindingResult> = self.reviewed.decided.findings.iter().collect();
         let lines = |findings: &[&FindingResult]| findings.iter().map(|one| finding_line(one)).collect::<Vec<_>>();
         let expected_lines =
             |expected: &[&ExpectedFinding]| expected.iter().map(|one| expected_line(one)).collect::<Vec<_>>();
@@ -150,7 +150,7 @@ impl Comparison<'_> {
     }
 
     fn warned(&mut self, warned: Option<&[String]>, unwarned: Option<&[String]>) {
-        let warnings = &self.judged.creation.warnings;
+        let warnings = &self.reviewed.creation.warnings;
         let in_some = |text: &&String| warnings.iter().any(|warning| warning.contains(text.as_str()));
         if let Some(warned) = warned {
             let missing: Vec<&String> = warned.iter().filter(|text| !in_some(text)).collect();
@@ -185,7 +185,7 @@ impl Comparison<'_> {
 
     fn changes(&mut self, expected: Option<&[String]>) {
         let Some(expected) = expected else { return };
-        let differences = differences(&self.judged.authored, &self.judged.creation.stored);
+        let differences = differences(&self.reviewed.authored, &self.reviewed.creation.stored);
         let unexpected = unexpected(&differences, expected);
         if !unexpected.is_empty() {
             let messages = unexpected.iter().map(ToString::to_string).collect();
@@ -200,10 +200,13 @@ impl Comparison<'_> {
 
     fn pod(&mut self, expected: Option<&Value>) {
         let Some(expected) = expected else { return };
-        match &self.judged.pod {
+        match &self.reviewed.pod {
             None => {
-                let why =
-                    if self.judged.kind == WorkloadKind::Pod { "it is a Pod itself" } else { "it has no pod template" };
+                let why = if self.reviewed.kind == WorkloadKind::Pod {
+                    "it is a Pod itself"
+                } else {
+                    "it has no pod template"
+                };
                 self.fail("pod", vec![why.to_owned()], (yaml(expected), String::new()), Vec::new());
             }
             Some(Admission { denial: Some(denial), .. }) => {
@@ -222,7 +225,7 @@ impl Comparison<'_> {
             nodes.sort();
             nodes
         };
-        let nodes = &self.judged.decided.nodes;
+        let nodes = &self.reviewed.decided.nodes;
         let (expected, actual) = (sorted(expected), sorted(nodes.as_deref().unwrap_or_default()));
         if expected != actual || nodes.is_none() {
             let names = |nodes: &[String]| if nodes.is_empty() { "none".to_owned() } else { nodes.join(", ") };
@@ -238,7 +241,8 @@ impl Comparison<'_> {
 
     fn settings(&mut self, expect: &Expectations) {
         let Some(expected) = &expect.settings else { return };
-        let actual: Map<String, Value> = expected.keys().map(|key| (key.clone(), self.judged.setting(key).0)).collect();
+        let actual: Map<String, Value> =
+            expected.keys().map(|key| (key.clone(), self.reviewed.setting(key).0)).collect();
         let wrong: Vec<_> =
             expected.iter().zip(actual.values()).filter(|((_, expected), actual)| expected != actual).collect();
         if wrong.is_empty() {

@@ -10,7 +10,7 @@ use mullion_policy::POD_KEYS;
 use mullion_policy::test_cases::ExpectedFinding;
 use serde_json::Value;
 
-use crate::cli::policy::test::judge::TestedObject;
+use crate::cli::policy::test::review::TestedObject;
 use crate::report::{FindingResult, decider, set_by};
 
 /// Finds what decided the results of an object.
@@ -20,7 +20,7 @@ impl Deciders<'_> {
     /// What decided the operating system.
     pub(crate) fn os(&self) -> Vec<String> {
         let TestedObject { decided, .. } = self.0;
-        if !decided.judged {
+        if !decided.reviewed {
             return vec![self.setting("mode"), self.setting("optOut.ignore")];
         }
         let mut lines = vec![format!("os: {}", decision_reason(&decided.decision))];
@@ -65,7 +65,8 @@ impl Deciders<'_> {
             rules = codes(false).collect();
         }
         let lines = rules.into_iter().flat_map(|code| self.rules(code));
-        dedup(lines.chain(self.unusual()).chain(if self.0.decided.judged { None } else { Some(self.setting("mode")) }))
+        let mode = (!self.0.decided.reviewed).then(|| self.setting("mode"));
+        dedup(lines.chain(self.unusual()).chain(mode))
     }
 
     /// What decided the findings.

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use crate::cli::documents::{ClassifiedObject, ManifestFile};
 use crate::cli::input::{SourceText, read_file};
 use crate::cli::policy::test::compare::compare;
-use crate::cli::policy::test::judge::judge;
 use crate::cli::policy::test::lines;
 use crate::cli::policy::test::results::CaseResult;
+use crate::cli::policy::test::review::review_object;
 use crate::cli::policy_files;
 
 /// A test with its policies and its snapshot.
@@ -227,13 +227,13 @@ impl LoadedTest<'_> {
         let namespace = text("/metadata/namespace").or(case.namespace_name()).unwrap_or("default").to_owned();
         let before = self.enter(&namespace, case);
         let request = ReviewRequest::creation(WorkloadObject { kind, namespace: &namespace, object: &object });
-        let judged = judge(&request, &self.snapshot, &self.policies);
+        let reviewed = review_object(&request, &self.snapshot, &self.policies);
         match before {
             Some(before) => self.snapshot.namespaces.insert(namespace.clone(), before),
             None => self.snapshot.namespaces.remove(&namespace),
         };
         let line = |key: &str| file.line(test, &format!("/cases/{at}/expect/{}", escape(key)));
-        let failures = compare(&case.expect, &judged, &line);
+        let failures = compare(&case.expect, &reviewed, &line);
         Ok(CaseResult { name: lines::one_line(&case.name), line: file.line(test, &format!("/cases/{at}")), failures })
     }
 

@@ -1,6 +1,6 @@
 //! `mullion policy test`: runs policy test cases.
 //!
-//! [`test_cases`](mullion_policy::test_cases) parses a test file, `load` reads the files that it refers to, `judge`
+//! [`test_cases`](mullion_policy::test_cases) parses a test file, `load` reads the files that it refers to, `review`
 //! reviews an object as the webhook does, `compare` compares the results with the expected ones, `deciders` finds what
 //! decided them. Rendering: `text`, `junit`, `json`, `github`.
 
@@ -9,11 +9,11 @@ mod compare;
 mod deciders;
 mod github;
 mod json;
-mod judge;
 mod junit;
 mod lines;
 mod load;
 mod results;
+mod review;
 mod text;
 
 pub use command::{PolicyTestArgs, TestFormat, run};

@@ -34,7 +34,11 @@ impl TestedObject {
 }
 
 /// Reviews the object of `request`.
-pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> TestedObject {
+pub(crate) fn review_object(
+    request: &ReviewRequest<'_>,
+    snapshot: &ClusterSnapshot,
+    policies: &PolicySet,
+) -> TestedObject {
     let WorkloadObject { kind, namespace, object } = request.workload;
     let decided = WorkloadResult::new(request, snapshot, policies).with_nodes(request, snapshot, policies);
     let mut creation = Admission::new(request, snapshot, policies);

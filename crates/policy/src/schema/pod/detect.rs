@@ -12,7 +12,7 @@ pub(crate) static DETECT: SchemaObject = SchemaObject::of(&[
         ValueShape::Word(&[
             word("windows", "Windows."),
             word("linux", "Linux."),
-            word("any", "Either: Mullion does not place pods by operating system, whatever their images are."),
+            word("any", "Either operating system. Mullion does not place pods by operating system, even if their images are for only one."),
         ]),
         "The operating system of pods that do not specify one and whose namespace has no annotation `mullion.dev/os`. It \
          takes precedence over their images. For namespaces or pools of one operating system.",
