@@ -47,9 +47,9 @@ pub struct SurveyArgs {
 /// The minimum severity that causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOnSeverity {
-    /// What does not work now
+    /// Findings about what does not work now
     Problem,
-    /// Also what works only by chance
+    /// Also findings about what works only by chance
     Warning,
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn in_time<T>(
 
 /// The response of the API server, or an error after [`CALL`].
 pub(crate) async fn await_answer<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    let late = || kube::Error::Service(format!("no answer within {} s", CALL.as_secs()).into());
+    let late = || kube::Error::Service(format!("no response within {} s", CALL.as_secs()).into());
     timeout(CALL, call).await.unwrap_or_else(|_| Err(late()))
 }
 

@@ -312,7 +312,7 @@ mod tests {
         };
         let cases = [
             (Ok(Vec::new()), "contains none"),
-            (Err(anyhow!("no answer")), "cannot be read (no answer)"),
+            (Err(anyhow!("no response")), "cannot be read (no response)"),
             (Ok(kept(BAD)), "kept.yaml:1:"),
         ];
         for (last_good, part) in cases {

@@ -561,7 +561,7 @@ mod tests {
         assert!(registries.last_known(&tag, &anonymous).is_some());
         script.version.store(DOWN, Ordering::SeqCst);
         ask(&registries, "r.example/linux:1").await.unwrap_err();
-        assert!(registries.last_known(&tag, &anonymous).is_some(), "no answer shows that it has changed");
+        assert!(registries.last_known(&tag, &anonymous).is_some(), "no response shows that it has changed");
         tokio::time::advance(Duration::from_secs(6)).await;
         script.version.store(GONE, Ordering::SeqCst);
         assert_eq!(ask(&registries, "r.example/linux:1").await, Err(LookupError::Absent));

@@ -81,7 +81,7 @@ label_values! {
         Panicked = "panicked",
     }
 
-    /// Why a request got no review.
+    /// Why a request was not reviewed.
     pub enum BadRequest {
         /// Not an AdmissionReview: 400.
         Malformed = "malformed",
@@ -150,7 +150,7 @@ label_values! {
         /// It lost the label that marks policies.
         Unlabelled = "unlabelled",
         /// It was not reviewed in time, or the review panicked: allowed.
-        Unjudged = "unjudged",
+        NotReviewed = "not_reviewed",
     }
 }
 
@@ -268,7 +268,7 @@ impl WebhookMetrics {
     /// Counts a review that panicked; its request was allowed.
     pub(crate) fn review_panicked(&self, uid: &str) {
         self.0.panics.inc();
-        tracing::error!(uid = short(uid), "the review panicked; the request is allowed unreviewed");
+        tracing::error!(uid = short(uid), "the review panicked; the request is allowed without a review");
     }
 
     /// Sets and logs that a built-in controller was observed, so that owner references of other users are no longer
@@ -298,7 +298,7 @@ impl WebhookMetrics {
         }
     }
 
-    /// Counts a request that got no review, and logs it; a well-formed one at warn. The text is sent only to the
+    /// Counts a request that was not reviewed, and logs it; a well-formed one at warn. The text is sent only to the
     /// client, because it quotes the body.
     pub fn bad_request(&self, reason: BadRequest) {
         self.0.bad_requests.get_or_create(&[("reason", reason.name())]).inc();
@@ -306,7 +306,7 @@ impl WebhookMetrics {
         match reason {
             BadRequest::Busy | BadRequest::TooComplex | BadRequest::Late => {
                 if let Some(omitted) = self.0.unreviewed_log.pass(Instant::now()) {
-                    let text = "a request got no review; the API server applies its failurePolicy";
+                    let text = "a request was not reviewed; the API server applies its failurePolicy";
                     tracing::warn!(reason = reason_name, not_logged_since_the_last = omitted, "{text}");
                 }
             }
@@ -411,7 +411,7 @@ impl Inner {
     fn register(own: &mut Registry) -> Self {
         let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
         let inner = Self {
-            reviews: registered(own, "admission_reviews", "Admission reviews answered"),
+            reviews: registered(own, "admission_reviews", "Admission requests reviewed"),
             durations: Family::new_with_constructor(durations),
             findings: Arc::new(Tally::new(
                 "rule_findings",
@@ -430,9 +430,9 @@ impl Inner {
                 "namespace_lookups",
                 "Namespaces that were read because a review came before the watch event",
             ),
-            registry_answers: registered(own, "registry_answers", "Answers of registries and of the cache before them"),
+            registry_answers: registered(own, "registry_answers", "Responses of registries and of the cache for them"),
             unreviewed_log: LogLimit::default(),
-            bad_requests: registered(own, "bad_requests", "Requests that got no review"),
+            bad_requests: registered(own, "bad_requests", "Requests without a review"),
             handshake_failures: registered(own, "tls_handshake_failures", "Failed TLS handshakes"),
             accept_errors: registered(own, "accept_errors", "Failures to accept a connection"),
             controller_user_seen: registered(

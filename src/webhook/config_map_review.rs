@@ -156,14 +156,16 @@ pub(crate) async fn review(
                 Unreviewed::Late => ("there was no time", RequestDecision::Skipped),
                 Unreviewed::TooLong => ("they are too long", RequestDecision::Skipped),
                 Unreviewed::Panicked => {
-                    response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
+                    response
+                        .audit
+                        .insert(PANICKED, "the review failed; the request was allowed without a review".to_owned());
                     ("internal error, please report it", RequestDecision::Panicked)
                 }
             };
             response
                 .warnings
                 .push(format!("Mullion did not check these policies ({text}): see `mullion policy check`"));
-            (PolicyOutcome::Unjudged, decision, Vec::new())
+            (PolicyOutcome::NotReviewed, decision, Vec::new())
         }
     };
     let places = faults.iter().map(|fault| fault.place.as_ref().unwrap_or(&fault.field));

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_nobody_is_told_apart() {
+    fn without_a_list_all_users_are_equal() {
         let (users, metrics) = (ControllerUsers::default(), WebhookMetrics::new());
         let requester = users.requester(&user("system:kube-controller-manager"));
         users.observe(requester, RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet }, &metrics);

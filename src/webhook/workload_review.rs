@@ -164,7 +164,10 @@ impl WorkloadReview {
                 .response
                 .warnings
                 .push("mullion: internal error; this object was not checked; please report this".to_owned());
-            outcome.response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
+            outcome
+                .response
+                .audit
+                .insert(PANICKED, "the review failed; the request was allowed without a review".to_owned());
             return outcome;
         };
         state.controller_users.observe(self.requester, review.category, &state.metrics);

@@ -155,7 +155,7 @@ pub async fn admin_get(port: u16, path: &str) -> Result<(u16, String)> {
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no response")?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
     Ok((status, body.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! What a plan asks registries: about the images of the workloads that move, and about the images that it proposes.
+//! Queries registries for the images of the workloads that move, and for the images that a plan proposes.
 
 use std::collections::BTreeSet;
 

@@ -128,8 +128,8 @@ pub(crate) fn toleration_text(taint: &Taint) -> String {
 /// The Event for a build without a RuntimeClass, because the limit on Mullion's RuntimeClasses is reached.
 pub(crate) fn no_class_left(build: Build) -> NewEvent {
     let note = format!(
-        "No RuntimeClass is created for build {build} of this node, because there are {MOST_CLASSES} of Mullion's, the most \
-         that it creates. Windows pods run there without a runtimeClassName. Find out why nodes have so many builds; then \
+        "No RuntimeClass is created for build {build} of this node, because Mullion already has {MOST_CLASSES}, \
+         which is the maximum. Windows pods run there without a runtimeClassName. Find out why nodes have so many builds; then \
          delete the classes that no pod names: kubectl get runtimeclasses -l app.kubernetes.io/managed-by=mullion"
     );
     NewEvent { r#type: EventType::Warning, reason: "TooManyRuntimeClasses", action: "RuntimeClass", note }

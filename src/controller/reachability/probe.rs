@@ -68,7 +68,7 @@ pub(crate) async fn send_probe(client: &Client, namespace: &str) -> Probe {
     match timeout(TIMEOUT, dry_run(client, namespace, &value)).await {
         Ok(Ok((status, warnings, body))) => evaluate(&value, status, &warnings, &body),
         Ok(Err(error)) => Probe::without_response(shorten(&error, MAX_MESSAGE)),
-        Err(_) => Probe::without_response(format!("no answer within {} s", TIMEOUT.as_secs())),
+        Err(_) => Probe::without_response(format!("no response within {} s", TIMEOUT.as_secs())),
     }
 }
 

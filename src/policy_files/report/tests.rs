@@ -47,7 +47,7 @@ fn policy(name: &str, spec: &str) -> String {
 }
 
 #[test]
-fn each_file_is_told_of_while_it_is_there() {
+fn each_file_is_reported_while_it_exists() {
     let mut directory = Directory::new();
     let (a, b) = (policy("a", "{priority: 1}"), policy("b", "{priority: 2, mode: Audit}"));
     directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 100);
