@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 /// Fields of plain Go types with `omitempty`: their zero value is omitted.
-const ZERO_IS_NONE: [&str; 6] = ["hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty"];
+const ABSENT_IF_FALSE: [&str; 6] = ["hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty"];
 
 /// The pod as mutating webhooks receive it.
 pub fn defaulted(pod: &Value) -> Value {
@@ -65,7 +65,8 @@ fn without_zeros(value: &mut Value) {
     match value {
         Value::Object(members) => {
             let zero = |key: &String, value: &Value| {
-                (*value == false && ZERO_IS_NONE.contains(&key.as_str())) || value.as_array().is_some_and(Vec::is_empty)
+                (*value == false && ABSENT_IF_FALSE.contains(&key.as_str()))
+                    || value.as_array().is_some_and(Vec::is_empty)
             };
             members.retain(|key, value| !zero(key, value));
             members.values_mut().for_each(without_zeros);

@@ -126,7 +126,7 @@ pub async fn containers_end_and_restart_as_on_a_node(site: &Site) -> Result<()> 
         let state = pod.status.as_ref()?.container_statuses.as_ref()?.first()?.state.clone()?.waiting?;
         (state.reason.as_deref() == Some("CreateContainerConfigError")).then(|| state.message.unwrap_or_default())
     };
-    let why = shop.sees("unknown", "to say what is not played", why).await?;
+    let why = shop.sees("unknown", "to report what is not simulated", why).await?;
     ensure!(why.contains("preStop"), "{why}");
 
     let mut job = shell("job", "exit 0", 0)["spec"].clone();

@@ -21,7 +21,7 @@ fn file(path: &str) -> String {
 }
 
 /// Problems of a query, or of the labels in its text.
-fn complaints(exported: &Exported, query: &str, spoken_of: &[String]) -> Vec<String> {
+fn complaints(exported: &Exported, query: &str, used_in_text: &[String]) -> Vec<String> {
     let parsed = match Query::of(query) {
         Ok(parsed) => parsed,
         Err(why) => return vec![format!("{why}: {query}")],
@@ -41,10 +41,10 @@ fn complaints(exported: &Exported, query: &str, spoken_of: &[String]) -> Vec<Str
         complaints.push(format!("no metric in it has label {label}: {query}"));
     }
     // An aggregation keeps the labels that it groups by.
-    for label in spoken_of {
+    for label in used_in_text {
         let left = if parsed.aggregates { parsed.grouping.contains(label) } else { labels.contains(label) };
         if !left {
-            complaints.push(format!("label {label} is spoken of, and not in the result of: {query}"));
+            complaints.push(format!("the text uses label {label}, which is not in the result of: {query}"));
         }
     }
     complaints
@@ -76,7 +76,7 @@ fn problems_of_a_query_are_detected() {
         assert!(found.iter().any(|found| found.contains(expected)), "{query}: {found:?}");
     }
     let found = complaints(&exported, "sum(mullion_leader)", &["pod".to_owned()]);
-    assert!(found[0].contains("label pod is spoken of"), "{found:?}");
+    assert!(found[0].contains("the text uses label pod"), "{found:?}");
 }
 
 /// Names of metrics in pages for people.

@@ -117,7 +117,7 @@ fn patch_of_edits(workload: &PlannedWorkload) -> Result<Value> {
             None if field.starts_with("tolerations[") => {
                 spec["tolerations"].as_array_mut().context("tolerations")?.push(after);
             }
-            None if field.contains('[') => bail!("no manager is played that changes {field}"),
+            None if field.contains('[') => bail!("no simulated manager changes {field}"),
             None => *field.split('.').fold(&mut spec, |at, name| &mut at[name]) = after,
         }
     }

@@ -44,7 +44,7 @@ async fn create_fleet(plane: &ControlPlane) -> Result<()> {
 async fn wait_until_settled(plane: &ControlPlane) -> Result<()> {
     let deployments: Api<Deployment> = Api::all(plane.client());
     let pods: Api<Pod> = Api::all(plane.client());
-    wait_for("all pods to be played", DEADLINE * 2, async || {
+    wait_for("all pods to have a status", DEADLINE * 2, async || {
         let wanted: i32 = deployments
             .list(&ListParams::default())
             .await?

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests release/verify.sh with copies of the files of a release, each of which was changed: tests/release/tampered.sh FOLDER
-# Checksums are computed again after most changes, as somebody who replaces files would do.
+# Checksums are computed again after most changes, as an attacker who replaces files would do.
 # trial calls the functions by their names.
 # shellcheck disable=SC2317
 set -euo pipefail

@@ -1,4 +1,4 @@
-//! The entries for the catalog of `SchemaStore`, and the positive and negative examples that it asks for.
+//! The entries for the catalog of `SchemaStore`, and the positive and negative examples that it requires.
 
 use std::fs;
 

@@ -142,7 +142,7 @@ impl Network {
         );
         let mut settings = Vec::new();
         for sysctl in sysctls {
-            ensure!(sysctl.name.starts_with("net."), "the sysctl {} is not played", sysctl.name);
+            ensure!(sysctl.name.starts_with("net."), "the sysctl {} is not simulated", sysctl.name);
             settings.extend([sysctl.name.replace('.', "/"), sysctl.value.clone()]);
         }
         let mut setup = Command::new("nsenter");

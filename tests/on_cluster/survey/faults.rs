@@ -129,7 +129,7 @@ pub fn faults() -> Vec<Fault> {
             ),
         ),
         fault(
-            "registry-says-no",
+            "registry-denies",
             &["SUR202"],
             "registry.example.com/shop/private:2.1-ltsc2022",
             in_pool("win22"),

@@ -176,7 +176,7 @@ fn command(spec: &Container, site: &Site<'_>, image: &Image, variables: &BTreeMa
     for mount in spec.volume_mounts.iter().flatten() {
         ensure!(
             mount.sub_path.is_none() && mount.sub_path_expr.is_none(),
-            "{}: subPath is not played",
+            "{}: subPath is not simulated",
             mount.mount_path
         );
         let (source, read_only) = site.volumes.source(&mount.name)?;

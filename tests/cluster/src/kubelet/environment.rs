@@ -37,7 +37,7 @@ pub(super) async fn variables(
         }
     }
     if container.env_from.as_ref().is_some_and(|sources| !sources.is_empty()) {
-        bail!("envFrom is not played");
+        bail!("envFrom is not simulated");
     }
     for variable in container.env.iter().flatten() {
         let value = match (&variable.value, &variable.value_from) {
@@ -66,7 +66,7 @@ async fn value_from(client: &Client, pod: &Pod, source: &EnvVarSource, addresses
         let value = value.map(|bytes| String::from_utf8(bytes.0)).transpose()?;
         (value, format!("Secret {}, key {}", key.name, key.key), key.optional)
     } else {
-        bail!("only fieldRef, configMapKeyRef and secretKeyRef are played");
+        bail!("only fieldRef, configMapKeyRef and secretKeyRef are simulated");
     };
     if found.is_none() && optional != Some(true) {
         bail!("{what}: not found");
@@ -92,7 +92,7 @@ pub(super) fn value_of(pod: &Pod, path: &str, addresses: Addresses) -> Result<St
         "spec.serviceAccountName" => spec.service_account_name.clone().unwrap_or_default(),
         "status.podIP" | "status.podIPs" => addresses.pod.to_string(),
         "status.hostIP" | "status.hostIPs" => addresses.host.to_string(),
-        other => bail!("the field {other} is not played"),
+        other => bail!("the field {other} is not simulated"),
     })
 }
 

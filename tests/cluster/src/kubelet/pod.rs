@@ -151,7 +151,7 @@ impl Worker {
             ("shareProcessNamespace", spec.share_process_namespace == Some(true)),
             ("readinessGates", spec.readiness_gates.as_ref().is_some_and(|list| !list.is_empty())),
         ] {
-            ensure!(!unknown, "{name} is not played");
+            ensure!(!unknown, "{name} is not simulated");
         }
         fs::create_dir_all(&self.folder)?;
         let node = self.shared.node(spec.node_name.as_deref().unwrap_or_default()).await?;
@@ -328,10 +328,10 @@ impl Worker {
 fn known(spec: &Container) -> Result<()> {
     let stop = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
     if spec.lifecycle.as_ref().is_some_and(|lifecycle| lifecycle.post_start.is_some()) {
-        bail!("postStart is not played");
+        bail!("postStart is not simulated");
     }
     if stop.is_some_and(|stop| stop.sleep.is_none()) {
-        bail!("only preStop.sleep is played");
+        bail!("only preStop.sleep is simulated");
     }
     Ok(())
 }

@@ -52,10 +52,13 @@ struct Host {
 impl Prober {
     /// The prober of a run of the container that starts now.
     pub(super) fn new(probe: &Probe, container: &Container, site: &Site<'_>) -> Result<Self> {
-        let http = probe.http_get.as_ref().context("only httpGet probes are played")?;
-        ensure!(http.scheme.as_deref().unwrap_or("HTTP") == "HTTP", "only HTTP probes are played");
+        let http = probe.http_get.as_ref().context("only httpGet probes are simulated")?;
+        ensure!(http.scheme.as_deref().unwrap_or("HTTP") == "HTTP", "only HTTP probes are simulated");
         let on_node = site.pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
-        ensure!(http.host.is_none() || on_node, "a probe's host is played only for pods on the network of their node");
+        ensure!(
+            http.host.is_none() || on_node,
+            "a probe's host is simulated only for pods on the network of their node"
+        );
         let host = http.host.clone().map(|name| Host { name, node: site.sandbox.enter() });
         let seconds =
             |value: Option<i32>, or: u64| Duration::from_secs(value.map_or(or, |value| value.unsigned_abs().into()));

@@ -111,7 +111,7 @@ impl Volumes {
             let files = self.downward(pod, source.items.as_deref().unwrap_or_default())?;
             Ok((files, source.default_mode.unwrap_or(DEFAULT_MODE)))
         } else {
-            bail!("only emptyDir, configMap, secret, projected and downwardAPI are played");
+            bail!("only emptyDir, configMap, secret, projected and downwardAPI are simulated");
         }
     }
 
@@ -125,7 +125,7 @@ impl Volumes {
         } else if let Some(source) = &part.service_account_token {
             Ok(Files::from([(source.path.clone(), self.token(pod, source).await?.into_bytes())]))
         } else {
-            bail!("only configMap, secret, downwardAPI and serviceAccountToken are played in a projected volume");
+            bail!("only configMap, secret, downwardAPI and serviceAccountToken are simulated in a projected volume");
         }
     }
 
@@ -158,7 +158,7 @@ impl Volumes {
 
     fn downward(&self, pod: &Pod, items: &[DownwardAPIVolumeFile]) -> Result<Files> {
         let file = |item: &DownwardAPIVolumeFile| {
-            let field = item.field_ref.as_ref().context("only fieldRef is played in a downwardAPI volume")?;
+            let field = item.field_ref.as_ref().context("only fieldRef is simulated in a downwardAPI volume")?;
             Ok((item.path.clone(), value_of(pod, &field.field_path, self.addresses)?.into_bytes()))
         };
         items.iter().map(file).collect()
@@ -220,7 +220,7 @@ fn readable(pod: &Pod, mode: i32) -> bool {
 fn publish(mut mount: ConfigMapMount, files: Files, readable: bool) -> Result<Mounted> {
     let list: Vec<_> = files.iter().map(|(name, bytes)| (name.as_str(), bytes)).collect();
     if let Some((name, _)) = list.iter().find(|(name, _)| name.contains('/')) {
-        bail!("{name}: files in folders of a volume are not played");
+        bail!("{name}: files in folders of a volume are not simulated");
     }
     mount.publish(&list)?;
     if !readable {

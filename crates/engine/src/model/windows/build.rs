@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_what_to_write() {
+    fn messages_contain_what_to_write() {
         assert_eq!(
             "10.0.20348.2655".parse::<Build>().unwrap_err().to_string(),
             "`10.0.20348.2655` has a revision as fourth part; builds are compared without it, write `10.0.20348`"
