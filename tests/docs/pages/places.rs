@@ -15,24 +15,24 @@ pub enum Place {
 /// Commands that are not run, by their beginnings.
 const NOWHERE: [(&str, &str); 15] = [
     ("make demo", ".ci/run runs it"),
-    ("make check", "what runs these tests"),
-    ("make test", "what runs these tests"),
-    ("make image", "builds for minutes; tests/cli/packing.rs has what it is made by"),
-    ("cargo install --path .", "builds for minutes what `make test` has built"),
-    ("podman push", "needs a registry of the reader's"),
+    ("make check", "runs these tests"),
+    ("make test", "runs these tests"),
+    ("make image", "takes minutes; tests/cli/packing.rs tests the files that it uses"),
+    ("cargo install --path .", "takes minutes, and `make test` builds the same program"),
+    ("podman push", "needs a registry with write access"),
     ("kubectl port-forward", "needs a kubelet"),
-    ("kubectl mullion ", "tests/on_cluster/plugin.rs has what kubectl makes of it"),
-    ("kubectl delete configmap/mullion-state ", "after uninstalling: what runs makes them again, a while later"),
-    ("mullion survey --context ", "needs a context of the reader's"),
-    ("mullion plan --context ", "needs a context of the reader's"),
-    ("curl ", "needs the port that is forwarded"),
+    ("kubectl mullion ", "tests/on_cluster/plugin.rs tests the plugin with kubectl"),
+    ("kubectl delete configmap/mullion-state ", "a running controller creates the ConfigMap again"),
+    ("mullion survey --context ", "needs a kubeconfig with this context"),
+    ("mullion plan --context ", "needs a kubeconfig with this context"),
+    ("curl ", "needs the port of `kubectl port-forward`"),
     ("kubectl logs ", "needs a kubelet"),
     ("kubectl debug node/", "needs a kubelet"),
     ("kubectl create configmap api-server-client-ca ", "needs a file of a control-plane node"),
 ];
 
 /// Commands that need a cluster.
-const ASK_A_CLUSTER: [&str; 8] = [
+const CLUSTER_COMMANDS: [&str; 8] = [
     "kubectl ",
     "helm ",
     "mullion status",
@@ -50,10 +50,10 @@ pub fn of(sections: &[Section]) -> Vec<(Run, Place)> {
     let mut all = Vec::new();
     for run in sections.iter().flat_map(Section::commands) {
         let command = run.command.as_str();
-        let asks = ASK_A_CLUSTER.iter().any(|words| command.contains(words));
+        let uses_cluster = CLUSTER_COMMANDS.iter().any(|words| command.contains(words));
         let place = match exception(command) {
             Some((_, why)) => Place::Nowhere(why),
-            None if asks || written.iter().any(|file| command.contains(file)) => Place::Cluster,
+            None if uses_cluster || written.iter().any(|file| command.contains(file)) => Place::Cluster,
             None => Place::Here,
         };
         if place == Place::Cluster {
