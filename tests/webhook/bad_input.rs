@@ -180,7 +180,7 @@ proptest! {
     /// For all bytes, the response is a review or a 4xx.
     #[test]
     fn arbitrary_bytes_get_a_response(body in prop::collection::vec(any::<u8>(), 0..2048), mutate in any::<bool>()) {
-        hurts_not(body, mutate)?;
+        gets_a_response(body, mutate)?;
     }
 
     /// As above, with a review in which some bytes are changed, cut or doubled.
@@ -201,11 +201,11 @@ proptest! {
                 }
             }
         }
-        hurts_not(body, mutate)?;
+        gets_a_response(body, mutate)?;
     }
 }
 
-fn hurts_not(body: Vec<u8>, mutate: bool) -> Result<(), TestCaseError> {
+fn gets_a_response(body: Vec<u8>, mutate: bool) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shared = state();
     let router = router::router(Arc::clone(&shared), BodyLimits::default());

@@ -230,7 +230,7 @@ async fn pods_do_not_wait_for_reviews_of_policies() {
         warnings(&answer),
         ["Mullion did not check these policies (there was no time): see `mullion policy check`"]
     );
-    assert!(state.metrics.encode().unwrap().contains(r#"mullion_policy_reviews_total{outcome="unjudged"} 1"#));
+    assert!(state.metrics.encode().unwrap().contains(r#"mullion_policy_reviews_total{outcome="not_reviewed"} 1"#));
     drop(turn);
     let answer = post(&router, "/validate?timeout=30s", broken).await.review();
     assert_eq!(answer["allowed"], false);

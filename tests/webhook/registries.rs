@@ -378,7 +378,7 @@ async fn image_command(spec: &str, logins: Value, references: &[&str]) -> (Optio
 }
 
 #[tokio::test]
-async fn the_command_asks_registries_with_the_logins_of_docker() {
+async fn the_command_queries_registries_with_the_logins_of_docker() {
     let host = serve(Arc::new(Registry { private: true, ..Registry::default() })).await;
     let (web, other) = (format!("{host}/web:1"), format!("{host}/other:alpine"));
     let spec = format!("{{plainHTTP: [\"{host}\"]}}");
