@@ -1,7 +1,7 @@
 //! The parts of a file that people read: a paragraph, a table cell, a comment of several lines, a string.
 
 /// The kind of file that contains a part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Kind {
     /// A page, a manifest or a script.
     Document,
