@@ -95,6 +95,8 @@ fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>
             }
             // Kubernetes' own keys, of which none is a default.
             None if *below == Value::Bool(false) => {}
+            // An earlier name, which the chart rejects with a message.
+            None if below["deprecated"] == true => {}
             None if at.is_empty() && OF_HELM.contains(&key.as_str()) => {}
             None => wrong.push(format!("{path} is not in values.yaml")),
         }
