@@ -138,7 +138,7 @@ fn names(line: &str) -> Vec<String> {
 
 /// The parts of a file that are checked: its texts, and its names, also those between backticks.
 fn parts(file: &str, text: &str) -> Vec<Segment> {
-    let kind = if file.ends_with(".rs") { Kind::Code } else { Kind::Document };
+    let kind = if file.rsplit('.').next() == Some("rs") { Kind::Code } else { Kind::Document };
     let mut all = segments(file, text);
     for (line, number) in text.lines().zip(1..) {
         all.extend(names(line).into_iter().map(|text| Segment { text, kind, lines: vec![(0, number)] }));
