@@ -2,6 +2,7 @@
 
 mod collections;
 mod measure;
+mod objects;
 mod pairs;
 mod requests;
 

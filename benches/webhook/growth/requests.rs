@@ -8,17 +8,22 @@ pub struct Request {
     pub kind: &'static str,
     pub operation: &'static str,
     pub subresource: &'static str,
+    /// The kind of the controller that a pod names as its owner; empty: none.
+    pub owner: &'static str,
 }
 
 const fn request(kind: &'static str, operation: &'static str, subresource: &'static str) -> Request {
-    Request { kind, operation, subresource }
+    Request { kind, operation, subresource, owner: "" }
 }
 
-/// Requests that differ in cost: an UPDATE of most templates also reviews the old object, and one of a DaemonSet also
-/// compares placements.
-pub const REQUESTS: [Request; 7] = [
+/// The requests for pods and templates, at least one for each category: an UPDATE of most templates also reviews the old
+/// object, and one of a DaemonSet also compares placements.
+pub const REQUESTS: [Request; 10] = [
     request("Pod", "CREATE", ""),
+    Request { owner: "DaemonSet", ..request("Pod", "CREATE", "") },
+    request("Pod", "UPDATE", "resize"),
     request("DaemonSet", "CREATE", ""),
+    request("StatefulSet", "CREATE", ""),
     request("Pod", "UPDATE", "ephemeralcontainers"),
     request("Deployment", "UPDATE", ""),
     request("DaemonSet", "UPDATE", ""),
@@ -26,11 +31,16 @@ pub const REQUESTS: [Request; 7] = [
     request("CronJob", "UPDATE", ""),
 ];
 
+/// The requests for other objects.
+pub const NODE: [Request; 1] = [request("Node", "CREATE", "")];
+pub const CONFIG_MAP: [Request; 2] = [request("ConfigMap", "CREATE", ""), request("ConfigMap", "UPDATE", "")];
+
 impl Request {
     /// `UPDATE Deployment`.
     pub fn name(self) -> String {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
-        format!("{} {}{slash}{}", self.operation, self.kind, self.subresource)
+        let owner = if self.owner.is_empty() { String::new() } else { format!(" of a {}", self.owner) };
+        format!("{} {}{slash}{}{owner}", self.operation, self.kind, self.subresource)
     }
 
     /// The body for `pod`; `old`: the pod before an UPDATE, if the shape has one of its own.
@@ -38,7 +48,7 @@ impl Request {
         let (mut pod, mut old) = (pod.clone(), old.cloned());
         if self.operation == "UPDATE" && old.is_none() {
             old = Some(pod.clone());
-            if self.subresource.is_empty() {
+            if self.subresource != "ephemeralcontainers" {
                 // Without a difference in the template nothing is reviewed.
                 pod["metadata"]["labels"]["changed"] = "yes".into();
             } else if let Some(list) = added_to(&mut pod) {
@@ -47,11 +57,11 @@ impl Request {
         }
         let old = if self.operation == "UPDATE" { self.object(old.as_ref()) } else { Value::Null };
         let group = match self.kind {
-            "Pod" => "",
+            "Pod" | "Node" | "ConfigMap" => "",
             "Job" | "CronJob" => "batch",
             _ => "apps",
         };
-        let (Self { kind, operation, subresource }, object) = (self, self.object(Some(&pod)));
+        let (Self { kind, operation, subresource, .. }, object) = (self, self.object(Some(&pod)));
         format!(
             r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"0df28fbd-5f5f-11e8-bc74-36e6bb280816","kind":{{"group":"{group}","version":"v1","kind":"{kind}"}},"resource":{{"group":"{group}","version":"v1","resource":"r"}},"subResource":"{subresource}","namespace":"team-1","operation":"{operation}","userInfo":{{"username":"kubernetes-admin"}},"object":{object},"oldObject":{old},"dryRun":false}}}}"#
         )
@@ -61,8 +71,13 @@ impl Request {
     /// An object of the kind around the pod. Annotations of the object itself are those of the pod's metadata.
     fn object(self, pod: Option<&Value>) -> Value {
         let mut pod = pod.cloned().unwrap_or_default();
+        if !self.owner.is_empty() {
+            let owner =
+                json!({"apiVersion": "apps/v1", "kind": self.owner, "name": "web", "uid": "u", "controller": true});
+            pod["metadata"]["ownerReferences"] = json!([owner]);
+        }
         let mut object = match self.kind {
-            "Pod" => return pod.take(),
+            "Pod" | "Node" | "ConfigMap" => return pod.take(),
             "CronJob" => json!({"spec": {"jobTemplate": {"spec": {"template": pod.clone()}}}}),
             _ => json!({"spec": {"template": pod.clone()}}),
         };
