@@ -363,6 +363,35 @@ fn files_may_be_named_by_a_flag() {
     assert_eq!(objects(&["-f", "warned.yaml", "denied.yaml", "-f", "-"]), [warned, denied, good]);
     let by_flag = mullion(&["mutate", "-f", "pod-windows.yaml", "-f", "-"], GOOD);
     assert_eq!(by_flag.out, mullion(&["mutate", "pod-windows.yaml", "-"], GOOD).out);
+    // Wherever an argument is a file.
+    let dir = dir();
+    let dump = write(
+        &dir,
+        "dump.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {kubernetes.io/os: windows}}\n",
+    );
+    let policy = write(
+        &dir,
+        "policy.yaml",
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {}\n",
+    );
+    let cases = write(&dir, "a.test.yaml", "cases: []\n");
+    let facts = write(&dir, "facts.yaml", &mullion(&["facts"], "").out);
+    let commands: [(&[&str], &str); 5] = [
+        (&["survey", "--today", "2026-11-22"], &dump),
+        (&["plan", "--to", "ltsc2025", "--today", "2026-11-22"], &dump),
+        (&["policy", "check"], &policy),
+        (&["policy", "test"], &cases),
+        (&["facts"], &facts),
+    ];
+    for (command, file) in commands {
+        let plain = mullion(&[command, &[file]].concat(), "");
+        for flag in ["-f", "--filename"] {
+            let flagged = mullion(&[command, &[flag, file]].concat(), "");
+            assert_eq!((flagged.code, &flagged.out, &flagged.err), (plain.code, &plain.out, &plain.err), "{command:?}");
+        }
+        assert!(plain.err.contains(file) || plain.out.contains(file) || plain.code == 0, "{}{}", plain.out, plain.err);
+    }
 }
 
 #[test]
@@ -1102,7 +1131,7 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     );
     let text = mullion(&["explain", "pod-windows.yaml"], "").out;
     assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
-    assert!(text.contains("nodes: unknown; pass a file with --snapshot"), "{text}");
+    assert!(text.contains("nodes: unknown; name a cluster with --context, or pass a file with --snapshot"), "{text}");
     let linux = mullion(&["explain", "-"], include_str!("../examples/linux-deployment.yaml")).out;
     assert!(
         linux.contains("\n  os: linux, because nothing specifies the operating system (Linux default)\n"),

@@ -189,7 +189,7 @@ impl Explanation<'_> {
             lines.push(format!("  may be scheduled on: {}", names(schedulable)));
             lines.push(format!("  can run on: {}", names(runnable)));
         } else {
-            lines.push("  nodes: unknown; pass a file with --snapshot".to_owned());
+            lines.push("  nodes: unknown; name a cluster with --context, or pass a file with --snapshot".to_owned());
         }
         let left_out = self.left_out.as_deref().unwrap_or_default();
         lines.extend(left_out.iter().take(REASONS).map(|group| {

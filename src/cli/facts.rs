@@ -23,11 +23,14 @@ pub struct FactsArgs {
     /// File to check. Default: print the built-in tables
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// File to check, as with kubectl: the same as without -f
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with = "file")]
+    pub filename: Option<PathBuf>,
 }
 
 /// Prints the built-in tables, or the number of rows in each table of the file.
 pub(crate) fn run(args: &FactsArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let Some(path) = &args.file else {
+    let Some(path) = args.file.as_ref().or(args.filename.as_ref()) else {
         write!(io.stdout, "{}", built_in_text())?;
         return Ok(Outcome::Clean);
     };

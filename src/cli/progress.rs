@@ -1,7 +1,7 @@
 //! A progress line on stderr.
 
 use std::io;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write};
 
 use crate::cli::io_handles::Io;
 
@@ -24,6 +24,17 @@ impl Progress {
             self.shown = true;
             write!(io.stderr, "\r{done} of {all} {}", self.what)?;
             io.stderr.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Shows the progress of input in MiB; without a total, the total is unknown.
+    pub(crate) fn bytes(&mut self, stderr: &mut dyn Write, read: u64, all: Option<u64>) -> io::Result<()> {
+        if self.terminal {
+            self.shown = true;
+            let of = all.map_or_else(String::new, |all| format!(" of {}", all >> 20));
+            write!(stderr, "\r{}{of} {}", read >> 20, self.what)?;
+            stderr.flush()?;
         }
         Ok(())
     }

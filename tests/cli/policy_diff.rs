@@ -82,7 +82,7 @@ fn workloads_with_the_same_difference_share_a_group_with_its_cause() {
          Deployment shop/a (<stdin>:4)\n\
          Deployment shop/b (<stdin>:42)\n    \
          MUL202 run-as-group spec.template.spec.containers[0].securityContext.runAsGroup: repaired → denied: \
-         Windows has no numeric group ids; use windowsOptions.runAsUserName\n    \
+         Windows has no numeric group ids; write windowsOptions.runAsUserName: ContainerUser\n    \
          rules.actions run-as-group: not set, default Repair → Deny ({POLICIES}/strict.yaml:{})\n",
         line("strict", "- {rule: run-as-group,")
     );

@@ -28,6 +28,24 @@ fn every_command_prints_what_its_page_shows() {
     assert!(run.count() > 10);
 }
 
+/// Nobody copies an example that Mullion itself warns about.
+#[test]
+fn examples_have_memory_limits() {
+    let directory = Directory::empty();
+    let mut commands = vec!["mullion check examples -o json".to_owned()];
+    for page in all_pages().iter().filter(|page| ["README.md", "docs/how-to/plan.md"].contains(&page.name.as_str())) {
+        page.fill(&directory);
+        let files = page.sections.iter().flat_map(|section| &section.files);
+        let manifests = files.filter(|file| file.text.contains("containers:"));
+        commands.extend(manifests.map(|file| format!("mullion check {} -o json", file.name)));
+    }
+    assert!(commands.len() >= 3, "{commands:?}");
+    for command in commands {
+        let shown = directory.run(&command).to_string();
+        assert!(shown.contains("\"type\":\"workload\"") && !shown.contains("MUL601"), "{command}:\n{shown}");
+    }
+}
+
 /// Every command that is not run has a reason, and its make targets exist.
 #[test]
 fn every_exception_is_needed() {

@@ -250,6 +250,28 @@ pub async fn fewer_rights_are_reported_first(shared: &Shared) -> Result<()> {
     let first: Value = serde_json::from_str(json.out.lines().next().context("a record")?)?;
     ensure!(first["type"] == "unread" && first["input"] == "statefulsets", "{first}");
 
+    // A survey of the namespace has what may be read, and its coverage what was not.
+    let survey = mullion(&kubeconfig, &["survey", "-n", name, "-o", "json"]).await?;
+    ensure!(survey.err.starts_with(&format!("mullion: context {context}, namespace {name}\n")), "{}", survey.err);
+    let report: Value = serde_json::from_str(&survey.out).with_context(|| survey.err.clone())?;
+    let unread = report["coverage"]["unread"].as_array().context("no coverage")?;
+    let is_unread = |kind: &str, namespace: Value, reason: &str| {
+        unread.iter().any(|one| {
+            one["kind"] == kind && one["namespace"] == namespace && one["reason"].to_string().contains(reason)
+        })
+    };
+    ensure!(is_unread("nodes", Value::Null, "forbidden"), "{unread:?}");
+    ensure!(is_unread("statefulsets", json!(name), "forbidden"), "{unread:?}");
+    ensure!(is_unread("other namespaces", Value::Null, &format!("-n selects {name}")), "{unread:?}");
+    ensure!(!unread.iter().any(|one| one["kind"] == "pods" || one["kind"] == "deployments"), "{unread:?}");
+    let workloads = report["workloads"].as_array().context("no workloads")?;
+    let found: Vec<(&Value, &Value)> = workloads.iter().map(|one| (&one["namespace"], &one["name"])).collect();
+    ensure!(found.iter().all(|(namespace, _)| *namespace == name) && found.len() == 3, "{found:?}");
+    let selected = mullion(&kubeconfig, &["survey", "-n", name, "-l", "app=bad", "-o", "csv"]).await?;
+    ensure!(selected.out.contains("bad") && !selected.out.contains("good"), "{}{}", selected.out, selected.err);
+    let absent = mullion(shared.plane.kubeconfig(), &["survey", "-n", name, "-n", "no-such-namespace"]).await?;
+    ensure!(absent.err.contains("there is no namespace no-such-namespace") && absent.code == Some(2), "{}", absent.err);
+
     let everywhere = mullion(&kubeconfig, &["check", "-A"]).await?;
     ensure!(everywhere.err.contains("mullion: pods: forbidden: pods is forbidden"), "{}", everywhere.err);
     ensure!(everywhere.err.contains("write --context NAME -n NAMESPACE instead of -A"), "{}", everywhere.err);

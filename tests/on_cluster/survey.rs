@@ -113,10 +113,28 @@ const OTHER_FINDINGS: [(&str, &[&str]); 8] = [
     ("collector", &["SUR401"]),
     ("exporter-2022", &["SUR402"]),
     ("images", &["SUR502"]),
-    ("win19 (ltsc2019)", &["SUR501", "SUR504"]),
-    ("win22 (ltsc2022)", &["SUR503", "SUR504"]),
-    ("win23 (23h2)", &["SUR501", "SUR504"]),
+    ("win19 (ltsc2019)", &["SUR501", "SUR502", "SUR504", "SUR507"]),
+    ("win22 (ltsc2022)", &["SUR502", "SUR503", "SUR504"]),
+    ("win23 (23h2)", &["SUR501", "SUR502", "SUR504"]),
     ("win25 (ltsc2025)", &["SUR502", "SUR505"]),
+];
+
+/// Beginnings of codes, and a part of the fields that their findings may name: `|` separates alternatives.
+const PATHS: [(&str, &str); 13] = [
+    ("SUR1", "status.|spec.nodeName|message of Event"),
+    ("SUR2", "status.|message of Event"),
+    ("SUR301", "spec.nodeSelector"),
+    ("SUR302", "spec.nodeSelector"),
+    ("SUR303", "ontainers[0].image"),
+    ("SUR304", "spec.containers[0].image"),
+    ("SUR305", "spec.tolerations[0]"),
+    ("SUR306", "spec.nodeSelector|spec.affinity.nodeAffinity"),
+    ("SUR307", "spec.containers[0].resources.limits.memory"),
+    ("SUR308", "spec.securityContext.windowsOptions.hostProcess"),
+    ("SUR401", "spec.template.spec.tolerations"),
+    // The fleet has one that an affinity excludes.
+    ("SUR402", "spec.template.spec.affinity.nodeAffinity"),
+    ("SUR50", "status.nodeInfo.|spec.taints|spec.containers[*].image"),
 ];
 
 /// The codes of all findings by the name of their object.
@@ -125,6 +143,9 @@ fn findings(report: &Value) -> Result<BTreeMap<String, BTreeSet<String>>> {
     for finding in report["findings"].as_array().context("no findings")? {
         let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
         ensure!(!text("path").is_empty() && !text("action").is_empty(), "without a path or an action: {finding}");
+        let fields = PATHS.iter().find(|(code, _)| text("code").starts_with(code)).map(|(_, fields)| *fields);
+        let names_one = fields.is_some_and(|fields| fields.split('|').any(|field| text("path").contains(field)));
+        ensure!(names_one, "another field than {fields:?}: {finding}");
         found.entry(text("name")).or_default().insert(text("code"));
     }
     Ok(found)

@@ -129,9 +129,9 @@ function filters() {
   expect("chosen", visible("workloads-table").length, 15);
   expect("chosen and a word", filter("workloads-table", "monitoring"), 1);
   // The number of findings of a code is a link to them.
-  document.querySelector("a[data-find='SUR301']").click();
+  document.querySelector("a[data-find='SUR302']").click();
   expect("findings of a code", visible("findings-table").length, 3);
-  expect("in the search", tools("findings-table").querySelector("input").value, "SUR301");
+  expect("in the search", tools("findings-table").querySelector("input").value, "SUR302");
   const severity = all("select", tools("findings-table"))[0];
   expect("severities", [...severity.options].map((option) => option.text).join(), "Severity: all,Notice,Problem,Warning");
   return found;

@@ -15,6 +15,7 @@ mod survey_fixtures;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -59,6 +60,15 @@ fn plan_page(name: &str, report: &PlanReport) -> String {
     save(name, &html)
 }
 
+/// Writes the page that the built program makes of a dump; its address.
+fn program_page(name: &str) -> String {
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/survey/tests/mixed/dump.yaml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mullion"));
+    let ran = command.arg("survey").arg(dump).args(["-o", "html", "--today", "2026-11-22"]).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    save(name, &ran.stdout)
+}
+
 fn save(name: &str, html: &[u8]) -> String {
     let path = folder().join(format!("{name}.html"));
     fs::write(&path, html).unwrap();
@@ -69,6 +79,7 @@ fn fixture(name: &str) -> String {
     match name {
         "mixed" => page(name, &survey_fixtures::mixed(), None),
         "compared" => page(name, &survey_fixtures::mixed(), Some(&survey_fixtures::earlier())),
+        "program" => program_page(name),
         "empty" => page(name, &survey_fixtures::empty(), None),
         "hostile" => page(name, &survey_fixtures::hostile(), Some(&survey_fixtures::mixed())),
         "huge" => page(name, &survey_fixtures::huge(), Some(&survey_fixtures::mixed())),
@@ -114,7 +125,9 @@ impl Tab {
 #[test]
 fn pages_fit_each_width_in_light_and_dark() {
     let tab = tab();
-    for name in ["mixed", "compared", "empty", "hostile", "plan", "plan-arrived", "plan-empty", "plan-hostile"] {
+    for name in
+        ["program", "mixed", "compared", "empty", "hostile", "plan", "plan-arrived", "plan-empty", "plan-hostile"]
+    {
         let address = fixture(name);
         for width in WIDTHS {
             for scheme in SCHEMES {
@@ -142,6 +155,25 @@ fn tables_sort_by_pointer_and_keyboard() {
     tab.assert("column('pools-table', 2, ['6', '4', '3', '3', '2'], 'descending')");
     tab.press(" ");
     tab.assert("column('pools-table', 2, ['2', '3', '3', '4', '6'], 'ascending')");
+    tab.assert_quiet(&address);
+}
+
+/// The page of the built program: every finding of the dump with its text, and tables that sort.
+#[test]
+fn the_page_of_the_program_has_its_findings() {
+    let tab = tab();
+    let address = fixture("program");
+    tab.show(1440, "light");
+    tab.open(&address);
+    let expected = fs::read_to_string("crates/survey/tests/mixed/report.json").unwrap();
+    let expected: SurveyReport = serde_json::from_str(&expected).unwrap();
+    assert_eq!(tab.count("#findings-table tbody tr"), expected.findings.len());
+    assert_eq!(tab.count("#workloads-table tbody tr"), expected.workloads.len());
+    let text = tab.evaluate("document.querySelector('#findings-table').textContent");
+    for finding in &expected.findings {
+        assert!(text.as_str().unwrap().contains(&finding.message), "{}: {}", finding.code, finding.message);
+    }
+    tab.assert("sorts()");
     tab.assert_quiet(&address);
 }
 

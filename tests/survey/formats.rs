@@ -88,7 +88,7 @@ fn csv_has_a_row_for_each_workload() {
     assert_eq!(
         lines[1],
         "billing,Deployment,invoice-api,windows,\"spec.template.spec.nodeSelector[\"\"kubernetes.io/os\"\"] is windows\",\
-         registry.contoso.example/billing/invoice-api:4.12-ltsc2019,10.0.17763,name,6,6,win19,Helm release billing,SUR305"
+         registry.contoso.example/billing/invoice-api:4.12-ltsc2019,10.0.17763,name,6,6,win19,Helm release billing,SUR306"
     );
 }
 

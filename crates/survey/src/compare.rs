@@ -139,7 +139,15 @@ pub fn compare(earlier: &SurveyReport, later: &SurveyReport) -> Comparison {
 /// The key by which two findings are the same.
 type Cause<'r> = (&'r str, &'r ObjectRef, String);
 
+/// Codes of findings about a date. Their message begins with the date.
+const DATES: [&str; 4] = ["SUR501", "SUR502", "SUR504", "SUR507"];
+
 fn cause(finding: &Finding) -> Cause<'_> {
+    // The code changes on the day itself, and the tense of the text in a later version of the tables.
+    if DATES.contains(&finding.code.as_str()) {
+        let date = finding.message.split(':').next().unwrap_or_default();
+        return ("date", &finding.object, format!("{date} {}", finding.path));
+    }
     let path = match finding.pod.as_deref() {
         Some(pod) if !pod.is_empty() => finding.path.replace(pod, ""),
         _ => finding.path.clone(),
@@ -157,6 +165,8 @@ fn findings(earlier: &SurveyReport, later: &SurveyReport, comparison: &mut Compa
     for now in &later.findings {
         match before.get_mut(&cause(now)).and_then(Vec::pop) {
             None => comparison.new.push(now.clone()),
+            // A date that has passed: the earlier warning is not gone.
+            Some(was) if was.code != now.code => comparison.new.push(now.clone()),
             Some(was) if was.pods != now.pods => {
                 comparison.changed.push(ChangedFinding { now: now.clone(), earlier_pods: was.pods });
             }
@@ -451,6 +461,31 @@ mod tests {
                 "2 dates passed.",
             ]
         );
+    }
+
+    /// A warning about a date does not disappear on the day after it: it becomes another finding.
+    #[test]
+    fn a_date_that_passed_is_not_gone() {
+        let ends = |code: &str, date: &str, what: &str| {
+            let mut finding = finding(code, "images", "", 0);
+            finding["path"] = json!("spec.containers[*].image");
+            finding["message"] = json!(format!("{date}: {what}. Source of 2026-08-13: x."));
+            finding
+        };
+        let (net, framework) = ("2026-11-10", "2027-01-12");
+        let earlier =
+            json!({"findings": [ends("SUR502", net, "Microsoft ends .NET 8"), ends("SUR502", framework, "x")]});
+        for (code, new) in [("SUR507", vec!["SUR507"]), ("SUR502", Vec::new())] {
+            let later =
+                json!({"findings": [ends("SUR502", framework, "x"), ends(code, net, "Microsoft ended .NET 8")]});
+            let found = compare(&report("2026-11-10", &earlier), &report("2026-11-11", &later));
+            assert!(found.gone.is_empty(), "{:?}", found.gone);
+            assert_eq!(found.new.iter().map(|new| new.code.as_str()).collect::<Vec<_>>(), new);
+        }
+        // The image was replaced.
+        let later = json!({"findings": [ends("SUR502", framework, "x")]});
+        let found = compare(&report("2026-11-10", &earlier), &report("2026-11-11", &later));
+        assert_eq!(found.gone.iter().map(|gone| &gone.was.message[..10]).collect::<Vec<_>>(), [net]);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::civil::Date;
 
-use crate::cli::cluster_arguments::ClusterArguments;
+use crate::cli::cluster_arguments::{ClusterArguments, HEADING};
+use crate::cli::input::namespace_name;
 
 /// What to read.
 #[derive(Debug, Clone, Args)]
@@ -13,6 +14,9 @@ pub struct InventoryArgs {
     /// Dumps of a cluster, JSON or YAML, also packed with gzip: files, directories (*.json, *.yaml, *.yml, *.gz, recursive), or - for standard input
     #[arg(value_name = "FILE|DIR|-")]
     pub paths: Vec<PathBuf>,
+    /// Dumps, as with kubectl: the same as without -f; may be given more than once
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    pub filenames: Vec<PathBuf>,
     /// Policies: files or directories; may be given more than once. Default: the built-in ones
     #[arg(long, value_name = "FILE|DIR")]
     pub policies: Vec<PathBuf>,
@@ -25,7 +29,33 @@ pub struct InventoryArgs {
     /// Day on which dates count as passed: 2027-04-01. Default: the current day
     #[arg(long, value_name = "DATE")]
     pub today: Option<Date>,
+    /// Read the objects of all namespaces of the cluster; this is the default
+    #[arg(short = 'A', long, conflicts_with = "namespaces", help_heading = HEADING)]
+    pub all_namespaces: bool,
+    /// Read only the objects of this namespace, and nodes; may be given more than once
+    #[arg(short, long = "namespace", value_name = "NS", value_parser = namespace_name, help_heading = HEADING)]
+    pub namespaces: Vec<String>,
+    /// Read only workloads and pods with these labels: app=web,tier!=db
+    #[arg(short = 'l', long, value_name = "LABELS", help_heading = HEADING)]
+    pub selector: Option<String>,
     /// The cluster, if no file is named.
     #[command(flatten)]
     pub cluster: ClusterArguments,
+}
+
+impl InventoryArgs {
+    /// The files, with -f and without.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.paths.iter().chain(&self.filenames).cloned().collect()
+    }
+
+    /// Whether an argument selects a cluster or objects of it.
+    pub(crate) fn names_a_cluster(&self) -> bool {
+        let ClusterArguments { context, kubeconfig, impersonated_user, impersonated_groups: _ } = &self.cluster;
+        let texts = [context, impersonated_user, &self.selector];
+        self.all_namespaces
+            || !self.namespaces.is_empty()
+            || kubeconfig.is_some()
+            || texts.iter().any(|text| text.is_some())
+    }
 }

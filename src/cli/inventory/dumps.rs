@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -50,17 +50,33 @@ pub(crate) fn read(
             files.push(Some(path.clone()));
         }
     }
-    let mut progress = Progress::new("files read");
-    let all = files.len();
-    for (at, file) in files.into_iter().enumerate() {
-        progress.at(io, at, all)?;
+    let mut progress = Progress::new("MiB read");
+    let size = |file: &Option<PathBuf>| file.as_ref().and_then(|path| Some(path.metadata().ok()?.len()));
+    // The size of standard input is unknown.
+    let all: Option<u64> = files.iter().map(size).sum();
+    let mut read = 0;
+    for file in files {
         let name = file.as_ref().map_or_else(|| STDIN.to_owned(), |path| path.display().to_string());
         reader.begin(&name);
         let before = reader.len();
         let problems = match &file {
-            None => read_one(&mut *io.stdin, reader, saved),
+            None => {
+                let stdin = &mut *io.stdin;
+                let input =
+                    ShownInput { input: stdin, progress: &mut progress, stderr: &mut *io.stderr, read: &mut read, all };
+                read_one(input, reader, saved)
+            }
             Some(path) => match open_file(path) {
-                Ok(file) => read_one(file, reader, saved),
+                Ok(file) => {
+                    let input = ShownInput {
+                        input: file,
+                        progress: &mut progress,
+                        stderr: &mut *io.stderr,
+                        read: &mut read,
+                        all,
+                    };
+                    read_one(input, reader, saved)
+                }
                 Err(error) => {
                     failures.push(of_error(&name, &error));
                     Vec::new()
@@ -78,6 +94,28 @@ pub(crate) fn read(
     progress.end(io)?;
     failures.iter().try_for_each(|failure| io.eprintln(failure))?;
     Ok(failures.len())
+}
+
+/// An input that shows how much of all inputs was read.
+struct ShownInput<'a, R> {
+    input: R,
+    progress: &'a mut Progress,
+    stderr: &'a mut dyn Write,
+    /// The bytes of all inputs so far, as they are in the files.
+    read: &'a mut u64,
+    all: Option<u64>,
+}
+
+impl<R: Read> Read for ShownInput<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        let before = *self.read >> 20;
+        *self.read += count as u64;
+        if *self.read >> 20 != before {
+            self.progress.bytes(self.stderr, *self.read, self.all)?;
+        }
+        Ok(count)
+    }
 }
 
 fn failure(name: &str, problem: &DumpProblem) -> InputFailure {

@@ -1,55 +1,71 @@
 //! A live cluster, read object by object into an inventory.
 
+use anyhow::bail;
 use jiff::Timestamp;
+use mullion_engine::model::text::list_with;
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::KINDS;
+use mullion_survey::inventory::{KINDS, OTHER_LABELS};
 use mullion_survey::report::Unread;
+use serde_json::Value;
 
 use crate::cli::async_runtime::block_on;
-use crate::cli::cluster_arguments::ClusterArguments;
+use crate::cli::inventory::InventoryArgs;
 use crate::cli::inventory::saved::{SavedInventory, keep};
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
 use crate::cluster::reading::{
-    Absence, ClusterReader, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS,
+    Absence, ClusterReader, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS,
 };
 use crate::telemetry::in_words;
 
-/// Reads the cluster into `reader`, and returns the name of its context. Kinds that cannot be read are part of the
-/// inventory; a cluster that does not respond is an error.
+/// Reads the selected objects of the cluster into `reader`, and returns the name of its context. Kinds that cannot be read
+/// are part of the inventory; a cluster that does not respond is an error.
 pub(crate) fn read(
-    cluster: &ClusterArguments,
+    args: &InventoryArgs,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
     io: &mut Io<'_>,
 ) -> anyhow::Result<String> {
     block_on(async {
-        let connection = cluster.connect().await?;
+        let connection = args.cluster.connect().await?;
         let context = connection.context.clone();
-        io.eprintln(format_args!("context {context}"))?;
+        let scope = scope(args);
+        io.eprintln(format_args!("context {context}{scope}"))?;
         reader.begin(&context);
+        for outside in outside(args) {
+            reader.unread(outside);
+        }
         let objects = ClusterReader::new(&connection);
         let mut progress = Progress::new("objects read");
         // Events come first, because the API server keeps them for an hour, and reading a large cluster takes time.
         let kinds = SURVEY.iter().chain([&NODES, &NAMESPACES, &RUNTIME_CLASSES]).chain(&WORKLOADS);
         for kind in kinds {
-            let before = reader.len();
-            let listed = objects
-                .list(
-                    kind,
-                    ListQuery::default(),
-                    &mut |object| {
-                        keep(object, None, reader, saved);
-                        Ok(())
-                    },
-                    &mut |done, all| Ok(progress.so_far(io, before + done, all.map(|all| before + all))?),
-                )
-                .await?;
-            match listed {
-                Ok(_) => reader.listed(kind.plural),
-                Err(unread) => {
-                    io.eprintln(format_args!("{}: {unread}", unread.kind))?;
-                    reader.unread(unread_kind(kind.plural, unread.absence));
+            for query in queries(args, kind) {
+                let before = reader.len();
+                let mut visit = |object: Value| -> anyhow::Result<()> {
+                    keep(object, None, reader, saved);
+                    Ok(())
+                };
+                let listed = if let (&NAMESPACES, Some(name)) = (kind, query.namespace) {
+                    match objects.get(kind, None, name).await? {
+                        Ok(object) => visit(object).map(|()| Ok(1))?,
+                        Err(unread) if unread.absence == Absence::NotFound => bail!(
+                            "there is no namespace {name} in context {context}; correct -n, or list them with kubectl get namespaces"
+                        ),
+                        Err(unread) => Err(unread),
+                    }
+                } else {
+                    let mut shown = |done: usize, all: Option<usize>| -> anyhow::Result<()> {
+                        Ok(progress.so_far(io, before + done, all.map(|all| before + all))?)
+                    };
+                    objects.list(kind, query, &mut visit, &mut shown).await?
+                };
+                match listed {
+                    Ok(_) => reader.listed(kind.plural),
+                    Err(unread) => {
+                        io.eprintln(format_args!("{}: {unread}", unread.kind))?;
+                        reader.unread(unread_kind(kind.plural, query.namespace, unread.absence));
+                    }
                 }
             }
         }
@@ -66,12 +82,60 @@ pub(crate) fn read(
     })
 }
 
-fn unread_kind(plural: &str, absence: Absence) -> Unread {
+/// The scope, for the first line.
+fn scope(args: &InventoryArgs) -> String {
+    let label = if args.namespaces.len() == 1 { "namespace" } else { "namespaces" };
+    let mut scope = String::new();
+    if !args.namespaces.is_empty() {
+        scope = format!(", {label} {}", list_with(&args.namespaces, "and"));
+    }
+    if let Some(labels) = &args.selector {
+        scope.extend([", labels ", labels]);
+    }
+    scope
+}
+
+/// The requests for one kind: one for each namespace, or one for everything.
+fn queries<'a>(args: &'a InventoryArgs, kind: &Kind) -> Vec<ListQuery<'a>> {
+    // Budgets, autoscalers and Events do not have the labels of the workloads that they are about.
+    let labels = args.selector.as_deref().filter(|_| WORKLOADS.contains(kind));
+    if args.namespaces.is_empty() || !(kind.is_namespaced() || kind == &NAMESPACES) {
+        return vec![ListQuery { labels, ..ListQuery::default() }];
+    }
+    let of = |namespace: &'a String| ListQuery { namespace: Some(namespace), labels, ..ListQuery::default() };
+    args.namespaces.iter().map(of).collect()
+}
+
+/// What the arguments exclude, for the coverage of the report.
+fn outside(args: &InventoryArgs) -> Vec<Unread> {
+    let excluded = |kind: &str, reason: String| Unread {
+        kind: kind.to_owned(),
+        namespace: None,
+        reason,
+        missing: "their workloads and pods, also in the numbers of pods of each pool".to_owned(),
+    };
+    let mut all = Vec::new();
+    if !args.namespaces.is_empty() {
+        let only = list_with(&args.namespaces, "and");
+        all.push(excluded("other namespaces", format!("not requested: -n selects {only}")));
+    }
+    if let Some(labels) = &args.selector {
+        all.push(excluded(OTHER_LABELS, format!("not requested: -l selects {labels}")));
+    }
+    all
+}
+
+fn unread_kind(plural: &str, namespace: Option<&str>, absence: Absence) -> Unread {
     let reason = match absence {
         Absence::Forbidden => "forbidden",
         Absence::NotFound => "not served by this API server",
         Absence::Failed => "failed",
     };
     let missing = KINDS.iter().find(|kind| kind.plural == plural).map_or("", |kind| kind.missing);
-    Unread { kind: plural.to_owned(), namespace: None, reason: reason.to_owned(), missing: missing.to_owned() }
+    Unread {
+        kind: plural.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        reason: reason.to_owned(),
+        missing: missing.to_owned(),
+    }
 }

@@ -11,7 +11,6 @@ use mullion_policy::PolicySet;
 use mullion_survey::report::Source;
 use mullion_survey::{Facts, Inventory, InventoryReader};
 
-use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::facts::read_facts;
 use crate::cli::inventory::saved::SavedInventory;
 use crate::cli::inventory::{InventoryArgs, dumps, live};
@@ -38,21 +37,21 @@ const NAMED: usize = 3;
 
 /// Reads what the arguments select; `None` if it contains no object, which is reported. `command`: for messages.
 pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyhow::Result<Option<ClusterInput>> {
-    let is_live = args.paths.is_empty();
-    let ClusterArguments { context, kubeconfig, impersonated_user, impersonated_groups: _ } = &args.cluster;
+    let files = args.files();
+    let is_live = files.is_empty();
     ensure!(
-        is_live || (context.is_none() && kubeconfig.is_none() && impersonated_user.is_none()),
-        "{command}: either files or a cluster; without files, --context and the like name the cluster"
+        is_live || !args.names_a_cluster(),
+        "{command}: either files or a cluster; without files, --context, -n and the like select what is read of a cluster"
     );
     let facts = args.facts.as_deref().map_or_else(|| Ok(Facts::built_in()), read_facts)?;
     let policies = policy_files::load(&args.policies)?;
     let mut saved = args.save.as_deref().map(SavedInventory::create).transpose()?;
     let mut reader = InventoryReader::default();
     let (cluster, unreadable) = if is_live {
-        (live::read(&args.cluster, &mut reader, &mut saved, io)?, 0)
+        (live::read(args, &mut reader, &mut saved, io)?, 0)
     } else {
-        let names: Vec<String> = args.paths.iter().map(|path| shown_name(path)).collect();
-        (list_first(&names, NAMED), dumps::read(command, &args.paths, &mut reader, &mut saved, io)?)
+        let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
+        (list_first(&names, NAMED), dumps::read(command, &files, &mut reader, &mut saved, io)?)
     };
     if reader.is_empty() {
         io.eprintln(format_args!("nothing to {command}: there is no object of a cluster in the input"))?;

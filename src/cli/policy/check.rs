@@ -26,8 +26,11 @@ use crate::report::{PolicySources, Severity, table, write_line};
 pub struct PolicyCheckArgs {
     /// Policy files, directories of them (*.yaml, *.yml, *.json), manifests of ConfigMaps that contain some, or - for
     /// standard input: all together are one set
-    #[arg(value_name = "FILE|DIR|-", required = true)]
+    #[arg(value_name = "FILE|DIR|-", required_unless_present = "filenames")]
     pub paths: Vec<PathBuf>,
+    /// Policy files, as with kubectl: the same as without -f; may be given more than once
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
+    pub filenames: Vec<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = ProblemsFormat::Text)]
     pub output: ProblemsFormat,
@@ -138,7 +141,7 @@ pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 /// The paths without test cases, because Git hooks pass every changed file.
 fn policies_of(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<PathBuf>> {
     let (tests, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        args.paths.iter().partition(|path| is_test_file(path) && !path.is_dir());
+        args.paths.iter().chain(&args.filenames).partition(|path| is_test_file(path) && !path.is_dir());
     for test in &tests {
         io.eprintln(format_args!(
             "{}: left out, because it contains test cases; run them with mullion policy test",

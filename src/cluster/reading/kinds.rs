@@ -83,6 +83,11 @@ impl Kind {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// Whether its objects are in namespaces.
+    pub(crate) fn is_namespaced(&self) -> bool {
+        self.namespaced
+    }
+
     /// Whether kubectl accepts `word` for this kind: `po`, `pod`, `pods`, in any case.
     pub(crate) fn is_called(&self, word: &str) -> bool {
         [self.name, self.plural, self.short].iter().any(|name| !name.is_empty() && name.eq_ignore_ascii_case(word))

@@ -30,7 +30,7 @@ pub(crate) fn find(
     inventory: &Inventory,
     found: &mut Findings,
 ) -> Option<DaemonSetPools> {
-    let pods_known = inventory.counts.contains_key("pods");
+    let pods_known = inventory.counts.contains_key("pods") && !inventory.is_selected_by_labels();
     if view.kind != WorkloadKind::DaemonSet || !pods_known {
         return None;
     }
@@ -87,7 +87,7 @@ pub(crate) fn find(
                     cause: format!("{}{:?}", pool.name, pool.build),
                     path: match absence {
                         Absence::Taint(_) => "spec.template.spec.tolerations",
-                        Absence::Selector(_) => "spec.template.spec.nodeSelector",
+                        Absence::Selector(_) => excluding_field(view, constraints, first.node),
                         Absence::Unknown => "status.currentNumberScheduled",
                     }
                     .to_owned(),
@@ -101,6 +101,22 @@ pub(crate) fn find(
         missing.push(MissingPool { pool: pool.name.clone(), nodes: absent.len(), because });
     }
     Some(DaemonSetPools { object: view.object.clone(), nodes, missing })
+}
+
+/// The field that excludes a node.
+fn excluding_field(view: &WorkloadView<'_>, constraints: &SchedulingConstraints, node: &Node) -> &'static str {
+    let by_selector = |constraints: &SchedulingConstraints| {
+        let mut wanted = constraints.node_selector.iter().flatten();
+        wanted.any(|(key, value)| node.labels.get(key) != Some(value.as_str()))
+    };
+    if by_selector(&view.authored) {
+        "spec.template.spec.nodeSelector"
+    } else if by_selector(constraints) {
+        // The selector of the RuntimeClass.
+        "spec.template.spec.runtimeClassName"
+    } else {
+        "spec.template.spec.affinity.nodeAffinity"
+    }
 }
 
 fn absence(constraints: &SchedulingConstraints, node: &FleetNode<'_>) -> Absence {

@@ -47,7 +47,7 @@ pub(crate) fn find(
                 pool.ends.push(deadline.clone());
             }
         }
-        if row.ends {
+        if row.ends || row.deletes {
             find_end(row, &deadline, &concerned, fleet, today, found);
         }
         deadlines.push(deadline);
@@ -145,6 +145,7 @@ fn find_end(
     let code = match (passed, &row.concerns) {
         (true, Concerns { containerd: Some(_), .. }) => "SUR504",
         (true, Concerns { node_build: Some(_), .. }) => "SUR501",
+        (true, _) => "SUR507",
         (false, _) if soon => "SUR502",
         _ => return,
     };

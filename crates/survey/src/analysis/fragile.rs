@@ -3,7 +3,7 @@
 use mullion_engine::detect::image_names::{Retag, frozen_since, retag};
 use mullion_engine::model::Os;
 use mullion_engine::model::image::{ImageOs, ImageRef};
-use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
+use mullion_engine::model::names::{EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::published_images::PublishedImages;
 use mullion_engine::model::scheduling::SchedulingConstraints;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::Fleet;
 use crate::analysis::node_classes::NodeClasses;
-use crate::analysis::workload_view::{FloatingTag, WorkloadView};
+use crate::analysis::workload_view::{ContainerPlace, FloatingTag, WorkloadView};
 
 /// Labels whose value is one Windows release.
 const BUILD_LABELS: [&str; 3] =
@@ -168,7 +168,12 @@ fn find_tags(view: &WorkloadView<'_>, found: &mut Findings) {
             FoundPlace {
                 code: "SUR304",
                 cause: image.clone(),
-                path: view.path(&format!("spec, image of container {}", container.report.name)),
+                path: match container.place {
+                    ContainerPlace::Object(list, at) => view.path(&format!("spec.{list}[{at}].image")),
+                    ContainerPlace::Pods | ContainerPlace::Ephemeral => {
+                        format!("spec.containers of its pods, image of container {}", container.report.name)
+                    }
+                },
                 message: format!("The image {image} gets no updates since {since}."),
                 action: successor(tables, &reference, &container.builds),
                 ..FoundPlace::default()
@@ -193,7 +198,7 @@ fn find_memory(view: &WorkloadView<'_>, found: &mut Findings) {
         return;
     }
     let without = pod.containers().filter(|container| {
-        container.list == "containers" && container.get("/resources/limits/memory").is_none_or(Value::is_null)
+        container.list != EPHEMERAL_CONTAINERS && container.get("/resources/limits/memory").is_none_or(Value::is_null)
     });
     for container in without {
         let name = container.get("/name").and_then(Value::as_str).unwrap_or_default();
@@ -202,7 +207,7 @@ fn find_memory(view: &WorkloadView<'_>, found: &mut Findings) {
             FoundPlace {
                 code: "SUR307",
                 cause: name.to_owned(),
-                path: view.path(&format!("spec.containers[{}].resources.limits.memory", container.index)),
+                path: view.path(&format!("spec.{}[{}].resources.limits.memory", container.list, container.index)),
                 message: format!("The container {name} has no memory limit."),
                 ..FoundPlace::default()
             },

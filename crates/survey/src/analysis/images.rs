@@ -4,7 +4,7 @@
 //! of the host, because an older host runs nothing else, and 20348 runs nothing older. A newer host runs some entry
 //! from 20348 on.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mullion_engine::detect::ImageFacts;
@@ -13,15 +13,18 @@ use mullion_engine::model::cluster::RuntimeClass;
 use mullion_engine::model::windows::{Build, Generation, STABLE_ABI_FROM, runs};
 
 use crate::analysis::fleet::Fleet;
-use crate::inventory::{Inventory, PodShape};
+use crate::inventory::{Inventory, PodShape, RunningContainer};
 use crate::report::Knowledge;
+
+/// The hosts of an image, by the digest that they pulled. Containers without a digest are one entry.
+type Hosts = BTreeMap<Option<Arc<str>>, BTreeSet<Build>>;
 
 /// What running containers prove, by image as pods write it.
 #[derive(Debug, Default)]
 pub(crate) struct RunningImages {
-    hosts: HashMap<Arc<str>, BTreeSet<Build>>,
+    hosts: HashMap<Arc<str>, Hosts>,
     /// The hosts of all containers, including those whose build need not be that of the image.
-    pulled: HashMap<Arc<str>, BTreeSet<Build>>,
+    pulled: HashMap<Arc<str>, Hosts>,
 }
 
 impl RunningImages {
@@ -34,10 +37,15 @@ impl RunningImages {
                 continue;
             };
             let isolated = is_process_isolated(&pod.shape, inventory);
-            for container in pod.running.iter().filter_map(|at| pod.shape.containers.get(usize::from(*at))) {
-                found.pulled.entry(Arc::clone(&container.image)).or_default().insert(build);
+            for RunningContainer { container, image_id } in &pod.running {
+                let Some(container) = pod.shape.containers.get(usize::from(*container)) else { continue };
+                let add = |all: &mut HashMap<Arc<str>, Hosts>| {
+                    let hosts = all.entry(Arc::clone(&container.image)).or_default();
+                    hosts.entry(image_id.clone()).or_default().insert(build);
+                };
+                add(&mut found.pulled);
                 if isolated {
-                    found.hosts.entry(Arc::clone(&container.image)).or_default().insert(build);
+                    add(&mut found.hosts);
                 }
             }
         }
@@ -47,26 +55,55 @@ impl RunningImages {
     /// The builds of an image, and their source.
     pub(crate) fn builds(&self, image: &str, facts: &ImageFacts) -> (Vec<Build>, Knowledge) {
         let from = stated_by(facts);
-        let hosts = self.hosts.get(image);
         let named = &facts.builds;
         // A name can be wrong; a container that runs cannot.
         let agrees = |host: &Build| named.iter().any(|build| runs(*host, *build, Generation::default(), &[]));
-        if !named.is_empty() && (from != Knowledge::Name || hosts.is_none_or(|hosts| hosts.iter().all(agrees))) {
+        if !named.is_empty()
+            && (from != Knowledge::Name
+                || self.hosts.get(image).into_iter().flat_map(BTreeMap::values).flatten().all(agrees))
+        {
             return (named.clone(), from);
         }
-        let proved: Vec<Build> =
-            hosts.into_iter().flatten().filter(|host| **host <= STABLE_ABI_FROM).copied().collect();
-        if proved.is_empty() { (Vec::new(), Knowledge::Unknown) } else { (proved, Knowledge::Running) }
+        match self.proved(image).as_slice() {
+            [proved] if !proved.is_empty() => (proved.iter().copied().collect(), Knowledge::Running),
+            _ => (Vec::new(), Knowledge::Unknown),
+        }
     }
 
-    /// The hosts on which containers with the image run.
+    /// The builds that each image under this name has, without repetition: several, if the tag was moved.
+    fn proved(&self, image: &str) -> Vec<BTreeSet<Build>> {
+        let mut all: Vec<BTreeSet<Build>> = Vec::new();
+        for hosts in self.hosts.get(image).into_iter().flat_map(BTreeMap::values) {
+            let proved: BTreeSet<Build> = hosts.iter().filter(|host| **host <= STABLE_ABI_FROM).copied().collect();
+            if !all.contains(&proved) {
+                all.push(proved);
+            }
+        }
+        all
+    }
+
+    /// Whether containers with the same image name have images that are different, and of different builds.
+    pub(crate) fn has_several(&self, image: &str) -> bool {
+        self.proved(image).len() > 1
+    }
+
+    /// The hosts on which containers with the image run; none if the tag was moved between builds.
     pub(crate) fn hosts(&self, image: &str) -> impl Iterator<Item = Build> {
-        self.hosts.get(image).into_iter().flatten().copied()
+        self.hosts
+            .get(image)
+            .filter(|_| !self.has_several(image))
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .flatten()
+            .copied()
     }
 
-    /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine.
+    /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine. If
+    /// the tag was moved, the hosts of all its images, because the next pull gets only one of them.
     pub(crate) fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> {
-        self.pulled.get(image).into_iter().flatten().copied()
+        let mut all = self.pulled.get(image).into_iter().flat_map(BTreeMap::values);
+        let first = all.next().cloned().unwrap_or_default();
+        all.fold(first, |common, hosts| &common & hosts).into_iter()
     }
 }
 
@@ -116,15 +153,40 @@ mod tests {
         ];
         for (image, hosts, expected, from) in cases {
             let hosts: BTreeSet<Build> = hosts.iter().map(|host| Build::new(*host)).collect();
-            let running =
-                if hosts.is_empty() { HashMap::new() } else { HashMap::from([(image.into(), hosts.clone())]) };
+            let running = of_image(image, &[(None, hosts.clone())]);
             let facts = image_facts(image, &ImagePatterns::default(), None);
             let expected: Vec<Build> = expected.iter().map(|build| Build::new(*build)).collect();
-            assert_eq!(
-                RunningImages { hosts: running, ..RunningImages::default() }.builds(image, &facts),
-                (expected, from),
-                "{image} on {hosts:?}"
-            );
+            assert_eq!(running.builds(image, &facts), (expected, from), "{image} on {hosts:?}");
+        }
+    }
+
+    fn of_image(image: &str, all: &[(Option<&str>, BTreeSet<Build>)]) -> RunningImages {
+        let hosts: Hosts = all.iter().map(|(id, hosts)| (id.map(Arc::from), hosts.clone())).collect();
+        let all = HashMap::from([(Arc::from(image), hosts)]);
+        RunningImages { hosts: all.clone(), pulled: all }
+    }
+
+    /// A tag that was moved: its images are not one image for the builds of both.
+    #[test]
+    fn images_of_a_moved_tag_are_not_one_image() {
+        type Case<'c> = (&'c [(&'c str, &'c [u32])], &'c [u32], bool);
+        let cases: [Case<'_>; 5] = [
+            (&[("a", &[17763]), ("b", &[20348])], &[], true),
+            // Each proves the same.
+            (&[("a", &[20348]), ("b", &[20348])], &[20348], false),
+            (&[("a", &[17763, 20348])], &[17763, 20348], false),
+            (&[("a", &[17763, 20348]), ("b", &[20348])], &[], true),
+            (&[("a", &[20348]), ("b", &[26100])], &[], true),
+        ];
+        for (images, expected, several) in cases {
+            let builds = |builds: &[u32]| builds.iter().map(|build| Build::new(*build)).collect::<BTreeSet<_>>();
+            let all: Vec<_> = images.iter().map(|(id, hosts)| (Some(*id), builds(hosts))).collect();
+            let running = of_image("r/web:1", &all);
+            let (found, _) = running.builds("r/web:1", &image_facts("r/web:1", &ImagePatterns::default(), None));
+            assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), builds(expected), "{images:?}");
+            assert_eq!(running.has_several("r/web:1"), several, "{images:?}");
+            let common = images.iter().map(|(_, hosts)| builds(hosts)).reduce(|a, b| &a & &b).unwrap();
+            assert_eq!(running.pulled_on("r/web:1").collect::<BTreeSet<_>>(), common, "{images:?}");
         }
     }
 }

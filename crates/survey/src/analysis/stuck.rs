@@ -515,7 +515,7 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
 /// Controllers that cannot create their pods.
 fn find_rejected(view: &WorkloadView<'_>, owned: &OwnedPods<'_>, context: &StuckContext<'_>, found: &mut Findings) {
     // Events are kept for an hour, so if there are pods, the fault may be resolved.
-    if !view.pods.is_empty() {
+    if !view.pods.is_empty() || context.inventory.is_selected_by_labels() {
         return;
     }
     for key in std::iter::once(&owned.key).chain(&owned.direct) {

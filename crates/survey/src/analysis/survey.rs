@@ -9,7 +9,7 @@ use mullion_engine::model::{DetectedOs, Os};
 use mullion_policy::PolicySet;
 
 use crate::analysis::findings::Findings;
-use crate::analysis::fleet::{Fleet, PoolPods};
+use crate::analysis::fleet::{Fleet, FleetNode, FleetPool, PoolPods};
 use crate::analysis::fleet_findings::{self, WindowsImages};
 use crate::analysis::images::RunningImages;
 use crate::analysis::node_classes::NodeClasses;
@@ -121,6 +121,7 @@ struct Totals {
     changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>,
     images: WindowsImages,
     without_build: Vec<ObjectRef>,
+    moved_tags: Vec<ObjectRef>,
     newer_hosts: Vec<ObjectRef>,
     undecided: Vec<ObjectRef>,
 }
@@ -183,8 +184,15 @@ impl Totals {
         }
         let mut unknown = windows.filter(|container| container.builds.is_empty() && !view.host_process).peekable();
         if unknown.peek().is_some() {
-            let on_newer = unknown.all(|container| running.hosts(&container.report.image).next().is_some());
-            (if on_newer { &mut self.newer_hosts } else { &mut self.without_build }).push(view.object.clone());
+            let images: Vec<&str> = unknown.map(|container| container.report.image.as_str()).collect();
+            let list = if images.iter().any(|image| running.has_several(image)) {
+                &mut self.moved_tags
+            } else if images.iter().all(|image| running.hosts(image).next().is_some()) {
+                &mut self.newer_hosts
+            } else {
+                &mut self.without_build
+            };
+            list.push(view.object.clone());
         }
     }
 
@@ -202,6 +210,12 @@ impl Totals {
             .filter(|one| one.node.os == Some(Os::Windows) && one.node.build.is_none())
             .map(|one| node(&one.node.name))
             .collect();
+        let has_revision = |pool: &&FleetPool| {
+            let revision = |node: &FleetNode<'_>| node.record.is_some_and(|record| record.revision.is_some());
+            pool.os == Some(Os::Windows) && fleet.nodes_of(pool).any(revision)
+        };
+        let pool = |pool: &FleetPool| ObjectRef { kind: "NodePool".to_owned(), ..node(&pool.name) };
+        let pools: Vec<ObjectRef> = fleet.pools.iter().filter(has_revision).map(pool).collect();
         vec![
             list(
                 "The Windows build of images of these workloads is not known.",
@@ -214,6 +228,11 @@ impl Totals {
                 &self.newer_hosts,
             ),
             list(
+                "The Windows build of images of these workloads is not known, because their tags have had several images: containers of one tag run with different image IDs on different builds.",
+                "Ask the registry for the present image with mullion image IMAGE --registry; use tags that are not moved, or digests.",
+                &self.moved_tags,
+            ),
+            list(
                 "The operating system of these workloads is not known: nothing states it, and none of their containers runs.",
                 "Set nodeSelector kubernetes.io/os in the pod template, or describe the images in a PodPolicy.",
                 &self.undecided,
@@ -222,6 +241,11 @@ impl Totals {
                 "The Windows build of these nodes is not known.",
                 "Look at status.nodeInfo.kernelVersion and at the label node.kubernetes.io/windows-build.",
                 &without,
+            ),
+            list(
+                "Whether Microsoft has a newer revision of Windows for these pools is not known: revisions are compared only within the fleet.",
+                "Compare them with https://learn.microsoft.com/windows/release-health/windows-server-release-info.",
+                &pools,
             ),
         ]
     }

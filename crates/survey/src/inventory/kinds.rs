@@ -21,6 +21,10 @@ const fn plan_kind(kind: &'static str, plural: &'static str, missing: &'static s
     SurveyKind { kind, plural, missing, only_for_plans: true }
 }
 
+/// The entry in the coverage for objects that a label selector excludes. If there is one, a workload may have pods that were
+/// not read.
+pub const OTHER_LABELS: &str = "objects with other labels";
+
 /// Every kind, in the order of the coverage.
 pub const KINDS: [SurveyKind; 15] = [
     kind("Node", "nodes", "pools, builds, taints, dates, and why pods are stuck"),

@@ -15,11 +15,12 @@ mod strip;
 mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
-pub use kinds::{KINDS, SurveyKind, plural_of};
+pub use kinds::{KINDS, OTHER_LABELS, SurveyKind, plural_of};
 pub use reader::{InventoryReader, ReadInput};
 pub use records::Inventory;
 pub(crate) use records::{
-    BudgetRecord, BudgetStatus, NodeRecord, NodeSize, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord,
+    BudgetRecord, BudgetStatus, NodeRecord, NodeSize, ObjectKey, OwnerKey, PodRecord, PodShape, RunningContainer,
+    WorkloadRecord,
 };
 pub use stream::{DumpProblem, MAX_OBJECT, MAX_VALUES, read_json};
 pub use strip::{KEPT_MESSAGE, strip};

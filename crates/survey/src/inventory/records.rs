@@ -11,6 +11,7 @@ use mullion_engine::model::windows::Build;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 
+use crate::inventory::kinds::OTHER_LABELS;
 use crate::report::Unread;
 
 /// The data that a survey stores about a cluster. [`InventoryReader`](crate::inventory::InventoryReader) builds it.
@@ -58,6 +59,11 @@ impl Inventory {
     /// When the objects were read: the newest time in any input, as RFC 3339.
     pub fn taken_at(&self) -> Option<&str> {
         self.times.iter().map(|(_, time)| &**time).max()
+    }
+
+    /// Whether pods of a workload may be missing, because a label selector excluded them.
+    pub(crate) fn is_selected_by_labels(&self) -> bool {
+        self.unread.iter().any(|unread| unread.kind == OTHER_LABELS)
     }
 
     /// Adds what registries reported.
@@ -185,10 +191,20 @@ pub(crate) struct PodRecord {
     pub(crate) unschedulable: bool,
     /// Whether one of its containers ran at any time.
     pub(crate) started: bool,
-    /// Indexes into the containers of the shape: those that are ready, or that ended with exit code 0.
-    pub(crate) running: Box<[u16]>,
+    /// The containers that are ready, or that ended with exit code 0.
+    pub(crate) running: Box<[RunningContainer]>,
     /// The problems that its status reports.
     pub(crate) problems: Box<[StatusText]>,
+}
+
+/// A container whose image its node runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunningContainer {
+    /// Index into the containers of the shape.
+    pub(crate) container: u16,
+    /// The digest that was pulled, if the container runtime reports it: `r.example/web@sha256:…`. An index has one
+    /// digest for all its builds.
+    pub(crate) image_id: Option<Arc<str>>,
 }
 
 /// A reason and a message of a status.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::inventory::records::{ContainerShape, StatusText};
+use crate::inventory::records::{ContainerShape, RunningContainer, StatusText};
 
 /// What the status of a pod contains.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct PodStatus {
     pub(crate) ended: bool,
     pub(crate) unschedulable: bool,
     pub(crate) started: bool,
-    pub(crate) running: Vec<u16>,
+    pub(crate) running: Vec<RunningContainer>,
     pub(crate) problems: Vec<StatusText>,
 }
 
@@ -123,6 +123,8 @@ fn read_container(
         }
     }
     if let (true, Some(container)) = (works, container) {
-        found.running.push(container);
+        // Without a digest of a registry, it is the ID of the configuration, which differs by build even in one index.
+        let image_id = status.get("imageID").and_then(Value::as_str).filter(|id| id.contains("@sha256:"));
+        found.running.push(RunningContainer { container, image_id: image_id.map(text) });
     }
 }

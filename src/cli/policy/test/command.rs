@@ -26,6 +26,9 @@ pub struct PolicyTestArgs {
     /// Test files, or directories of them (*.test.yaml, *.test.yml, recursive) [default: the current directory]
     #[arg(value_name = "DIR|FILE")]
     pub paths: Vec<PathBuf>,
+    /// Test files, as with kubectl: the same as without -f; may be given more than once
+    #[arg(short = 'f', long = "filename", value_name = "DIR|FILE")]
+    pub filenames: Vec<PathBuf>,
     /// Format of the results
     #[arg(short, long, value_enum, default_value_t = TestFormat::Text)]
     pub output: TestFormat,
@@ -52,10 +55,12 @@ pub enum TestFormat {
 
 /// Runs the cases.
 pub fn run(args: &PolicyTestArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let here = [PathBuf::from(".")];
-    let paths = if args.paths.is_empty() { &here } else { args.paths.as_slice() };
+    let mut paths: Vec<PathBuf> = args.paths.iter().chain(&args.filenames).cloned().collect();
+    if paths.is_empty() {
+        paths.push(PathBuf::from("."));
+    }
     let mut texts = InputTexts::new(ReadLimits::MANIFESTS);
-    for path in paths {
+    for path in &paths {
         texts.add_path(path, is_test_file);
     }
     let unreadable = texts.unreadable.iter().map(|failure| FileResult {

@@ -164,7 +164,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
         Action::Repair,
         "runAsGroup on a Windows pod",
         "Windows has no numeric group ids",
-        "use windowsOptions.runAsUserName",
+        "write windowsOptions.runAsUserName: ContainerUser",
         Some("/spec/securityContext/runAsGroup"),
         Some("/securityContext/runAsGroup"),
     ),

@@ -62,7 +62,7 @@ pub(crate) static RULES: [Rule; 10] = [
         Action::Warn,
         "tolerates every taint and selects no operating system",
         "it may land on nodes of either operating system: no taint keeps it off",
-        "add nodeSelector kubernetes.io/os, or annotation mullion.dev/os: any",
+        "add nodeSelector kubernetes.io/os: linux (or windows), or annotation mullion.dev/os: any",
     ),
     rule!(
         "MUL108",

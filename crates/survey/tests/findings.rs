@@ -1,0 +1,595 @@
+//! Every code of the catalogue: objects that produce it, the field it comes from and a part of its message; and what
+//! dates produce on the day itself and on the day after.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::needless_pass_by_value, reason = "shorter calls with json!")]
+
+use std::collections::BTreeSet;
+
+use jiff::civil::{Date, date};
+use mullion_policy::PolicySet;
+use mullion_survey::catalogue::FINDINGS;
+use mullion_survey::inventory::read_json;
+use mullion_survey::report::{Finding, Source, SurveyReport};
+use mullion_survey::{Facts, InventoryReader, SurveyContext, compare, survey};
+use serde_json::{Value, json};
+
+const TODAY: Date = date(2026, 11, 22);
+
+fn report(objects: &[Value], today: Date) -> SurveyReport {
+    let mut reader = InventoryReader::default();
+    reader.begin("dump");
+    let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let mut visit = |object: Value, kind: Option<&str>| reader.add(object, kind, &mut |_| {});
+    read_json(text.as_bytes(), 1 << 30, &mut visit).unwrap();
+    assert_eq!(reader.end().problems, Vec::<String>::new());
+    survey(
+        &reader.finish(),
+        SurveyContext {
+            cluster: "c",
+            source: Source::Dump,
+            today,
+            mullion: "0.0.0",
+            policies: &PolicySet::built_in(),
+            facts: &Facts::built_in(),
+        },
+    )
+}
+
+fn object(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "shop", "name": name}, "spec": spec})
+}
+
+/// A node in a pool of its name; `version`: of Windows, or empty for Linux.
+fn node(name: &str, version: &str) -> Value {
+    let (os, kernel) = if version.is_empty() { ("linux", "5.15.0-1") } else { ("windows", version) };
+    let mut node = object("Node", name, json!({}));
+    node["metadata"] = json!({"name": name, "labels": {"kubernetes.io/os": os, "karpenter.sh/nodepool": name}});
+    node["status"]["nodeInfo"] = json!({"kernelVersion": kernel});
+    if !version.is_empty() {
+        node["spec"]["taints"] = json!([{"key": "os", "value": "windows", "effect": "NoSchedule"}]);
+    }
+    node
+}
+
+/// A Windows node and a Linux node, without findings.
+fn nodes() -> Vec<Value> {
+    vec![node("w", "10.0.20348.4294"), node("l", "")]
+}
+
+/// The node that makes an AKS cluster of it.
+fn aks(mut node: Value, kubelet: &str, runtime: &str) -> Value {
+    node["metadata"]["labels"]["kubernetes.azure.com/agentpool"] = node["metadata"]["name"].clone();
+    node["status"]["nodeInfo"]["kubeletVersion"] = json!(kubelet);
+    node["status"]["nodeInfo"]["containerRuntimeVersion"] = json!(runtime);
+    node
+}
+
+/// The spec of a pod for Windows without findings.
+fn windows(image: &str) -> Value {
+    json!({
+        "nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "operator": "Exists"}],
+        "containers": [{"name": "a", "image": image, "resources": {"limits": {"memory": "1Gi"}}}],
+    })
+}
+
+const PRIVATE: &str = "r.example/web:1";
+
+/// With members in place of those of `object`.
+fn with(mut object: Value, members: Value) -> Value {
+    for (key, value) in members.as_object().unwrap() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+fn pod(spec: Value, status: Value) -> Value {
+    with(object("Pod", "p", spec), json!({"status": status}))
+}
+
+/// A pod on node `w` whose container waits.
+fn waiting(spec: Value, reason: &str, message: &str) -> Value {
+    let state = json!({"waiting": {"reason": reason, "message": message}});
+    let status = json!({"phase": "Pending", "containerStatuses": [{"name": "a", "ready": false, "state": state}]});
+    pod(with(spec, json!({"nodeName": "w"})), status)
+}
+
+/// A pod for which the scheduler finds no node.
+fn pending(spec: Value, message: &str) -> Value {
+    let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
+    pod(spec, json!({"phase": "Pending", "conditions": [condition]}))
+}
+
+fn workload(kind: &str, spec: Value) -> Value {
+    let template = json!({"metadata": {"labels": {"app": "p"}}, "spec": spec});
+    with(
+        object(kind, "p", json!({"selector": {"matchLabels": {"app": "p"}}, "template": template})),
+        json!({"apiVersion": "apps/v1"}),
+    )
+}
+
+/// Code, name of the object, objects besides those of [`nodes`], path, and a part of the message.
+type Case = (&'static str, &'static str, Vec<Value>, &'static str, &'static str);
+
+const WAITING: &str = "status.containerStatuses[0].state.waiting.message";
+const CONDITION: &str = "status.conditions[0].message";
+
+/// The findings of messages: code, reason, message, and a part of the finding's message.
+const MESSAGES: [(&str, &str, &str, &str); 21] = [
+    ("SUR101", "ErrImagePull", "failed to extract layer sha256:1: hcsshim::ProcessBaseLayer x", "is a Linux image"),
+    (
+        "SUR201",
+        "ErrImagePull",
+        "no match for platform in manifest: not found",
+        "has no entry for Windows nodes of build 10.0.20348",
+    ),
+    (
+        "SUR202",
+        "ErrImagePull",
+        "failed to pull and unpack image \"r.example/web:1\": 401 Unauthorized",
+        "denies the pull of the image r.example/web:1",
+    ),
+    (
+        "SUR203",
+        "ErrImagePull",
+        "failed to resolve reference \"r.example/web:1\": pull: manifest unknown",
+        "has no image r.example/web:1",
+    ),
+    (
+        "SUR204",
+        "ErrImagePull",
+        "failed to pull and unpack image: dial tcp: lookup r.example: no such host",
+        "cannot reach the registry of the image r.example/web:1",
+    ),
+    (
+        "SUR205",
+        "ErrImagePull",
+        "failed to pull: unexpected status code: 429 Too Many Requests - toomanyrequests",
+        "limits pulls of the image r.example/web:1",
+    ),
+    (
+        "SUR206",
+        "ImagePullBackOff",
+        "Back-off pulling image \"r.example/web:1\"",
+        "cannot be pulled; the text does not show why",
+    ),
+    ("SUR207", "InvalidImageName", "couldn't parse image name", "is not a valid reference"),
+    (
+        "SUR208",
+        "ErrImagePull",
+        "failed to unpack image on snapshotter windows: x",
+        "cannot be unpacked on Windows nodes of build 10.0.20348",
+    ),
+    (
+        "SUR209",
+        "ErrImagePull",
+        "failed to extract layer: There is not enough space on the disk.",
+        "too full to unpack the image r.example/web:1",
+    ),
+    (
+        "SUR210",
+        "StartError",
+        "ActivateLayer failed in Win32: x (0xc0370112)",
+        "are newer than Windows nodes of build 10.0.20348",
+    ),
+    (
+        "SUR211",
+        "FailedCreatePodSandBox",
+        "failed to get sandbox image \"pause:3.9\": failed to pull",
+        "The pause image pause:3.9 cannot be pulled",
+    ),
+    (
+        "SUR212",
+        "FailedCreatePodSandBox",
+        "failed to get sandbox runtime: no runtime for \"runhcs\" is configured",
+        "no runtime handler runhcs",
+    ),
+    (
+        "SUR213",
+        "FailedCreatePodSandBox",
+        "failed to setup network for sandbox \"1\": x",
+        "The network of the pod cannot be set up",
+    ),
+    (
+        "SUR214",
+        "StartError",
+        "hcs::CreateComputeSystem 1: x (0xc0370101)",
+        "is not for the Windows build of its nodes, 10.0.20348",
+    ),
+    (
+        "SUR215",
+        "StartError",
+        "hcs::System::Start 1: Der Container wurde unerwartet beendet.",
+        "The container a ended while Windows started it",
+    ),
+    (
+        "SUR216",
+        "StartError",
+        "hcs::CreateComputeSystem 1: The directory name is invalid.",
+        "a directory name is invalid",
+    ),
+    (
+        "SUR217",
+        "StartError",
+        "hcs::CreateComputeSystem 1: Das System ist falsch.",
+        "the text is in the language of the node",
+    ),
+    (
+        "SUR218",
+        "StartError",
+        "hcs::System::CreateProcess 1: The system cannot find the file specified.",
+        "The program of the container a is not in the image r.example/web:1",
+    ),
+    (
+        "SUR220",
+        "CreateContainerConfigError",
+        "secret \"db\" not found",
+        "waits for a Secret or a ConfigMap that does not exist",
+    ),
+    ("SUR222", "SomethingNew", "a text of a later version", "SomethingNew"),
+];
+
+fn cases() -> Vec<Case> {
+    let waits = |(code, reason, message, part): (&'static str, &str, &str, &'static str)| {
+        (code, "p", vec![waiting(windows(PRIVATE), reason, message)], WAITING, part)
+    };
+    let mut cases: Vec<Case> = MESSAGES.into_iter().map(waits).collect();
+    cases.extend(of_pods());
+    cases.extend(of_workloads());
+    cases.extend(of_nodes());
+    cases
+}
+
+fn of_pods() -> Vec<Case> {
+    let rejected = |reason: &str, message: &str| {
+        let spec = with(windows(PRIVATE), json!({"nodeName": "w"}));
+        pod(spec, json!({"phase": "Failed", "reason": reason, "message": message}))
+    };
+    let by_name = windows("mcr.microsoft.com/windows/nanoserver:ltsc2022");
+    let mut on_linux = waiting(by_name, "ErrImagePull", "no match for platform in manifest: not found");
+    on_linux["spec"]["nodeName"] = json!("l");
+    let old = windows("mcr.microsoft.com/windows/servercore:ltsc2019");
+    let selects = |labels: Value| with(windows(PRIVATE), json!({"nodeSelector": labels}));
+    let cordoned = with(node("w", "10.0.20348.4294"), json!({"spec": {"unschedulable": true}}));
+    let crash = json!({"phase": "Running", "containerStatuses": [{"name": "a", "ready": false, "restartCount": 9,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}},
+        "lastState": {"terminated": {"reason": "Error", "exitCode": 3_221_225_781_u32}}}]});
+    vec![
+        ("SUR102", "p", vec![on_linux], WAITING, "cannot run on Linux nodes"),
+        (
+            "SUR103",
+            "p",
+            vec![waiting(old, "ErrImagePull", "no match for platform in manifest: not found")],
+            WAITING,
+            "is for Windows build 10.0.17763, and a host of build 10.0.20348 cannot run it",
+        ),
+        ("SUR104", "p", vec![pending(selects(json!({"pool": "gone"})), "x")], CONDITION, "no node has the label pool"),
+        (
+            "SUR105",
+            "p",
+            vec![pending(with(windows(PRIVATE), json!({"tolerations": []})), "x")],
+            CONDITION,
+            "os=windows:NoSchedule on 1 node",
+        ),
+        ("SUR106", "p", vec![cordoned, pending(windows(PRIVATE), "x")], CONDITION, "1 node that would fit"),
+        ("SUR107", "p", vec![pending(windows(PRIVATE), "x")], CONDITION, "Labels and taints of 1 node fit"),
+        (
+            "SUR108",
+            "p",
+            vec![pending(windows(PRIVATE), "3 Insufficient vpc.amazonaws.com/PrivateIPv4Address.")],
+            CONDITION,
+            "No node has a free address",
+        ),
+        ("SUR109", "p", vec![rejected("PodOSNotSupported", "x")], "status.message", "spec.os.name is another"),
+        (
+            "SUR110",
+            "p",
+            vec![rejected("PodOSSelectorNodeLabelDoesNotMatch", "x")],
+            "status.message",
+            "its label kubernetes.io/os is another",
+        ),
+        (
+            "SUR111",
+            "p",
+            vec![pending(with(windows(PRIVATE), json!({"os": {"name": "linux"}})), "x")],
+            CONDITION,
+            "requires Linux and Windows at once",
+        ),
+        (
+            "SUR219",
+            "p",
+            vec![waiting(
+                windows(PRIVATE),
+                "CreateContainerConfigError",
+                "container's runAsUserName (ContainerAdministrator) which will be regarded as root identity and will break non-root policy",
+            )],
+            WAITING,
+            "The container a sets runAsNonRoot",
+        ),
+        (
+            "SUR221",
+            "p",
+            vec![pod(with(windows(PRIVATE), json!({"nodeName": "w"})), crash)],
+            WAITING,
+            "last with exit code 0xC0000135: a DLL is missing in the image",
+        ),
+    ]
+}
+
+fn of_workloads() -> Vec<Case> {
+    let image = "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022";
+    let deployment = |members: Value| vec![workload("Deployment", with(windows(image), members))];
+    let container = |image: &str| json!([{"name": "a", "image": image, "resources": {"limits": {"memory": "1Gi"}}}]);
+    let unlimited = json!({"initContainers": [{"name": "i", "image": image}]});
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["gpu"]}]}]}}});
+    let daemon_set = |members: Value| {
+        vec![object("Pod", "other", windows(image)), workload("DaemonSet", with(windows(image), members))]
+    };
+    let of_class = json!({"runtimeClassName": "gpu", "nodeSelector": {}});
+    let class = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "gpu"}, "handler": "runhcs",
+        "scheduling": {"nodeSelector": {"kubernetes.io/os": "windows", "tier": "gpu"}}});
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "shop", "name": "e"}, "type": "Warning",
+        "reason": "FailedCreate", "message": "exceeded quota", "involvedObject": {"kind": "Deployment", "namespace": "shop", "name": "p"}});
+    let blanket = json!({"nodeSelector": {}, "tolerations": [{"operator": "Exists"}]});
+    let open = with(node("w", "10.0.20348.4294"), json!({"spec": {}}));
+    let linux = json!({"containers": [{"name": "a", "image": "redis:7.4-alpine"}], "nodeName": "l"});
+    let runs =
+        json!({"phase": "Running", "containerStatuses": [{"name": "a", "ready": true, "state": {"running": {}}}]});
+    vec![
+        (
+            "SUR112",
+            "p",
+            vec![workload("Deployment", windows(image)), event],
+            "message of Event FailedCreate of Deployment p",
+            "the API server rejects them",
+        ),
+        (
+            "SUR301",
+            "p",
+            deployment(json!({"nodeSelector": {}})),
+            "spec.template.spec.nodeSelector",
+            "on Linux nodes too",
+        ),
+        (
+            "SUR302",
+            "p",
+            vec![open, pod(linux, runs)],
+            "spec.nodeSelector",
+            "on Windows nodes too, such as those of pool w",
+        ),
+        (
+            "SUR303",
+            "p",
+            deployment(json!({"containers": container("mcr.microsoft.com/windows/servercore/iis:latest")})),
+            "spec.template.spec.containers[0].image",
+            "names no release",
+        ),
+        (
+            "SUR304",
+            "p",
+            deployment(
+                json!({"containers": container("mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022")}),
+            ),
+            "spec.template.spec.containers[0].image",
+            "gets no updates since",
+        ),
+        (
+            "SUR305",
+            "p",
+            vec![workload(
+                "Deployment",
+                with(blanket, json!({"containers": [{"name": "a", "image": "redis:7.4-alpine"}]})),
+            )],
+            "spec.template.spec.tolerations[0]",
+            "tolerates every taint",
+        ),
+        (
+            "SUR306",
+            "p",
+            deployment(
+                json!({"nodeSelector": {"node.kubernetes.io/windows-build": "10.0.20348", "kubernetes.io/os": "windows"}}),
+            ),
+            "spec.template.spec.nodeSelector",
+            "node.kubernetes.io/windows-build=10.0.20348",
+        ),
+        (
+            "SUR307",
+            "p",
+            deployment(unlimited),
+            "spec.template.spec.initContainers[0].resources.limits.memory",
+            "The container i has no memory limit",
+        ),
+        (
+            "SUR308",
+            "p",
+            deployment(json!({"hostNetwork": true, "securityContext": {"windowsOptions": {"hostProcess": true}}})),
+            "spec.template.spec.securityContext.windowsOptions.hostProcess",
+            "as HostProcess",
+        ),
+        (
+            "SUR401",
+            "p",
+            daemon_set(json!({"tolerations": []})),
+            "spec.template.spec.tolerations",
+            "the taint os=windows:NoSchedule",
+        ),
+        (
+            "SUR402",
+            "p",
+            daemon_set(json!({"nodeSelector": {"kubernetes.io/os": "windows", "tier": "gpu"}})),
+            "spec.template.spec.nodeSelector",
+            "requires tier=gpu",
+        ),
+        (
+            "SUR402",
+            "p",
+            daemon_set(json!({"affinity": affinity})),
+            "spec.template.spec.affinity.nodeAffinity",
+            "requires tier In gpu",
+        ),
+        (
+            "SUR402",
+            "p",
+            [daemon_set(of_class), vec![class]].concat(),
+            "spec.template.spec.runtimeClassName",
+            "requires tier=gpu",
+        ),
+        (
+            "SUR403",
+            "p",
+            daemon_set(json!({})),
+            "status.currentNumberScheduled",
+            "1 node of Windows pool w has no pod of this DaemonSet",
+        ),
+    ]
+}
+
+fn of_nodes() -> Vec<Case> {
+    let aspnet =
+        |tag: &str| pod(windows(&format!("mcr.microsoft.com/dotnet/aspnet:{tag}-nanoserver-ltsc2022")), json!({}));
+    let without = with(node("x", ""), json!({"metadata": {"name": "x"}}));
+    vec![
+        (
+            "SUR501",
+            "old (23h2)",
+            vec![node("old", "10.0.25398.1")],
+            "status.nodeInfo.kernelVersion",
+            "2026-05-12: Microsoft ended",
+        ),
+        (
+            "SUR502",
+            "new (ltsc2025)",
+            vec![aks(node("new", "10.0.26100.1"), "v1.35.2", "containerd://2.3.0")],
+            "status.nodeInfo.kubeletVersion",
+            "2027-03-31: AKS ends standard support of Kubernetes 1.35",
+        ),
+        (
+            "SUR503",
+            "w2 (ltsc2022)",
+            vec![node("w2", "10.0.20348.1")],
+            "status.nodeInfo.kernelVersion",
+            "the oldest is 1",
+        ),
+        (
+            "SUR504",
+            "w3 (ltsc2022)",
+            vec![aks(node("w3", "10.0.20348.4294"), "", "containerd://1.7.27")],
+            "status.nodeInfo.containerRuntimeVersion",
+            "2026-09-01: containerd 1.7",
+        ),
+        (
+            "SUR505",
+            "w4 (ltsc2022)",
+            vec![with(node("w4", "10.0.20348.4294"), json!({"spec": {}}))],
+            "spec.taints",
+            "Windows nodes of pool w4 have no taint",
+        ),
+        (
+            "SUR506",
+            "without an operating system",
+            vec![without],
+            "metadata.labels[kubernetes.io/os]",
+            "have no label kubernetes.io/os",
+        ),
+        (
+            "SUR507",
+            "images",
+            vec![aspnet("8.0")],
+            "spec.containers[*].image",
+            "2026-11-10: Microsoft ended support of .NET 8",
+        ),
+    ]
+}
+
+/// The objects, and the nodes of which they have none of the same name.
+fn beside_nodes(objects: Vec<Value>) -> Vec<Value> {
+    let name = |object: &Value| (object["kind"].clone(), object["metadata"]["name"].clone());
+    let own: Vec<_> = objects.iter().map(name).collect();
+    nodes().into_iter().filter(|node| !own.contains(&name(node))).chain(objects).collect()
+}
+
+#[test]
+fn every_code_has_its_field_and_its_message() {
+    let cases = cases();
+    let mut wrong = Vec::new();
+    for (code, name, objects, path, part) in &cases {
+        let report = report(&beside_nodes(objects.clone()), TODAY);
+        let all: Vec<&Finding> = report.findings.iter().filter(|finding| finding.object.name == *name).collect();
+        let found = all.iter().find(|finding| finding.code == *code && finding.path == *path);
+        if found.is_none_or(|finding| !finding.message.contains(part)) {
+            let all: Vec<String> =
+                all.iter().map(|one| format!("{} {}: {}", one.code, one.path, one.message)).collect();
+            wrong.push(format!("{code} {path}: {part}\n  {}", all.join("\n  ")));
+        }
+        // A pod that is stuck is so for one reason.
+        let reasons = all.iter().filter(|finding| finding.code.starts_with("SUR1") || finding.code.starts_with("SUR2"));
+        if reasons.count() > 1 {
+            wrong.push(format!("{code}: more than one reason"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let tested: BTreeSet<&str> = cases.iter().map(|(code, ..)| *code).collect();
+    let known: BTreeSet<&str> = FINDINGS.iter().map(|kind| kind.code).collect();
+    assert_eq!(tested, known, "the codes of this table and those of the catalogue");
+}
+
+/// A date is a warning within 180 days, still on the day itself, and another finding from the next day on.
+#[test]
+fn dates_before_and_after_their_day() {
+    let image = |image: &str| pod(windows(image), json!({}));
+    let aks_node = |version: &str, kubelet: &str| aks(node("pool", version), kubelet, "containerd://2.3.0");
+    let cases = [
+        (image("mcr.microsoft.com/dotnet/aspnet:9.0-nanoserver-ltsc2022"), "images", date(2026, 11, 10), "SUR507"),
+        (image("mcr.microsoft.com/powershell:lts-nanoserver-ltsc2022"), "images", date(2026, 11, 10), "SUR507"),
+        (image("mcr.microsoft.com/windows/servercore:ltsc2016"), "images", date(2027, 1, 11), "SUR507"),
+        (aks_node("10.0.20348.4294", "v1.34.1"), "pool (ltsc2022)", date(2026, 11, 30), "SUR507"),
+        (aks_node("10.0.20348.4294", "v1.34.1"), "pool (ltsc2022)", date(2027, 11, 30), "SUR507"),
+        (aks_node("10.0.17763.8389", ""), "pool (ltsc2019)", date(2026, 3, 1), "SUR501"),
+        // The provider deletes the node images.
+        (aks_node("10.0.17763.8389", ""), "pool (ltsc2019)", date(2027, 4, 1), "SUR501"),
+        (aks(node("pool", "10.0.26100.1"), "", "containerd://2.0.4"), "pool (ltsc2025)", date(2027, 3, 1), "SUR504"),
+    ];
+    for (object, name, day, after) in cases {
+        let at = |days: i64| {
+            let report = report(&beside_nodes(vec![object.clone()]), day.saturating_add(jiff::Span::new().days(days)));
+            let about =
+                |finding: &&Finding| finding.object.name == name && finding.message.starts_with(&day.to_string());
+            report.findings.iter().filter(about).map(|finding| finding.code.clone()).collect::<Vec<_>>()
+        };
+        let found = [-181, -180, 0, 1, 400].map(at);
+        let expected = [vec![], vec!["SUR502"], vec!["SUR502"], vec![after], vec![after]];
+        assert_eq!(found, expected, "{name} on {day}");
+    }
+}
+
+/// A comparison does not report a warning as gone on the day after the date.
+#[test]
+fn a_date_that_passed_is_new_and_not_gone() {
+    let objects =
+        beside_nodes(vec![pod(windows("mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022"), json!({}))]);
+    let found = compare(&report(&objects, date(2026, 11, 10)), &report(&objects, date(2026, 11, 11)));
+    assert!(found.gone.is_empty(), "{:?}", found.gone);
+    assert_eq!(found.new.iter().map(|new| new.code.as_str()).collect::<Vec<_>>(), ["SUR507"]);
+    assert_eq!(found.passed.len(), 1, "{:?}", found.passed);
+}
+
+/// Two images under one tag, one for each build, are not an index for both.
+#[test]
+fn a_tag_that_was_moved_has_no_known_builds() {
+    let runs = |name: &str, node: &str, id: &str| {
+        let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [
+            {"name": "a", "ready": true, "image": PRIVATE, "imageID": id, "state": {"running": {}}}]});
+        with(object("Pod", name, with(windows(PRIVATE), json!({"nodeName": node}))), json!({"status": status}))
+    };
+    let (one, other) = ("r.example/web@sha256:11", "r.example/web@sha256:22");
+    let builds = |first: &str, second: &str| {
+        let objects = vec![node("w19", "10.0.17763.1"), runs("p", "w19", first), runs("q", "w", second)];
+        let report = report(&beside_nodes(objects), TODAY);
+        let container = &report.workloads[0].containers[0];
+        let moved = report.unknown.iter().find(|unknown| unknown.what.contains("have had several images"));
+        (container.builds.clone(), moved.map(|unknown| unknown.all))
+    };
+    assert_eq!(builds(one, one), (vec!["10.0.17763".to_owned(), "10.0.20348".to_owned()], None));
+    assert_eq!(builds(one, other), (Vec::new(), Some(2)));
+}
