@@ -31,6 +31,8 @@ mod manual;
 mod outputs;
 #[path = "cli/packing.rs"]
 mod packing;
+#[path = "cli/plan_options.rs"]
+mod plan_options;
 #[path = "cli/plan_registry.rs"]
 mod plan_registry;
 #[path = "cli/plan_write.rs"]

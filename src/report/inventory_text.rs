@@ -37,8 +37,20 @@ pub(crate) fn origin(header: &Header) -> String {
 
 /// `12 nodes, 1,204 pods`.
 pub(crate) fn read_text(coverage: &Coverage) -> String {
-    let kinds = coverage.read.iter().map(|kind| format!("{} {}", thousands(kind.objects), kind.kind));
+    let kinds = coverage.read.iter().map(|kind| match kind.objects {
+        1 => format!("1 {}", singular(&kind.kind)),
+        objects => format!("{} {}", thousands(objects), kind.kind),
+    });
     kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// `runtimeclass` of `runtimeclasses`: the API has the plural of each kind.
+fn singular(plural: &str) -> String {
+    if let Some(stem) = plural.strip_suffix("ies") {
+        return format!("{stem}y");
+    }
+    let ending = if plural.ends_with("sses") { "es" } else { "s" };
+    plural.strip_suffix(ending).unwrap_or(plural).to_owned()
 }
 
 /// `in 12 days`, `passed 3 days ago`.

@@ -67,6 +67,22 @@ fn a_file_replaces_the_tables_that_it_has() {
     assert!(!plan["constraints"].as_array().unwrap().is_empty());
 }
 
+/// The table of images decides on the finding about images without updates, too.
+#[test]
+fn images_without_updates_are_those_of_the_file() {
+    let dir = dir();
+    let rows = "images:\n- repositories: [acme/web]\n  registries: [registry.acme.example]\n  tags: ['1.0']\n  frozenSince: 2026-10-01\n  source: acme.example/images\n  asOf: 2026-10-01\n";
+    let file = write(&dir, "facts.yaml", format!("{HEAD}{rows}"));
+    let dump = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: a, name: web}\nspec: {template: {spec: {nodeSelector: {kubernetes.io/os: windows}, containers: [{name: web, image: 'registry.acme.example/acme/web:1.0'}]}}}\n";
+    let finds = |more: &[&str]| {
+        let ran = mullion(&[&["survey", "-o", "json", "-"], more].concat(), dump);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran.out.contains("The image registry.acme.example/acme/web:1.0 gets no updates since 2026-10-01.")
+    };
+    assert!(!finds(&[]));
+    assert!(finds(&["--facts", &file]));
+}
+
 #[test]
 fn errors_of_a_file_have_their_lines() {
     let dir = dir();

@@ -14,6 +14,7 @@ mod hostile;
 #[path = "../reports/json_schema.rs"]
 mod json_schema;
 mod schema;
+mod threads;
 
 use mullion::report::plan::{PlanFormat, PlanOptions, write};
 use mullion_survey::PlanReport;

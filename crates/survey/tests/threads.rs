@@ -148,6 +148,7 @@ fn report_of(thread: &Thread) -> String {
                 today: date(2026, 11, 22),
                 mullion: "0.0.0",
                 policies: &PolicySet::built_in(),
+                policies_given: false,
                 facts: &Facts::built_in(),
                 facts_file: None,
                 target: Build::new(target),

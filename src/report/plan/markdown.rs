@@ -1,5 +1,6 @@
 //! The plan as Markdown of GitHub's kind, for a ticket or a wiki. Names and messages of the cluster cannot become markup.
 
+use std::collections::HashSet;
 use std::io;
 use std::io::Write;
 
@@ -12,9 +13,10 @@ use crate::report::inventory_text::{distance, first_objects, object_text, origin
 use crate::report::markdown::{code, codes, escaped, fenced, table, write_more};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
-    VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, command_blocks, command_source,
-    concerned, confidence_text, counted_exact, exact_size, gate, has_edits, manager_text, move_text, owner_text,
-    part_text, pools_text, size, state_text, step_text, verdict_text, verdicts, verdicts_by_step,
+    CALENDAR, VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, command_blocks, command_source,
+    commands_of_steps, concerned_text, confidence_text, counted_exact, edit_step, exact_size, gate, has_edits,
+    manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, verdict_text, verdicts,
+    verdicts_by_step, without_printed,
 };
 
 /// Rows of a table that are shown without details. GitHub takes 65,536 characters in an issue.
@@ -224,6 +226,9 @@ impl Page<'_> {
             let header = ["Workload", "Step", "Container", "Image", "Verdict", "Use or build", "Why"];
             table(header, rows, usize::MAX, self.out)?;
         }
+        if shown == 0 {
+            return writeln!(self.out, "\n`--details` lists them.");
+        }
         write_more(all.len(), shown, self.out)
     }
 
@@ -234,12 +239,11 @@ impl Page<'_> {
         writeln!(self.out, "\n## What behaves differently")?;
         let most = self.most;
         let rows = report.changes.iter().map(|change| {
-            let objects = first_objects(&change.workloads, change.all, change.workloads.len().min(most));
             [
                 escaped(&change.what),
                 format!("{}, {}", upper_first(certainty(change)), escaped(&change.moves)),
                 escaped(&change.check),
-                format!("{}: {}", escaped(&concerned(change)), escaped(&objects)),
+                escaped(&concerned_text(change, report, change.workloads.len().min(most))),
                 format!("{}, {}", escaped(&change.source), change.as_of),
             ]
         });
@@ -254,7 +258,10 @@ impl Page<'_> {
         writeln!(self.out, "\n## Edits")?;
         let most = self.commands;
         report.objects.iter().take(most).try_for_each(|object| self.object(object))?;
-        edited.iter().take(most).try_for_each(|workload| self.edited(workload))?;
+        let printed = commands_of_steps(report);
+        for workload in edited.iter().take(most) {
+            self.edited(workload, edit_step(workload, report), &printed)?;
+        }
         let shown = report.objects.len().min(most) + edited.len().min(most);
         write_more(report.objects.len() + edited.len(), shown, self.out)
     }
@@ -265,8 +272,8 @@ impl Page<'_> {
         self.commands("Run", std::slice::from_ref(&object.command))
     }
 
-    fn edited(&mut self, workload: &PlannedWorkload) -> io::Result<()> {
-        writeln!(self.out, "\n### {}, {}", code(&object_text(&workload.object)), step_text(workload.step))?;
+    fn edited(&mut self, workload: &PlannedWorkload, step: Option<usize>, printed: &HashSet<&str>) -> io::Result<()> {
+        writeln!(self.out, "\n### {}, {}", code(&object_text(&workload.object)), step_text(step))?;
         if let Some(manager) = manager_text(workload) {
             writeln!(self.out, "\nManaged by {}.", escaped(&manager))?;
         }
@@ -286,9 +293,10 @@ impl Page<'_> {
         if let Some(patch) = workload.patch.as_ref().filter(|_| workload.commands.is_empty()) {
             writeln!(self.out, "\nPatch:\n\n{}", fenced("json", &patch.to_string()))?;
         }
-        self.commands("Before the new pool is created, run", &workload.hold)?;
-        self.commands("Run", &workload.commands)?;
-        self.commands("To go back, run", &workload.back)
+        let left = |commands: &[PlanCommand]| without_printed(commands, printed);
+        self.commands("Before the new pool is created, run", &left(&workload.hold))?;
+        self.commands("Run", &left(&workload.commands))?;
+        self.commands("To go back, run", &left(&workload.back))
     }
 
     fn unknown(&mut self, report: &PlanReport) -> io::Result<()> {
@@ -311,10 +319,7 @@ impl Page<'_> {
         if report.calendar.is_empty() {
             return Ok(());
         }
-        writeln!(
-            self.out,
-            "\n## Calendar\n\nA workload is at the first date that ends its support and, if that has passed, at the next one."
-        )?;
+        writeln!(self.out, "\n## Calendar\n\n{CALENDAR}")?;
         let most = self.most;
         let rows = report.calendar.iter().map(|entry| {
             let deadline = &entry.deadline;
@@ -324,7 +329,10 @@ impl Page<'_> {
                 distance(deadline, report.header.today),
                 escaped(&deadline.what),
                 escaped(&deadline.concerns),
-                format!("{}: {}", counted_exact(entry.all, "workload"), escaped(&objects)),
+                match entry.all {
+                    0 => String::new(),
+                    all => format!("{}: {}", counted_exact(all, "workload"), escaped(&objects)),
+                },
                 format!("{}, {}", escaped(&deadline.source), deadline.as_of),
             ]
         });

@@ -1,22 +1,24 @@
 //! The plan for a terminal: coverage, the answer, the steps, then what changes. Commands are at the beginning of their
 //! lines, in lines of any length, so that they can be copied.
 
+use std::collections::HashSet;
 use std::io;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 use mullion_engine::model::text::{counted, list, shorten, thousands};
 use mullion_survey::plan::report::{
-    BehaviorChange, CalendarEntry, Constraint, ConstraintState, Disruption, FieldEdit, ObjectChange, PlanCommand,
-    PlanReport, PlannedContainer, PlannedWorkload, Step, TableVersion, Verdict,
+    CalendarEntry, Constraint, ConstraintState, Disruption, FieldEdit, ObjectChange, PlanCommand, PlanReport,
+    PlannedContainer, PlannedWorkload, Step, TableVersion, Verdict,
 };
 
 use crate::report::inventory_text::{distance, first_objects, object_text, origin};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
-    VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, command_blocks, command_source,
-    concerned, confidence_text, counted_exact, exact_size, gate, has_edits, manager_text, move_text, owner_text,
-    part_text, pools_text, size, state_text, step_text, value_text, verdict_text, verdicts, verdicts_by_step,
+    CALENDAR, VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, command_blocks, command_source,
+    commands_of_steps, concerned_text, confidence_text, counted_exact, edit_step, exact_size, gate, has_edits,
+    manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, value_text, verdict_text,
+    verdicts, verdicts_by_step, without_printed,
 };
 use crate::report::table;
 use crate::report::text::printable;
@@ -39,7 +41,7 @@ pub(super) fn write(report: &PlanReport, options: &PlanOptions, out: &mut dyn Wr
     page.gate(report)?;
     page.steps(report)?;
     page.work_list(report)?;
-    page.changes(&report.changes)?;
+    page.changes(report)?;
     page.edits(report)?;
     page.text.unknown(&report.unknown)?;
     page.calendar(report)?;
@@ -178,13 +180,8 @@ impl Page<'_> {
     }
 
     fn disruption(&mut self, disruption: &Disruption) -> io::Result<()> {
-        let allowed = disruption.allowed.map(|allowed| {
-            let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
-            format!(" permits {} now", counted_exact(allowed, "eviction"))
-        });
         let (budget, workload) = (object_text(&disruption.budget), object_text(&disruption.workload));
-        let allowed = allowed.unwrap_or_default();
-        self.text.paragraph("    budget     ", &format!("{budget}{allowed}, for {workload}. {}", disruption.what))
+        self.text.paragraph("    budget     ", &format!("{budget}, for {workload}. {}", disruption.what))
     }
 
     /// Commands with their notes; the first ones without details.
@@ -296,7 +293,8 @@ impl Page<'_> {
         container.notes.iter().try_for_each(|note| self.text.paragraph("        note      ", note))
     }
 
-    fn changes(&mut self, changes: &[BehaviorChange]) -> io::Result<()> {
+    fn changes(&mut self, report: &PlanReport) -> io::Result<()> {
+        let changes = &report.changes;
         if changes.is_empty() {
             return Ok(());
         }
@@ -306,8 +304,7 @@ impl Page<'_> {
             self.text.paragraph("  - ", &text)?;
             self.text.paragraph("    check    ", &change.check)?;
             let most = if self.text.details { change.workloads.len() } else { SHOWN };
-            let objects = first_objects(&change.workloads, change.all, most);
-            self.text.paragraph("    concerns ", &format!("{}: {objects}", concerned(change)))?;
+            self.text.paragraph("    concerns ", &concerned_text(change, report, most))?;
             if self.text.details {
                 let source = format!("{}, as of {} ({})", change.source, change.as_of, change.name);
                 self.text.paragraph("    source   ", &source)?;
@@ -325,7 +322,10 @@ impl Page<'_> {
         self.text.heading(&format!("Edits: {}", counted_exact(edited.len() + objects.len(), "object")))?;
         let most = if self.text.details { usize::MAX } else { SHOWN };
         objects.iter().take(most).try_for_each(|object| self.object(object))?;
-        edited.iter().take(most).try_for_each(|workload| self.edited(workload))?;
+        let printed = commands_of_steps(report);
+        for workload in edited.iter().take(most) {
+            self.edited(workload, edit_step(workload, report), &printed)?;
+        }
         match objects.len().saturating_sub(most) + edited.len().saturating_sub(most) {
             0 => Ok(()),
             more => writeln!(self.text.out, "\n  and {}", counted_exact(more, "more object")),
@@ -339,9 +339,9 @@ impl Page<'_> {
         self.commands("Run", std::slice::from_ref(&object.command))
     }
 
-    fn edited(&mut self, workload: &PlannedWorkload) -> io::Result<()> {
+    fn edited(&mut self, workload: &PlannedWorkload, step: Option<usize>, printed: &HashSet<&str>) -> io::Result<()> {
         writeln!(self.text.out)?;
-        self.text.paragraph("  ", &format!("{}, {}", object_text(&workload.object), step_text(workload.step)))?;
+        self.text.paragraph("  ", &format!("{}, {}", object_text(&workload.object), step_text(step)))?;
         workload.edits.iter().try_for_each(|edit| self.edit(edit))?;
         if let Some(manager) = manager_text(workload) {
             self.text.paragraph("    manager   ", &manager)?;
@@ -353,9 +353,10 @@ impl Page<'_> {
             self.text.paragraph("    patch", "")?;
             self.command(&patch.to_string())?;
         }
-        self.commands("Before the new pool is created, run", &workload.hold)?;
-        self.commands("Run", &workload.commands)?;
-        self.commands("To go back, run", &workload.back)
+        let left = |commands: &[PlanCommand]| without_printed(commands, printed);
+        self.commands("Before the new pool is created, run", &left(&workload.hold))?;
+        self.commands("Run", &left(&workload.commands))?;
+        self.commands("To go back, run", &left(&workload.back))
     }
 
     fn edit(&mut self, edit: &FieldEdit) -> io::Result<()> {
@@ -372,18 +373,17 @@ impl Page<'_> {
             return Ok(());
         }
         self.text.heading("Calendar")?;
-        self.text.paragraph(
-            "  ",
-            "A workload is at the first date that ends its support and, if that has passed, at the next one.",
-        )?;
+        self.text.paragraph("  ", CALENDAR)?;
         for entry in report.calendar.iter().take(self.text.shown(report.calendar.len())) {
             let CalendarEntry { deadline, workloads, all } = entry;
             let when = distance(deadline, report.header.today);
             let text = format!("{} ({when}): {}. {}", deadline.date, deadline.what, deadline.concerns);
             self.text.paragraph("  ", &text)?;
-            let most = if self.text.details { workloads.len() } else { SHOWN };
-            let text = format!("{}: {}", counted_exact(*all, "workload"), first_objects(workloads, *all, most));
-            self.text.paragraph("    binds   ", &text)?;
+            if *all > 0 {
+                let most = if self.text.details { workloads.len() } else { SHOWN };
+                let text = format!("{}: {}", counted_exact(*all, "workload"), first_objects(workloads, *all, most));
+                self.text.paragraph("    binds   ", &text)?;
+            }
             self.text.paragraph("    source  ", &format!("{}, as of {}", deadline.source, deadline.as_of))?;
         }
         self.text.more(report.calendar.len(), "date")

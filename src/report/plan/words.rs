@@ -1,6 +1,6 @@
 //! Words, groups and numbers of a plan that several formats share.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use mullion_engine::model::text::{counted, list, thousands};
 use mullion_survey::plan::report::{
@@ -9,7 +9,7 @@ use mullion_survey::plan::report::{
 };
 use serde_json::Value;
 
-use crate::report::inventory_text::known_from_text;
+use crate::report::inventory_text::{first_objects, known_from_text};
 
 /// The verdicts in the order of the work that they make.
 pub(super) const VERDICTS: [Verdict; 4] = [Verdict::RunsAsIs, Verdict::AnotherTag, Verdict::Rebuild, Verdict::Unknown];
@@ -90,10 +90,13 @@ pub(super) fn move_text(target: &Target) -> String {
 /// `win25, closed by the taint mullion.dev/move=ltsc2025:NoSchedule`.
 pub(super) fn pools_text(target: &Target) -> String {
     if target.pools.is_empty() {
-        return "none".to_owned();
+        return "no pool is created or closed".to_owned();
     }
     format!("{}, closed by the taint {}", list(target.pools.iter().map(|pool| &pool.name)), target.taint)
 }
+
+/// What is in the calendar.
+pub(super) const CALENDAR: &str = "A workload is at the first date that ends its support and, if that has passed, at the next one. The dates of Kubernetes versions are those of the old pools.";
 
 /// Numbers of workloads, in the order of [`VERDICTS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -187,6 +190,25 @@ pub(super) fn step_text(step: Option<usize>) -> String {
     step.map_or_else(|| "no step".to_owned(), |step| format!("step {step}"))
 }
 
+/// The step in which a workload is edited. One that does not move is edited before the pool that it is in is closed, or left
+/// until the old pools are gone.
+pub(super) fn edit_step(workload: &PlannedWorkload, report: &PlanReport) -> Option<usize> {
+    let kind = if workload.edits.is_empty() { StepKind::RemovePools } else { StepKind::NewPool };
+    let number = |kind: StepKind| report.steps.iter().find(|step| step.kind == kind).map(|step| step.number);
+    workload.step.or_else(|| number(kind))
+}
+
+/// The texts of the commands that a step prints, so that they are not printed again with their workload.
+pub(super) fn commands_of_steps(report: &PlanReport) -> HashSet<&str> {
+    let all = report.steps.iter().flat_map(|step| step.commands.iter().chain(&step.back));
+    all.map(|command| command.run.as_str()).collect()
+}
+
+/// Those of the commands that no step prints.
+pub(super) fn without_printed(commands: &[PlanCommand], printed: &HashSet<&str>) -> Vec<PlanCommand> {
+    commands.iter().filter(|command| !printed.contains(command.run.as_str())).cloned().collect()
+}
+
 /// Whether a workload has something to edit.
 pub(super) fn has_edits(workload: &PlannedWorkload) -> bool {
     !workload.edits.is_empty()
@@ -213,6 +235,24 @@ pub(super) fn manager_text(workload: &PlannedWorkload) -> Option<String> {
 /// The value of a field, or that there is none.
 pub(super) fn value_text(value: Option<&Value>) -> String {
     value.map_or_else(|| "not set".to_owned(), ToString::to_string)
+}
+
+/// Whether a change concerns every workload that moves, so that a list of them says nothing.
+pub(super) fn is_of_all(change: &BehaviorChange, report: &PlanReport) -> bool {
+    let moving = report.workloads.iter().filter(|workload| workload.step.is_some()).count();
+    change.all == moving && moving > ALL_NAMED
+}
+
+/// The most workloads that are named if a change concerns all of them.
+const ALL_NAMED: usize = 3;
+
+/// `the 3 workloads that mount an SMB volume`, and their names.
+pub(super) fn concerned_text(change: &BehaviorChange, report: &PlanReport, most: usize) -> String {
+    if is_of_all(change, report) {
+        let that = change.because.strip_prefix("they ").unwrap_or(&change.because);
+        return format!("all {} workloads of the move, which {that}", thousands(change.all));
+    }
+    format!("{}: {}", concerned(change), first_objects(&change.workloads, change.all, most))
 }
 
 /// `the 3 workloads that mount an SMB volume`.

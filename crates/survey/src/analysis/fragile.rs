@@ -20,14 +20,20 @@ use crate::analysis::workload_view::{ContainerPlace, FloatingTag, WorkloadView};
 const BUILD_LABELS: [&str; 3] =
     [WINDOWS_BUILD_LABEL, "kubernetes.azure.com/os-sku", "cloud.google.com/gke-windows-os-version"];
 
-/// Adds what is fragile in a workload.
-pub(crate) fn find(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings) {
+/// Adds what is fragile in a workload. `images`: the table of published images.
+pub(crate) fn find(
+    view: &WorkloadView<'_>,
+    fleet: &Fleet<'_>,
+    classes: &NodeClasses<'_>,
+    images: &PublishedImages,
+    found: &mut Findings,
+) {
     find_luck(view, fleet, classes, found);
     find_build_selector(view, found);
     if !view.is_windows() {
         return;
     }
-    find_tags(view, found);
+    find_tags(view, images, found);
     if view.host_process {
         found.add(
             &view.object,
@@ -143,7 +149,7 @@ fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings) {
     );
 }
 
-fn find_tags(view: &WorkloadView<'_>, found: &mut Findings) {
+fn find_tags(view: &WorkloadView<'_>, tables: &PublishedImages, found: &mut Findings) {
     for FloatingTag { path, image, message, help } in &view.floating {
         let moved = message.strip_prefix("its tag names no release: ").unwrap_or(message);
         found.add(
@@ -160,7 +166,6 @@ fn find_tags(view: &WorkloadView<'_>, found: &mut Findings) {
     }
     for container in &view.containers {
         let image = &container.report.image;
-        let tables = PublishedImages::shipped();
         let Ok(reference) = ImageRef::parse(image) else { continue };
         let Some(since) = frozen_since(tables, &reference) else { continue };
         found.add(

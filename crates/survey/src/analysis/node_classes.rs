@@ -108,6 +108,18 @@ impl<'a> NodeClasses<'a> {
         Some(self.of(constraints)?.iter().any(|class| pools(class.pool) && fits(constraints, class.node)))
     }
 
+    /// The pools with a node that satisfies selector and affinity, and whose lasting taints the pod tolerates; if the pod
+    /// tolerates none of them, those with a node that satisfies selector and affinity. Empty also if that takes too long to
+    /// compute.
+    pub(crate) fn homes(&self, constraints: &SchedulingConstraints, pools: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+        let all = self.of(constraints).unwrap_or_default();
+        let fitting: Vec<&NodeClass<'_>> =
+            all.iter().filter(|class| pools(class.pool) && fits(constraints, class.node)).collect();
+        let enters = |class: &&&NodeClass<'_>| blocking(constraints, class.node).all(Taint::describes_state);
+        let entered: BTreeSet<usize> = fitting.iter().filter(enters).map(|class| class.pool).collect();
+        if entered.is_empty() { fitting.iter().map(|class| class.pool).collect() } else { entered }
+    }
+
     /// What keeps a pod off every node; `None` if that takes too long. `target`: the one node for a pod of a DaemonSet.
     pub(crate) fn obstacle(&self, constraints: &SchedulingConstraints, target: Option<&Node>) -> Option<Obstacle> {
         let only = target.map(|node| [NodeClass { node, pool: 0, count: 1 }]);

@@ -63,7 +63,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
                 pods.misplaced += 1;
             }
         }
-        fragile::find(&view, fleet, classes, &mut totals.findings);
+        fragile::find(&view, fleet, classes, &context.facts.images, &mut totals.findings);
         totals.daemon_sets.extend(daemon_sets::find(&view, fleet, inventory, &mut totals.findings));
         for pod in view.pods.iter().filter(|pod| !pod.ended) {
             let pool = pod.node.as_deref().and_then(|name| fleet.node(name)).map(|node| node.pool);

@@ -25,7 +25,8 @@ pub struct BehaviorRow {
     /// Whether the move from Docker to containerd introduces it.
     #[serde(default)]
     pub from_docker: bool,
-    /// Only for old nodes with an older revision of Windows, the fourth number of the version.
+    /// Only for old nodes with an older revision of Windows, the fourth number of the version. The nodes with the oldest build
+    /// of a workload count, because revisions of different builds cannot be compared.
     #[serde(default)]
     pub revision_below: Option<u32>,
     /// The provider whose nodes introduce it.
@@ -84,10 +85,10 @@ pub enum Moves {
 pub enum Use {
     /// An image based on Nano Server.
     NanoServer,
-    /// An image based on Server Core or Server, or one whose base is not known.
-    ServerCore,
     /// The image `windows`, with the full API.
     FullWindows,
+    /// An image based on Server Core or Server, or one whose base is not known.
+    ServerCore,
     /// An image of .NET Framework.
     DotnetFramework,
     /// An image `powershell`, or PowerShell in a command line.

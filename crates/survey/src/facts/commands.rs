@@ -18,7 +18,8 @@ pub struct CommandRow {
     #[serde(default)]
     pub builds: Vec<String>,
     /// The command, with the placeholders of [`PLACEHOLDERS`]. A line with a placeholder of labels is left out if the
-    /// pool has no labels, so it is never the last line of a command. The reader must replace words in capitals.
+    /// pool has no labels, and one with `{ifSpot}` if the old pool has no spot machines, so they are never the last line of a
+    /// command. The reader must replace words in capitals.
     pub command: String,
     /// Whether the command changes the existing nodes of the pool too, so that `kubectl taint` is not needed.
     #[serde(default)]
@@ -34,7 +35,7 @@ pub struct CommandRow {
 
 /// The placeholders in the text of a command, and what they stand for. All but those that end in `Json` are quoted for
 /// a shell.
-pub const PLACEHOLDERS: [(&str, &str); 15] = [
+pub const PLACEHOLDERS: [(&str, &str); 17] = [
     ("{pool}", "the name of the new pool"),
     ("{old}", "the name of the old pool"),
     ("{oldNodes}", "the old nodes, as a selector or as names"),
@@ -43,9 +44,11 @@ pub const PLACEHOLDERS: [(&str, &str); 15] = [
     ("{release}", "the name of the Windows release: ltsc2025"),
     ("{taint}", "the taint that keeps the pool closed: mullion.dev/move=ltsc2025:NoSchedule"),
     ("{taints}", "all taints of the closed pool, separated by commas"),
+    ("{newTaints}", "the same without those that the provider sets on a pool of spot machines"),
     ("{otherTaints}", "all taints of the open pool, separated by commas"),
     ("{taintsJson}", "all taints of the closed pool, as a list of words in JSON"),
     ("{taintObjectsJson}", "all taints of the closed pool, as a list of maps in JSON"),
+    ("{ifSpot}", "nothing: its line is for a pool of spot machines only"),
     ("{labels}", "labels that workloads select, separated by commas"),
     ("{labelWords}", "labels that workloads select, as words"),
     ("{labelListJson}", "labels that workloads select, as a list of words in JSON"),

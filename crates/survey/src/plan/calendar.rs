@@ -8,10 +8,12 @@ use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::text::{counted, list_with};
 use mullion_engine::model::windows::Build;
 
-use crate::analysis::{Fleet, is_image, next_first};
+use crate::analysis::{Fleet, FleetPool, is_image, next_first};
+use crate::facts::MinorVersion;
 use crate::facts::dates::{Concerns, LifecycleDate};
 use crate::plan::context::PlanContext;
-use crate::plan::report::{CalendarEntry, PlannedContainer};
+use crate::plan::report::{CalendarEntry, PlannedContainer, PoolPart};
+use crate::plan::scope::MoveScope;
 use crate::plan::workload_move::WorkloadMove;
 use crate::report::{Deadline, ObjectRef};
 
@@ -22,7 +24,8 @@ const MAX_OBJECTS: usize = 50;
 const PASSED: &str = "; the date has passed";
 
 /// The first date of a workload: of its pools, of the newest release of each image, and of products in them. If it has
-/// passed, the next date follows. Container runtimes and Kubernetes versions do not: nodes get newer ones without another Windows release.
+/// passed, the next date follows. Container runtimes do not: nodes get newer ones without another Windows release. Kubernetes
+/// versions are entries of the calendar, because they belong to pools ([`add_kubernetes_dates`]).
 pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Vec<Deadline> {
     let rows =
         context.facts.dates.iter().filter(|row| {
@@ -56,7 +59,7 @@ fn of_row(row: &LifecycleDate, concerns: String) -> Deadline {
 /// What of a workload a row is about, without a full stop: `Pool win19`.
 fn concerned(row: &LifecycleDate, one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Option<String> {
     let Concerns { node_build, image_build, provider, image, .. } = &row.concerns;
-    let pools = one.pools.iter().filter_map(|pool| fleet.pools.get(*pool));
+    let pools = one.homes.iter().filter_map(|pool| fleet.pools.get(*pool));
     let has_provider =
         |own: Option<&str>| provider.as_deref().is_none_or(|wanted| context.provider.or(own) == Some(wanted));
     if let Some(build) = node_build {
@@ -114,6 +117,43 @@ pub(crate) fn calendar(moves: &[WorkloadMove], today: Date) -> Vec<CalendarEntry
     let mut entries: Vec<CalendarEntry> = groups.into_values().map(entry).collect();
     entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, today));
     entries
+}
+
+/// Adds the dates of the Kubernetes versions of the pools that leave. They bind no single workload, and a newer version of the
+/// pool moves them, unless the Windows release has no newer one.
+pub(crate) fn add_kubernetes_dates(
+    entries: &mut Vec<CalendarEntry>,
+    fleet: &Fleet<'_>,
+    scope: &MoveScope,
+    context: PlanContext<'_>,
+) {
+    let leaving = || {
+        let pools = fleet.pools.iter().enumerate();
+        pools.filter(|(at, _)| scope.part(*at) == Some(PoolPart::Leaves)).map(|(_, pool)| pool)
+    };
+    for row in &context.facts.dates {
+        let Concerns { node_build, image_build, provider, containerd, kubelet: Some(version), image } = &row.concerns
+        else {
+            continue;
+        };
+        let is_of_more = image_build.is_some() || containerd.is_some() || image.is_some();
+        if is_of_more || provider.as_ref().is_some_and(|provider| scope.provider.as_ref() != Some(provider)) {
+            continue;
+        }
+        let has_version = |pool: &&FleetPool| {
+            let kubelets = fleet.nodes_of(pool).filter_map(|node| MinorVersion::of(&node.record?.kubelet));
+            node_build.is_none_or(|build| pool.build == Some(build)) && kubelets.into_iter().any(|own| own == *version)
+        };
+        let names: Vec<&str> = leaving().filter(has_version).map(|pool| pool.name.as_str()).collect();
+        if names.is_empty() {
+            continue;
+        }
+        let pools = if names.len() == 1 { "pool" } else { "pools" };
+        let passed = if row.date < context.today { PASSED } else { "" };
+        let concerns = format!("The Kubernetes version of {pools} {}{passed}.", list_with(names, "and"));
+        entries.push(CalendarEntry { deadline: of_row(row, concerns), workloads: Vec::new(), all: 0 });
+    }
+    entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, context.today));
 }
 
 #[cfg(test)]

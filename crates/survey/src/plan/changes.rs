@@ -59,7 +59,8 @@ struct OldNodes {
     /// The oldest of each.
     kubelet: Option<MinorVersion>,
     containerd: Option<MinorVersion>,
-    revision: Option<u32>,
+    /// The lowest one of the oldest build: revisions of different builds cannot be compared.
+    revision: Option<(Build, u32)>,
     docker: bool,
 }
 
@@ -72,7 +73,8 @@ impl OldNodes {
         let mut nodes = Self { build: about.build, ..Self::default() };
         for node in fleet.nodes_of(about) {
             nodes.kubelet = oldest(nodes.kubelet, node.record.and_then(|record| MinorVersion::of(&record.kubelet)));
-            nodes.revision = oldest(nodes.revision, node.record.and_then(|record| record.revision));
+            let revision = about.build.zip(node.record.and_then(|record| record.revision));
+            nodes.revision = oldest(nodes.revision, revision);
             nodes.containerd = oldest(nodes.containerd, containerd_of(&node.node.container_runtime));
             nodes.docker |= node.node.container_runtime.starts_with("docker://");
         }
@@ -122,13 +124,13 @@ impl<'a> Crossing<'a> {
         scope: &MoveScope,
         releases: &[ExtraRelease],
     ) -> Self {
-        let own = workload.pools.iter().filter_map(|pool| pools.get(*pool));
+        let own = workload.homes.iter().filter_map(|pool| pools.get(*pool));
         let mut old = own.fold(OldNodes::default(), |nodes, pool| nodes.with(*pool));
-        if workload.pools.is_empty() {
+        if workload.homes.is_empty() {
             // It can be placed in each of them.
             old = pools.iter().fold(old, |nodes, pool| nodes.with(*pool));
         }
-        let new_pool = scope.new_pool(workload.pools.iter().copied()).and_then(|pool| fleet.pools.get(pool.existing?));
+        let new_pool = scope.new_pool(workload.homes.iter().copied()).and_then(|pool| fleet.pools.get(pool.existing?));
         let runtimes = new_pool.into_iter().flat_map(|pool| fleet.nodes_of(pool));
         let containerd = runtimes.filter_map(|node| containerd_of(&node.node.container_runtime)).max();
         let bases = Bases { old: old.build, target: scope.target, releases };
@@ -157,7 +159,9 @@ impl<'a> Crossing<'a> {
                 .containerd
                 .is_none_or(|wanted| self.old.containerd.is_some_and(|old| old < wanted) && to_containerd(wanted))
             && (!row.from_docker || self.old.docker)
-            && row.revision_below.is_none_or(|wanted| self.old.revision.is_some_and(|old| old < wanted))
+            && row.revision_below.is_none_or(|wanted| {
+                self.old.revision.is_some_and(|(build, old)| Some(build) == self.old.build && old < wanted)
+            })
             && (row.uses.is_empty() || row.uses.iter().any(|one| self.workload.uses.contains_key(one)))
     }
 }
@@ -204,6 +208,8 @@ fn named(image: Option<&str>) -> Option<Build> {
 #[derive(Default)]
 struct Found {
     uses: BTreeSet<Use>,
+    /// Whether one has HostProcess containers, for which changes of an image come with the host.
+    host_process: bool,
     workloads: Vec<ObjectRef>,
     all: usize,
 }
@@ -211,6 +217,7 @@ struct Found {
 impl Found {
     fn add(&mut self, row: &BehaviorRow, workload: &WorkloadMove) {
         self.uses.extend(row.uses.iter().filter(|one| workload.uses.contains_key(one)));
+        self.host_process |= workload.uses.contains_key(&Use::HostProcess);
         self.all += 1;
         if self.workloads.len() < MAX_OBJECTS {
             self.workloads.push(workload.report.object.clone());
@@ -222,12 +229,15 @@ impl Found {
             return None;
         }
         let because = if !self.uses.is_empty() {
-            list_with(self.uses.iter().map(|one| one.predicate()), "or")
+            predicates(&self.uses)
         } else if let Some(version) = row.kubernetes {
             format!("move from nodes with an older Kubernetes than {version}")
         } else {
             let what = match row.moves {
-                Moves::Image => "get an image with a newer base, or run the programs of a newer host",
+                Moves::Image if self.host_process => {
+                    "get an image with a newer base, or run the programs of a newer host"
+                }
+                Moves::Image => "get an image with a newer base",
                 Moves::Host => "move to nodes with a newer Windows",
                 Moves::Platform => "move to a new node pool",
             };
@@ -237,7 +247,12 @@ impl Found {
             name: row.name.clone(),
             what: row.what.clone(),
             check: row.check.clone(),
-            moves: row.moves.phrase().to_owned(),
+            moves: match row.moves {
+                Moves::Image if self.host_process => {
+                    format!("{}, for HostProcess containers {}", row.moves.phrase(), Moves::Host.phrase())
+                }
+                moves => moves.phrase().to_owned(),
+            },
             documented: row.documented,
             because: format!("they {because}"),
             workloads: self.workloads,
@@ -245,6 +260,17 @@ impl Found {
             source: row.source.clone(),
             as_of: row.as_of,
         })
+    }
+}
+
+/// `have images based on Nano Server, or on Server Core`: what is the same in all predicates is written once.
+fn predicates(uses: &BTreeSet<Use>) -> String {
+    const SAME: &str = "have images based on ";
+    let all: Vec<&str> = uses.iter().map(|one| one.predicate()).collect();
+    let ends: Option<Vec<&str>> = all.iter().map(|one| one.strip_prefix(SAME)).collect();
+    match ends.filter(|ends| ends.len() > 1) {
+        Some(ends) => format!("{SAME}{}", ends.join(", on ")),
+        None => list_with(all, "or"),
     }
 }
 

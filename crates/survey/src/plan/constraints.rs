@@ -19,6 +19,10 @@ use crate::plan::scope::MoveScope;
 #[derive(Debug, Default)]
 pub(crate) struct CheckedConstraints {
     pub(crate) constraints: Vec<Constraint>,
+    /// The present minor version of the control plane, or that of the newest kubelet if it was not read.
+    pub(crate) control_plane: Option<MinorVersion>,
+    /// Whether it was read.
+    pub(crate) is_read: bool,
     /// The minor version to which the control plane must be upgraded before the new pool can be created: `1.35`.
     pub(crate) control_plane_first: Option<String>,
     /// The minor version to which the control plane is upgraded after the old pools are gone, because the old pools do not
@@ -54,6 +58,8 @@ pub(crate) fn check(
         versions.end.filter(|end| versions.control_plane.is_some_and(|now| *end > now) && versions.first < Some(*end));
     CheckedConstraints {
         constraints,
+        control_plane: versions.control_plane,
+        is_read: versions.read,
         control_plane_first: versions.first.map(|version| version.to_string()),
         control_plane_last: last.map(|version| version.to_string()),
         kubelets: versions.kubelets(fleet, scope),

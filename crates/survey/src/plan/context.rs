@@ -20,6 +20,8 @@ pub struct PlanContext<'a> {
     pub mullion: &'a str,
     /// The policies of the cluster.
     pub policies: &'a PolicySet,
+    /// Whether somebody named these policies. Otherwise they are the defaults, and the cluster may not have Mullion.
+    pub policies_given: bool,
     /// The tables.
     pub facts: &'a Facts,
     /// The file that replaces built-in tables.

@@ -22,6 +22,8 @@ pub(crate) struct Demand {
     pub(crate) memory_bytes: u64,
     /// Whether a container of it requests nothing.
     pub(crate) without_requests: bool,
+    /// Whether the number of pods is the maximum of its autoscaler, which is more than its replicas.
+    pub(crate) is_scaled: bool,
 }
 
 /// Requests of a pod or container.
@@ -43,7 +45,8 @@ pub(crate) fn demand(live: &Value, owned: &OwnedPods<'_>, view: &WorkloadView<'_
     let running = pods().filter(|(pod, _)| !pod.ended);
     let samples: Vec<Value> = running.filter_map(|(_, sample)| serde_json::from_str(sample).ok()).collect();
     let specs = template.into_iter().chain(samples.iter().filter_map(|sample| sample.get("spec")));
-    let mut demand = Demand { pods: pod_count(live, view, inventory), ..Demand::default() };
+    let (pods, is_scaled) = pod_count(live, view, inventory);
+    let mut demand = Demand { pods, is_scaled, ..Demand::default() };
     for spec in specs {
         let overhead = Requests::of_list(spec.get("overhead"), |name| {
             Quantity::parse(inventory.runtime_class(spec.get("runtimeClassName")?.as_str())?.overhead.get(name)?)
@@ -57,8 +60,8 @@ pub(crate) fn demand(live: &Value, owned: &OwnedPods<'_>, view: &WorkloadView<'_
     demand
 }
 
-/// The number of pods that may run at once.
-fn pod_count(live: &Value, view: &WorkloadView<'_>, inventory: &Inventory) -> usize {
+/// The number of pods that may run at once, and whether that is the maximum of an autoscaler.
+fn pod_count(live: &Value, view: &WorkloadView<'_>, inventory: &Inventory) -> (usize, bool) {
     let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_u64);
     let key = ObjectKey {
         namespace: view.object.namespace.as_str().into(),
@@ -72,7 +75,9 @@ fn pod_count(live: &Value, view: &WorkloadView<'_>, inventory: &Inventory) -> us
     };
     let wanted = match view.kind {
         // The object that has the pods was not read, or it is of a kind that Mullion does not know.
-        kind if kind.name() != view.object.kind => return running.max(scaled_to(inventory, &key)),
+        kind if kind.name() != view.object.kind => {
+            return at_most(running, scaled_to(inventory, &key));
+        }
         // It has ended, and its pods do not come back.
         WorkloadKind::Job | WorkloadKind::Pod if running == 0 && !view.pods.is_empty() => 0,
         WorkloadKind::Pod | WorkloadKind::PodTemplate | WorkloadKind::DaemonSet => 1,
@@ -84,10 +89,14 @@ fn pod_count(live: &Value, view: &WorkloadView<'_>, inventory: &Inventory) -> us
         | WorkloadKind::StatefulSet => match number("/spec/replicas").unwrap_or(1) {
             // An autoscaler leaves an object with 0 replicas alone.
             0 => 0,
-            replicas => return to_usize(replicas).max(scaled_to(inventory, &key)),
+            replicas => return at_most(to_usize(replicas), scaled_to(inventory, &key)),
         },
     };
-    to_usize(wanted)
+    (to_usize(wanted), false)
+}
+
+fn at_most(now: usize, scaled: usize) -> (usize, bool) {
+    (now.max(scaled), scaled > now)
 }
 
 fn scaled_to(inventory: &Inventory, key: &ObjectKey) -> usize {
@@ -286,7 +295,8 @@ mod tests {
         objects.push(json!({"kind": "RuntimeClass", "metadata": {"name": "vm"}, "handler": "runhcs-wcow-hypervisor",
             "overhead": {"podFixed": {"cpu": "2"}}}));
         objects.push(node("w1", 20348, json!({})));
-        let expected = Demand { pods: 2, cpu_millis: 3000, memory_bytes: 3 << 30, without_requests: false };
+        let expected =
+            Demand { pods: 2, cpu_millis: 3000, memory_bytes: 3 << 30, without_requests: false, is_scaled: false };
         assert_eq!(demands(objects), [("web".to_owned(), expected)]);
     }
 }

@@ -6,7 +6,7 @@ use crate::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadVi
 use crate::facts::FactsTable;
 use crate::inventory::Inventory;
 use crate::plan::context::PlanContext;
-use crate::plan::report::{PlanReport, SCHEMA, TableVersion};
+use crate::plan::report::{ConstraintState, PlanReport, SCHEMA, TableVersion};
 use crate::plan::scope::MoveScope;
 use crate::plan::steps::StepInput;
 use crate::plan::summary::SummaryInput;
@@ -19,10 +19,14 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     let fleet = &Fleet::new(inventory);
     let scope = &MoveScope::new(fleet, inventory, context);
     let mut moves = workload_moves(inventory, fleet, scope, context);
-    let checked = constraints::check(fleet, inventory, scope, context);
+    let mut checked = constraints::check(fleet, inventory, scope, context);
+    if fleet.known && !scope.leaves() {
+        checked.constraints.retain(|constraint| constraint.state != ConstraintState::Notice);
+    }
     let steps = steps::steps(&mut moves, StepInput { checked: &checked, fleet, inventory, scope, context });
-    let object_changes = edits::object_changes(&moves, &steps, scope);
-    let calendar = calendar::calendar(&moves, context.today);
+    let object_changes = edits::object_changes(&moves, &steps, fleet, scope);
+    let mut calendar = calendar::calendar(&moves, context.today);
+    calendar::add_kubernetes_dates(&mut calendar, fleet, scope, context);
     let changes = changes::changes(&moves, &checked, fleet, scope, context);
     let unknown = unknown::unknown(&moves, inventory);
     let pools = scope.report_pools(fleet, |pool| moves.iter().filter(|one| one.pools.contains(&pool)).count());
@@ -96,9 +100,13 @@ fn workload_moves(
         let live = owned.object_value();
         let mut one = WorkloadMove::new(&view, fleet, classes, scope);
         one.uses = uses::uses(&view, &live);
-        let judged = verdicts::containers(&view, running, inventory, scope, context);
+        // Without nodes, the plan does not know what moves.
+        let may_move = one.moves || !fleet.known;
+        let judged = verdicts::containers(&view, running, inventory, scope, context, may_move);
         one.report.verdict = verdicts::worst(&judged.containers);
-        one.report.risks = uses::risks(&one.uses, &view, &live, &judged.containers, fleet, scope);
+        if may_move {
+            one.report.risks = uses::risks(&one.uses, &view, &live, &judged.containers, fleet, scope);
+        }
         one.report.containers = judged.containers;
         one.gaps = judged.gaps;
         one.demand = demand::demand(&live, owned, &view, inventory);
@@ -107,6 +115,7 @@ fn workload_moves(
         edits::edit(&mut one, &view, &live, inventory, scope);
         moves.push(one);
     }
+    edits::leave_behind(&mut moves, scope);
     moves
 }
 

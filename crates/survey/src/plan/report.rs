@@ -169,7 +169,7 @@ pub struct Step {
     pub pull_bytes: Option<u64>,
     /// What PodDisruptionBudgets permit.
     pub disruptions: Vec<Disruption>,
-    /// What to run, in order. The patches of workloads are at the workloads.
+    /// What to run, in order: the commands that change its workloads, at most 20, then those that check and wait.
     pub commands: Vec<PlanCommand>,
     /// How to go back.
     pub back: Vec<PlanCommand>,
@@ -453,7 +453,8 @@ pub struct CalendarEntry {
     /// The date, what happens, the source.
     #[serde(flatten)]
     pub deadline: Deadline,
-    /// The workloads for which it is the first date, or the next one after a first that has passed; at most 50.
+    /// The workloads for which it is the first date, or the next one after a first that has passed; at most 50. None for a
+    /// date of the Kubernetes version of an old pool.
     pub workloads: Vec<ObjectRef>,
     /// The number of all of them.
     pub all: usize,

@@ -34,6 +34,8 @@ pub(crate) struct MoveScope {
     pins: PinValues,
     /// By pool of the fleet; `None` for those that are not Windows.
     parts: Vec<Option<PoolPart>>,
+    /// By pool of the fleet.
+    builds: Vec<Option<Build>>,
 }
 
 /// The values of labels that name a pool or a release, by label.
@@ -87,6 +89,15 @@ pub(crate) fn pin_label(key: &str) -> Option<&'static str> {
     all.into_iter().find(|label| *label == key)
 }
 
+/// The label of the nodes of an AKS pool of spot machines, and the key and value of their taint. AKS sets both. Source:
+/// MicrosoftDocs/azure-aks-docs articles/aks/spot-node-pool.md.
+pub(crate) const SPOT: (&str, &str) = ("kubernetes.azure.com/scalesetpriority", "spot");
+
+/// Whether AKS sets this taint on pools of spot machines.
+pub(crate) fn is_spot_taint(taint: &Taint) -> bool {
+    (taint.key.as_str(), taint.value.as_str()) == SPOT
+}
+
 impl MoveScope {
     pub(crate) fn new(fleet: &Fleet<'_>, inventory: &Inventory, context: PlanContext<'_>) -> Self {
         let release = release_name(context.target, &context.policies.nodes.releases).into_owned();
@@ -114,6 +125,7 @@ impl MoveScope {
             leaving_builds: BTreeSet::new(),
             pins: PinValues::default(),
             parts,
+            builds: fleet.pools.iter().map(|pool| pool.build).collect(),
         };
         scope.read_pins(fleet);
         scope.new_pools = scope.find_new_pools(fleet, inventory);
@@ -220,6 +232,9 @@ impl MoveScope {
         }
         if provider == Some("AKS") {
             labels.insert("agentpool".to_owned(), name.to_owned());
+            if taints.iter().any(is_spot_taint) {
+                labels.insert(SPOT.0.to_owned(), SPOT.1.to_owned());
+            }
         }
         // The other labels of this kind that the present nodes have: of eksctl, Karpenter, Mullion.
         for key in self.pins.leaving.keys().copied() {
@@ -265,6 +280,12 @@ impl MoveScope {
         self.parts.get(pool).copied().flatten()
     }
 
+    /// The builds of those of these pools that leave, oldest first.
+    pub(crate) fn leaving_builds_of(&self, pools: &BTreeSet<usize>) -> BTreeSet<Build> {
+        let leaving = pools.iter().filter(|pool| self.part(**pool) == Some(PoolPart::Leaves));
+        leaving.filter_map(|pool| self.builds.get(*pool).copied().flatten()).collect()
+    }
+
     /// Whether a pool leaves.
     pub(crate) fn leaves(&self) -> bool {
         self.parts.contains(&Some(PoolPart::Leaves))
@@ -279,6 +300,12 @@ impl MoveScope {
     pub(crate) fn new_pool(&self, pools: impl IntoIterator<Item = usize>) -> Option<&NewPool> {
         let of = |pool: usize| self.new_pools.iter().find(|new| new.replaces.contains(&pool));
         pools.into_iter().find_map(of).or_else(|| self.new_pools.first())
+    }
+
+    /// The existing pool that is closed, of these pools.
+    pub(crate) fn closed_pool(&self, pools: &BTreeSet<usize>) -> Option<&NewPool> {
+        let is_one = |new: &&NewPool| new.existing.is_some_and(|at| pools.contains(&at));
+        self.new_pools.iter().find(is_one).filter(|_| self.leaves())
     }
 
     /// Whether the taint that keeps the new pool closed does not keep these pods off.

@@ -88,7 +88,13 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
     let count = |verdict: Verdict| moving().filter(|workload| workload.verdict == verdict).count();
     let as_is = count(Verdict::RunsAsIs);
     let run = if as_is == 1 { "runs as it is" } else { "run as they are" };
-    let mut parts = vec![format!("{as_is} of {} {run} on {target}", counted(all, "Windows workload"))];
+    let others = input.workloads.len() - all;
+    let which = match (others, all) {
+        (0, _) => counted(all, "Windows workload"),
+        (_, 1) => "1 Windows workload that moves".to_owned(),
+        _ => format!("{} that move", counted(all, "Windows workload")),
+    };
+    let mut parts = vec![format!("{as_is} of {which} {run} on {target}")];
     for (verdict, one, several) in [
         (Verdict::AnotherTag, "needs another tag", "need another tag"),
         (Verdict::Rebuild, "needs a rebuild", "need a rebuild"),
@@ -100,12 +106,16 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
             number => parts.push(format!("{number} {several}")),
         }
     }
+    if others > 0 {
+        parts.push(format!("{others} {} not move", if others == 1 { "does" } else { "do" }));
+    }
     parts.join("; ") + "."
 }
 
-/// The first date that has not passed, and how many have.
+/// The first date of a workload that has passed, the next one, and the next one of the Kubernetes versions of the old pools.
 fn first_date(input: &SummaryInput<'_>) -> Vec<String> {
     let today = input.context.today;
+    let (of_workloads, of_versions): (Vec<_>, Vec<_>) = input.calendar.iter().partition(|entry| entry.all > 0);
     let text = |entry: &CalendarEntry| {
         let deadline = &entry.deadline;
         format!(
@@ -118,12 +128,19 @@ fn first_date(input: &SummaryInput<'_>) -> Vec<String> {
         )
     };
     let passed =
-        input.calendar.iter().filter(|entry| entry.deadline.date < today).min_by_key(|entry| entry.deadline.date);
-    let next =
-        input.calendar.iter().filter(|entry| entry.deadline.date >= today).min_by_key(|entry| entry.deadline.date);
+        of_workloads.iter().filter(|entry| entry.deadline.date < today).min_by_key(|entry| entry.deadline.date);
+    let next = of_workloads.iter().filter(|entry| entry.deadline.date >= today).min_by_key(|entry| entry.deadline.date);
+    let version =
+        of_versions.iter().filter(|entry| entry.deadline.date >= today).min_by_key(|entry| entry.deadline.date);
     let passed = passed.map(|entry| format!("The first date has passed: {}.", text(entry)));
     let next = next.map(|entry| format!("The next date: {}.", text(entry)));
-    passed.into_iter().chain(next).collect()
+    let version = version.map(|CalendarEntry { deadline, .. }| {
+        format!(
+            "The next date of the Kubernetes version of an old pool: {}, {} ({}, {}).",
+            deadline.date, deadline.what, deadline.source, deadline.as_of
+        )
+    });
+    passed.into_iter().chain(next).chain(version).collect()
 }
 
 /// What the move does not meet, and what must happen before the old pools can be removed.
@@ -157,10 +174,13 @@ fn blockers(input: &SummaryInput<'_>) -> Vec<String> {
         blocking.map(|one| format!("{}/{}", one.budget.namespace, one.budget.name)).collect();
     if !blocking.is_empty() {
         let names: Vec<&String> = blocking.iter().collect();
-        let (noun, verb) =
-            if names.len() == 1 { ("PodDisruptionBudget", "permits") } else { ("PodDisruptionBudgets", "permit") };
+        let (noun, verb, permit) = if names.len() == 1 {
+            ("PodDisruptionBudget", "selects", "this budget permits")
+        } else {
+            ("PodDisruptionBudgets", "select", "these budgets permit")
+        };
         sentences.push(format!(
-            "{noun} {} {verb} no eviction now: a drain of the old nodes waits forever while their pods are there.",
+            "If pods that {noun} {} {verb} are still in an old pool at the drain, the drain waits for them, because {permit} no eviction now.",
             list_first(&names, MAX_NAMES)
         ));
     }
@@ -272,17 +292,20 @@ mod tests {
             workloads: Vec::new(),
             all,
         };
-        let calendar = [entry(2026, 1), entry(2027, 3), entry(2029, 1)];
+        let mut version = entry(2027, 0);
+        version.deadline.what = "AKS ends long-term support of Kubernetes 1.32".to_owned();
+        let calendar = [entry(2026, 1), version, entry(2027, 3), entry(2029, 1)];
         assert_eq!(
             summary_of(&plan, &[constraint], &calendar),
             [
                 "2 of 5 Windows workloads run as they are on Windows Server 2025; 1 needs another tag; 1 needs a rebuild; 1 is unknown.",
                 "The first date has passed: 2026-04-01, AKS deletes the node images of Windows Server 2019 (a file, 2026-01-20), for 1 workload.",
                 "The next date: 2027-04-01, AKS deletes the node images of Windows Server 2019 (a file, 2026-01-20), for 3 workloads.",
+                "The next date of the Kubernetes version of an old pool: 2027-04-01, AKS ends long-term support of Kubernetes 1.32 (a file, 2026-01-20).",
                 "The move is not possible in this way: nodes of Windows Server 2025 require Kubernetes 1.35. Upgrade first.",
                 "Images to build before the old pools can be removed: those of shop/d.",
                 "Images to find out about before the old pools can be removed: those of shop/e.",
-                "PodDisruptionBudget shop/a permits no eviction now: a drain of the old nodes waits forever while their pods are there.",
+                "If pods that PodDisruptionBudget shop/a selects are still in an old pool at the drain, the drain waits for them, because this budget permits no eviction now.",
             ]
         );
     }

@@ -10,17 +10,18 @@ use crate::facts::Facts;
 use crate::inventory::{Inventory, InventoryReader};
 use crate::plan::constraints::CheckedConstraints;
 use crate::plan::context::PlanContext;
-use crate::plan::demand;
 use crate::plan::report::{PlannedContainer, Step, Verdict};
 use crate::plan::scope::MoveScope;
 use crate::plan::steps::{StepInput, steps};
 use crate::plan::workload_move::WorkloadMove;
+use crate::plan::{demand, edits};
 use crate::report::{Knowledge, Source};
 
 /// What is planned, besides the objects.
 pub(crate) struct TestPlan {
     pub(crate) objects: Vec<Value>,
     pub(crate) policies: PolicySet,
+    pub(crate) policies_given: bool,
     pub(crate) facts: Facts,
     pub(crate) target: u32,
     pub(crate) from: Option<u32>,
@@ -28,6 +29,8 @@ pub(crate) struct TestPlan {
     pub(crate) checked: CheckedConstraints,
     /// Verdicts by the name of the workload; others run as they are.
     pub(crate) verdicts: Vec<(&'static str, Verdict)>,
+    /// Whether the workloads have containers, with the image of their pods and the verdict of the workload.
+    pub(crate) with_containers: bool,
 }
 
 impl TestPlan {
@@ -35,12 +38,14 @@ impl TestPlan {
         Self {
             objects,
             policies: PolicySet::built_in(),
+            policies_given: false,
             facts: Facts::built_in(),
             target: 26100,
             from: None,
             provider: None,
             checked: CheckedConstraints::default(),
             verdicts: Vec::new(),
+            with_containers: false,
         }
     }
 
@@ -61,6 +66,7 @@ impl TestPlan {
             today: date(2026, 11, 23),
             mullion: "0.0.0",
             policies: &self.policies,
+            policies_given: self.policies_given,
             facts: &self.facts,
             facts_file: None,
             target: Build::new(self.target),
@@ -86,9 +92,15 @@ impl TestPlan {
             let mut one = WorkloadMove::new(&view, fleet, classes, scope);
             let verdict = self.verdicts.iter().find(|(name, _)| *name == view.object.name);
             one.report.verdict = verdict.map_or(Verdict::RunsAsIs, |(_, verdict)| *verdict);
-            one.demand = demand::demand(&owned.object_value(), owned, &view, inventory);
+            let live = owned.object_value();
+            for found in view.containers.iter().filter(|_| self.with_containers) {
+                one.report.containers.push(container(&found.report.image, one.report.verdict));
+            }
+            one.demand = demand::demand(&live, owned, &view, inventory);
+            edits::edit(&mut one, &view, &live, inventory, scope);
             moves.push(one);
         }
+        edits::leave_behind(&mut moves, scope);
         let input = StepInput { checked: &self.checked, fleet, inventory, scope, context: self.context() };
         let steps = steps(&mut moves, input);
         (steps, moves)

@@ -22,7 +22,7 @@ use crate::report::{Knowledge, ObjectRef, Source};
 pub(crate) const TODAY: Date = date(2026, 11, 22);
 
 /// A pool with one node.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct TestPool<'a> {
     pub(crate) name: &'a str,
     /// `17763.8389`
@@ -83,6 +83,7 @@ pub(crate) fn context<'a>(facts: &'a Facts, policies: &'a PolicySet, target: u32
         today: TODAY,
         mullion: "0.0.0",
         policies,
+        policies_given: false,
         facts,
         facts_file: None,
         target: Build::new(target),
@@ -139,7 +140,9 @@ pub(crate) fn workload(name: &str, pools: &[usize], containers: Vec<PlannedConta
         labels: Value::Null,
         is_held: false,
         pools: pools.iter().copied().collect(),
+        homes: pools.iter().copied().collect(),
         moves: true,
+        stays_behind: false,
         next_deadline: None,
         tolerates_everything: false,
     }

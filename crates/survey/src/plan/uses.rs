@@ -265,7 +265,7 @@ pub(crate) fn risks(
     if view.object.kind == "Pod" {
         add(
             "barePod",
-            "It is a pod without a controller: a drain deletes it, and nothing creates it again.".to_owned(),
+            "It is a pod without a controller: `kubectl drain` stops at it, and nothing creates it again.".to_owned(),
             "metadata.ownerReferences".to_owned(),
         );
     }

@@ -29,8 +29,13 @@ pub(crate) struct WorkloadMove {
     pub(crate) next_deadline: Option<Deadline>,
     /// Indexes of the pools in which its pods are.
     pub(crate) pools: BTreeSet<usize>,
+    /// Indexes of the pools that decide on its new pool and its dates: those with its pods or, without pods, those on which
+    /// its pods may be placed; of these, if it moves, those that leave.
+    pub(crate) homes: BTreeSet<usize>,
     /// Whether it is in a pool that leaves, or has no pods and is not for other pools only.
     pub(crate) moves: bool,
+    /// Whether it is a DaemonSet that stays in the old pools, because another one with its images runs in the new pool.
+    pub(crate) stays_behind: bool,
     /// Whether its pods must be kept off the new pool before it exists: by its commands for that, or in the words of its report.
     pub(crate) is_held: bool,
     /// The labels of its pods.
@@ -50,16 +55,22 @@ impl WorkloadMove {
         let nodes = live.clone().filter_map(|pod| fleet.node(pod.node.as_deref()?));
         let pools: BTreeSet<usize> = nodes.map(|node| node.pool).collect();
         let leaves = |pool: usize| scope.part(pool) == Some(PoolPart::Leaves);
+        // A finished Job, or a pod of one, does not run again.
+        let has_ended = matches!(view.object.kind.as_str(), "Job" | "Pod")
+            && !view.pods.is_empty()
+            && view.pods.iter().all(|pod| pod.ended);
         let moves = if pools.is_empty() {
             let fits = |pools: &dyn Fn(usize) -> bool| classes.fit(&view.constraints, pools);
             let only_elsewhere = fits(&leaves) == Some(false) && fits(&|pool| !leaves(pool)) == Some(true);
-            // A finished Job, or a pod of one, does not run again.
-            let has_ended = matches!(view.object.kind.as_str(), "Job" | "Pod")
-                && !view.pods.is_empty()
-                && view.pods.iter().all(|pod| pod.ended);
             scope.leaves() && !only_elsewhere && !has_ended
         } else {
             pools.iter().any(|pool| leaves(*pool))
+        };
+        let homes = match (pools.is_empty(), moves) {
+            (false, _) => pools.clone(),
+            (true, true) => classes.homes(&view.constraints, leaves),
+            (true, false) if has_ended => BTreeSet::new(),
+            (true, false) => classes.homes(&view.constraints, |pool| scope.part(pool).is_some()),
         };
         let names = pools.iter().filter_map(|pool| fleet.pools.get(*pool)).map(|pool| pool.name.clone());
         let labels = view.value.pointer(view.kind.pod_pointer()).and_then(|pod| pod.pointer("/metadata/labels"));
@@ -88,7 +99,9 @@ impl WorkloadMove {
             needs: Vec::new(),
             labels: labels.cloned().unwrap_or_default(),
             pools,
+            homes,
             moves,
+            stays_behind: false,
             is_held: false,
             next_deadline: None,
             tolerates_everything: scope.is_tolerated_by(&view.constraints),

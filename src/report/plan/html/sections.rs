@@ -1,8 +1,10 @@
 //! The sections of the page: the answer, what limits the move, the steps, what each workload needs, what comes later.
 
+use std::collections::HashSet;
+
 use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
 use mullion_survey::plan::report::{
-    BehaviorChange, CalendarEntry, Constraint, ConstraintState, FieldEdit, PlanReport, PlannedContainer,
+    BehaviorChange, CalendarEntry, Constraint, ConstraintState, FieldEdit, PlanCommand, PlanReport, PlannedContainer,
     PlannedWorkload, Step, Verdict,
 };
 use serde_json::Value;
@@ -16,9 +18,10 @@ use crate::report::inventory_text::{distance, first_objects, full_name, object_t
 use crate::report::plan::html::commands::{CommandLimit, lines};
 use crate::report::plan::html::picture::picture;
 use crate::report::plan::words::{
-    VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, concerned, confidence_text,
-    counted_exact, exact_size, gate, has_edits, manager_text, move_text, part_text, pools_text, size, state_text,
-    verdict_text, verdicts, verdicts_by_step,
+    CALENDAR as CALENDAR_TEXT, VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty,
+    commands_of_steps, concerned, concerned_text, confidence_text, counted_exact, edit_step, exact_size, gate,
+    has_edits, is_of_all, manager_text, move_text, part_text, pools_text, size, state_text, verdict_text, verdicts,
+    verdicts_by_step, without_printed,
 };
 
 const REST: &str = "<code>mullion plan -o json</code> writes all of them.";
@@ -500,16 +503,21 @@ fn changes(report: &PlanReport) -> Option<Section> {
     }
     let row = |change: &BehaviorChange| {
         let objects = first_objects(&change.workloads, change.all, change.workloads.len().min(LINES));
+        let concerns = if is_of_all(change, report) {
+            upper_first(&prose(cut(&concerned_text(change, report, 0))))
+        } else {
+            format!(
+                "{}<br><span class=\"soft\">{}</span>",
+                upper_first(&prose(cut(&concerned(change)))),
+                escape(cut(&objects))
+            )
+        };
         [
             Cell::html(prose(cut(&change.what))),
             Cell::text(&upper_first(certainty(change))),
             Cell::text(cut(&change.moves)),
             Cell::html(prose(cut(&change.check))),
-            Cell::html(format!(
-                "{}<br><span class=\"soft\">{}</span>",
-                upper_first(&prose(cut(&concerned(change)))),
-                escape(cut(&objects))
-            )),
+            Cell::html(concerns),
             source_cell(&change.source, &change.as_of),
         ]
     };
@@ -538,12 +546,13 @@ fn edits(report: &PlanReport) -> Option<Section> {
         push(&mut body, format_args!("<h3 id=\"objects\">Objects without pods</h3>\n{}", OBJECTS.render(rows)));
     }
     if !edited.is_empty() {
+        let printed = commands_of_steps(report);
         let rows = edited.iter().map(|workload| {
             [
                 object_cell(&workload.object.kind, &full_name(&workload.object)),
-                step_cell(workload.step),
+                step_cell(edit_step(workload, report)),
                 Cell::html(workload.edits.iter().take(LINES).map(edit_html).collect::<String>()),
-                Cell::html(how(workload)),
+                Cell::html(how(workload, &printed)),
             ]
         });
         push(&mut body, format_args!("<h3 id=\"edited\">Workloads</h3>\n{}", EDITS.render(rows)));
@@ -567,7 +576,7 @@ fn edit_html(edit: &FieldEdit) -> String {
 }
 
 /// How the edits of a workload are made.
-fn how(workload: &PlannedWorkload) -> String {
+fn how(workload: &PlannedWorkload, printed: &HashSet<&str>) -> String {
     let mut out = String::new();
     if let Some(manager) = manager_text(workload) {
         push(&mut out, format_args!("<p><b>Managed by</b> {}.</p>", prose(cut(&manager))));
@@ -582,9 +591,10 @@ fn how(workload: &PlannedWorkload) -> String {
             push(&mut out, format_args!("<p><b>Patch:</b></p><pre>{}</pre>", lines(&patch)));
         }
     }
-    out.push_str(&limit.render("Before the new pool is created, run", &workload.hold));
-    out.push_str(&limit.render("Run", &workload.commands));
-    out.push_str(&limit.render("To go back, run", &workload.back));
+    let left = |commands: &[PlanCommand]| without_printed(commands, printed);
+    out.push_str(&limit.render("Before the new pool is created, run", &left(&workload.hold)));
+    out.push_str(&limit.render("Run", &left(&workload.commands)));
+    out.push_str(&limit.render("To go back, run", &left(&workload.back)));
     out
 }
 
@@ -605,19 +615,20 @@ fn calendar(report: &PlanReport) -> Option<Section> {
             Cell::text(&distance(deadline, today)).sorted_by(&deadline.date),
             Cell::text(cut(&deadline.what)),
             Cell::text(cut(&deadline.concerns)),
-            Cell::html(format!(
-                "{}<br><span class=\"soft\">{}{more}</span>",
-                counted_exact(*all, "workload"),
-                objects.join("<br>")
-            ))
+            Cell::html(if *all == 0 {
+                String::new()
+            } else {
+                format!(
+                    "{}<br><span class=\"soft\">{}{more}</span>",
+                    counted_exact(*all, "workload"),
+                    objects.join("<br>")
+                )
+            })
             .sorted_by(all),
             source_cell(&deadline.source, &deadline.as_of),
         ]
     };
-    let body = format!(
-        "<p>A workload is at the first date that ends its support and, if that has passed, at the next one.</p>\n{}",
-        CALENDAR.render(report.calendar.iter().map(row))
-    );
+    let body = format!("<p>{CALENDAR_TEXT}</p>\n{}", CALENDAR.render(report.calendar.iter().map(row)));
     Some(Section::new("calendar", "Calendar", Some(report.calendar.len()), body))
 }
 

@@ -229,3 +229,38 @@ fn workloads_by_date_and_cause() {
     let many: Vec<WorkloadMove> = (0..60).map(|_| with("a", Some((2030, "x")))).collect();
     assert_eq!((calendar(&many, TODAY)[0].all, calendar(&many, TODAY)[0].workloads.len()), (60, 50));
 }
+
+/// Kubernetes versions belong to the pools that leave, and to no workload.
+#[test]
+fn kubernetes_versions_of_old_pools() {
+    let (facts, policies) = (Facts::built_in(), PolicySet::built_in());
+    let dates = |provider: &str, pools: &[TestPool<'_>]| -> Vec<String> {
+        let read = inventory(provider, "", pools);
+        let fleet = Fleet::new(&read);
+        let context = context(&facts, &policies, 26100);
+        let mut entries = Vec::new();
+        add_kubernetes_dates(&mut entries, &fleet, &MoveScope::new(&fleet, &read, context), context);
+        assert!(entries.iter().all(|entry| entry.all == 0 && entry.workloads.is_empty()));
+        let text = |deadline: Deadline| format!("{} {}. {}", deadline.date, deadline.what, deadline.concerns);
+        entries.into_iter().map(|entry| text(entry.deadline)).collect()
+    };
+    let (w19, w22, w25) =
+        (pool("w19", "17763.1", "v1.32.9"), pool("w22", "20348.1", "v1.32.1"), pool("w25", "26100.1", "v1.35.1"));
+    assert_eq!(
+        dates("AKS", &[w19, w22, w25]),
+        [
+            "2027-03-31 AKS ends long-term support of Kubernetes 1.32. The Kubernetes version of pools w19 and w22.",
+            "2026-03-31 AKS ended standard support of Kubernetes 1.32. The Kubernetes version of pools w19 and w22; the date has passed.",
+        ]
+    );
+    let old = pool("ng", "20348.1", "v1.34.1-eks-c39b1d0");
+    assert_eq!(
+        dates("EKS", &[old]),
+        [
+            "2026-12-02 EKS ends standard support of Kubernetes 1.34. The Kubernetes version of pool ng.",
+            "2027-12-02 EKS ends extended support of Kubernetes 1.34. The Kubernetes version of pool ng.",
+        ]
+    );
+    assert_eq!(dates("RKE2", &[w19]), Vec::<String>::new());
+    assert_eq!(dates("AKS", &[w25]), Vec::<String>::new());
+}

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use mullion_policy::PolicySet;
 
@@ -165,6 +165,50 @@ fn what_changes_with_the_image() {
         let containers = workload.report.containers.clone();
         assert_eq!(has(fleet, workload), expected, "{containers:?}");
     }
+}
+
+/// The revision that a row names is one of its build: a lower number of a newer build is not an older host.
+#[test]
+fn revisions_of_one_build_are_compared() {
+    let (p19, old_19) = (pool("w19", "17763.8389", "v1.30.1"), pool("w19", "17763.1577", "v1.30.1"));
+    let (p22, unknown_19) = (pool("w22", "20348.587", "v1.30.1"), pool("w19", "17763", "v1.30.1"));
+    for (pools, expected) in
+        [([p19, p22], false), ([old_19, p22], true), ([unknown_19, p22], false), ([p22, p22], false)]
+    {
+        let fleet = Move { pools: &pools, target: 26100, ..NOWHERE };
+        let one = || workload(&[0, 1], vec![container(&[], Verdict::Unknown)], &[]);
+        let found = names(fleet, one());
+        assert_eq!(found.iter().any(|name| name == "virtual-time-zone"), expected, "{pools:?}");
+        // Without pods, it can be in each of them.
+        let found = names(fleet, WorkloadMove { homes: BTreeSet::new(), ..one() });
+        assert_eq!(found.iter().any(|name| name == "virtual-time-zone"), expected, "{pools:?}");
+    }
+}
+
+#[test]
+fn texts_of_several_uses_and_of_host_process() {
+    let uses = [Use::ServerCore, Use::NanoServer];
+    let of = |uses: &[Use]| {
+        let moved = vec![container(&["10.0.17763"], Verdict::Rebuild)];
+        found(NOWHERE, &[workload(&[0], moved.clone(), &[uses[0]]), workload(&[0], moved, &uses[1..])])
+    };
+    let text = |found: &[BehaviorChange], name: &str| {
+        let change = found.iter().find(|change| change.name == name).unwrap();
+        (change.because.clone(), change.moves.clone())
+    };
+    assert_eq!(
+        text(&of(&uses), "base-image-sizes-2025").0,
+        "they have images based on Nano Server, on Server Core or Server, or on a base that is not known"
+    );
+    let plain = ("they get an image with a newer base".to_owned(), "with the image".to_owned());
+    assert_eq!(text(&of(&uses), "tls-1.0-disabled"), plain);
+    assert_eq!(
+        text(&of(&[Use::HostProcess]), "tls-1.0-disabled"),
+        (
+            "they get an image with a newer base, or run the programs of a newer host".to_owned(),
+            "with the image, for HostProcess containers with the host".to_owned()
+        )
+    );
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! What workloads need of the cluster, as changes of objects: labels of the new pools, and RuntimeClasses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
+use mullion_engine::model::cluster::{Node, Taint};
 use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
 use mullion_engine::model::text::list_first;
 use serde_json::Value;
 
-use crate::analysis::POOL_LABELS;
+use crate::analysis::{Fleet, POOL_LABELS};
 use crate::plan::edits::commands::{command, create, quoted};
 use crate::plan::needs::ClusterNeed;
 use crate::plan::report::{ObjectChange, PlanCommand, Step, StepKind};
-use crate::plan::scope::MoveScope;
+use crate::plan::scope::{MoveScope, NewPool};
 use crate::plan::workload_move::WorkloadMove;
 use crate::report::ObjectRef;
 
@@ -37,7 +39,12 @@ struct NewClass<'m> {
 }
 
 /// The labels and RuntimeClasses that the workloads need, each once.
-pub(crate) fn object_changes(moves: &[WorkloadMove], steps: &[Step], scope: &MoveScope) -> Vec<ObjectChange> {
+pub(crate) fn object_changes(
+    moves: &[WorkloadMove],
+    steps: &[Step],
+    fleet: &Fleet<'_>,
+    scope: &MoveScope,
+) -> Vec<ObjectChange> {
     let mut labels: BTreeMap<(&str, &str), BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     let mut classes: BTreeMap<&str, NewClass<'_>> = BTreeMap::new();
     for one in moves {
@@ -64,7 +71,7 @@ pub(crate) fn object_changes(moves: &[WorkloadMove], steps: &[Step], scope: &Mov
             object: ObjectRef { namespace: String::new(), kind: "Node pool".to_owned(), name: pool.to_owned() },
             step,
             why: format!("Give its nodes the label {key}={value}: {}.", selected_by(&users)),
-            command: label_command(scope, pool, &format!("{key}={value}"), is_only),
+            command: label_command(fleet, scope, pool, (key, value), is_only),
         };
         values.into_iter().map(change).collect::<Vec<_>>()
     };
@@ -88,10 +95,42 @@ fn used_by(users: &[String]) -> String {
     format!("{} {verb} it", list_first(users, NAMED))
 }
 
+/// The old nodes with a label, if others do not have it.
+struct Labelled {
+    nodes: usize,
+    all: usize,
+    /// The taints that those with the label have, and no others.
+    taints: BTreeSet<Taint>,
+}
+
+impl Labelled {
+    fn new(fleet: &Fleet<'_>, new: &NewPool, (key, value): (&str, &str)) -> Option<Self> {
+        let old = new.replaces.iter().filter_map(|pool| fleet.pools.get(*pool));
+        let old = old.flat_map(|pool| fleet.nodes_of(pool)).map(|node| node.node);
+        let (with, without): (Vec<&Node>, Vec<&Node>) = old.partition(|node| node.labels.get(key) == Some(value));
+        let mut taints: BTreeSet<Taint> =
+            with.first()?.taints.iter().filter(|taint| !taint.describes_state()).cloned().collect();
+        taints.retain(|taint| {
+            with.iter().all(|node| node.taints.contains(taint))
+                && !without.iter().any(|node| node.taints.contains(taint))
+        });
+        let found = Self { nodes: with.len(), all: with.len() + without.len(), taints };
+        (found.nodes < found.all).then_some(found)
+    }
+}
+
 /// Labels the nodes that are there, or lists those that have the label, if only the provider sets it. `is_only`: whether all
 /// nodes may have it.
-fn label_command(scope: &MoveScope, pool: &str, label: &str, is_only: bool) -> PlanCommand {
-    let model = scope.new_pools.iter().find(|new| new.name == pool).map(|new| &new.node);
+fn label_command(
+    fleet: &Fleet<'_>,
+    scope: &MoveScope,
+    pool: &str,
+    (key, value): (&str, &str),
+    is_only: bool,
+) -> PlanCommand {
+    let label = &format!("{key}={value}");
+    let new = scope.new_pools.iter().find(|new| new.name == pool);
+    let model = new.map(|new| &new.node);
     let of_pool = POOL_LABELS.iter().find(|key| model.is_some_and(|node| node.labels.get(key).is_some()));
     // Nodes of a cluster without pools have no label of a pool; those of the target have its build.
     let selector =
@@ -100,7 +139,21 @@ fn label_command(scope: &MoveScope, pool: &str, label: &str, is_only: bool) -> P
         let note = "The provider sets this label: create the pool so that it has such nodes. The command lists them.";
         return command(format!("kubectl get nodes -l {}", quoted(&format!("{selector},{label}"))), note.to_owned());
     }
+    let labelled = new.and_then(|new| Labelled::new(fleet, new, (key, value)));
     let label = quoted(label);
+    if let Some(Labelled { nodes, all, taints }) = labelled {
+        let has = if nodes == 1 { "has" } else { "have" };
+        let mut run = format!("kubectl label nodes NODE {label}");
+        let mut note = format!(
+            "{nodes} of the {all} old nodes {has} the label. Replace NODE with the nodes of pool {pool} that are to have it, and set it in their settings as well."
+        );
+        for taint in taints {
+            let _ = write!(run, "\nkubectl taint nodes NODE {} --overwrite", quoted(&taint.to_string()));
+            let _ =
+                write!(note, " The old nodes with the label also have the taint {taint}, which keeps other pods off.");
+        }
+        return command(run, note);
+    }
     if !is_only {
         let note = format!("Other workloads need another value. Replace NODE with nodes of pool {pool}.");
         return command(format!("kubectl label nodes NODE {label}"), note);

@@ -1,5 +1,7 @@
 //! The edits of one workload, and how to make them: a patch, or words for what cannot be patched.
 
+use std::collections::BTreeSet;
+
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::text::{list, list_with};
 use mullion_engine::model::windows::release_name;
@@ -45,6 +47,8 @@ struct EditContext<'a> {
     pool: &'a NewPool,
     /// Whether the object is the workload itself.
     is_own: bool,
+    /// The pools of the workload.
+    homes: &'a BTreeSet<usize>,
 }
 
 /// Fills in the edits, the patch, the manager and the commands of a workload. `live`: the object as it is in the cluster.
@@ -55,26 +59,41 @@ pub(crate) fn edit(
     inventory: &Inventory,
     scope: &MoveScope,
 ) {
-    if !one.moves {
-        return;
-    }
-    let Some(pool) = scope.new_pool(one.pools.iter().copied()) else { return };
     let manager = view.managed_by.as_ref();
     one.report.manager = manager.map(|manager| Manager { name: manager.name.clone(), change: manager.change.clone() });
+    let is_daemon_set = one.is_daemon_set();
+    let (pool, reach) = if one.moves {
+        let Some(pool) = scope.new_pool(one.homes.iter().copied()) else { return };
+        (pool, if is_daemon_set { Reach::BothPools } else { Reach::NewPool })
+    } else {
+        let Some(pool) = scope.closed_pool(&one.homes).filter(|_| has_template(view.kind)) else { return };
+        (pool, Reach::Present)
+    };
     // A pod has what admission added to it, which its author does not write.
     let value = if view.kind == WorkloadKind::Pod { &view.value } else { live };
     let is_own = view.kind.name() == view.object.kind;
-    let context = EditContext { view, value, scope, pool, is_own };
+    let homes = one.homes.clone();
+    let context = EditContext { view, value, scope, pool, is_own, homes: &homes };
     let Some(before) = value.pointer(&format!("{}/spec", view.kind.pod_pointer())).filter(|spec| spec.is_object())
     else {
-        one.report.instead = context.unread();
+        if one.moves {
+            one.report.instead = context.unread();
+        }
         return;
     };
     let top = WorkloadKind::from_name(&view.object.kind).unwrap_or(view.kind);
     let mut spec = PodSpec::new(before, format!("{}/spec", top.pod_pointer()));
-    let is_daemon_set = view.object.kind == "DaemonSet";
-    let reach = if is_daemon_set { Reach::BothPools } else { Reach::NewPool };
     let placement = Placement { scope, pool, reach };
+    if reach == Reach::Present {
+        let class = inventory.runtime_class(spec.text(RUNTIME_CLASS));
+        let result = placement.edit(&mut spec, class, &view.constraints);
+        one.report.edits.clone_from(&spec.edits);
+        if !spec.edits.is_empty() {
+            let change = Change { spec: &spec, open: &[], result: &result, is_held: false, unread_class: None };
+            context.report(one, &change);
+        }
+        return;
+    }
     let class = spec.text(RUNTIME_CLASS).map(|name| class_change(name, inventory, scope, pool)).unwrap_or_default();
     if let (Reach::BothPools, Some(name)) = (reach, &class.name) {
         one.report.instead = context.second_daemon_set_of_class(name);
@@ -277,12 +296,13 @@ impl EditContext<'_> {
         }
     }
 
-    /// The releases on which images must run.
+    /// The releases on which images must run: the target and, for a DaemonSet, those of the pools that it has now.
     fn images_for(self) -> String {
         if self.view.object.kind != "DaemonSet" {
             return self.scope.release.clone();
         }
-        let old = self.scope.leaving_builds.iter().map(|build| release_name(*build, &[]).into_owned());
+        let old = self.scope.leaving_builds_of(self.homes);
+        let old = old.iter().map(|build| release_name(*build, &[]).into_owned());
         list_with(old.chain([self.scope.release.clone()]), "and")
     }
 

@@ -9,6 +9,7 @@ mod edit_workload;
 mod placement;
 mod pod_spec;
 mod runtime_class;
+mod siblings;
 mod strategic_patch;
 #[cfg(test)]
 mod tests;
@@ -16,3 +17,4 @@ mod words;
 
 pub(crate) use cluster_needs::object_changes;
 pub(crate) use edit_workload::edit;
+pub(crate) use siblings::leave_behind;

@@ -21,6 +21,8 @@ pub(super) enum Reach {
     NewPool,
     /// To the new pool as well.
     BothPools,
+    /// They are in the pool already, and new ones must enter while it is closed.
+    Present,
 }
 
 /// A label that nodes of the new pool need.
@@ -73,6 +75,10 @@ impl Placement<'_> {
         constraints: &SchedulingConstraints,
     ) -> PlacementResult {
         let mut result = PlacementResult::default();
+        if self.reach == Reach::Present {
+            self.edit_tolerations(spec, class, constraints);
+            return result;
+        }
         self.edit_selector(spec, &mut result);
         self.edit_terms(spec, &mut result);
         for (key, value) in class.into_iter().flat_map(|class| &class.node_selector) {
@@ -123,7 +129,7 @@ impl Placement<'_> {
                 (Some(model), _) if model == value => {}
                 (Some(model), Reach::NewPool) => spec.select(&key, Some(model), &self.why_pin(pin)),
                 (None, _) => spec.select(&key, None, "The nodes of the new pool do not have this label."),
-                (Some(model), Reach::BothPools) => {
+                (Some(model), _) => {
                     spec.select(&key, None, "It keeps the pods off the new pool; the affinity names both.");
                     widen(spec, pin, &value, model);
                 }
@@ -185,7 +191,7 @@ impl Placement<'_> {
         let old = terms.get(term.index).map(expressions).unwrap_or_default();
         let why = match self.reach {
             Reach::NewPool => format!("It names a pool or release that leaves, or excludes {}.", self.scope.release),
-            Reach::BothPools => {
+            Reach::BothPools | Reach::Present => {
                 "The pods must run in the old and in the new pools until all workloads have moved.".to_owned()
             }
         };
@@ -347,10 +353,15 @@ impl Placement<'_> {
         let of_class = class.map(|class| json!({ "tolerations": class.tolerations }));
         let of_class = of_class.and_then(|value| SchedulingConstraints::deserialize(&value).ok()).unwrap_or_default();
         for taint in self.pool.node.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule") {
+            if self.reach == Reach::Present && *taint != self.scope.taint {
+                continue;
+            }
             if own.tolerates(taint) || of_class.tolerates(taint) || constraints.tolerates(taint) {
                 continue;
             }
-            let why = if *taint == self.scope.taint {
+            let why = if self.reach == Reach::Present {
+                "The pods are in the pool that the taint closes. Without the toleration no new pod may enter until the pool is open."
+            } else if *taint == self.scope.taint {
                 "This taint keeps the new pool closed. Without it the pods may not enter."
             } else {
                 "The nodes of the new pool have this taint."

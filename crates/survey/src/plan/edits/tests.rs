@@ -102,6 +102,7 @@ fn edited(objects: &[Value], kind: &str, containers: Vec<PlannedContainer>) -> E
         today: date(2026, 11, 22),
         mullion: "0.0.0",
         policies: &policies,
+        policies_given: false,
         facts: &facts,
         facts_file: None,
         target: Build::new(26100),
@@ -131,7 +132,7 @@ fn edited(objects: &[Value], kind: &str, containers: Vec<PlannedContainer>) -> E
     let labels: std::collections::BTreeMap<String, String> = labels.chain(asked).collect();
     node.labels = labels.into_iter().collect();
     let moves = [one];
-    let changes = object_changes(&moves, &[], &scope);
+    let changes = object_changes(&moves, &[], fleet, &scope);
     let [one] = moves;
     Edited { one, changes, node }
 }
@@ -311,13 +312,35 @@ fn a_label_that_the_new_pool_lacks_is_asked_of_the_pool() {
                 "Give its nodes the label topology.kubernetes.io/zone=eu-1: Deployment shop/web selects it.",
                 "kubectl get nodes -l 'kubernetes.azure.com/agentpool=win25,topology.kubernetes.io/zone=eu-1'",
             ),
-            (
-                "Give its nodes the label zone=1: Deployment shop/web selects it.",
-                "kubectl label nodes -l 'kubernetes.azure.com/agentpool=win25' 'zone=1'",
-            ),
+            ("Give its nodes the label zone=1: Deployment shop/web selects it.", "kubectl label nodes NODE 'zone=1'",),
         ]
     );
     assert!(found.one.report.patch.is_some());
+}
+
+/// The label and the taint of a few special nodes are not for all nodes of the new pool.
+#[test]
+fn a_label_of_some_old_nodes_is_for_chosen_nodes() {
+    let mut spec = spec(json!({"hardware": "gpu"}));
+    spec["tolerations"] = json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]);
+    let mut objects = placed("Deployment", &spec);
+    let at = objects.iter().position(|object| object["kind"] == "Node").unwrap();
+    let mut special = objects[at].clone();
+    special["metadata"]["name"] = "gpu".into();
+    special["metadata"]["labels"]["hardware"] = "gpu".into();
+    let taint = json!({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"});
+    special["spec"]["taints"] = match special["spec"]["taints"].take() {
+        Value::Array(taints) => taints.into_iter().chain([taint]).collect(),
+        _ => json!([taint]),
+    };
+    objects.push(special);
+    let found = edited(&objects, "Deployment", Vec::new());
+    let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
+    assert_eq!(
+        change.command.run,
+        "kubectl label nodes NODE 'hardware=gpu'\nkubectl taint nodes NODE 'nvidia.com/gpu=present:NoSchedule' --overwrite"
+    );
+    assert!(change.command.note.starts_with("1 of the "), "{}", change.command.note);
 }
 
 #[test]
@@ -584,9 +607,9 @@ fn a_daemon_set_runs_in_both_pools() {
     let old_only = vec![container("web", Verdict::AnotherTag, Some(("x:ltsc2025", ProposalConfidence::Table)))];
     let found = edited(&placed("DaemonSet", &spec(json!({}))), "DaemonSet", old_only).one.report;
     assert!(
-        found.instead.contains(
-            "Use an image whose index has ltsc2019, ltsc2022 and ltsc2025, or create a second DaemonSet for ltsc2025."
-        ),
+        found
+            .instead
+            .contains("Use an image whose index has ltsc2022 and ltsc2025, or create a second DaemonSet for ltsc2025."),
         "{}",
         found.instead
     );
@@ -664,7 +687,8 @@ fn a_workload_of_a_pool_that_stays_is_left_alone() {
     objects.push(new);
     objects.push(deployment(&spec(json!({"agentpool": "win25"}))));
     let found = edited(&objects, "Deployment", Vec::new()).one;
-    assert!(!found.moves && found.report.edits.is_empty(), "{:?}", edits(&found));
+    // Only the pool that it is for is closed until the end.
+    assert!(!found.moves && edits(&found) == [TOLERATE], "{:?}", edits(&found));
     // Without pods, and without a pin, it moves.
     *objects.last_mut().unwrap() = deployment(&spec(json!({})));
     assert!(edited(&objects, "Deployment", Vec::new()).one.moves);

@@ -41,7 +41,7 @@ impl NodeRooms {
         let mut rooms: Vec<_> = input.scope.new_pools.iter().map(|new| size(&new.replaces)).collect();
         for one in moves.iter().filter(|one| one.is_daemon_set()) {
             let targets: BTreeSet<usize> =
-                one.pools.iter().filter_map(|pool| new_pools.get(*pool).copied().flatten()).collect();
+                one.homes.iter().filter_map(|pool| new_pools.get(*pool).copied().flatten()).collect();
             for at in targets {
                 let Some(Some(room)) = rooms.get_mut(at) else { continue };
                 room.cpu_millis = room.cpu_millis.saturating_sub(one.demand.cpu_millis);
@@ -54,7 +54,7 @@ impl NodeRooms {
 
     /// The new pool to which a workload moves.
     fn target(&self, one: &WorkloadMove) -> usize {
-        one.pools.iter().find_map(|pool| self.new_pools.get(*pool).copied().flatten()).unwrap_or_default()
+        one.homes.iter().find_map(|pool| self.new_pools.get(*pool).copied().flatten()).unwrap_or_default()
     }
 
     /// How many pods of a workload a node takes. `None`: the size is not known.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::analysis::{Fleet, FleetPool, HOST_NAME, POOL_LABELS};
 use crate::facts::commands::{CommandRow, PLACEHOLDERS, ProviderStep};
 use crate::plan::report::PlanCommand;
-use crate::plan::scope::NewPool;
+use crate::plan::scope::{NewPool, is_spot_taint};
 use crate::plan::steps::step_input::StepInput;
 
 /// The most node names in a command.
@@ -147,6 +147,8 @@ pub(crate) fn pool_values(new: &NewPool, input: StepInput<'_>, nodes: Option<usi
     let taints = &*new.node.taints;
     let texts = |taints: &[&Taint]| taints.iter().map(ToString::to_string).collect::<Vec<_>>();
     let closed = texts(&taints.iter().collect::<Vec<_>>());
+    let is_spot = input.scope.provider.as_deref() == Some("AKS") && taints.iter().any(is_spot_taint);
+    let created = texts(&taints.iter().filter(|taint| !(is_spot && is_spot_taint(taint))).collect::<Vec<_>>());
     let open = texts(&taints.iter().filter(|taint| **taint != input.scope.taint).collect::<Vec<_>>());
     let is_settable = |key: &str| {
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);
@@ -163,12 +165,13 @@ pub(crate) fn pool_values(new: &NewPool, input: StepInput<'_>, nodes: Option<usi
     let objects: Vec<Value> =
         taints.iter().map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect})).collect();
     let map: Map<String, Value> = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
-    HashMap::from([
+    let mut values = HashMap::from([
         ("{pool}", existing.map_or_else(|| word(&new.name), |pool| provider_name(input.fleet, pool, "POOL"))),
         ("{nodes}", nodes.map_or_else(|| "NODES".to_owned(), |nodes| nodes.to_string())),
         ("{release}", word(&input.scope.release)),
         ("{taint}", word(&input.scope.taint.to_string())),
         ("{taints}", word(&closed.join(","))),
+        ("{newTaints}", word(&created.join(","))),
         ("{otherTaints}", word(&open.join(","))),
         ("{taintsJson}", json!(closed).to_string()),
         ("{taintObjectsJson}", json!(objects).to_string()),
@@ -176,7 +179,11 @@ pub(crate) fn pool_values(new: &NewPool, input: StepInput<'_>, nodes: Option<usi
         ("{labelListJson}", unless_empty(json!(pairs).to_string())),
         ("{labelWords}", words.join(" ")),
         ("{labelsJson}", unless_empty(Value::Object(map).to_string())),
-    ])
+    ]);
+    if is_spot {
+        values.insert("{ifSpot}", String::new());
+    }
+    values
 }
 
 /// The rows of the provider for a step. Those without a provider count for one that the table does not know.
@@ -210,7 +217,9 @@ pub(crate) fn provider_commands(
 fn fill(text: &str, values: &HashMap<&'static str, String>) -> String {
     let is_kept = |line: &&str| {
         let labels = PLACEHOLDERS.iter().filter(|(name, _)| name.starts_with("{label"));
-        !labels.clone().any(|(name, _)| line.contains(name) && values.get(name).is_none_or(String::is_empty))
+        let is_empty = |name: &str| values.get(name).is_none_or(String::is_empty);
+        (!line.contains("{ifSpot}") || values.contains_key("{ifSpot}"))
+            && !labels.clone().any(|(name, _)| line.contains(name) && is_empty(name))
     };
     let lines: Vec<String> = text.trim_end().lines().filter(is_kept).map(|line| fill_line(line, values)).collect();
     lines.join("\n")
@@ -270,6 +279,10 @@ mod tests {
         ]);
         let text = "add {pool} \\\n  --labels {labels} \\\n  --taints {taint} {}{unknown}{\n";
         assert_eq!(fill(text, &values), "add '{taint}' \\\n  --taints a=b:NoSchedule {}{unknown}{");
+        let spot = "add \\\n  {ifSpot}--spot \\\n  {pool}";
+        assert_eq!(fill(spot, &HashMap::from([("{pool}", "a".to_owned())])), "add \\\n  a");
+        let values = HashMap::from([("{pool}", "a".to_owned()), ("{ifSpot}", String::new())]);
+        assert_eq!(fill(spot, &values), "add \\\n  --spot \\\n  a");
     }
 
     #[test]
@@ -279,7 +292,7 @@ mod tests {
         for row in &facts.commands {
             let lines: Vec<&str> = row.command.trim_end().lines().collect();
             let (last, others) = lines.split_last().unwrap();
-            assert!(!last.contains("{label") && !last.ends_with('\\'), "{last}");
+            assert!(!last.contains("{label") && !last.contains("{ifSpot}") && !last.ends_with('\\'), "{last}");
             let in_file = |line: &&str| !line.ends_with('\\') && line.contains("{label");
             assert!(!others.iter().any(|line| in_file(line) && !line.contains("Json}")), "{}", row.command);
             let mut rest = row.command.as_str();

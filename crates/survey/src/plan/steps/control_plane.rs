@@ -1,11 +1,13 @@
 //! Upgrades of the control plane: before the new pool, if the pool requires it, and after the old pools are gone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+
+use mullion_engine::model::text::list_with;
 
 use crate::facts::MinorVersion;
 use crate::facts::commands::ProviderStep;
 use crate::facts::constraints::Limit;
-use crate::plan::report::{PlanCommand, Step, StepKind};
+use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::plan::steps::commands::{command, provider_commands, provider_name, word};
 use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 
@@ -14,8 +16,14 @@ pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {
     let version = input.checked.control_plane_first.as_deref()?;
     let mut step = Step::new(StepKind::ControlPlane, format!("Upgrade the control plane to Kubernetes {version}"));
     step.why = vec![
-        format!("Nodes of the new pool require Kubernetes {version}, which the control plane does not have yet."),
-        "Upgrade by one minor version at a time. A control plane cannot go back to an older version.".to_owned(),
+        if input.checked.is_read {
+            format!("Nodes of the new pool require Kubernetes {version}, which the control plane does not have yet.")
+        } else {
+            format!(
+                "Nodes of the new pool require Kubernetes {version}. The version of the control plane was not read: skip this step if `kubectl version` prints {version} or a newer version for the server."
+            )
+        },
+        one_at_a_time(input.checked.control_plane, version, ""),
     ];
     let lagging = lagging_pools(version, input);
     if !lagging.is_empty() {
@@ -27,7 +35,7 @@ pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {
     for pool in lagging.into_iter().filter_map(|at| input.fleet.pools.get(at)) {
         step.commands.extend(upgrade_pool(provider_name(input.fleet, pool, "OLD_POOL"), version, input));
     }
-    step.commands.extend(upgrade(version, input));
+    step.commands.extend(upgrade(input.checked.control_plane, version, input));
     step.commands.truncate(MAX_COMMANDS);
     Some(step)
 }
@@ -36,20 +44,52 @@ pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {
 pub(crate) fn last(input: StepInput<'_>) -> Option<Step> {
     let version = input.checked.control_plane_last.as_deref()?;
     let mut step = Step::new(StepKind::ControlPlane, format!("Upgrade the control plane to Kubernetes {version}"));
+    let first = input.checked.control_plane_first.as_deref().and_then(MinorVersion::of);
+    let now = first.or(input.checked.control_plane);
     step.why = vec![
         format!("The old pools could not have Kubernetes {version}; now they are gone."),
-        "Upgrade by one minor version at a time, first the control plane and then the pools. A control plane cannot go back to an older version.".to_owned(),
+        one_at_a_time(now, version, ", first the control plane and then all pools that are left"),
     ];
-    step.commands = upgrade(version, input);
-    for new in &input.scope.new_pools {
-        step.commands.extend(upgrade_pool(word(&new.name), version, input));
+    step.commands = upgrade(now, version, input);
+    let remaining = input.fleet.pools.iter().enumerate();
+    let remaining = remaining.filter(|(at, _)| input.scope.part(*at) != Some(PoolPart::Leaves));
+    let remaining = remaining.map(|(_, pool)| provider_name(input.fleet, pool, "POOL"));
+    let created = input.scope.new_pools.iter().filter(|new| new.existing.is_none()).map(|new| word(&new.name));
+    let unique: BTreeSet<String> = remaining.chain(created).collect();
+    for pool in unique {
+        step.commands.extend(upgrade_pool(pool, &next(now, version).0, input));
     }
     step.commands.truncate(MAX_COMMANDS);
     Some(step)
 }
 
-fn upgrade(version: &str, input: StepInput<'_>) -> Vec<PlanCommand> {
-    let values = HashMap::from([("{kubernetes}", word(version))]);
+/// The minor versions on the way, without the present one: at most ten. Without a present version, the last one.
+fn versions_until(now: Option<MinorVersion>, wanted: &str) -> Vec<String> {
+    let (Some(now), Some(last)) = (now, MinorVersion::of(wanted)) else { return vec![wanted.to_owned()] };
+    let between = (1..=10).map(|minors| now.later(minors)).filter(|version| *version < last);
+    between.chain([last]).map(|version| version.to_string()).collect()
+}
+
+/// The word for the version in a command, and what to know about it.
+fn next(now: Option<MinorVersion>, wanted: &str) -> (String, String) {
+    let versions = versions_until(now, wanted);
+    match versions.as_slice() {
+        [_, .., _] => (
+            "VERSION".to_owned(),
+            format!("Run the commands of this step for each VERSION in turn: {}.", list_with(&versions, "and")),
+        ),
+        _ => (word(wanted), String::new()),
+    }
+}
+
+fn one_at_a_time(now: Option<MinorVersion>, wanted: &str, order: &str) -> String {
+    let (_, each) = next(now, wanted);
+    let each = if each.is_empty() { each } else { format!(" {each}") };
+    format!("Upgrade by one minor version at a time{order}.{each} A control plane cannot go back to an older version.")
+}
+
+fn upgrade(now: Option<MinorVersion>, version: &str, input: StepInput<'_>) -> Vec<PlanCommand> {
+    let values = HashMap::from([("{kubernetes}", next(now, version).0)]);
     let mut commands = provider_commands(ProviderStep::UpgradeControlPlane, &values, input);
     commands.push(command("kubectl version".to_owned(), "Prints the version of the API server."));
     commands

@@ -59,7 +59,7 @@ fn what(budget: &BudgetRecord, namespace: &str) -> String {
             (None, _) => "scale up, or lower minAvailable",
         };
         return format!(
-            "It permits no eviction now: {healthy} of {} {} healthy, and it requires {desired}. Before the drain, {remedy}; otherwise the drain waits forever.",
+            "It permits no eviction now: {healthy} of {} {} healthy, and it requires {desired}. If its pods are still in an old pool at the drain, {remedy}; otherwise the drain waits forever.",
             pod_count(pods),
             if pods == 1 { "is" } else { "are" },
         );
@@ -88,19 +88,19 @@ mod tests {
         let cases = [
             (
                 (Some("2"), None, Some((0, 2, 2, 2))),
-                "It permits no eviction now: 2 of 2 pods are healthy, and it requires 2. Before the drain, scale up, or lower minAvailable; otherwise the drain waits forever.",
+                "It permits no eviction now: 2 of 2 pods are healthy, and it requires 2. If its pods are still in an old pool at the drain, scale up, or lower minAvailable; otherwise the drain waits forever.",
             ),
             (
                 (None, Some("0"), Some((0, 1, 1, 1))),
-                "It permits no eviction now: 1 of 1 pod is healthy, and it requires 1. Before the drain, raise maxUnavailable; otherwise the drain waits forever.",
+                "It permits no eviction now: 1 of 1 pod is healthy, and it requires 1. If its pods are still in an old pool at the drain, raise maxUnavailable; otherwise the drain waits forever.",
             ),
             (
                 (None, Some("1"), Some((0, 1, 2, 3))),
-                "It permits no eviction now: 1 of 3 pods are healthy, and it requires 2. Before the drain, make its pods ready, or raise maxUnavailable; otherwise the drain waits forever.",
+                "It permits no eviction now: 1 of 3 pods are healthy, and it requires 2. If its pods are still in an old pool at the drain, make its pods ready, or raise maxUnavailable; otherwise the drain waits forever.",
             ),
             (
                 (Some("100%"), None, Some((0, 3, 3, 3))),
-                "It permits no eviction now: 3 of 3 pods are healthy, and it requires 3. Before the drain, lower minAvailable; otherwise the drain waits forever.",
+                "It permits no eviction now: 3 of 3 pods are healthy, and it requires 3. If its pods are still in an old pool at the drain, lower minAvailable; otherwise the drain waits forever.",
             ),
             (
                 (None, Some("2"), Some((2, 7, 5, 7))),

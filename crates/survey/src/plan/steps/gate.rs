@@ -9,7 +9,7 @@ use crate::facts::behavior_changes::Use;
 use crate::plan::report::{Step, StepKind, Verdict};
 use crate::plan::steps::commands::{NodeSelections, command, word};
 use crate::plan::steps::step_input::{MAX_COMMANDS, MAX_NAMES, StepInput, listed, name_of};
-use crate::plan::steps::waves::{add_rollouts, add_undo};
+use crate::plan::steps::waves::{add_changes, add_rollouts, add_undo};
 use crate::plan::workload_move::WorkloadMove;
 
 /// The gate. `selections`: of the pools.
@@ -66,6 +66,9 @@ pub(crate) fn gate(moves: &[WorkloadMove], selections: &NodeSelections<'_>, inpu
         "The new nodes must have the drivers of the old ones.",
     ));
     step.commands.truncate(MAX_COMMANDS);
+    let checks = std::mem::take(&mut step.commands);
+    add_changes(&mut step, &daemon_sets);
+    step.commands.extend(checks);
     add_rollouts(&mut step, &daemon_sets);
     add_undo(&mut step, &daemon_sets);
     step

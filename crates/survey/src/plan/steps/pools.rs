@@ -30,24 +30,25 @@ pub(crate) fn new_pools(
     let scope = input.scope;
     let names = |exist: bool| {
         let with = scope.new_pools.iter().filter(|new| new.existing.is_some() == exist);
-        listed(&with.map(|new| &new.name).collect::<Vec<_>>())
+        with.map(|new| new.name.as_str()).collect::<Vec<_>>()
     };
     let (created, existing) = (names(false), names(true));
-    let title = match (created.is_empty(), existing.is_empty()) {
-        (false, true) => format!("Create pool {created} with a taint that keeps it closed"),
-        (true, _) => format!("Close pool {existing} with a taint"),
-        (false, false) => format!("Create pool {created} and close pool {existing} with a taint"),
+    let title = match (created.len(), existing.is_empty()) {
+        (0, _) => format!("Close {} with a taint", pools_named(&existing)),
+        (1, true) => format!("Create {} with a taint that keeps it closed", pools_named(&created)),
+        (_, true) => format!("Create {} with a taint that keeps them closed", pools_named(&created)),
+        (_, false) => format!("Create {} and close {} with a taint", pools_named(&created), pools_named(&existing)),
     };
     let mut step = Step::new(StepKind::NewPool, title);
     step.why.push(format!(
-        "Under the default `place.build.mode: Compatible`, Mullion lets every pod whose images these nodes can run into the pool as soon as its first node is ready. The taint {} keeps pods off until their step: only the changed workloads tolerate it.",
+        "{} The taint {} keeps pods off until their step: only the changed workloads tolerate it.",
+        who_enters(input),
         scope.taint
     ));
     if !existing.is_empty() {
-        step.why.push(format!(
-            "Pods that are in pool {existing} now stay there. Until the pool is open, a new pod of their workloads needs the toleration too."
-        ));
+        step.why.push(format!("Pods that are in {} now stay there.", pools_named(&existing)));
     }
+    step.why.extend(present(moves, &mut step.commands));
     if let Some(pattern) = matching_pattern(&scope.taint, input) {
         step.why.push(format!(
             "The NodePolicy counts this taint as one that marks Windows nodes ({pattern}), so Mullion adds a toleration for it to every Windows pod. Change the NodePolicy before this step."
@@ -60,7 +61,7 @@ pub(crate) fn new_pools(
         .collect();
     if !tolerant.is_empty() {
         step.why.push(format!(
-            "The taint does not keep pods of {} off, because {}: if their images or fields permit it, they may be placed on the new nodes at once. Change them before the pool is created, as the list of edits describes.",
+            "The taint does not keep pods of {} off, because {}: if their images or fields permit it, they may be placed on the new nodes at once. Change them first, with the commands of this step or as the section Edits describes.",
             listed(&tolerant),
             if tolerant.len() == 1 { "it tolerates every such taint" } else { "they tolerate every such taint" },
         ));
@@ -69,6 +70,14 @@ pub(crate) fn new_pools(
         "If an autoscaler creates the nodes of the pool, let it keep at least one node: the next step checks it. An autoscaler must know the labels and the taint of a pool without nodes."
             .to_owned(),
     );
+    let nodes: Option<usize> = (0..scope.new_pools.len()).map(|at| rooms.nodes_of(at, moves)).sum();
+    if let Some(nodes) = nodes {
+        step.why.push(format!(
+            "The workloads of all waves need {} together{}. Waves share nodes, so the numbers of the waves can add up to more.",
+            counted(nodes, "node"),
+            if existing.is_empty() { "" } else { ", besides the room that pods of existing pools take" },
+        ));
+    }
     let karpenter = scope.new_pools.iter().flat_map(|new| &new.replaces).filter_map(|at| input.fleet.pools.get(*at));
     let karpenter: Vec<&str> = karpenter
         .filter(|pool| input.fleet.nodes_of(pool).any(|node| node.node.labels.get(KARPENTER_POOL) == Some(&pool.name)))
@@ -80,6 +89,7 @@ pub(crate) fn new_pools(
             listed(&karpenter)
         ));
     }
+    step.commands.extend(moves.iter().flat_map(|one| one.report.hold.iter().cloned()).take(MAX_COMMANDS));
     for (at, new) in scope.new_pools.iter().enumerate() {
         let values = &pool_values(new, input, rooms.nodes_of(at, moves));
         if new.existing.is_some() {
@@ -99,9 +109,52 @@ pub(crate) fn new_pools(
             step.back.extend(delete_pool(word(&new.name), &nodes, input));
         }
     }
-    step.commands.truncate(MAX_COMMANDS);
+    step.commands.truncate(3 * MAX_COMMANDS);
     step.back.truncate(MAX_COMMANDS);
     step
+}
+
+/// `pool a`, `pools a and b`.
+fn pools_named(names: &[&str]) -> String {
+    format!("{} {}", if names.len() == 1 { "pool" } else { "pools" }, listed(names))
+}
+
+/// Which pods the taint keeps off.
+fn who_enters(input: StepInput<'_>) -> String {
+    let is_created = input.scope.new_pools.iter().any(|new| new.existing.is_none());
+    let when = if is_created { ", as soon as the first of them is ready" } else { "" };
+    if input.context.policies_given {
+        format!(
+            "Under the default `place.build.mode: Compatible`, Mullion lets every pod whose images the new nodes can run enter them{when}."
+        )
+    } else {
+        format!("The scheduler can place every pod that tolerates the other taints of the new nodes there{when}.")
+    }
+}
+
+/// Workloads in an existing pool of the target, which it closes. Adds their commands.
+fn present(moves: &[WorkloadMove], commands: &mut Vec<PlanCommand>) -> Vec<String> {
+    let present = || moves.iter().filter(|one| !one.moves && !one.report.edits.is_empty());
+    let with = |is_managed: bool| {
+        let own = present().filter(|one| one.report.manager.is_some() == is_managed);
+        own.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+    };
+    commands.extend(present().take(MAX_COMMANDS).flat_map(|one| one.report.commands.iter().cloned()));
+    let (own, managed) = (with(false), with(true));
+    let mut sentences = Vec::new();
+    if !own.is_empty() {
+        sentences.push(format!(
+            "Before you set the taint, add the toleration to these workloads, which run there, because otherwise no new pod of them may enter: {}.",
+            listed(&own)
+        ));
+    }
+    if !managed.is_empty() {
+        sentences.push(format!(
+            "Before you set the taint, add the toleration to these workloads, which run there, in the source of their managers, as the section Edits describes: {}.",
+            listed(&managed)
+        ));
+    }
+    sentences
 }
 
 /// What of the NodePolicy matches the taint.
@@ -142,12 +195,13 @@ fn remove_taint(
     let mut commands = provider_commands(ProviderStep::OpenPool, values, input);
     if !provider_rows(ProviderStep::OpenPool, input).iter().any(|row| row.existing_nodes) {
         let run = format!("kubectl taint nodes {} {}-", nodes.argument, word(&input.scope.taint.key));
-        let note = if commands.is_empty() {
-            format!("Remove the taint from the configuration that registers nodes too. {}", nodes.note)
+        // kubectl fails if no node has the taint.
+        let first = if commands.is_empty() {
+            "Remove the taint from the configuration that registers nodes too."
         } else {
-            nodes.note.clone()
+            "Skip this command if the one before has removed the taint: kubectl reports that the taint is not found."
         };
-        commands.push(command(run, note.trim_end()));
+        commands.push(command(run, format!("{first} {}", nodes.note).trim_end()));
     }
     commands
 }
@@ -175,20 +229,28 @@ pub(crate) fn remove_pools(
         pools.filter(|(at, _)| input.scope.part(*at) == Some(PoolPart::Leaves)).map(|(_, pool)| pool)
     };
     let names: Vec<&str> = leaving().map(|pool| pool.name.as_str()).collect();
-    let mut step = Step::new(
-        StepKind::RemovePools,
-        format!("Drain and delete {} {}", if names.len() == 1 { "pool" } else { "pools" }, listed(&names)),
-    );
+    let mut step = Step::new(StepKind::RemovePools, format!("Drain and delete {}", pools_named(&names)));
     step.why.push(
         "After the waves, only pods of DaemonSets are on these nodes. Cordon the nodes first, so that no new pod is placed there; a Windows pod that is created between this step and the next one waits until the new pool is open."
             .to_owned(),
     );
     step.why.extend(estimate(moves, waves, input));
-    let bare = moves.iter().filter(|one| one.moves && one.report.object.kind == "Pod").count();
-    if bare > 0 {
+    let bare = moves.iter().filter(|one| one.moves && one.report.object.kind == "Pod");
+    let bare: Vec<String> = bare.map(|one| name_of(&one.report.object)).collect();
+    if !bare.is_empty() {
         step.why.push(format!(
-            "{} no controller: `kubectl drain` does not evict such pods. Create them again in the new pool, and delete them here.",
-            if bare == 1 { "1 pod has".to_owned() } else { format!("{} pods have", thousands(bare)) },
+            "Delete {} here after you have created {} again in the new pool: without a controller, `kubectl drain` stops at {}.",
+            listed(&bare),
+            if bare.len() == 1 { "it" } else { "them" },
+            if bare.len() == 1 { "it" } else { "such pods" },
+        ));
+    }
+    let behind = || moves.iter().filter(|one| one.stays_behind);
+    let names_behind: Vec<String> = behind().map(|one| name_of(&one.report.object)).collect();
+    if !names_behind.is_empty() {
+        step.why.push(format!(
+            "Delete {} when the nodes are gone: another DaemonSet with images of the same repository runs in the new pool.",
+            listed(&names_behind)
         ));
     }
     let cordon = |verb: &str, pool: &FleetPool, options: &str, note: &str| {
@@ -214,6 +276,11 @@ pub(crate) fn remove_pools(
         step.commands.truncate(MAX_COMMANDS);
         step.why.push("Run the same commands for the other old pools.".to_owned());
     }
+    for one in behind().filter(|one| one.report.manager.is_none()).take(MAX_COMMANDS) {
+        let (namespace, name) = (word(&one.report.object.namespace), word(&one.report.object.name));
+        let run = format!("kubectl delete daemonset {name} --namespace={namespace}");
+        step.commands.push(command(run, "No node is left for it."));
+    }
     let back = "Only before the pool is deleted.";
     step.back.extend(leaving().take(MAX_COMMANDS).map(|pool| cordon("uncordon", pool, "", back)));
     step
@@ -221,7 +288,9 @@ pub(crate) fn remove_pools(
 
 /// How long a drain takes that is begun before the waves.
 fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec<String> {
-    let movable = || moves.iter().filter(|one| one.moves && !one.is_daemon_set());
+    // A drain does not evict pods without a controller.
+    let is_evicted = |one: &&WorkloadMove| !one.is_daemon_set() && one.report.object.kind != "Pod";
+    let movable = || moves.iter().filter(|one| one.moves).filter(is_evicted);
     let pods: usize = movable().map(|one| one.report.pods).sum();
     let mut sentences = Vec::new();
     if pods > 0 {
@@ -234,20 +303,22 @@ fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec
             .collect();
         let limited = match budgets.len() {
             0 => String::new(),
-            1 => ", and 1 PodDisruptionBudget limits it".to_owned(),
-            many => format!(", and {} PodDisruptionBudgets limit it", thousands(many)),
+            many => format!(", within the limits of {}", counted(many, "PodDisruptionBudget")),
         };
         sentences.push(format!(
-            "A drain before the waves evicts {} of {}{limited}.",
+            "The waves move {} of {}: the drain evicts only those that are left behind{limited}.",
             counted(pods, "pod"),
             counted(movable().filter(|one| one.report.pods > 0).count(), "workload"),
         ));
         if !blocking.is_empty() {
             let blocking: Vec<String> = blocking.into_iter().collect();
+            let one = blocking.len() == 1;
             sentences.push(format!(
-                "A drain waits forever for pods of {}, because {} no eviction now.",
+                "If pods that {} {} {} are still there, the drain waits for them, because {} no eviction now.",
+                if one { "PodDisruptionBudget" } else { "PodDisruptionBudgets" },
                 listed(&blocking),
-                if blocking.len() == 1 { "this budget permits" } else { "these budgets permit" },
+                if one { "selects" } else { "select" },
+                if one { "this budget permits" } else { "these budgets permit" },
             ));
         }
         let bytes: Option<u64> =
@@ -276,7 +347,7 @@ pub(crate) fn open_pools(
     input: StepInput<'_>,
 ) -> Step {
     let names: Vec<&str> = input.scope.new_pools.iter().map(|new| new.name.as_str()).collect();
-    let mut step = Step::new(StepKind::OpenPool, format!("Open pool {}", listed(&names)));
+    let mut step = Step::new(StepKind::OpenPool, format!("Open {}", pools_named(&names)));
     step.why.push(format!(
         "Every workload has moved, so the taint {} is not needed: without it, new Windows workloads can be placed here. A toleration that remains in a workload does no harm.",
         input.scope.taint

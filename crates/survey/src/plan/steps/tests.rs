@@ -1,6 +1,6 @@
 //! Steps of whole fleets.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use serde_json::{Value, json};
 
@@ -106,14 +106,20 @@ fn order_on_aks() {
     assert!(says(gate, "CSINodes were not read"), "{:?}", gate.why);
 
     let wave = of(&steps, StepKind::RunAsIs);
+    // First the changes, then the rollouts.
+    let starts: Vec<&str> = runs(wave).iter().map(|run| run.split(" -").next().unwrap()).collect();
     assert_eq!(
-        runs(wave),
+        starts,
         [
-            "kubectl rollout status deployment/web --namespace=shop",
-            "kubectl rollout status statefulset/db --namespace=shop"
+            "kubectl patch deployment web",
+            "kubectl patch statefulset db",
+            "kubectl rollout status deployment/web",
+            "kubectl rollout status statefulset/db",
         ]
     );
-    assert_eq!(wave.back[0].run, "kubectl rollout undo deployment/web --namespace=shop");
+    let back: Vec<&str> = wave.back.iter().map(|command| command.run.as_str()).collect();
+    assert_eq!(back, ["kubectl rollout undo deployment web -n shop", "kubectl rollout undo statefulset db -n shop"]);
+    assert!(wave.back[1].note.contains("never becomes ready"), "{:?}", wave.back);
 
     let remove = of(&steps, StepKind::RemovePools);
     assert_eq!(
@@ -163,6 +169,12 @@ fn order_on_eks_with_an_existing_pool() {
     let close = of(&steps, StepKind::NewPool);
     assert_eq!(close.title, "Close pool ng-25 with a taint");
     assert!(says(close, "Pods that are in pool ng-25 now stay there"), "{:?}", close.why);
+    // The version of the control plane is not in the dump.
+    assert!(
+        says(&steps[0], "skip this step if `kubectl version` prints 1.35 or a newer version"),
+        "{:?}",
+        steps[0].why
+    );
     assert_eq!(
         runs(close)[1],
         "kubectl taint nodes --selector=eks.amazonaws.com/nodegroup=ng-25 mullion.dev/move=ltsc2025:NoSchedule --overwrite"
@@ -275,8 +287,22 @@ fn budgets_of_workloads() {
     assert_eq!(found(StepKind::AnotherTag), two);
     assert!(of(&steps, StepKind::AnotherTag).disruptions[0].what.contains("More than one budget"));
     let remove = of(&steps, StepKind::RemovePools);
-    assert!(says(remove, "evicts 5 pods of 5 workloads, and 3 PodDisruptionBudgets limit it."), "{:?}", remove.why);
-    assert!(says(remove, "A drain waits forever for pods of shop/api, shop/api-too and shop/web"), "{:?}", remove.why);
+    assert!(
+        says(
+            remove,
+            "The waves move 5 pods of 5 workloads: the drain evicts only those that are left behind, within the limits of 3 PodDisruptionBudgets."
+        ),
+        "{:?}",
+        remove.why
+    );
+    assert!(
+        says(
+            remove,
+            "If pods that PodDisruptionBudgets shop/api, shop/api-too and shop/web select are still there, the drain waits for them"
+        ),
+        "{:?}",
+        remove.why
+    );
 }
 
 #[test]
@@ -303,6 +329,13 @@ fn workloads_and_policies_that_defeat_the_taint() {
     let (steps, _) = plan.steps();
     let new = of(&steps, StepKind::NewPool);
     assert!(says(new, "The taint does not keep pods of Deployment shop/web off"), "{:?}", new.why);
+    // What keeps them off comes before the pool.
+    assert!(runs(new)[0].starts_with("kubectl patch deployment web -n shop"), "{:?}", new.commands);
+    assert!(
+        runs(new)[0].contains("\"NotIn\"") && runs(new)[1].starts_with("az aks nodepool add"),
+        "{:?}",
+        new.commands
+    );
     assert!(!says(new, "NodePolicy counts this taint"));
     plan.policies.nodes.windows_taints.push(mullion_engine::model::settings::TaintPattern("*=ltsc*".to_owned()));
     let (steps, _) = plan.steps();
@@ -344,16 +377,24 @@ fn hostile_names_are_quoted() {
 }
 
 #[test]
-fn a_step_has_at_most_twenty_commands() {
+fn a_step_has_commands_for_at_most_twenty_workloads() {
     let mut objects = vec![aks("w1", "win22", 20348)];
     for at in 0..25 {
         objects.extend(workload("Deployment", &format!("web-{at:02}"), 1, "w1"));
     }
     let (steps, _) = TestPlan::new(objects).steps();
     let wave = of(&steps, StepKind::RunAsIs);
-    assert_eq!((wave.workloads, wave.commands.len(), wave.back.len()), (25, 20, 20));
+    assert_eq!((wave.workloads, wave.commands.len(), wave.back.len()), (25, 40, 20));
     assert!(
-        says(wave, "The commands are for the first 20 workloads of this step; 5 more are in the work list"),
+        says(
+            wave,
+            "The commands change the first 20 workloads of this step; the section Edits has those of the other 5."
+        ),
+        "{:?}",
+        wave.why
+    );
+    assert!(
+        says(wave, "The commands that wait are for the first 20 workloads of this step; 5 more are in the work list."),
         "{:?}",
         wave.why
     );
@@ -468,8 +509,235 @@ fn finished_jobs_do_not_move() {
     done[1]["status"]["phase"] = "Succeeded".into();
     objects.extend(done);
     objects.extend(workload("Job", "export", 1, "w1"));
+    objects.push(workload("Job", "suspended", 1, "w1").remove(0));
     let (_, moves) = TestPlan::new(objects).steps();
     let steps: Vec<(&str, bool)> =
         moves.iter().map(|one| (one.report.object.name.as_str(), one.report.step.is_some())).collect();
-    assert_eq!(steps, [("export", true), ("import", false)]);
+    assert_eq!(steps, [("export", true), ("import", false), ("suspended", true)]);
+}
+
+/// The labels and the taint of spot machines come from the priority of the pool: nobody can set them.
+#[test]
+fn a_pool_of_spot_machines_is_created_as_one() {
+    let spot = "kubernetes.azure.com/scalesetpriority";
+    let mut first = node("s1", 20348, json!({"kubernetes.azure.com/agentpool": "spot", spot: "spot"}));
+    let taint = json!({"key": spot, "value": "spot", "effect": "NoSchedule"});
+    first["spec"]["taints"].as_array_mut().unwrap().push(taint.clone());
+    let mut objects = vec![first, aks("w1", "win22", 20348)];
+    let mut batch = workload("Deployment", "batch", 1, "s1");
+    for at in [0, 1] {
+        let spec = if at == 0 { &mut batch[0]["spec"]["template"]["spec"] } else { &mut batch[1]["spec"] };
+        spec["nodeSelector"][spot] = "spot".into();
+        spec["tolerations"].as_array_mut().unwrap().push(taint.clone());
+    }
+    objects.extend(batch);
+    objects.extend(workload("Deployment", "web", 1, "w1"));
+    let (steps, moves) = TestPlan::new(objects).steps();
+    let new = of(&steps, StepKind::NewPool);
+    assert_eq!(new.title, "Create pools win25 and win25b with a taint that keeps them closed");
+    let [of_spot, other] = runs(new)[..] else { panic!("{:?}", new.commands) };
+    assert!(of_spot.contains("\n  --priority Spot --eviction-policy Delete --spot-max-price -1 \\\n"), "{of_spot}");
+    assert!(!of_spot.contains("scalesetpriority") && !of_spot.contains("--labels"), "{of_spot}");
+    assert!(!other.contains("Spot"), "{other}");
+    // An update replaces all taints, so it names the one of AKS too.
+    let open = of(&steps, StepKind::OpenPool);
+    assert!(runs(open)[0].contains(&format!("--node-taints {spot}=spot:NoSchedule,os=windows:NoSchedule")), "{open:?}");
+    let batch = moves.iter().find(|one| one.report.object.name == "batch").unwrap();
+    let edited: Vec<&str> = batch.report.edits.iter().map(|edit| edit.path.as_str()).collect();
+    assert!(!edited.iter().any(|path| path.contains("scalesetpriority")), "{edited:?}");
+}
+
+/// A workload without pods moves from the pool that its selector and tolerations permit.
+#[test]
+fn workloads_without_pods_have_a_pool() {
+    let mut tainted = aks("a1", "a-spot", 20348);
+    tainted["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = "Windows2022".into();
+    tainted["spec"]["taints"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"key": "dedicated", "value": "batch", "effect": "NoSchedule"}));
+    let mut old = aks("w1", "win19", 17763);
+    old["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = "Windows2019".into();
+    let mut plain = aks("z1", "win22", 20348);
+    plain["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = "Windows2022".into();
+    let cron_job = |name: &str, sku: Option<&str>, is_tolerant: bool| {
+        let mut spec = workload("Deployment", name, 1, "w1").remove(0)["spec"]["template"]["spec"].take();
+        if let Some(sku) = sku {
+            spec["nodeSelector"]["kubernetes.azure.com/os-sku"] = sku.into();
+        }
+        if is_tolerant {
+            spec["tolerations"].as_array_mut().unwrap().push(json!({"key": "dedicated", "operator": "Exists"}));
+        }
+        json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"namespace": "shop", "name": name},
+            "spec": {"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": {"spec": spec}}}}})
+    };
+    let objects = vec![
+        tainted,
+        old,
+        plain,
+        cron_job("of-19", Some("Windows2019"), false),
+        cron_job("of-22", Some("Windows2022"), false),
+        cron_job("batch", Some("Windows2022"), true),
+        cron_job("anywhere", None, false),
+    ];
+    let plan = TestPlan::new(objects);
+    let (_, moves) = plan.steps();
+    let inventory = plan.inventory();
+    let fleet = crate::analysis::Fleet::new(&inventory);
+    let find = |name: &str| moves.iter().find(|one| one.report.object.name == name).unwrap();
+    let homes =
+        |name: &str| -> Vec<&str> { find(name).homes.iter().map(|pool| fleet.pools[*pool].name.as_str()).collect() };
+    assert_eq!(homes("of-19"), ["win19"]);
+    assert_eq!(homes("of-22"), ["win22"]);
+    assert_eq!(homes("batch"), ["a-spot", "win22"]);
+    assert_eq!(homes("anywhere"), ["win19", "win22"]);
+    let tolerates = |name: &str| {
+        find(name).report.edits.iter().any(|edit| edit.after.as_ref().is_some_and(|after| after["key"] == "dedicated"))
+    };
+    assert!(!["of-19", "of-22", "batch", "anywhere"].into_iter().any(tolerates));
+    // The dates of the pool bind it.
+    let dates = crate::plan::calendar::deadlines(find("of-19"), &fleet, plan.context());
+    let dates: Vec<(String, &str)> =
+        dates.iter().map(|found| (found.date.to_string(), found.concerns.as_str())).collect();
+    assert_eq!(
+        dates,
+        [("2026-03-01".to_owned(), "Pool win19; the date has passed."), ("2027-04-01".to_owned(), "Pool win19.")]
+    );
+}
+
+/// What a DaemonSet had before the move is not undone.
+#[test]
+fn only_changes_of_the_step_are_undone() {
+    let mut objects = vec![aks("w1", "win22", 20348)];
+    let mut tolerant = workload("DaemonSet", "cns", 0, "w1");
+    tolerant[0]["spec"]["template"]["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    tolerant[1]["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    objects.extend(tolerant);
+    objects.extend(workload("DaemonSet", "logs", 0, "w1"));
+    objects.extend(workload("Deployment", "web", 1, "w1"));
+    let (steps, _) = TestPlan::new(objects).steps();
+    let gate = of(&steps, StepKind::Gate);
+    let back: Vec<&str> = gate.back.iter().map(|command| command.run.as_str()).collect();
+    assert_eq!(back, ["kubectl rollout undo daemonset logs -n shop"]);
+    assert!(!says(gate, "To go back"), "{:?}", gate.why);
+    let both = ["cns", "logs"].map(|name| format!("kubectl rollout status daemonset/{name} --namespace=shop"));
+    assert!(both.iter().all(|run| runs(gate).contains(&run.as_str())), "{:?}", gate.commands);
+}
+
+/// Two DaemonSets for two releases: one of them runs in the new pool.
+#[test]
+fn one_of_several_alike_daemon_sets_moves() {
+    let agent = |name: &str, build: u32, on: &str, image: &str| {
+        let mut objects = workload("DaemonSet", name, 0, on);
+        for at in [0, 1] {
+            let spec = if at == 0 { &mut objects[0]["spec"]["template"]["spec"] } else { &mut objects[1]["spec"] };
+            spec["nodeSelector"]["node.kubernetes.io/windows-build"] = format!("10.0.{build}").into();
+            spec["containers"][0]["image"] = image.into();
+        }
+        objects
+    };
+    let fleet = |second: &str, third: Option<u32>| {
+        let mut objects = vec![aks("w19", "win19", 17763), aks("w22", "win22", 20348)];
+        objects.extend(agent("logs-2019", 17763, "w19", "fluent/fluent-bit:windows-2019-4.0"));
+        objects.extend(agent("logs-2022", 20348, "w22", second));
+        if let Some(build) = third {
+            objects.push(aks("w25", "win25", 26100));
+            objects.extend(agent("logs-2025", build, "w25", "fluent/fluent-bit:windows-2025-5.1"));
+        }
+        objects.extend(workload("Deployment", "web", 1, "w22"));
+        let verdicts = vec![("logs-2019", Verdict::AnotherTag)];
+        TestPlan { verdicts, with_containers: true, ..TestPlan::new(objects) }.steps()
+    };
+    let behind = |moves: &[crate::plan::workload_move::WorkloadMove]| -> Vec<String> {
+        moves.iter().filter(|one| one.stays_behind).map(|one| one.report.object.name.clone()).collect()
+    };
+    let (steps, moves) = fleet("fluent/fluent-bit:windows-2022-4.0", None);
+    assert_eq!(behind(&moves), ["logs-2019"]);
+    let left = moves.iter().find(|one| one.stays_behind).unwrap();
+    assert!(!left.moves && left.report.edits.is_empty() && left.report.step.is_none());
+    assert_eq!(
+        left.report.instead,
+        "Leave it in the old pools: DaemonSet shop/logs-2022 has images of the same repository and runs in the new pool. Delete it when the old nodes are gone."
+    );
+    let remove = of(&steps, StepKind::RemovePools);
+    assert_eq!(runs(remove).last(), Some(&"kubectl delete daemonset logs-2019 --namespace=shop"));
+    // One that is there already replaces both.
+    let (_, moves) = fleet("fluent/fluent-bit:windows-2022-4.0", Some(26100));
+    assert_eq!(behind(&moves), ["logs-2019", "logs-2022"]);
+    // Another image is another agent, and its image must be for its own release and the target.
+    let (_, moves) = fleet("example.com/other:1", None);
+    assert_eq!(behind(&moves), Vec::<String>::new());
+    let old = moves.iter().find(|one| one.report.object.name == "logs-2019").unwrap();
+    assert!(
+        old.report.instead.contains("Use an image whose index has ltsc2019 and ltsc2025,"),
+        "{}",
+        old.report.instead
+    );
+}
+
+/// A pool that exists is closed to new pods of the workloads that are in it, too.
+#[test]
+fn workloads_of_a_pool_that_is_closed_get_the_toleration_first() {
+    let mut objects = vec![eks("a", "ng-22", 20348), eks("b", "ng-25", 26100)];
+    objects.extend(workload("Deployment", "web", 3, "a"));
+    objects.extend(workload("Deployment", "new", 1, "b"));
+    let mut managed = workload("Deployment", "chart", 1, "b");
+    managed[0]["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "chart"});
+    objects.extend(managed);
+    let mut bare = workload("Deployment", "bare", 1, "b").remove(1);
+    bare["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+    objects.push(bare);
+    let (steps, moves) = TestPlan { policies_given: true, ..TestPlan::new(objects.clone()) }.steps();
+    let close = of(&steps, StepKind::NewPool);
+    let sentences = [
+        "Mullion lets every pod whose images the new nodes can run enter them.",
+        "Before you set the taint, add the toleration to these workloads, which run there, because otherwise no new pod of them may enter: Deployment shop/new.",
+        "as the section Edits describes: Deployment shop/chart.",
+    ];
+    assert!(sentences.iter().all(|text| says(close, text)), "{:?}", close.why);
+    assert!(runs(close)[0].starts_with("kubectl patch deployment new -n shop"), "{:?}", close.commands);
+    assert!(
+        runs(close)[0].contains("mullion.dev/move") && !runs(close)[0].contains("nodeSelector"),
+        "{:?}",
+        close.commands
+    );
+    assert!(runs(close)[1].starts_with("aws eks update-nodegroup-config"), "{:?}", close.commands);
+    let edits = |name: &str| moves.iter().find(|one| one.report.object.name == name).unwrap().report.edits.len();
+    assert_eq!(["new", "chart", "bare-0"].map(edits), [1, 1, 0]);
+    assert!(moves.iter().filter(|one| !one.moves).all(|one| one.report.step.is_none()));
+    // Without policies, the cluster may not have Mullion.
+    let (steps, _) = TestPlan::new(objects).steps();
+    let close = of(&steps, StepKind::NewPool);
+    assert!(
+        says(close, "The scheduler can place every pod that tolerates the other taints of the new nodes there."),
+        "{:?}",
+        close.why
+    );
+    assert!(!says(close, "Mullion"), "{:?}", close.why);
+}
+
+#[test]
+fn a_control_plane_is_upgraded_by_one_version_at_a_time() {
+    let mut linux = node("l1", 0, json!({"kubernetes.azure.com/agentpool": "system", "kubernetes.io/os": "linux"}));
+    linux["metadata"]["labels"].as_object_mut().unwrap().remove("node.kubernetes.io/windows-build");
+    linux["status"]["nodeInfo"]["kernelVersion"] = "6.8".into();
+    let mut objects = vec![linux, aks("w1", "win22", 20348)];
+    objects.extend(workload("Deployment", "web", 1, "w1"));
+    for (now, until, version) in [("1.32", "1.36", "VERSION"), ("1.35", "1.36", "1.36")] {
+        let checked = CheckedConstraints {
+            control_plane: crate::facts::MinorVersion::of(now),
+            is_read: true,
+            control_plane_last: Some(until.to_owned()),
+            ..CheckedConstraints::default()
+        };
+        let (steps, _) = TestPlan { checked, ..TestPlan::new(objects.clone()) }.steps();
+        let last = of(&steps, StepKind::ControlPlane);
+        let in_turn = says(last, "Run the commands of this step for each VERSION in turn: 1.33, 1.34, 1.35 and 1.36.");
+        assert_eq!(in_turn, version == "VERSION", "{:?}", last.why);
+        let upgrades: Vec<&str> = runs(last).into_iter().filter(|run| run.contains("upgrade")).collect();
+        assert!(upgrades.iter().all(|run| run.contains(&format!("--kubernetes-version {version}"))), "{upgrades:?}");
+        // The old pool is gone; the one of Linux nodes is not.
+        let pools = ["system", "win25"].map(|pool| upgrades.iter().any(|run| run.contains(&format!("--name {pool} "))));
+        assert!(pools == [true, true] && upgrades.len() == 3, "{upgrades:?}");
+    }
 }

@@ -53,8 +53,7 @@ fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms,
     step.workloads = own.len();
     step.why.push(why.to_owned());
     step.why.push(
-        "Change each workload as its entries in the work list and in the edits describe. Wait until its new pods are ready, and check the service, before the next step."
-            .to_owned(),
+        "Wait until the new pods of a workload are ready, and check the service, before the next step.".to_owned(),
     );
     step.capacity = rooms.capacity(own.iter().copied());
     let large: Vec<String> =
@@ -76,11 +75,17 @@ fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms,
     step.disruptions = own.iter().flat_map(|one| disruptions(one, input)).collect();
     if !step.disruptions.is_empty() {
         step.why.push(
-            "PodDisruptionBudgets do not limit the rolling update of this step. They limit the drain of the old nodes."
+            "PodDisruptionBudgets do not limit the rolling update of this step. They limit a drain of old nodes that still have these pods."
                 .to_owned(),
         );
     }
+    let scaled: Vec<String> =
+        own.iter().filter(|one| one.demand.is_scaled).map(|one| name_of(&one.report.object)).collect();
+    if !scaled.is_empty() {
+        step.why.push(format!("The capacity counts the maximum of the autoscaler of {}.", listed(&scaled)));
+    }
     step.pull_bytes = pull_bytes(own);
+    add_changes(&mut step, own);
     add_rollouts(&mut step, own);
     add_undo(&mut step, own);
     step
@@ -100,9 +105,32 @@ fn pull_bytes(own: &[&WorkloadMove]) -> Option<u64> {
     (!images.is_empty()).then_some(all)
 }
 
+/// Adds the commands that change the workloads, and a sentence that names those that are changed in another way.
+pub(crate) fn add_changes(step: &mut Step, own: &[&WorkloadMove]) {
+    let patched: Vec<&&WorkloadMove> = own.iter().filter(|one| !one.report.commands.is_empty()).collect();
+    let commands = patched.iter().take(MAX_COMMANDS).flat_map(|one| one.report.commands.iter().cloned());
+    step.commands.extend(commands);
+    let with = |is_managed: bool| {
+        let others = own.iter().filter(|one| one.report.commands.is_empty() && !one.report.instead.is_empty());
+        let others = others.filter(|one| one.report.manager.is_some() == is_managed);
+        others.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+    };
+    for (names, way) in [(with(true), "in the source of their managers"), (with(false), "by hand")] {
+        if !names.is_empty() {
+            step.why.push(format!("Change these {way}, as the section Edits describes: {}.", listed(&names)));
+        }
+    }
+    if let Some(more @ 1..) = patched.len().checked_sub(MAX_COMMANDS) {
+        step.why.push(format!(
+            "The commands change the first {MAX_COMMANDS} workloads of this step; the section Edits has those of the other {}.",
+            thousands(more)
+        ));
+    }
+}
+
 /// Adds a command for each workload that shows whether its new pods are ready.
 pub(crate) fn add_rollouts(step: &mut Step, own: &[&WorkloadMove]) {
-    let room = MAX_COMMANDS.saturating_sub(step.commands.len());
+    let room = MAX_COMMANDS;
     for one in own.iter().take(room) {
         let object = &one.report.object;
         let (namespace, name) = (word(&object.namespace), word(&object.name));
@@ -111,46 +139,44 @@ pub(crate) fn add_rollouts(step: &mut Step, own: &[&WorkloadMove]) {
         } else {
             let kind = word(&object.kind.to_lowercase());
             let note = match object.kind.as_str() {
-                "CronJob" => "The next Job has the change.",
-                "Job" | "Pod" => "It is created again, because its pods cannot be changed.",
+                "CronJob" => "The next Job of a CronJob has the change: the command prints when the last one started.",
+                "Job" => "After you have created the Job again, the command prints whether it has completed.",
+                "Pod" => "After you have created the pod again, the command prints whether it runs.",
                 "ReplicaSet" | "ReplicationController" => {
-                    "Delete its pods after the change, so that it creates new ones."
+                    "After you have deleted the old pods, the command prints how many new ones are ready."
                 }
                 _ => "",
             };
             command(format!("kubectl get {kind}/{name} --namespace={namespace}"), note)
         });
     }
-    if own.len() > room {
+    if let Some(more @ 1..) = own.len().checked_sub(room) {
         step.why.push(format!(
-            "The commands are for the first {} workloads of this step; {} more are in the work list.",
-            thousands(room),
-            thousands(own.len() - room)
+            "The commands that wait are for the first {room} workloads of this step; {} more are in the work list.",
+            thousands(more)
         ));
     }
 }
 
-/// Adds the commands that restore the previous revision of workloads that nothing manages.
+/// Adds the commands that undo the changes of this step. A workload without a change has nothing to undo: another revision of
+/// it would be one that somebody made before the move.
 pub(crate) fn add_undo(step: &mut Step, own: &[&WorkloadMove]) {
     let mut others = BTreeMap::from([(true, 0_usize), (false, 0)]);
     for one in own {
-        let object = &one.report.object;
-        match rollout_kind(&object.kind) {
-            Some(kind) if one.report.manager.is_none() => {
-                if step.back.len() < MAX_COMMANDS {
-                    let (namespace, name) = (word(&object.namespace), word(&object.name));
-                    step.back.push(command(format!("kubectl rollout undo {kind}/{name} --namespace={namespace}"), ""));
-                }
-            }
-            _ => *others.entry(one.report.manager.is_some()).or_default() += 1,
+        let report = &one.report;
+        if !report.back.is_empty() {
+            step.back.extend(report.back.iter().cloned());
+        } else if !report.edits.is_empty() || !report.instead.is_empty() {
+            *others.entry(report.manager.is_some()).or_default() += 1;
         }
     }
+    step.back.truncate(MAX_COMMANDS);
     for (is_managed, count) in others.into_iter().rev().filter(|(_, count)| *count > 0) {
         let workloads = counted(count, "workload");
         step.why.push(if is_managed {
             format!("To go back, revert the change in the source of the {workloads} that a tool manages.")
         } else {
-            format!("To go back, restore the previous manifest of the {workloads} without a rollout history.")
+            format!("To go back, apply the previous manifests of {workloads}: no command undoes the change.")
         });
     }
 }
@@ -209,10 +235,11 @@ mod tests {
         let mut moves = two_moves();
         moves[1].report.manager =
             Some(Manager { name: "Helm release two".to_owned(), change: "the values of the chart".to_owned() });
+        moves[1].report.back.clear();
         let mut step = Step::new(StepKind::RunAsIs, "");
         add_undo(&mut step, &moves.iter().collect::<Vec<_>>());
         let back: Vec<&str> = step.back.iter().map(|command| command.run.as_str()).collect();
-        assert_eq!(back, ["kubectl rollout undo deployment/one --namespace=shop"]);
+        assert_eq!(back, ["kubectl rollout undo deployment one -n shop"]);
         assert_eq!(step.why, ["To go back, revert the change in the source of the 1 workload that a tool manages."]);
     }
 }

@@ -212,6 +212,7 @@ fn plan_of(inventory: &Inventory) -> PlanReport {
             today: date(2026, 11, 22),
             mullion: "0.0.0",
             policies,
+            policies_given: false,
             facts,
             facts_file: None,
             target: Build::new(26100),

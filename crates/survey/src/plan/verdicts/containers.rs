@@ -24,13 +24,15 @@ pub(crate) struct JudgedContainers {
     pub(crate) gaps: BTreeSet<Gap>,
 }
 
-/// Judges the init, regular and injected containers of a workload.
+/// Judges the init, regular and injected containers of a workload. `moves`: whether it may move, so that what its new nodes need
+/// is worth a note.
 pub(crate) fn containers(
     view: &WorkloadView<'_>,
     running: &RunningImages,
     inventory: &Inventory,
     scope: &MoveScope,
     context: PlanContext<'_>,
+    moves: bool,
 ) -> JudgedContainers {
     let isolation = Isolation::of(view, inventory);
     let judge = ImageJudge { inventory, scope, context };
@@ -60,7 +62,10 @@ pub(crate) fn containers(
         if let Some(platforms) = inventory.snapshot.images.get(image).filter(|_| isolation == Isolation::Process) {
             verdict.notes.extend(mismatch(platforms, view, inventory));
         }
-        add_class(&mut verdict, view, isolation);
+        let is_there = running.pulled_on(image).any(|host| host == scope.target);
+        if moves && !(isolation == Isolation::HostProcess && is_there) {
+            add_class(&mut verdict, view, isolation);
+        }
         judged.gaps.extend(verdict.gap);
         judged.containers.push(planned(container, verdict, injected_by.as_ref(), inventory, scope.target));
     }

@@ -45,6 +45,7 @@ fn plan_with(inventory: &Inventory, target: u32, strict_match: bool, policies: &
             today: date(2026, 11, 22),
             mullion: "0.0.0",
             policies,
+            policies_given: false,
             facts: &Facts::built_in(),
             facts_file: None,
             target: Build::new(target),
