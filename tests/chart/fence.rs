@@ -89,6 +89,8 @@ const MANY_TAINTS: usize = 50;
 struct Cluster {
     shop: TestNamespace,
     taints: Vec<Value>,
+    /// Those of the node `recorded`.
+    recorded: Vec<Value>,
     tolerations: Vec<Value>,
 }
 
@@ -105,6 +107,22 @@ fn taint(key: &str, effect: &str) -> Value {
     json!({"key": key, "value": "windows", "effect": effect})
 }
 
+/// The record on a node on which Mullion set this taint.
+fn recorded(taint: &Value) -> String {
+    let [key, value, effect] = ["key", "value", "effect"].map(|member| &taint[member]);
+    format!(
+        r#"{{"labels":{{"mullion.dev/windows-release":"ltsc2022"}},"taint":{{"key":{key},"value":{value},"effect":{effect}}}}}"#
+    )
+}
+
+/// Removes the taint of that key and effect from a list.
+fn remove(taints: &mut Value, key: &str, effect: &str) {
+    let taints = taints.as_array_mut().expect("a list");
+    let before = taints.len();
+    taints.retain(|one| one["key"] != key || one["effect"] != effect);
+    assert_eq!(taints.len() + 1, before, "one {key}:{effect}");
+}
+
 impl Cluster {
     async fn start(server: &Server) -> Result<Self> {
         let plane = &server.plane;
@@ -115,8 +133,13 @@ impl Cluster {
         for number in 0..MANY_TAINTS {
             windows = windows.taint(&format!("example.com/taint-{number}=value:NoSchedule"));
         }
-        windows = windows.taint("maintenance=now:NoExecute");
-        plane.create_nodes(&[windows, NodeSpec::linux("unfenced")]).await?;
+        windows = windows.taint("maintenance=now:NoExecute").taint("sku=windows:NoExecute");
+        // As Mullion leaves it with `taint.effect: NoExecute` and without the fence.
+        let recorded = NodeSpec::windows("recorded", "10.0.20348.2655")
+            .annotation("mullion.dev/owned", &recorded(&taint("os", "NoExecute")))
+            .taint("os=windows:NoExecute")
+            .taint("sku=windows:NoExecute");
+        plane.create_nodes(&[windows, recorded, NodeSpec::linux("unfenced")]).await?;
         let shop = plane.namespace("shop").await?;
         let many = |number| json!({"key": format!("example.com/taint-{number}"), "operator": "Exists"});
         let tolerations: Vec<Value> = (0..MANY).map(many).collect();
@@ -146,12 +169,13 @@ impl Cluster {
         // Including those that the API server itself adds.
         let tolerations = read("pod", &["waiting"], "/spec/tolerations").await?;
         let taints = read("node", &["fenced"], "/spec/taints").await?;
+        let recorded = read("node", &["recorded"], "/spec/taints").await?;
         ensure!(tolerations.len() > MANY && taints.len() > MANY_TAINTS, "{tolerations:?} {taints:?}");
-        Ok(Self { shop, taints, tolerations })
+        Ok(Self { shop, taints, recorded, tolerations })
     }
 
     async fn stop(self, server: &Server) -> Result<()> {
-        let kinds = "node/fenced,node/unfenced,runtimeclass/company,validatingwebhookconfiguration/other";
+        let kinds = "node/fenced,node/recorded,node/unfenced,runtimeclass/company,validatingwebhookconfiguration/other";
         for object in kinds.split(',') {
             server.plane.kubectl(&["delete", object]).await?;
         }
@@ -185,7 +209,12 @@ impl Cluster {
         let mut fewer = self.with_taints(&[]);
         fewer["spec"]["taints"].as_array_mut().expect("a list").remove(0);
         let mut evicting = self.with_taints(&[]);
-        evicting["spec"]["taints"].as_array_mut().expect("a list").retain(|one| one["effect"] != "NoExecute");
+        remove(&mut evicting["spec"]["taints"], "maintenance", "NoExecute");
+        let mut evicting_windows = self.with_taints(&[]);
+        remove(&mut evicting_windows["spec"]["taints"], "sku", "NoExecute");
+        let mut weaker = evicting_windows.clone();
+        weaker["spec"]["taints"].as_array_mut().expect("a list").push(taint("sku", "NoSchedule"));
+        let claim = json!({"metadata": {"annotations": {"mullion.dev/owned": recorded(&taint("sku", "NoExecute"))}}});
         vec![
             ("labels, annotation and taint of Mullion", "MERGE", node(), all, Done),
             ("another value of its taint", "MERGE", node(), self.with_taints(&[other]), Done),
@@ -207,6 +236,16 @@ impl Cluster {
             ),
             ("another taint goes", "MERGE", node(), fewer, Fenced("fence.taintKeys")),
             ("another taint with NoExecute goes", "MERGE", node(), evicting, Fenced("fence.taintKeys")),
+            ("a taint of its keys with NoExecute goes", "MERGE", node(), evicting_windows, Fenced("removes no taint")),
+            ("that taint gets another effect", "MERGE", node(), weaker, Fenced("removes no taint")),
+            ("a record of that taint", "MERGE", node(), claim.clone(), Fenced("records no taint")),
+            (
+                "a record of a second taint",
+                "MERGE",
+                "/api/v1/nodes/recorded".to_owned(),
+                claim,
+                Fenced("records no taint"),
+            ),
             (
                 "another label",
                 "MERGE",
@@ -449,10 +488,18 @@ impl Cluster {
         let labels = json!({"mullion.dev/windows-release": null, "node.kubernetes.io/windows-build": null});
         let mut all = self.with_taints(&[]);
         all["metadata"] = json!({"labels": labels, "annotations": {"mullion.dev/owned": null}});
+        let recorded = || "/api/v1/nodes/recorded".to_owned();
+        let mut own =
+            json!({"metadata": {"annotations": {"mullion.dev/owned": null}}, "spec": {"taints": self.recorded}});
+        remove(&mut own["spec"]["taints"], "os", "NoExecute");
+        let mut more = own.clone();
+        remove(&mut more["spec"]["taints"], "sku", "NoExecute");
         let state = format!("/api/v1/namespaces/{HOME}/configmaps");
         let pod = format!("/api/v1/namespaces/{}/pods/waiting", self.shop.name);
         vec![
             ("everything of Mullion goes", "MERGE", node(), all, Done),
+            ("a taint of others with NoExecute goes as well", "MERGE", recorded(), more, Fenced("removes no taint")),
+            ("a taint with NoExecute that Mullion set goes", "MERGE", recorded(), own, Done),
             (
                 "a taint with NoExecute",
                 "MERGE",

@@ -1,22 +1,23 @@
-//! Connections of a real API server when few slots are free.
+//! Connections of a real API server: when few slots are free, and which protocols it offers.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use futures::future::try_join_all;
 use mullion::server::tls::Certificate;
 use mullion::server::{BodyLimits, ConnectionLimits, serve};
 use mullion::webhook::{WebhookState, router};
-use mullion_cluster::{ServingCert, WebhookRegistration};
+use mullion_cluster::{FailurePolicy, ServingCert, WebhookRegistration};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -96,6 +97,52 @@ pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<
     registration.remove(&shared.plane.client()).await?;
     stop.cancel();
     serving.await?;
+    Ok(())
+}
+
+/// For a webhook on another host, as every installed one is, the API server offers HTTP/1.1 and no HTTP/2. For the name
+/// `localhost` and for loopback addresses it offers both: `isLocalHost` in k8s.io/apiserver/pkg/util/webhook/client.go.
+/// `0.0.0.0` is neither, and Linux connects it to the own host.
+pub async fn the_api_server_offers_no_http_2(shared: &Shared) -> Result<()> {
+    const MARK: (&str, &str) = ("mullion-test", "protocols");
+    let namespace = shared.plane.namespace_with_labels("protocols", &[MARK]).await?;
+    for (host, expected) in [("0.0.0.0", &["http/1.1"][..]), ("127.0.0.1", &["h2", "http/1.1"])] {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("https://{host}:{}", listener.local_addr()?.port());
+        // No connection is completed, so every call fails.
+        let registration = WebhookRegistration::new(&url, ServingCert::for_loopback()?.ca_pem())
+            .named(MARK.1)
+            .failure_policy(FailurePolicy::Ignore)
+            .namespace_label(MARK.0, MARK.1);
+        registration.register(&shared.plane.client()).await?;
+        let first_offer = async {
+            loop {
+                let (stream, _) = listener.accept().await?;
+                let Ok(hello) = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await else {
+                    continue;
+                };
+                let offered = hello.client_hello().alpn().map(|all| all.map(<[u8]>::to_vec).collect::<Vec<_>>());
+                return anyhow::Ok(offered.unwrap_or_default());
+            }
+        };
+        // The API server calls a new webhook only after it has read the configuration.
+        let creates = async {
+            for number in 0.. {
+                let windows =
+                    json!({"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]});
+                dry_run(&namespace, &pod(&format!("p-{number}"), windows)).await?;
+            }
+            anyhow::Ok(())
+        };
+        let offered = tokio::select! {
+            offered = first_offer => offered?,
+            ended = creates => return ended,
+            () = sleep(DEADLINE) => bail!("the API server never called {url}"),
+        };
+        let offered: Vec<_> = offered.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        ensure!(offered == expected, "{url}: {offered:?}");
+        registration.remove(&shared.plane.client()).await?;
+    }
     Ok(())
 }
 

@@ -162,6 +162,7 @@ fn main() -> ExitCode {
             reading::the_shipped_role_is_enough,
             reading::fewer_rights_are_reported_first,
             connections::no_review_is_lost_while_slots_are_short,
+            connections::the_api_server_offers_no_http_2,
         ],
     );
     let user = std::sync::Mutex::new(Some(Shared::user(&shared)));

@@ -29,7 +29,12 @@ pub struct Scripted {
 impl Scripted {
     /// Responds to each request over HTTP by a function.
     pub async fn start(answer: impl Fn(&Seen) -> Response<Body> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at("127.0.0.1:0", answer).await
+    }
+
+    /// The same at another address.
+    pub async fn start_at(at: &str, answer: impl Fn(&Seen) -> Response<Body> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::<Mutex<Vec<Seen>>>::default();
         let (remembered, answer) = (Arc::clone(&seen), Arc::new(answer));

@@ -24,6 +24,7 @@ mod large_objects;
 #[path = "../../../../fuzz/targets/lost_fields.rs"]
 mod lost_fields;
 mod malformed;
+mod many_containers;
 mod os_decision;
 mod os_intent;
 mod placement;

@@ -45,7 +45,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn security() -> impl Strategy<Value = Value> {
+pub(crate) fn security() -> impl Strategy<Value = Value> {
     let names: Vec<&'static str> = FIELDS
         .iter()
         .flat_map(|field| [field.pod, field.container])

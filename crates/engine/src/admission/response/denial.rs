@@ -101,8 +101,8 @@ pub(crate) fn resize_denial(object: &Value, why: &str) -> Denial {
 /// containers, volume mounts or node affinity terms, and each needs a change.
 ///
 /// A part of the patch would leave a pod that does not run, and no patch would leave a pod without placement. A denial
-/// informs the author.
-pub(crate) fn unsendable_patch(review: &Review, object: &Value, operations: usize) -> Denial {
+/// informs the author, if there is one who can change the object.
+pub(crate) fn unsent_patch_denial(review: &Review, object: &Value, operations: usize) -> Denial {
     let why = format!(
         "it needs {} changes, more than one response may contain; use fewer containers, volume mounts and node affinity \
          terms",

@@ -10,17 +10,17 @@ use crate::admission::finding_outcome::FindingOutcome;
 use crate::admission::request_category::RequestCategory;
 use crate::admission::response::audit_annotations::audit_annotations;
 use crate::admission::response::counted_outcome::{CountedOutcome, count_findings, count_placement};
-use crate::admission::response::denial::{Denial, denial, resize_denial, unsendable_patch};
+use crate::admission::response::denial::{Denial, denial, resize_denial, unsent_patch_denial};
 use crate::admission::response::endpoint::Endpoint;
-use crate::admission::response::response_size::{ResponseSize, is_sendable};
+use crate::admission::response::response_size::{MEASURED_OPERATIONS, ResponseSize, is_sendable};
 use crate::admission::response::review_outcomes::ReviewOutcomes;
-use crate::admission::response::warnings::{WARNING_LIMIT, warnings};
+use crate::admission::response::warnings::{WARNING_LIMIT, unsent_patch_warning, warnings};
 use crate::admission::review::Review;
 use crate::model::json_pointer::{escape, member};
 use crate::model::names::FINDINGS_LABEL;
-use crate::model::settings::{Denials, Mode};
+use crate::model::settings::{Denials, Mode, TemplateDenials};
 use crate::model::text::shorten;
-use crate::model::{Cause, Change, Edit, Os};
+use crate::model::{Basis, Cause, Change, Edit, Os};
 use crate::patch::{compact, compile};
 use crate::rules::{Finding, RejectedBy};
 
@@ -64,7 +64,10 @@ fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseS
         RequestCategory::Skipped | RequestCategory::OtherUpdate => return response,
         RequestCategory::Rewrite => {
             if endpoint == Endpoint::Mutate && !audit_only {
-                change(review, object, &review.changes, size, &mut response);
+                match sendable_patch(object, &review.changes, size) {
+                    Ok(patch) => response.patch = patch,
+                    Err(operations) => response.warnings = vec![unsent_patch_warning(operations)],
+                }
             }
             return response;
         }
@@ -86,11 +89,22 @@ fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseS
         deny(review, denial(review, object, denied, size), &mut response);
         return response;
     }
-    if endpoint == Endpoint::Mutate && !audit_only {
+    // At /validate only to find out whether the patch was sent: the changes of nearly all objects are few, or made by
+    // then.
+    if !audit_only && (endpoint == Endpoint::Mutate || review.changes.len() >= MEASURED_OPERATIONS) {
         let label = findings_label(object, outcomes.with(FindingOutcome::Labelled));
-        change(review, object, review.changes.iter().chain(&label), size, &mut response);
-        if response.denial.is_some() {
-            return response;
+        match sendable_patch(object, review.changes.iter().chain(&label), size) {
+            Ok(patch) if endpoint == Endpoint::Mutate => response.patch = patch,
+            Ok(_) => {}
+            Err(operations) if endpoint == Endpoint::Mutate && denies_unsent_patch(review) => {
+                deny(review, unsent_patch_denial(review, object, operations), &mut response);
+                return response;
+            }
+            // Warnings about findings would say that fields are removed.
+            Err(operations) => {
+                response.warnings = vec![unsent_patch_warning(operations)];
+                return response;
+            }
         }
     }
     response.outcomes = count_findings(&outcomes, endpoint);
@@ -109,23 +123,35 @@ fn deny(review: &Review, mut denial: Denial, response: &mut ReviewResponse) {
     response.denial = Some(denial);
 }
 
-/// Adds the patch to a response, or the denial if it is too large to send.
-fn change<'c>(
-    review: &Review,
+/// The patch of the changes, or the number of its operations if it is too large to send.
+fn sendable_patch<'c>(
     object: &Value,
     changes: impl IntoIterator<Item = &'c Change>,
     size: ResponseSize,
-    response: &mut ReviewResponse,
-) {
+) -> Result<Vec<PatchOperation>, usize> {
     let mut patch = compile(object, changes);
     if size == ResponseSize::Limited {
         patch = compact(object, patch);
         if !is_sendable(&patch, object) {
-            deny(review, unsendable_patch(review, object, patch.len()), response);
-            return;
+            return Err(patch.len());
         }
     }
-    response.patch = patch;
+    Ok(patch)
+}
+
+/// Whether an object whose patch is too large to send is denied: only where a finding could deny it, and no stored
+/// object created it. Nobody could correct a pod of a controller, and the template of an update may be older than
+/// Mullion.
+fn denies_unsent_patch(review: &Review) -> bool {
+    let denies = review.settings.denials == Denials::Deny && review.decision.basis != Basis::Place;
+    denies
+        && match review.category {
+            RequestCategory::Pod | RequestCategory::EphemeralContainers => true,
+            RequestCategory::Template { update: false, copied: false, .. } => {
+                review.settings.templates == TemplateDenials::Deny
+            }
+            _ => false,
+        }
 }
 
 fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {

@@ -27,7 +27,7 @@ pub(crate) const PATCH_ALLOWANCE: usize = 640 << 10;
 
 /// A patch with fewer operations is not measured: each operation writes a few hundred bytes, or a value of about the
 /// size that it has in the object.
-const MEASURED_OPERATIONS: usize = 512;
+pub(crate) const MEASURED_OPERATIONS: usize = 512;
 
 /// How much of a review a response contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,3 +53,61 @@ impl<'a> ReviewOutcomes<'a> {
         self.review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::RequestCategory;
+    use crate::model::settings::Action;
+    use crate::model::{Change, OsDecision};
+    use crate::rules::find;
+
+    /// Pointers that begin with each other, and some that are removed, set or both.
+    fn pointer() -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(vec!["spec", "containers", "0", "1", "10"]), 1..4)
+            .prop_map(|tokens| format!("/{}", tokens.join("/")))
+    }
+
+    fn edit() -> impl Strategy<Value = Edit> {
+        (pointer(), 0..3).prop_map(|(pointer, what)| match what {
+            0 => Edit::Set { pointer, value: json!(1) },
+            1 => Edit::Append { pointer, value: json!(1) },
+            _ => Edit::Remove { pointer },
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_field_is_removed_if_a_change_removes_it(
+            edits in prop::collection::vec(edit(), 0..300),
+            fields in prop::collection::vec(pointer(), 1..20),
+        ) {
+            let changes = edits.iter().map(|edit| Change { cause: Cause::Rule("MUL202"), edit: edit.clone() });
+            let finding = |field: &String| Finding::new(find("MUL202").unwrap(), Action::Repair, field.clone(), "");
+            let review = Review {
+                settings: Arc::default(),
+                category: RequestCategory::Pod,
+                decision: OsDecision::undecided(Vec::new(), false),
+                findings: fields.iter().map(finding).collect(),
+                changes: changes.collect(),
+                wanted: Vec::new(),
+                hint: None,
+                left_out: None,
+                namespace_unknown: false,
+            };
+            let outcomes = ReviewOutcomes::new(&review, Endpoint::Mutate);
+            for finding in &review.findings {
+                let expected = edits.contains(&Edit::Remove { pointer: finding.pointer.clone() });
+                prop_assert_eq!(outcomes.is_removed(finding), expected, "{}", finding.pointer);
+            }
+        }
+    }
+}

@@ -13,7 +13,7 @@ use crate::admission::response::respond::{ReviewResponse, respond, respond_in_fu
 use crate::admission::response::response_size::{FINDING_LIMIT, MOST_FINDINGS};
 use crate::admission::response::warnings::WARNING_LIMIT;
 use crate::admission::{RequestCategory, Review};
-use crate::model::settings::{Action, Mode, Settings};
+use crate::model::settings::{Action, Denials, Mode, Settings, TemplateDenials};
 use crate::model::{Basis, Cause, Change, Edit, Evidence, EvidenceOs, EvidenceSource, Os, OsDecision, WorkloadKind};
 use crate::rules::{Finding, RejectedBy, Rule, find};
 
@@ -226,24 +226,27 @@ fn long_names_and_values_are_cut() {
     }
 }
 
+/// An object with `count` containers, each of which needs a change.
+fn large(count: usize) -> (Review, Value) {
+    let stop_signal = |index: usize| removal(&format!("/spec/containers/{index}/lifecycle/stopSignal"));
+    let containers = vec![json!({"lifecycle": {"stopSignal": "SIGHUP"}}); count];
+    let object = json!({"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": containers}});
+    (review(Mode::Enforce, Vec::new(), (0..count).map(stop_signal).collect()), object)
+}
+
 /// One change in each of so many containers that the patch alone would be larger than a response may be.
 #[test]
 fn an_object_that_needs_a_larger_patch_than_a_response_may_contain_is_denied() {
-    let stop_signal = |index: usize| removal(&format!("/spec/containers/{index}/lifecycle/stopSignal"));
-    let case = |count: usize| {
-        let containers = vec![json!({"lifecycle": {"stopSignal": "SIGHUP"}}); count];
-        let object = json!({"kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": containers}});
-        (review(Mode::Enforce, Vec::new(), (0..count).map(stop_signal).collect()), object)
-    };
-    let (fits, object) = case(8_000);
+    let (fits, object) = large(8_000);
     let response = respond(&fits, &object, Endpoint::Mutate);
     assert_eq!((response.denial, response.patch.len()), (None, 8_000));
 
-    let (mut large, object) = case(40_000);
-    for category in [RequestCategory::Pod, RequestCategory::Rewrite] {
+    let (mut large, object) = large(40_000);
+    let created = |of| RequestCategory::Template { of, update: false, copied: false };
+    for category in [RequestCategory::Pod, RequestCategory::EphemeralContainers, created(WorkloadKind::DaemonSet)] {
         large.category = category;
         let response = respond(&large, &object, Endpoint::Mutate);
-        assert!(response.patch.is_empty());
+        assert!(response.patch.is_empty() && response.warnings.is_empty());
         let denial = response.denial.unwrap();
         assert_eq!(
             denial.message,
@@ -253,5 +256,68 @@ fn an_object_that_needs_a_larger_patch_than_a_response_may_contain_is_denied() {
         assert_eq!(denial.causes[0].reason, "FieldValueTooMany");
         assert_eq!(respond(&large, &object, Endpoint::Validate).denial, None);
         assert_eq!(respond_in_full(&large, &object, Endpoint::Mutate).patch.len(), 40_000);
+    }
+}
+
+/// What is never denied for a finding is not denied for its size either. It keeps all its fields, so no warning says
+/// that one is removed.
+#[test]
+fn an_object_that_is_never_denied_gets_a_warning_instead_of_a_large_patch() {
+    let (original, object) = large(40_000);
+    let template = |of, update, copied| RequestCategory::Template { of, update, copied };
+    let settings = |denials, templates| Settings { denials, templates, ..Settings::default() };
+    let (deny, deny_templates) = (Denials::Deny, TemplateDenials::Deny);
+    let mut cases: Vec<(RequestCategory, Settings, Basis)> = [
+        RequestCategory::Rewrite,
+        template(WorkloadKind::DaemonSet, true, false),
+        template(WorkloadKind::Job, true, false),
+        template(WorkloadKind::Job, false, true),
+    ]
+    .map(|category| (category, settings(deny, deny_templates), Basis::Intent))
+    .into();
+    for by in [WorkloadKind::DaemonSet, WorkloadKind::Job, WorkloadKind::ReplicaSet, WorkloadKind::StatefulSet] {
+        cases.push((RequestCategory::OwnedPod { by }, settings(deny, deny_templates), Basis::Intent));
+    }
+    let created = template(WorkloadKind::Deployment, false, false);
+    for category in [RequestCategory::Pod, RequestCategory::EphemeralContainers, created] {
+        cases.push((category, settings(Denials::Warn, deny_templates), Basis::Intent));
+    }
+    cases.push((created, settings(deny, TemplateDenials::Warn), Basis::Intent));
+    cases.push((RequestCategory::Pod, settings(deny, deny_templates), Basis::Place));
+    for (category, settings, basis) in cases {
+        let what = format!("{category:?} {settings:?} {basis:?}");
+        let mut review = original.clone();
+        review.findings = vec![finding("MUL202", Action::Repair, "/spec/containers/0/lifecycle/stopSignal".to_owned())];
+        (review.category, review.settings, review.decision.basis) = (category, Arc::new(settings), basis);
+        let warning = "Mullion changes nothing: 40,000 changes are more than one response may contain";
+        for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+            let response = respond(&review, &object, endpoint);
+            assert_eq!((response.denial, response.patch.len(), response.outcomes), (None, 0, Vec::new()), "{what}");
+            if endpoint == Endpoint::Mutate || category != RequestCategory::Rewrite {
+                assert_eq!(response.warnings, [warning], "{what}");
+            }
+        }
+        assert!(warning.chars().count() <= WARNING_LIMIT);
+    }
+}
+
+/// A denial, its causes and the audit annotations contain the deciding evidence, whatever else there is.
+#[test]
+fn a_response_contains_one_piece_of_evidence() {
+    let image = |at: usize| {
+        let pointer = format!("/spec/containers/{at}/image");
+        let source = EvidenceSource::Image { pointer, image: format!("a:win{at}"), how: "tag" };
+        Evidence { os: EvidenceOs::Os(Os::Windows), source }
+    };
+    let with_evidence = |count: usize| {
+        let mut review = review(Mode::Enforce, many(3, Action::Deny), Vec::new());
+        review.decision.evidence = (0..count).map(image).collect();
+        review
+    };
+    let (few, many) = (with_evidence(1), with_evidence(10_000));
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+        let response = respond(&many, &pod(), endpoint);
+        assert_eq!(response, respond(&few, &pod(), endpoint));
+        assert_eq!(response.audit["decision"], "windows by image a:win0, by tag");
     }
 }

@@ -4,7 +4,7 @@ use crate::admission::finding_outcome::{FindingOutcome, denies_its_pods};
 use crate::admission::request_category::RequestCategory;
 use crate::admission::response::response_size::{ResponseSize, line_for_more};
 use crate::admission::response::review_outcomes::ReviewOutcomes;
-use crate::model::text::shorten;
+use crate::model::text::{shorten, thousands};
 use crate::rules::Finding;
 
 /// The length that the Kubernetes documentation recommends for one warning
@@ -31,6 +31,13 @@ pub(crate) fn warnings(outcomes: &ReviewOutcomes<'_>, size: ResponseSize) -> Vec
         warnings.push(format!("Mullion (audit) would place this on {} nodes", os.title()));
     }
     warnings
+}
+
+/// The only warning about an object that is neither denied nor changed, because its patch is too large to send.
+pub(crate) fn unsent_patch_warning(operations: usize) -> String {
+    let text =
+        format!("Mullion changes nothing: {} changes are more than one response may contain", thousands(operations));
+    shorten(&text, WARNING_LIMIT)
 }
 
 fn is_reported(outcomes: &ReviewOutcomes<'_>, finding: &Finding, outcome: FindingOutcome) -> bool {
