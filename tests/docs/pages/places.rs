@@ -13,10 +13,22 @@ pub enum Place {
 }
 
 /// Commands that are not run, by their beginnings.
-const NOWHERE: [(&str, &str); 15] = [
+const NOWHERE: [(&str, &str); 24] = [
     ("make demo", ".ci/run runs it"),
     ("make check", "what runs these tests"),
     ("make test", "what runs these tests"),
+    ("make up", "starts the cluster of `make demo`, and leaves it running"),
+    ("make down", "stops what `make up` starts"),
+    ("kind ", "needs a container runtime, and images from a network"),
+    ("kubectl apply -f https://", "needs a network"),
+    (
+        "kubectl rollout status --namespace kube-system deployment/kwok-controller",
+        "waits for what a network is needed for",
+    ),
+    ("az ", "needs an Azure subscription"),
+    ("eksctl ", "needs an AWS account"),
+    ("aws ", "needs an AWS account"),
+    ("docker push", "needs a registry of the reader's"),
     ("make image", "builds for minutes; tests/cli/packing.rs has what it is made by"),
     ("cargo install --path .", "builds for minutes what `make test` has built"),
     ("podman push", "needs a registry of the reader's"),
