@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Builds the documentation site into target/site/book, from docs/, policies/rules/ and the pages that docs/SUMMARY.md lists.
 # Installs mdBook into target/mdbook if it is missing. Prints the path of the site.
+#   SITE=FOLDER         builds there instead of in target/site
+#   REPOSITORY=ADDRESS  adds links with which a reader edits a page, as if Cargo.toml had this `repository`
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=0.5.4
-site=target/site
+site=${SITE:-target/site}
 
 die() { printf 'site: %s\n' "$*" >&2; exit 1; }
 
@@ -59,7 +61,7 @@ done
 # Reports pages below docs/ that docs/SUMMARY.md does not list.
 find docs -name '*.md' ! -path docs/SUMMARY.md | sort | comm -23 - <(sort "$site/pages") | sed 's/^/site: not in docs\/SUMMARY.md: /' >&2
 
-repository=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)
+repository=${REPOSITORY:-$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)}
 if [[ -n $repository ]]; then
   export MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL=$repository
   export MDBOOK_OUTPUT__HTML__EDIT_URL_TEMPLATE="$repository/edit/main/{path}"

@@ -1,4 +1,5 @@
-//! The build of the container image. `make image` itself takes minutes; these tests read its files.
+//! The build of the container image and of a release. `make image` itself takes minutes; these tests read its files. A release must
+//! not contain placeholders.
 
 use super::*;
 
@@ -107,4 +108,80 @@ fn the_build_sees_every_source_file() {
         }
     }
     assert!(included > 3, "{included}");
+}
+
+// === placeholders of a release ===
+
+/// Exit code and messages of `release/placeholders.sh` of a tree.
+#[cfg(unix)]
+fn placeholders(tree: &Path, allowed: Option<&str>) -> (i32, String) {
+    let mut script = Command::new(tree.join("release/placeholders.sh"));
+    script.env_remove("ALLOW_PLACEHOLDERS").envs(allowed.map(|value| ("ALLOW_PLACEHOLDERS", value)));
+    let output = script.output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// Files of the repository that a release contains or refers to, and that have addresses of the project.
+#[cfg(unix)]
+const ADDRESSED: [&str; 5] = [
+    ".github/ISSUE_TEMPLATE/config.yml",
+    "Cargo.toml",
+    "charts/mullion/Chart.yaml",
+    "packaging/krew/mullion.yaml",
+    "packaging/schemastore/catalog.json",
+];
+
+#[cfg(unix)]
+#[test]
+fn a_release_of_this_tree_is_refused_with_each_placeholder() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (code, messages) = placeholders(root, None);
+    assert_eq!(code, 1, "{messages}");
+    let mut expected = vec!["Cargo.toml: repository is missing".to_owned()];
+    for name in ADDRESSED {
+        let text = repository(name);
+        let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim_start().starts_with('#'));
+        let lines = lines.filter(|(line, _)| line.contains("example.invalid"));
+        expected.extend(lines.map(|(line, number)| format!("{name}:{number}:{line}: replace the placeholder")));
+    }
+    for place in &expected {
+        assert!(messages.contains(&format!("release: {place}")), "{place}: {messages}");
+    }
+    assert_eq!(messages.lines().count(), expected.len() + 1, "{messages}");
+    assert!(messages.ends_with("or set ALLOW_PLACEHOLDERS=1 to try a release.\n"), "{messages}");
+
+    let (code, messages) = placeholders(root, Some("1"));
+    assert_eq!(code, 0, "{messages}");
+    assert!(expected.iter().all(|place| messages.contains(place)), "{messages}");
+    assert!(messages.ends_with("Do not publish it.\n"), "{messages}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_release_with_addresses_is_not_refused() {
+    let dir = dir();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let fill = |name: &str| {
+        let text = repository(name).replace("example.invalid", "git.example.com");
+        let to = dir.path().join(name);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::write(
+            &to,
+            text.replace("\n[package]\n", "\n[package]\nrepository = \"https://git.example.com/mullion\"\n"),
+        )
+        .unwrap();
+    };
+    ADDRESSED.into_iter().for_each(fill);
+    let script = "release/placeholders.sh";
+    fs::create_dir(dir.path().join("release")).unwrap();
+    fs::copy(root.join(script), dir.path().join(script)).unwrap();
+    assert_eq!(placeholders(dir.path(), None), (0, String::new()));
+    // A key that is missing is as wrong as a placeholder.
+    let chart = dir.path().join("charts/mullion/Chart.yaml");
+    let text = fs::read_to_string(&chart).unwrap();
+    fs::write(&chart, text.replace("\nhome: ", "\n# home: ")).unwrap();
+    let (code, messages) = placeholders(dir.path(), None);
+    assert_eq!(code, 1);
+    assert!(messages.starts_with("release: charts/mullion/Chart.yaml: home is missing: add it\n"), "{messages}");
 }

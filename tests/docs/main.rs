@@ -3,16 +3,19 @@
 //! A yaml block is a file of the page's directory, named by its first line. An `sh` or `console` block is run there,
 //! line by line. In a `console` block, a `$ command` is followed by its output, with `…` for text that differs and the
 //! exit code as a last line `[1]`. `make rules` writes the current output into the pages. `tests/installed` runs the
-//! commands for a cluster; `places.rs` lists these, and those that are not run.
+//! commands for a cluster; `places.rs` lists these, and those that are not run. `texts.rs` lists the commands in `text` blocks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "these read the pages")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod flags;
 mod guide;
 mod here;
 mod links;
 mod names;
 mod pages;
+mod readers;
+mod texts;
 mod written;
 
 use pages::page::Shown;

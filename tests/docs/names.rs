@@ -1,5 +1,6 @@
 //! Names on the pages exist in the code.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use crate::golden;
@@ -24,6 +25,45 @@ fn metrics_have_their_names() {
         }
     }
     assert!(seen > 10, "{seen}");
+}
+
+/// Names in the sources that write Events, which are not reasons of Events: kinds, actions, conditions and a status of the
+/// API server.
+const NO_REASONS: [&str; 9] = [
+    "AlreadyExists",
+    "CronJob",
+    "DaemonSet",
+    "LoadPolicies",
+    "NotReached",
+    "NotRegistered",
+    "PoliciesLoaded",
+    "ProbeFailed",
+    "RuntimeClass",
+];
+
+/// The reasons of Events are those in the tables of docs/reference/events.md.
+#[test]
+fn event_reasons_are_those_of_the_page() {
+    let code: BTreeSet<String> = sources()
+        .iter()
+        .filter(|text| text.contains("NewEvent"))
+        .flat_map(|text| text.split("\n#[cfg(test)]").next().unwrap().split('"').skip(1).step_by(2))
+        .filter(|literal| is_compound(literal) && !NO_REASONS.contains(literal))
+        .map(str::to_owned)
+        .collect();
+    assert!(code.len() > 10, "{code:?}");
+    let text = fs::read_to_string(golden::path("docs/reference/events.md")).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let page: BTreeSet<String> = rows.map(str::to_owned).collect();
+    assert_eq!(code, page, "reasons in src (left), and in docs/reference/events.md");
+}
+
+/// Whether a text is one name of several words, such as `PodsMissed`.
+fn is_compound(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.chars().all(|c| c.is_ascii_alphabetic())
+        && text.chars().filter(char::is_ascii_uppercase).count() > 1
+        && !text.chars().all(|c| c.is_ascii_uppercase())
 }
 
 /// The modules of docs/architecture.md are those of the code.
@@ -54,7 +94,12 @@ fn modules_have_their_names() {
 
 /// The text of all sources.
 fn source() -> String {
-    let mut text = String::new();
+    sources().concat()
+}
+
+/// The text of each source file.
+fn sources() -> Vec<String> {
+    let mut texts = Vec::new();
     let mut folders = vec![golden::path("src"), golden::path("crates")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -62,9 +107,9 @@ fn source() -> String {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|end| end == "rs") {
-                text.push_str(&fs::read_to_string(path).unwrap());
+                texts.push(fs::read_to_string(path).unwrap());
             }
         }
     }
-    text
+    texts
 }

@@ -19,10 +19,11 @@ use crate::pages::{Page, all_pages, is_known_to_servers};
 use crate::site::{PATIENT, REPOSITORY, image, program};
 
 /// The state of the cluster for a page; all pages that are not listed come after these.
-const FOUND: [(&str, Found); 4] = [
+const FOUND: [(&str, Found); 5] = [
     ("README.md", Found::Bare),
     ("docs/how-to/install.md", Found::Bare),
     ("charts/mullion/README.md", Found::Bare),
+    ("docs/start/kind.md", Found::Bare),
     ("docs/how-to/roll-out.md", Found::Installed("audit")),
 ];
 
@@ -93,20 +94,21 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
     let order = |page: &Page| FOUND.iter().position(|(name, _)| *name == page.name).unwrap_or(FOUND.len());
     pages.sort_by_key(order);
     let mut complaints = Vec::new();
-    let mut former = Found::Bare;
+    let mut clear = false;
     for page in pages {
         let found =
             FOUND.iter().find(|(name, _)| *name == page.name).map_or(Found::Installed("default"), |(_, found)| *found);
-        // A page that installs Mullion can leave it in any state, for example withdrawn.
-        let clear = former == Found::Bare && found != Found::Bare;
-        former = found;
-        let mut wrong = run_page(plane, &page, found, clear)?;
+        let mut wrong = run_page(plane, &page, found, clear && found != Found::Bare)?;
         // The API server waits for the webhook for 5 s, the chart's maximum, and admits a pod after that. A busy
         // machine can take longer, so a page counts as wrong only if it is also wrong after a new start.
         if !wrong.is_empty() {
             wrong = run_page(plane, &page, found, true)?;
         }
         complaints.extend(wrong);
+        // A page that installs or removes Mullion can leave it in any state, for example withdrawn.
+        let removes = |command: &str| command.contains("mullion withdraw") || command.contains("helm uninstall");
+        clear = found == Found::Bare
+            || places::of(&page.sections).iter().any(|(run, place)| *place == Place::Cluster && removes(&run.command));
     }
     Ok(complaints)
 }

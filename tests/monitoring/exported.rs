@@ -52,6 +52,15 @@ impl Exported {
         Self(found)
     }
 
+    /// The names of all metrics; a histogram has one, without the suffixes of its series.
+    pub fn names(&self) -> BTreeSet<&str> {
+        let histogram = |name: &str| {
+            let base = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix))?;
+            self.0.get_key_value(&format!("{base}_bucket")).map(|_| base.len())
+        };
+        self.0.keys().map(|name| &name[..histogram(name).unwrap_or(name.len())]).collect()
+    }
+
     /// Whether a metric has the name, or a histogram with one of its suffixes.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name) || self.0.contains_key(&format!("{name}_bucket"))

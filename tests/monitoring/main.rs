@@ -79,6 +79,17 @@ fn problems_of_a_query_are_detected() {
     assert!(found[0].contains("the text uses label pod"), "{found:?}");
 }
 
+/// The reference has a row for each metric, or names it below a table.
+#[test]
+fn every_exported_metric_is_in_the_reference() {
+    let page = file("docs/reference/metrics.md");
+    let exported = Exported::new();
+    let names = exported.names();
+    assert!(names.len() > 50, "{} metrics", names.len());
+    let missing: Vec<&&str> = names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/reference/metrics.md lacks {missing:?}");
+}
+
 /// Names of metrics in pages for people.
 #[test]
 fn every_metric_in_the_documentation_is_exported() {

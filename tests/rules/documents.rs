@@ -34,10 +34,19 @@ pub fn pages() -> Checked {
     let mut complaints = Vec::new();
     for rule in catalogue() {
         expected.push(file_name(rule));
-        complaints.extend(golden::file(&format!("{FOLDER}/{}", file_name(rule)), &page(rule)).err());
+        let text = page(rule).replacen("\n\n", &format!("\n\n{}\n\n", readers(rule)), 1);
+        complaints.extend(golden::file(&format!("{FOLDER}/{}", file_name(rule)), &text).err());
     }
     complaints.extend(golden::no_others(FOLDER, ".md", &expected).err());
     all(&complaints)
+}
+
+/// For whom a page is. `mullion rules` leaves the line out, because its reader has asked for the rule.
+fn readers(rule: &Rule) -> String {
+    format!(
+        "This page is for everyone whose pod or workload has finding {}, and for cluster administrators who change the action of the rule.",
+        rule.code
+    )
 }
 
 pub fn index() -> Checked {

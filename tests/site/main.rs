@@ -1,5 +1,5 @@
 //! The documentation site that `site/build.sh` builds: each link leads to a file and an anchor that exist, pages fit a phone and a
-//! desktop, and the search works from a file. Screenshots are in `target/pages`. Run by `make site`.
+//! desktop, the search works from a file, and links for editing lead to files of the repository. Screenshots are in `target/pages`. Run by `make site`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
@@ -10,6 +10,7 @@ mod browser;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -20,11 +21,12 @@ use browser::{Tab, tab};
 const WIDTHS: [u32; 2] = [390, 1440];
 
 /// Pages of which screenshots are made. Each has an element that the others lack.
-const PICTURES: [&str; 7] = [
+const PICTURES: [&str; 8] = [
     "index.html",
     "faq.html",
     "concepts/nodes.html",
     "how-to/policies/index.html",
+    "reference/flags.html",
     "reference/policy.html",
     "reference/rules/index.html",
     "reference/rules/MUL201-run-as-user.html",
@@ -202,6 +204,37 @@ fn the_search_finds_a_field() {
         fs::write(folder().join(format!("site-search-{width}-{scheme}.png")), tab.screenshot()).unwrap();
         tab.assert_quiet(front);
     }
+}
+
+/// The link with which a reader edits a page leads to its file in the repository. There are such links once Cargo.toml has
+/// `repository`; this test builds the site with an address of its own.
+#[test]
+fn links_for_editing_lead_to_the_files() {
+    const ADDRESS: &str = "https://git.example.com/mullion";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("site-for-editing");
+    let mut build = Command::new(root.join("site/build.sh"));
+    let built = build.env("SITE", &folder).env("REPOSITORY", ADDRESS).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let prefix = format!("href=\"{ADDRESS}/edit/main/");
+    let (mut pages_with_links, mut wrong) = (0, Vec::new());
+    for page in pages().into_iter().filter(|page| page != Path::new("toc.html")) {
+        let text = fs::read_to_string(folder.join("book").join(&page)).unwrap();
+        let links: Vec<&str> = text.split(&prefix).skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        if links.is_empty() {
+            wrong.push(format!("{} has no link for editing", page.display()));
+            continue;
+        }
+        pages_with_links += 1;
+        wrong.extend(
+            links
+                .iter()
+                .filter(|path| !root.join(path).is_file())
+                .map(|path| format!("{}: there is no {path}", page.display())),
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(pages_with_links > 100, "{pages_with_links}");
 }
 
 /// The list of pages at the side is a script, and the same on each page.

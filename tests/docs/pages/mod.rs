@@ -25,6 +25,10 @@ pub fn all(complaints: &[String]) -> Checked {
 /// Pages with tests of their own: `guide.rs`, and `tests/schema`, which generates the second.
 const OTHERS: [&str; 2] = ["docs/how-to/policies/", "docs/reference/policy.md"];
 
+/// A placeholder in commands of Helm, and its value in every cluster of these tests: the revision that is deployed.
+const REVISION: (&str, &str) =
+    ("REVISION", r#""$(helm list --namespace mullion-system -o json | sed 's/.*"revision":"\([0-9]*\)".*/\1/')""#);
+
 /// Folders that the pages use as if the reader were in the repository.
 const FOLDERS: [&str; 3] = ["examples", "policies", "charts"];
 
@@ -36,8 +40,13 @@ pub struct Page {
 
 /// All pages that this tests.
 pub fn all_pages() -> Vec<Page> {
-    let names = ["README.md".to_owned(), "charts/mullion/README.md".to_owned()].into_iter().chain(documents());
+    let names = names().into_iter();
     names.filter(|name| !OTHERS.iter().any(|other| name.starts_with(other))).map(|name| Page::read(&name)).collect()
+}
+
+/// The names of all pages for users, also of those with tests of their own.
+pub fn names() -> Vec<String> {
+    ["README.md".to_owned(), "charts/mullion/README.md".to_owned()].into_iter().chain(documents()).collect()
 }
 
 /// Every page below `docs/`, by name.
@@ -86,7 +95,7 @@ impl Page {
     ) -> (Vec<String>, Vec<(usize, Shown)>) {
         let (mut complaints, mut printed) = (Vec::new(), Vec::new());
         for (run, _) in places::of(&self.sections).into_iter().filter(|(_, place)| runs(*place)) {
-            let now = directory.run(&run.command);
+            let now = directory.run(&run.command.replace(REVISION.0, REVISION.1));
             after(&run);
             match &run.shown {
                 Some(shown) if !shown.is(&now) => printed.push((run.line, now)),
@@ -112,18 +121,28 @@ impl Page {
 
 /// API groups for which no test has a server, and whose documentation was read instead; and lists, which are dumps with
 /// fewer fields than an API server writes.
-const FOREIGN: [&str; 5] =
-    ["karpenter.sh/", "karpenter.k8s.aws/", "apiserver.config.k8s.io/", "v1\nkind: Config\n", "v1\nkind: List\n"];
+const FOREIGN: [&str; 8] = [
+    "karpenter.sh/",
+    "karpenter.k8s.aws/",
+    "kyverno.io/",
+    "eksctl.io/",
+    "apiserver.config.k8s.io/",
+    "v1\nkind: Config\n",
+    "v1\nkind: List\n",
+    "v1\ntype: postrenderer/v1\n",
+];
 
 /// Whether it is for `helm install -f`.
 pub fn is_values(file: &File) -> bool {
     file.name.starts_with("values")
 }
 
-/// Whether an API server can check it: not Helm's values, and not kinds that it does not know.
+/// Whether an API server can check it: not Helm's values, not files of other programs, and not kinds that it does not
+/// know.
 #[allow(dead_code, reason = "asked where there is one")]
 pub fn is_known_to_servers(file: &File) -> bool {
     let unknown = ["mullion.dev/"].iter().chain(&FOREIGN);
     let foreign = unknown.map(|group| format!("apiVersion: {group}")).any(|line| file.text.contains(&line));
-    !file.name.is_empty() && !is_values(file) && !foreign
+    let object = file.text.contains("apiVersion: ");
+    !file.name.is_empty() && object && !is_values(file) && !foreign
 }

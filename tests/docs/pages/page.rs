@@ -10,6 +10,9 @@ pub struct Section {
     pub title: String,
     pub files: Vec<File>,
     pub runs: Vec<Run>,
+    /// Blocks that nothing reads, each with its line.
+    #[allow(dead_code, reason = "for the suite of the pages")]
+    pub texts: Vec<(usize, String)>,
     /// The text between single backticks, with its line.
     pub inline: Vec<(usize, String)>,
 }
@@ -63,7 +66,7 @@ impl fmt::Display for Shown {
 }
 
 /// Languages of blocks that are only read.
-const PICTURES: [&str; 3] = ["promql", "text", "mermaid"];
+const PICTURES: [&str; 2] = ["promql", "mermaid"];
 
 /// Parses a page. Every fenced block is run or written, or is known to be neither.
 pub fn read(page: &str) -> Result<Vec<Section>, Wrong> {
@@ -100,6 +103,7 @@ pub fn read(page: &str) -> Result<Vec<Section>, Wrong> {
             "yaml" => section.files.push(file(number, &block)?),
             "console" => section.runs.extend(shown_runs(number, &block)?),
             "sh" => section.runs.extend(bare_runs(number, &block)?),
+            "text" => section.texts.push((number, block.join("\n") + "\n")),
             _ if PICTURES.contains(&language) => {}
             _ => {
                 return Err(Wrong {
@@ -114,7 +118,7 @@ pub fn read(page: &str) -> Result<Vec<Section>, Wrong> {
 
 impl Section {
     fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), files: Vec::new(), runs: Vec::new(), inline: Vec::new() }
+        Self { title: title.to_owned(), files: Vec::new(), runs: Vec::new(), texts: Vec::new(), inline: Vec::new() }
     }
 }
 

@@ -13,10 +13,22 @@ pub enum Place {
 }
 
 /// Commands that are not run, by their beginnings.
-const NOWHERE: [(&str, &str); 15] = [
+const NOWHERE: [(&str, &str); 24] = [
     ("make demo", ".ci/run runs it"),
     ("make check", "runs these tests"),
     ("make test", "runs these tests"),
+    ("make up", "starts the cluster of `make demo`, and leaves it running"),
+    ("make down", "stops what `make up` starts"),
+    ("kind ", "needs a container runtime, and images from a network"),
+    ("kubectl apply -f https://", "needs a network"),
+    (
+        "kubectl rollout status --namespace kube-system deployment/kwok-controller",
+        "needs what the command before it downloads",
+    ),
+    ("az ", "needs an Azure subscription"),
+    ("eksctl ", "needs an AWS account"),
+    ("aws ", "needs an AWS account"),
+    ("docker push", "needs a registry with write access"),
     ("make image", "takes minutes; tests/cli/packing.rs tests the files that it uses"),
     ("cargo install --path .", "takes minutes, and `make test` builds the same program"),
     ("podman push", "needs a registry with write access"),
