@@ -8,8 +8,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use bytes::Bytes;
 use json_patch::Patch;
-use mullion::server::{ReceivedBody, RequestDeadline};
-use mullion::webhook::{Caller, WebhookState, handler, review_memory};
+use mullion::server::{ReceivedBody, RejectedRequest, RequestDeadline};
+use mullion::webhook::{Caller, ControllerUsers, WebhookState, handler, review_memory};
 use mullion_engine::admission::Endpoint;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -28,11 +28,47 @@ struct Server {
     states: Vec<Arc<WebhookState>>,
 }
 
-static SERVER: LazyLock<Server> = LazyLock::new(|| {
-    let state = |spec: &&str| Arc::new(WebhookState::fixed(snapshot().clone(), policy(spec)));
-    let runtime = Builder::new_current_thread().enable_time().build();
-    Server { runtime: runtime.unwrap_or_else(|error| panic!("{error}")), states: POLICIES.iter().map(state).collect() }
+/// The user of the built-in controllers.
+const CONTROLLER: &str = "system:kube-controller-manager";
+/// Usernames of requests; empty: a request without one. The last is longer than the webhook reads.
+static USERS: LazyLock<[String; 5]> = LazyLock::new(|| {
+    [String::new(), CONTROLLER.to_owned(), "tenant".to_owned(), format!("{CONTROLLER}\n"), CONTROLLER.repeat(40)]
 });
+
+static SERVER: LazyLock<Server> = LazyLock::new(|| {
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap_or_else(|error| panic!("{error}"));
+    let state = |spec: &&str| {
+        let mut state = WebhookState::fixed(snapshot().clone(), policy(spec));
+        state.controller_users = ControllerUsers::new([CONTROLLER]);
+        let state = Arc::new(state);
+        // Every input meets a webhook that has seen the controllers, and distinguishes users.
+        let owner =
+            json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": "u", "controller": true}]);
+        let object = json!({"metadata": {"ownerReferences": owner}, "spec": {}});
+        let body = body(
+            &json!({"group": "", "version": "v1", "kind": "Pod"}),
+            ["CREATE", "", CONTROLLER],
+            &object,
+            &Value::Null,
+        );
+        drop(handled(&runtime, &state, Endpoint::Mutate, Bytes::from(body)));
+        state
+    };
+    let states = POLICIES.iter().map(state).collect();
+    Server { runtime, states }
+});
+
+/// The webhook's response to a body.
+fn handled(
+    runtime: &Runtime,
+    state: &Arc<WebhookState>,
+    endpoint: Endpoint,
+    body: Bytes,
+) -> Result<Bytes, RejectedRequest> {
+    let received = ReceivedBody::of_bytes(body, &state.memory);
+    let deadline = RequestDeadline::after(Duration::from_secs(30));
+    runtime.block_on(handler::handle(state, endpoint, Caller::ApiServer, received, deadline))
+}
 
 pub fn run(bytes: &[u8], meter: &dyn Meter) {
     let mut input = Input::of(bytes);
@@ -45,9 +81,7 @@ pub fn run(bytes: &[u8], meter: &dyn Meter) {
     let reserved = review_memory::needed(&body).unwrap_or(0);
     let mut response = None;
     let peak = meter.peak_of(&mut || {
-        let received = ReceivedBody::of_bytes(body.clone(), &state.memory);
-        let deadline = RequestDeadline::after(Duration::from_secs(30));
-        response = Some(runtime.block_on(handler::handle(state, endpoint, Caller::ApiServer, received, deadline)));
+        response = Some(handled(runtime, state, endpoint, body.clone()));
     });
     let parsed = serde_json::from_slice::<Value>(&body);
     // Mullion skips what it does not read, even if it is not UTF-8.
@@ -79,9 +113,15 @@ fn structured(input: &mut Input<'_>) -> String {
     let old = if operation == "CREATE" { Value::Null } else { input.object() };
     let group =
         object["apiVersion"].as_str().and_then(|version| version.split_once('/')).map_or("", |(group, _)| group);
+    let kind = json!({"group": group, "version": "v1", "kind": object["kind"]});
+    let user = input.one_of(&*USERS);
+    body(&kind, [operation, subresource, user], &object, &old)
+}
+
+fn body(kind: &Value, [operation, subresource, user]: [&str; 3], object: &Value, old: &Value) -> String {
+    let user = if user.is_empty() { json!({}) } else { json!({"username": user}) };
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
-        "kind": {"group": group, "version": "v1", "kind": object["kind"]},
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "kind": kind, "userInfo": user,
         "subResource": subresource, "operation": operation, "name": "p", "namespace": "default",
         "object": object, "oldObject": old, "dryRun": false,
     }})

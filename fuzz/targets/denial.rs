@@ -1,4 +1,5 @@
-//! A denied pod stays denied, whatever labels and annotations its author adds.
+//! A denied pod stays denied, whatever labels, annotations, owners, generated name and finalizers its author adds. The
+//! author is a user who is not a controller.
 //!
 //! Exceptions are documented: `mullion.dev/os` sets the operating system of the pod; `mullion.dev/ignore` and
 //! `mullion.dev/allow` work as far as a policy permits, which the policies here do not. In a namespace with annotations
@@ -8,7 +9,6 @@
 use std::sync::LazyLock;
 
 use mullion_engine::admission::{Endpoint, respond};
-use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::Namespace;
 use mullion_engine::model::names::OS_ANNOTATION;
 use mullion_policy::PolicySet;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::Meter;
 use super::input::{Input, OPT_OUTS, POLICIES, policy, set};
-use super::patch::{patched, review_of};
+use super::patch::{patched, review_of_tenant};
 
 /// The annotation of mirror pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -41,6 +41,7 @@ pub fn run(bytes: &[u8], _: &dyn Meter) {
             set(&mut object, &path, Value::String(value));
         }
     }
+    input.author_owners(&mut object);
     recorded(&mut object);
     let metadata = object["metadata"].clone();
     assert!(self::denial(&object, &namespace, policies).is_some(), "{metadata} admits what was denied: {denial}");
@@ -58,11 +59,11 @@ fn recorded(object: &mut Value) {
 
 /// The denial of the pod at either endpoint.
 fn denial(object: &Value, namespace: &Namespace, policies: &PolicySet) -> Option<String> {
-    let first = review_of(WorkloadKind::Pod, object, None, namespace, policies);
+    let first = review_of_tenant(object, namespace, policies);
     let mutate = respond(&first, object, Endpoint::Mutate).denial;
     let denial = mutate.or_else(|| {
         let stored = patched(object, &first, Endpoint::Mutate);
-        let second = review_of(WorkloadKind::Pod, &stored, None, namespace, policies);
+        let second = review_of_tenant(&stored, namespace, policies);
         respond(&second, &stored, Endpoint::Validate).denial
     });
     denial.map(|denial| denial.message)

@@ -120,6 +120,32 @@ impl<'a> Input<'a> {
     }
 }
 
+impl Input<'_> {
+    /// Adds owners, a generated name and finalizers that the author of a pod may write.
+    pub fn author_owners(&mut self, object: &mut Value) {
+        let what = self.byte();
+        if what & 1 != 0 {
+            let owners = (0..=self.byte() % 3).map(|_| {
+                let (version, kind) = *self.one_of(&OWNERS);
+                let controller: Value = serde_json::from_str(*self.one_of(&CONTROLLERS)).unwrap_or_default();
+                json!({"apiVersion": version, "kind": kind, "name": "o", "uid": "u", "controller": controller})
+            });
+            object["metadata"]["ownerReferences"] = owners.collect();
+        }
+        if what & 2 != 0 {
+            object["metadata"]["generateName"] = json!(*self.one_of(&GENERATED_NAMES));
+        }
+        if what & 4 != 0 {
+            object["metadata"]["finalizers"] = json!([*self.one_of(&FINALIZERS)]);
+        }
+        if what & 8 != 0
+            && let Some(metadata) = object["metadata"].as_object_mut()
+        {
+            metadata.remove("name");
+        }
+    }
+}
+
 /// Sets a value, if everything on the path is an object or list; missing objects are created.
 pub fn set(object: &mut Value, path: &str, value: Value) {
     let mut at = object;
@@ -301,6 +327,29 @@ const KEYS: [&str; 15] = [
     "k8s.v1.cni.cncf.io/networks",
     "scheduler.alpha.kubernetes.io/node-selector",
 ];
+
+/// Owners that exist, and others.
+const OWNERS: [(&str, &str); 12] = [
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("v1", "ReplicationController"),
+    ("v1", "Node"),
+    ("v1", "Pod"),
+    ("apps/v2", "DaemonSet"),
+    ("batch/v1", "DaemonSet"),
+    ("", ""),
+];
+
+/// JSON texts.
+const CONTROLLERS: [&str; 4] = ["true", "false", "null", "\"true\""];
+
+const GENERATED_NAMES: [&str; 4] = ["web-", "kube-proxy-", "node-debugger-win2022-", ""];
+
+const FINALIZERS: [&str; 3] = ["kubernetes", "batch.kubernetes.io/job-tracking", "example.com/a"];
 
 const TEXTS: [&str; 14] = [
     "text",

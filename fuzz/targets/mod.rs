@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `admission` | every body of a request gets a response, in the time and memory that the webhook reserves for it, and its patch applies |
 //! | `patch` | a patch applies, is complete after one call, and takes no field from a pod that may run on Linux |
-//! | `denial` | no labels or annotations that its author may write make a denied pod an admitted one |
+//! | `denial` | no metadata that its author may write make a denied pod an admitted one |
 //! | `manifest` | places of values are in the text, and an edit changes one document as the patch does, and no other byte |
 //! | `policy` | a policy file is rejected with places, or gives a set that reviews pods; as a ConfigMap it is judged the same |
 //! | `image_reference` | a reference reads back as it is written |

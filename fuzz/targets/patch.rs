@@ -5,7 +5,7 @@
 use json_patch::PatchOperation;
 use mullion_engine::admission::{Endpoint, Review, respond, respond_in_full, review};
 use mullion_engine::model::cluster::Namespace;
-use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{Operation, Requester, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use serde_json::Value;
 
@@ -51,6 +51,14 @@ pub fn review_of(
     let workload = WorkloadObject { kind, namespace: "default", object };
     let operation = if old.is_some() { Operation::Update } else { Operation::Create };
     let request = ReviewRequest { operation, old, namespace: Some(namespace), ..ReviewRequest::creation(workload) };
+    review(&request, snapshot(), &policies.resolve(&request, snapshot()))
+}
+
+/// The review of a pod that a user creates who is not a controller.
+pub fn review_of_tenant(object: &Value, namespace: &Namespace, policies: &PolicySet) -> Review {
+    let workload = WorkloadObject { kind: WorkloadKind::Pod, namespace: "default", object };
+    let requester = Requester::Other;
+    let request = ReviewRequest { namespace: Some(namespace), requester, ..ReviewRequest::creation(workload) };
     review(&request, snapshot(), &policies.resolve(&request, snapshot()))
 }
 

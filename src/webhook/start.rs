@@ -218,3 +218,77 @@ async fn stop_requested(mut signals: Signals, state: &WebhookState, delay: Durat
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::sync::mpsc;
+    use std::{fs, io, thread};
+
+    use clap::{Args as _, FromArgMatches as _};
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+    use crate::server::tls::install_crypto;
+
+    /// Far longer than any response takes: it only limits a failing test.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// The status line of the response.
+    fn get(admin: SocketAddr, path: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect(admin)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response.lines().next().unwrap_or_default().to_owned())
+    }
+
+    /// The runtime of the webhook has one thread here. Nothing that runs in it makes progress while a task blocks that
+    /// thread, and the task ends only after the admin port has responded.
+    #[test]
+    fn the_admin_port_responds_while_the_threads_of_the_runtime_are_blocked() {
+        install_crypto();
+        let dir = tempfile::tempdir().unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec!["mullion-webhook".to_owned()]).unwrap().self_signed(&key).unwrap();
+        fs::write(dir.path().join("tls.crt"), certificate.pem()).unwrap();
+        fs::write(dir.path().join("tls.key"), key.serialize_pem()).unwrap();
+        fs::write(dir.path().join("snapshot.json"), r#"{"kind": "NodeList", "items": []}"#).unwrap();
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [bind, admin] = free.each_ref().map(|listener| listener.local_addr().unwrap());
+        drop(free);
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        let (tls, snapshot) = (at(""), at("snapshot.json"));
+        let (bind, admin_bind) = (bind.to_string(), admin.to_string());
+        let flags = ["--bind", &bind, "--admin-bind", &admin_bind, "--tls-dir", &tls, "--snapshot", &snapshot];
+        let command = WebhookArgs::augment_args(clap::Command::new("webhook").no_binary_name(true));
+        let args = WebhookArgs::from_arg_matches(&command.try_get_matches_from(flags).unwrap()).unwrap();
+
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let webhook = runtime.spawn(async move { start(&args, AddressRule::of).await });
+        while get(admin, "/readyz").is_err() {
+            assert!(!webhook.is_finished(), "{:?}", runtime.block_on(webhook));
+            thread::sleep(Duration::from_millis(5));
+        }
+        let (blocked, is_blocked) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let blocking = runtime.spawn(async move {
+            blocked.send(()).unwrap();
+            // Until `release` is dropped.
+            drop(released.recv());
+        });
+        is_blocked.recv().unwrap();
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            assert_eq!(get(admin, path).unwrap(), "HTTP/1.1 200 OK", "{path}");
+        }
+        assert!(!blocking.is_finished());
+        drop(release);
+        runtime.shutdown_background();
+    }
+}

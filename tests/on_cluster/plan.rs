@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use mullion_manifest::documents;
-use mullion_survey::plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, StepKind, Verdict};
+use mullion_survey::plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, Verdict};
 use mullion_survey::report::ObjectRef;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -19,13 +19,15 @@ use tokio::time::timeout;
 use crate::shared::*;
 
 /// Kinds of the objects that a test creates. Controllers create the other objects.
-const CREATED: [&str; 10] = [
+const CREATED: [&str; 12] = [
     "Namespace",
     "RuntimeClass",
     "DaemonSet",
     "Deployment",
     "StatefulSet",
     "CronJob",
+    "Job",
+    "Pod",
     "PodDisruptionBudget",
     "HorizontalPodAutoscaler",
     "ConfigMap",
@@ -42,15 +44,15 @@ const DEVICE: &str = "microsoft.com/directx";
 const REBUILT: &str = "registry.example.com/rebuilt:ltsc2025";
 
 pub async fn an_aks_fleet_moves(plane: &ControlPlane) -> Result<()> {
-    carry_out(plane, "aks").await
+    carry_out(plane, "aks", false).await
 }
 
 pub async fn an_eks_fleet_moves(plane: &ControlPlane) -> Result<()> {
-    carry_out(plane, "eks").await
+    carry_out(plane, "eks", true).await
 }
 
 pub async fn an_rke2_fleet_moves(plane: &ControlPlane) -> Result<()> {
-    carry_out(plane, "rke2").await
+    carry_out(plane, "rke2", false).await
 }
 
 /// A fleet on a control plane, with the plan for it.
@@ -63,8 +65,8 @@ struct Move<'a> {
 }
 
 /// Creates the fleet, and carries out its plan in order. Before its step no pod of a workload is in the new pools,
-/// after the last step all are.
-async fn carry_out(plane: &ControlPlane, fleet: &str) -> Result<()> {
+/// after the last step all are. `goes_back`: whether the test also goes back after each step and carries it out again.
+async fn carry_out(plane: &ControlPlane, fleet: &str, goes_back: bool) -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan_fleets").join(fleet);
     let dump = std::fs::read_to_string(folder.join("dump.yaml")).with_context(|| folder.display().to_string())?;
     let objects = objects_of(&dump)?;
@@ -81,7 +83,7 @@ async fn carry_out(plane: &ControlPlane, fleet: &str) -> Result<()> {
         match step.kind {
             StepKind::ControlPlane => {}
             StepKind::NewPool => {
-                fleet.hold().await?;
+                fleet.change_present().await?;
                 fleet.run_all(&step.commands).await?;
                 fleet.create_new_pools().await?;
                 fleet.restart_everything().await?;
@@ -89,7 +91,14 @@ async fn carry_out(plane: &ControlPlane, fleet: &str) -> Result<()> {
             _ => {
                 fleet.move_workloads(step.number).await?;
                 fleet.run_all(&step.commands).await?;
+                if goes_back {
+                    fleet.go_back_and_forth(step).await?;
+                }
+                fleet.wait_until_pods_run().await?;
             }
+        }
+        if step.kind == StepKind::Gate {
+            fleet.check_agents().await?;
         }
         let is_provided = step.commands.iter().any(|command| command.source.is_some());
         match step.kind {
@@ -148,15 +157,14 @@ async fn create_fleet(plane: &ControlPlane, objects: &[Value]) -> Result<()> {
     let mut created: Vec<Value> = Vec::new();
     for kind in CREATED {
         let of_kind = objects.iter().filter(|object| {
-            object["kind"] == kind && (kind != "Namespace" || !existing.contains(&text(object, "/metadata/name")))
+            // Controllers create pods with owners.
+            let is_authored = kind != "Pod" || object["metadata"]["ownerReferences"].is_null();
+            is_authored
+                && object["kind"] == kind
+                && (kind != "Namespace" || !existing.contains(&text(object, "/metadata/name")))
         });
         for object in of_kind {
-            let mut object = object.clone();
-            if let Some(object) = object.as_object_mut() {
-                object.remove("status");
-            }
-            let metadata = object["metadata"].as_object_mut().context("an object without metadata")?;
-            metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&key.as_str()));
+            let object = created_from(object)?;
             created.extend(volumes_of(&object));
             created.push(object);
         }
@@ -164,6 +172,101 @@ async fn create_fleet(plane: &ControlPlane, objects: &[Value]) -> Result<()> {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": created}).to_string();
     plane.kubectl_with_input(&["create", "-f", "-"], &list).await?;
     Ok(())
+}
+
+/// An object of the dump as its author wrote it.
+fn created_from(object: &Value) -> Result<Value> {
+    let mut object = object.clone();
+    object.as_object_mut().context("not an object")?.remove("status");
+    let metadata = object["metadata"].as_object_mut().context("an object without metadata")?;
+    metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&key.as_str()));
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("nodeName");
+    }
+    Ok(object)
+}
+
+/// Sets a field by its path, as `spec.tolerations[3]`. An index at the end of a list adds an item.
+fn set(object: &mut Value, path: &str, after: &Value) -> Result<()> {
+    let mut rest = path;
+    let mut at = object;
+    while !rest.is_empty() {
+        let (token, next) = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']').with_context(|| path.to_owned())?,
+            None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
+        };
+        rest = next.strip_prefix('.').unwrap_or(next);
+        let index: Option<usize> = token.parse().ok();
+        if let (true, Some(_)) = (at.is_null(), index) {
+            *at = Value::Array(Vec::new());
+        }
+        at = match (at, index) {
+            (Value::Array(items), Some(index)) => {
+                if index >= items.len() {
+                    items.push(Value::Null);
+                }
+                items.get_mut(index).with_context(|| path.to_owned())?
+            }
+            (at, _) => &mut at[token],
+        };
+    }
+    *at = after.clone();
+    Ok(())
+}
+
+/// A pool as its provider creates it.
+struct CreatedPool {
+    nodes: usize,
+    labels: BTreeMap<String, String>,
+    taints: Vec<String>,
+}
+
+impl CreatedPool {
+    /// Of `az aks nodepool add`: AKS adds the labels of the pool and of its Windows release, and those of spot machines.
+    fn of_az(run: &str, pool: &str) -> Result<Self> {
+        let words: Vec<&str> = run.split_whitespace().filter(|word| *word != "\\").collect();
+        let after = |option: &str| {
+            let values = words.iter().skip_while(|word| **word != option).skip(1);
+            values.take_while(|word| !word.starts_with("--")).copied().collect::<Vec<_>>()
+        };
+        let one = |option: &str| after(option).first().copied().with_context(|| format!("{option}: {run}"));
+        let mut created = Self {
+            nodes: one("--node-count")?.parse()?,
+            labels: BTreeMap::new(),
+            taints: one("--node-taints")?.split(',').map(str::to_owned).collect(),
+        };
+        let mut label = |key: &str, value: &str| created.labels.insert(key.to_owned(), value.to_owned());
+        label("kubernetes.azure.com/os-sku", one("--os-sku")?);
+        label("kubernetes.azure.com/agentpool", pool);
+        label("agentpool", pool);
+        for (key, value) in after("--labels").into_iter().filter_map(|pair| pair.split_once('=')) {
+            label(key, value);
+        }
+        if one("--priority").is_ok_and(|priority| priority == "Spot") {
+            label("kubernetes.azure.com/scalesetpriority", "spot");
+            created.taints.push("kubernetes.azure.com/scalesetpriority=spot:NoSchedule".to_owned());
+        }
+        Ok(created)
+    }
+
+    /// Of a configuration of `eksctl`: EKS and eksctl add the labels of the node group.
+    fn of_eksctl(run: &str, pool: &str) -> Result<Self> {
+        let field = |name: &str| run.lines().find_map(|line| line.trim_start().strip_prefix(&format!("{name}: ")));
+        let json = |name: &str| field(name).map(serde_json::from_str::<Value>).transpose();
+        let mut labels: BTreeMap<String, String> = ["eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name"]
+            .into_iter()
+            .map(|key| (key.to_owned(), pool.to_owned()))
+            .collect();
+        for (key, value) in json("labels")?.as_ref().and_then(Value::as_object).into_iter().flatten() {
+            labels.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
+        }
+        let taints = json("taints")?.context("no taints")?;
+        Ok(Self {
+            nodes: field("desiredCapacity").context("no number of nodes")?.parse()?,
+            labels,
+            taints: taints.as_array().into_iter().flatten().map(taint_text).collect(),
+        })
+    }
 }
 
 /// A node of the dump.
@@ -235,6 +338,9 @@ impl Move<'_> {
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{}:{path}", self.plane.tools().folder().display(), mullion.display());
         let run = command.run.replace("NEW-IMAGE", REBUILT);
+        // The node that gets the graphics device.
+        let chosen = self.new_nodes.first().map_or("NODE", String::as_str);
+        let run = run.replace(" nodes NODE ", &format!(" nodes {chosen} "));
         let ran = tokio::process::Command::new("sh")
             .args(["-ec", &run])
             .env("PATH", path)
@@ -258,29 +364,101 @@ impl Move<'_> {
         self.plan.workloads.iter().filter(|workload| workload.step.is_some())
     }
 
-    /// What must be done before the new pool exists.
-    async fn hold(&self) -> Result<()> {
-        for workload in self.moving() {
-            self.run_all(&workload.hold).await?;
+    /// What managers change in workloads of a pool that is closed.
+    async fn change_present(&self) -> Result<()> {
+        let present = self.plan.workloads.iter().filter(|one| one.step.is_none() && !one.edits.is_empty());
+        for workload in present.filter(|one| one.manager.is_some()) {
+            self.patch(workload).await?;
         }
         Ok(())
     }
 
-    /// Nodes as the provider would create them: like those of the pools that they replace, with the plan's settings.
+    /// The change of a workload that a tool manages.
+    async fn patch(&self, workload: &PlannedWorkload) -> Result<()> {
+        let ObjectRef { namespace, kind, name } = &workload.object;
+        let patch = match &workload.patch {
+            Some(patch) => patch.clone(),
+            None => patch_of_edits(workload)?,
+        };
+        let patch = patch.to_string();
+        self.plane.kubectl(&["patch", kind, name, "-n", namespace, "--type=strategic", "-p", &patch]).await?;
+        Ok(())
+    }
+
+    /// Runs the commands to go back, and the commands of the step again.
+    async fn go_back_and_forth(&self, step: &Step) -> Result<()> {
+        self.run_all(&step.back).await.context("to go back")?;
+        if step.kind != StepKind::RemovePools {
+            self.wait_until_pods_run().await.context("after going back")?;
+            if step.kind != StepKind::OpenPool {
+                self.check_gone_back(step).await?;
+            }
+        }
+        self.run_all(&step.commands).await.context("again")
+    }
+
+    /// The workloads that the commands of a step changed are in the old pools again.
+    async fn check_gone_back(&self, step: &Step) -> Result<()> {
+        let pods = self.pods().await?;
+        let own = self.moving().filter(|one| one.step == Some(step.number) && !one.back.is_empty());
+        for workload in own.filter(|one| one.object.kind != "DaemonSet") {
+            for (_, pod) in pods.iter().filter(|(owner, _)| *owner == workload.object) {
+                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+                ensure!(!self.new_nodes.contains(&node), "{:?} is on {node} after going back", workload.object);
+            }
+        }
+        Ok(())
+    }
+
+    /// Each DaemonSet that moves has a ready pod on each new node: before that, no workload moves.
+    async fn check_agents(&self) -> Result<()> {
+        let agents: Vec<&ObjectRef> =
+            self.moving().map(|one| &one.object).filter(|object| object.kind == "DaemonSet").collect();
+        ensure!(!agents.is_empty() && !self.new_nodes.is_empty(), "nothing to check");
+        let mut nodes: BTreeMap<ObjectRef, Vec<String>> = BTreeMap::new();
+        for (owner, pod) in self.pods().await? {
+            nodes.entry(owner).or_default().extend(pod.spec.and_then(|spec| spec.node_name));
+        }
+        for agent in agents {
+            let own = nodes.get(agent).map(Vec::as_slice).unwrap_or_default();
+            for node in self.nodes_for(agent) {
+                ensure!(own.contains(node), "{agent:?} has no pod on {node}: {own:?}");
+            }
+        }
+        // Of several DaemonSets for several releases, one is there.
+        let behind = self.plan.workloads.iter().filter(|one| one.object.kind == "DaemonSet" && one.step.is_none());
+        for left in behind.filter(|one| one.instead.starts_with("Leave it in the old pools")) {
+            let own = nodes.get(&left.object).map(Vec::as_slice).unwrap_or_default();
+            ensure!(!own.iter().any(|node| self.new_nodes.contains(node)), "{:?} is on {own:?}", left.object);
+        }
+        Ok(())
+    }
+
+    /// The new nodes that replace pools where a DaemonSet has pods.
+    fn nodes_for(&self, agent: &ObjectRef) -> Vec<&String> {
+        let old = self.plan.workloads.iter().filter(|one| one.object == *agent).flat_map(|one| &one.pools);
+        let old: BTreeSet<&String> = old.collect();
+        let pools = self.plan.target.pools.iter().filter(|pool| pool.replaces.iter().any(|name| old.contains(name)));
+        let starts: Vec<String> =
+            pools.map(|pool| if pool.exists { String::new() } else { format!("{}-", pool.name) }).collect();
+        self.new_nodes.iter().filter(|node| starts.iter().any(|start| node.starts_with(start))).collect()
+    }
+
+    /// Nodes as the provider would create them: as many as the plan's command states, with the settings of the command and
+    /// the labels and taints that the provider derives from them.
     async fn create_new_pools(&mut self) -> Result<()> {
         let nodes = self.nodes().await?;
         let mut specs = Vec::new();
         for pool in self.plan.target.pools.iter().filter(|pool| !pool.exists) {
-            let replaced = self.plan.pools.iter().filter(|old| old.part == PoolPart::Leaves);
             let model = self.most_alike(&pool.labels).context("no node is alike")?;
-            let count: usize = replaced.filter(|old| pool.replaces.contains(&old.name)).map(|old| old.nodes).sum();
-            for at in 0..count {
+            let created = self.created(&pool.name)?;
+            for at in 0..created.nodes {
                 let spec = NodeSpec::windows(&format!("{}-{at}", pool.name), TARGET.1).runtime("containerd://2.1.6");
                 let mut spec = with_resources(spec, model);
-                for (key, value) in &pool.labels {
+                for (key, value) in &created.labels {
                     spec = spec.label(key, value);
                 }
-                specs.push(pool.taints.iter().fold(spec, |spec, taint| spec.taint(taint)));
+                specs.push(created.taints.iter().fold(spec, |spec, taint| spec.taint(taint)));
             }
         }
         self.plane.create_nodes(&specs).await?;
@@ -313,10 +491,21 @@ impl Move<'_> {
         windows.max_by_key(|node| alike(node))
     }
 
+    /// What the provider makes of the command of the plan that creates a pool.
+    fn created(&self, pool: &str) -> Result<CreatedPool> {
+        let step =
+            self.plan.steps.iter().find(|step| step.kind == StepKind::NewPool).context("no step creates pools")?;
+        let names = [format!("--name {pool} "), format!("- name: {pool}\n")];
+        let mut runs = step.commands.iter().map(|command| command.run.as_str());
+        let run =
+            runs.find(|run| names.iter().any(|name| run.contains(name))).context("no command creates the pool")?;
+        if run.starts_with("az ") { CreatedPool::of_az(run, pool) } else { CreatedPool::of_eksctl(run, pool) }
+    }
+
     /// New pods for every workload that moves later: none may land in the new pool.
     async fn restart_everything(&self) -> Result<()> {
         let later: BTreeSet<&ObjectRef> =
-            self.moving().map(|one| &one.object).filter(|object| object.kind != "DaemonSet").collect();
+            self.moving().map(|one| &one.object).filter(|object| is_replaced(object)).collect();
         let before = self.pods().await?;
         for (_, pod) in before.iter().filter(|(owner, _)| later.contains(owner)) {
             let pods: Api<Pod> = Api::namespaced(self.plane.client(), &pod.namespace().unwrap_or_default());
@@ -336,18 +525,37 @@ impl Move<'_> {
     /// The commands of the workloads of a step; for managed workloads, what the manager would do.
     async fn move_workloads(&self, step: usize) -> Result<()> {
         for workload in self.moving().filter(|workload| workload.step == Some(step)) {
-            self.run_all(&workload.commands).await?;
-            let ObjectRef { namespace, kind, name } = &workload.object;
-            if workload.manager.is_some() {
-                let patch = match &workload.patch {
-                    Some(patch) => patch.clone(),
-                    None => patch_of_edits(workload)?,
-                };
-                let patch = patch.to_string();
-                self.plane.kubectl(&["patch", kind, name, "-n", namespace, "--type=strategic", "-p", &patch]).await?;
+            match workload.object.kind.as_str() {
+                "Pod" | "Job" => self.create_again(workload).await?,
+                _ if workload.manager.is_some() => self.patch(workload).await?,
+                _ => {}
             }
         }
-        self.wait_until_pods_run().await
+        Ok(())
+    }
+
+    /// A pod or Job is deleted, and created again with the edits of the plan.
+    async fn create_again(&self, workload: &PlannedWorkload) -> Result<()> {
+        let ObjectRef { namespace, kind, name } = &workload.object;
+        let of_it = |object: &&Value| {
+            object["kind"] == kind.as_str()
+                && text(object, "/metadata/name") == name
+                && text(object, "/metadata/namespace") == namespace
+        };
+        let mut object = created_from(self.objects.iter().find(of_it).context("not in the dump")?)?;
+        for edit in &workload.edits {
+            set(&mut object, &edit.path, edit.after.as_ref().context("a field that is removed")?)?;
+        }
+        for container in workload.containers.iter().filter(|one| one.verdict == Verdict::Unknown) {
+            let spec = if kind == "Pod" { "/spec/containers" } else { "/spec/template/spec/containers" };
+            let all = object.pointer_mut(spec).and_then(Value::as_array_mut).context("containers")?;
+            for one in all.iter_mut().filter(|one| one["name"] == container.name.as_str()) {
+                one["image"] = REBUILT.into();
+            }
+        }
+        self.plane.kubectl(&["delete", kind, name, "-n", namespace]).await?;
+        self.plane.kubectl_with_input(&["create", "-f", "-"], &object.to_string()).await?;
+        Ok(())
     }
 
     async fn delete_old_pools(&self) -> Result<()> {
@@ -405,7 +613,7 @@ impl Move<'_> {
                 .iter()
                 .filter(|(_, pod)| {
                     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-                    pod.metadata.deletion_timestamp.is_some() || phase != Some("Running")
+                    pod.metadata.deletion_timestamp.is_some() || !matches!(phase, Some("Running" | "Succeeded"))
                 })
                 .map(|(_, pod)| pod.name_any())
                 .collect();
@@ -444,13 +652,21 @@ fn is_closed(node: &Node) -> bool {
     taints.into_iter().any(|taint| taint.key == "mullion.dev/move")
 }
 
-/// The workload of a pod: its Deployment, StatefulSet, DaemonSet; `None` for other pods.
+/// Whether a controller replaces a deleted pod of the object anywhere: not pods without a controller, nor those of DaemonSets.
+fn is_replaced(object: &ObjectRef) -> bool {
+    !["DaemonSet", "Pod"].contains(&object.kind.as_str())
+}
+
+/// The workload of a pod: its Deployment, StatefulSet, DaemonSet or Job, or the pod itself; `None` for other pods.
 fn owner_of(pod: &Pod) -> Option<ObjectRef> {
+    if pod.owner_references().is_empty() {
+        return Some(ObjectRef { namespace: pod.namespace()?, kind: "Pod".to_owned(), name: pod.name_any() });
+    }
     let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     let hash = pod.labels().get("pod-template-hash");
     let (kind, name) = match (owner.kind.as_str(), hash) {
         ("ReplicaSet", Some(hash)) => ("Deployment", owner.name.strip_suffix(hash)?.strip_suffix('-')?),
-        (kind @ ("StatefulSet" | "DaemonSet"), _) => (kind, owner.name.as_str()),
+        (kind @ ("StatefulSet" | "DaemonSet" | "Job"), _) => (kind, owner.name.as_str()),
         _ => return None,
     };
     Some(ObjectRef { namespace: pod.namespace()?, kind: kind.to_owned(), name: name.to_owned() })

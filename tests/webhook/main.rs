@@ -7,6 +7,9 @@ mod certificates;
 mod client_certificates;
 mod connections;
 mod edits;
+#[path = "../../benches/webhook/fleet.rs"]
+#[expect(dead_code, unreachable_pub, reason = "shared with the benchmark, which reviews pods of that fleet")]
+mod fleet;
 mod images;
 mod large_requests;
 mod logs;
