@@ -76,7 +76,13 @@ fn the_chart_ships_the_same_files() {
 }
 
 fn run(path: &Path) -> (Outcome, String) {
-    let args = PolicyTestArgs { paths: vec![path.to_owned()], output: TestFormat::Text, filter: None, verbose: true };
+    let args = PolicyTestArgs {
+        paths: vec![path.to_owned()],
+        filenames: Vec::new(),
+        output: TestFormat::Text,
+        filter: None,
+        verbose: true,
+    };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut io = Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
     let outcome = policy::test::run(&args, &mut io).unwrap();

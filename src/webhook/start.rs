@@ -281,7 +281,7 @@ mod tests {
         let blocking = runtime.spawn(async move {
             blocked.send(()).unwrap();
             // Until `release` is dropped.
-            drop(released.recv());
+            assert!(released.recv().is_err());
         });
         is_blocked.recv().unwrap();
         for path in ["/healthz", "/readyz", "/metrics"] {

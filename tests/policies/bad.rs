@@ -12,8 +12,12 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/policies/bad");
 
 /// The output about `path`, which it calls `bad`, and the exit code.
 fn printed(path: &Path) -> (String, Outcome) {
-    let args =
-        PolicyCheckArgs { paths: vec![path.to_owned()], output: ProblemsFormat::Text, fail_on: FailOnProblem::Problem };
+    let args = PolicyCheckArgs {
+        paths: vec![path.to_owned()],
+        filenames: Vec::new(),
+        output: ProblemsFormat::Text,
+        fail_on: FailOnProblem::Problem,
+    };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut io = Io { stdin: &mut std::io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
     let outcome = run(&args, &mut io).unwrap();
