@@ -97,9 +97,6 @@ async fn carry_out(plane: &ControlPlane, fleet: &str, goes_back: bool) -> Result
                 fleet.wait_until_pods_run().await?;
             }
         }
-        if step.kind == StepKind::Gate {
-            fleet.check_agents().await?;
-        }
         let is_provided = step.commands.iter().any(|command| command.source.is_some());
         match step.kind {
             StepKind::RemovePools => fleet.delete_old_pools().await?,
@@ -131,6 +128,11 @@ fn patch_of_edits(workload: &PlannedWorkload) -> Result<Value> {
         }
     }
     Ok(json!({"spec": {"template": {"spec": spec}}}))
+}
+
+/// Whether a workload requests a graphics device.
+fn uses_device(workload: &PlannedWorkload) -> bool {
+    workload.risks.iter().any(|risk| risk.name == "gpu")
 }
 
 /// The objects of a dump.
@@ -410,40 +412,6 @@ impl Move<'_> {
         Ok(())
     }
 
-    /// Each DaemonSet that moves has a ready pod on each new node: before that, no workload moves.
-    async fn check_agents(&self) -> Result<()> {
-        let agents: Vec<&ObjectRef> =
-            self.moving().map(|one| &one.object).filter(|object| object.kind == "DaemonSet").collect();
-        ensure!(!agents.is_empty() && !self.new_nodes.is_empty(), "nothing to check");
-        let mut nodes: BTreeMap<ObjectRef, Vec<String>> = BTreeMap::new();
-        for (owner, pod) in self.pods().await? {
-            nodes.entry(owner).or_default().extend(pod.spec.and_then(|spec| spec.node_name));
-        }
-        for agent in agents {
-            let own = nodes.get(agent).map(Vec::as_slice).unwrap_or_default();
-            for node in self.nodes_for(agent) {
-                ensure!(own.contains(node), "{agent:?} has no pod on {node}: {own:?}");
-            }
-        }
-        // Of several DaemonSets for several releases, one is there.
-        let behind = self.plan.workloads.iter().filter(|one| one.object.kind == "DaemonSet" && one.step.is_none());
-        for left in behind.filter(|one| one.instead.starts_with("Leave it in the old pools")) {
-            let own = nodes.get(&left.object).map(Vec::as_slice).unwrap_or_default();
-            ensure!(!own.iter().any(|node| self.new_nodes.contains(node)), "{:?} is on {own:?}", left.object);
-        }
-        Ok(())
-    }
-
-    /// The new nodes that replace pools where a DaemonSet has pods.
-    fn nodes_for(&self, agent: &ObjectRef) -> Vec<&String> {
-        let old = self.plan.workloads.iter().filter(|one| one.object == *agent).flat_map(|one| &one.pools);
-        let old: BTreeSet<&String> = old.collect();
-        let pools = self.plan.target.pools.iter().filter(|pool| pool.replaces.iter().any(|name| old.contains(name)));
-        let starts: Vec<String> =
-            pools.map(|pool| if pool.exists { String::new() } else { format!("{}-", pool.name) }).collect();
-        self.new_nodes.iter().filter(|node| starts.iter().any(|start| node.starts_with(start))).collect()
-    }
-
     /// Nodes as the provider would create them: as many as the plan's command states, with the settings of the command and
     /// the labels and taints that the provider derives from them.
     async fn create_new_pools(&mut self) -> Result<()> {
@@ -461,6 +429,15 @@ impl Move<'_> {
                 specs.push(created.taints.iter().fold(spec, |spec, taint| spec.taint(taint)));
             }
         }
+        // An administrator adds a node with the device to a pool that exists, with the taint that closes the pool. Its name
+        // comes first, so `first` of `new_nodes` is this node.
+        if let Some(pool) = self.plan.target.pools.iter().find(|pool| pool.exists)
+            && self.moving().any(uses_device)
+        {
+            let model = self.most_alike(&pool.labels).context("no node is alike")?;
+            let spec = NodeSpec::windows("device-0", TARGET.1).runtime("containerd://2.1.6");
+            specs.push(with_resources(spec, model).taint(&self.plan.target.taint));
+        }
         self.plane.create_nodes(&specs).await?;
         self.new_nodes = specs.iter().map(|spec| spec.name().to_owned()).collect();
         let is_target =
@@ -471,8 +448,7 @@ impl Move<'_> {
 
     /// Adds to a new node the graphics device that workloads request.
     async fn offer_devices(&self) -> Result<()> {
-        let uses_gpu = |workload: &PlannedWorkload| workload.risks.iter().any(|risk| risk.name == "gpu");
-        if self.moving().any(uses_gpu) {
+        if self.moving().any(uses_device) {
             let node = self.new_nodes.first().context("no new node")?;
             let patch = json!({"status": {"capacity": {DEVICE: "1"}, "allocatable": {DEVICE: "1"}}});
             let nodes: Api<Node> = Api::all(self.plane.client());
