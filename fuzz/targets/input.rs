@@ -127,7 +127,8 @@ impl Input<'_> {
         if what & 1 != 0 {
             let owners = (0..=self.byte() % 3).map(|_| {
                 let (version, kind) = *self.one_of(&OWNERS);
-                let controller: Value = serde_json::from_str(*self.one_of(&CONTROLLERS)).unwrap_or_default();
+                let controller: &&str = self.one_of(&CONTROLLERS);
+                let controller: Value = serde_json::from_str(controller).unwrap_or_default();
                 json!({"apiVersion": version, "kind": kind, "name": "o", "uid": "u", "controller": controller})
             });
             object["metadata"]["ownerReferences"] = owners.collect();

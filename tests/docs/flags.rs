@@ -20,7 +20,9 @@ const HEAD: &str = "# Flags of every command\n\n\
 fn commands() -> Vec<Command> {
     fn add(command: &Command, all: &mut Vec<Command>) {
         let below: Vec<_> = command.get_subcommands().filter(|inner| !inner.is_hide_set()).collect();
-        below.iter().for_each(|inner| add(inner, all));
+        for inner in &below {
+            add(inner, all);
+        }
         if below.is_empty() {
             all.push(command.clone());
         }

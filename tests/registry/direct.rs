@@ -42,7 +42,7 @@ async fn child() {
     let registry = format!("{PUBLIC}:0");
     for (target, at) in targets.iter().zip(FORBIDDEN) {
         let redirecting = Scripted::start_at(&registry, redirect(format!("http://{at}/v2/a/manifests/1"))).await;
-        let challenging = Scripted::start_at(&registry, challenge(format!("http://{at}/token"))).await;
+        let challenging = Scripted::start_at(&registry, challenge(&format!("http://{at}/token"))).await;
         for server in [&redirecting, &challenging] {
             let host = server.host();
             let client =
@@ -74,7 +74,7 @@ fn redirect(to: String) -> impl Fn(&Seen) -> Response<Body> + Send + Sync + 'sta
     move |_| Response::builder().status(307).header(header::LOCATION, &to).body(Body::empty()).unwrap()
 }
 
-fn challenge(realm: String) -> impl Fn(&Seen) -> Response<Body> + Send + Sync + 'static {
+fn challenge(realm: &str) -> impl Fn(&Seen) -> Response<Body> + Send + Sync + use<> {
     let challenge = format!("Bearer realm=\"{realm}\"");
     move |_| Response::builder().status(401).header(header::WWW_AUTHENTICATE, &challenge).body(Body::empty()).unwrap()
 }

@@ -213,8 +213,8 @@ fn links_for_editing_lead_to_the_files() {
     const ADDRESS: &str = "https://git.example.com/mullion";
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("site-for-editing");
-    let mut build = Command::new(root.join("site/build.sh"));
-    let built = build.env("SITE", &folder).env("REPOSITORY", ADDRESS).output().unwrap();
+    let mut script = Command::new(root.join("site/build.sh"));
+    let built = script.env("SITE", &folder).env("REPOSITORY", ADDRESS).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let prefix = format!("href=\"{ADDRESS}/edit/main/");
     let (mut pages_with_links, mut wrong) = (0, Vec::new());

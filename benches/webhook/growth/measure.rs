@@ -11,11 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mullion::cluster::state::MullionState;
 use mullion::server::{MemoryLimits, MemoryPool, ReceivedBody, RequestDeadline};
 use mullion::webhook::{Caller, WebhookState, handler};
 use mullion_engine::admission::Endpoint;
-use mullion_engine::model::cluster::Taint;
 use mullion_policy::PolicySet;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -232,9 +230,6 @@ impl Server {
     fn new() -> Self {
         let state = || {
             let mut state = WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
-            let mut stored = MullionState::default();
-            (stored.found, stored.taint_on_create) = (true, Taint::parse("os=windows:NoSchedule"));
-            state.mullion_state = Some(tokio::sync::watch::channel(Some(Arc::new(stored))).1);
             state.namespace = Some("team-1".to_owned());
             state
         };

@@ -44,8 +44,8 @@ pub const OBJECTS: [ObjectShape; 8] = [
     ObjectShape {
         name: "faults",
         object: |n| {
-            let keys: String = (0..n).map(|at| format!("key{at}: 1, ")).collect();
-            config_map(1, |at| policy(at, &keys))
+            let keys: Vec<String> = (0..n).map(|at| format!("key{at}: 1")).collect();
+            config_map(1, |at| policy(at, &keys.join(", ")))
         },
         requests: &CONFIG_MAP,
     },

@@ -316,6 +316,7 @@ fn of_pods() -> Vec<Case> {
     ]
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn of_workloads() -> Vec<Case> {
     let image = "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022";
     let deployment = |members: Value| vec![workload("Deployment", with(windows(image), members))];

@@ -14,6 +14,7 @@ use crate::plan::verdicts::Gap;
 use crate::report::Deadline;
 
 /// A Windows workload in a move.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct WorkloadMove {
     /// Its part of the report; [`crate::plan::planner`] fills it in.
     pub(crate) report: PlannedWorkload,

@@ -1,6 +1,7 @@
 //! What workloads need of the cluster, as changes of objects: labels of the new pools, and RuntimeClasses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use mullion_engine::model::cluster::{Node, Taint};
 use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
@@ -147,8 +148,8 @@ fn label_command(
             "{nodes} of the {all} old nodes {has} the label. Replace NODE with the nodes of pool {pool} that are to have it, and set it in their settings as well."
         );
         for taint in taints {
-            run += &format!("\nkubectl taint nodes NODE {} --overwrite", quoted(&taint.to_string()));
-            note += &format!(" The old nodes with the label also have the taint {taint}, which keeps other pods off.");
+            write!(run, "\nkubectl taint nodes NODE {} --overwrite", quoted(&taint.to_string())).ok();
+            write!(note, " The old nodes with the label also have the taint {taint}, which keeps other pods off.").ok();
         }
         return command(run, note);
     }

@@ -558,8 +558,8 @@ fn workloads_without_pods_have_a_pool() {
         .push(json!({"key": "dedicated", "value": "batch", "effect": "NoSchedule"}));
     let mut old = aks("w1", "win19", 17763);
     old["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = "Windows2019".into();
-    let mut plain = aks("z1", "win22", 20348);
-    plain["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = "Windows2022".into();
+    let mut untainted = aks("z1", "win22", 20348);
+    untainted["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = "Windows2022".into();
     let cron_job = |name: &str, sku: Option<&str>, is_tolerant: bool| {
         let mut spec = workload("Deployment", name, 1, "w1").remove(0)["spec"]["template"]["spec"].take();
         if let Some(sku) = sku {
@@ -574,7 +574,7 @@ fn workloads_without_pods_have_a_pool() {
     let objects = vec![
         tainted,
         old,
-        plain,
+        untainted,
         cron_job("of-19", Some("Windows2019"), false),
         cron_job("of-22", Some("Windows2022"), false),
         cron_job("batch", Some("Windows2022"), true),
