@@ -1,4 +1,4 @@
-//! Every page says in its first paragraph for whom it is.
+//! The first paragraph of every page names its readers.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn pages() -> Vec<String> {
 }
 
 #[test]
-fn every_page_says_for_whom_it_is() {
+fn every_page_names_its_readers() {
     let pages = pages();
     assert!(pages.len() > 120, "{} pages", pages.len());
     let wrong = pages.iter().filter_map(|name| {

@@ -212,7 +212,6 @@ pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result
         shown(program, "the end of the exemption", |shown| shown["ended"][0]["name"] == "exemption").await?;
     }
     condition(&own, "True", &format!("PodPolicy exemption (until {until}) has ended")).await?;
-    event(plane, &own, &["ExemptionEnded", "PodPolicy exemption", "has ended"]).await?;
     marked(&namespace, "the other policy to stay", "of-two").await?;
 
     registration_gone(plane, &namespace).await

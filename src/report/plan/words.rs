@@ -237,7 +237,7 @@ pub(super) fn value_text(value: Option<&Value>) -> String {
     value.map_or_else(|| "not set".to_owned(), ToString::to_string)
 }
 
-/// Whether a change concerns every workload that moves, so that a list of them says nothing.
+/// Whether a change concerns every workload that moves, so that a list of them is not useful.
 pub(super) fn is_of_all(change: &BehaviorChange, report: &PlanReport) -> bool {
     let moving = report.workloads.iter().filter(|workload| workload.step.is_some()).count();
     change.all == moving && moving > ALL_NAMED

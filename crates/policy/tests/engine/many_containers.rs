@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use mullion_engine::model::EvidenceSource;
-use mullion_engine::rules::Finding;
+use mullion_engine::model::settings::Action;
+use mullion_engine::rules::{Finding, RejectedBy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -63,6 +64,10 @@ fn by_container(findings: &[Finding]) -> BTreeMap<usize, Vec<Finding>> {
         finding.pointer = format!("/{below}");
         finding.path = finding.path.replacen(&format!("containers[{index}]"), "containers[0]", 1);
         finding.replacement = None;
+        // A field that the kubelet rejects is repaired only if the OS field is set, which depends on all containers.
+        if finding.rejected_by == RejectedBy::Kubelet {
+            finding.action = Action::Deny;
+        }
         found.entry(index.parse().unwrap()).or_default().push(finding);
     }
     found

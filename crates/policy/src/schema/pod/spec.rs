@@ -75,8 +75,8 @@ pub(crate) static POD_SPEC: SchemaObject = SchemaObject::with(&[
     SchemaKey::new(
         "message",
         ValueShape::Text(TextFormat::Line),
-        "A line that Mullion adds at the end of every denial, for example whom to ask. At most 256 bytes. It need not be of \
-         the policy that sets the action.",
+        "A line that Mullion adds at the end of every denial, for example whom to ask. At most 256 bytes. It can be of \
+         another policy than the one that sets the action.",
     )
     .settings(field!(message))
     .exempts(&[])
