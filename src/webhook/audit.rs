@@ -7,6 +7,8 @@ pub(crate) const UNREADABLE: &str = "unreadable";
 
 /// Audit annotation: the review panicked.
 pub(crate) const PANICKED: &str = "panicked";
+/// Its value.
+pub(crate) const PANICKED_TEXT: &str = "the review failed; the request was allowed without a review";
 
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {

@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::minor_release::MinorRelease;
 use crate::server::{RequestClass, Reservation, Unreserved};
 use crate::telemetry::{PolicyOutcome, RequestDecision};
-use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
+use crate::webhook::audit::{PANICKED, PANICKED_TEXT, UNREADABLE, json_type};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, DenialStatus};
 use crate::webhook::state::WebhookState;
 
@@ -156,9 +156,7 @@ pub(crate) async fn review(
                 Unreviewed::Late => ("there was no time", RequestDecision::Skipped),
                 Unreviewed::TooLong => ("they are too long", RequestDecision::Skipped),
                 Unreviewed::Panicked => {
-                    response
-                        .audit
-                        .insert(PANICKED, "the review failed; the request was allowed without a review".to_owned());
+                    response.audit.insert(PANICKED, PANICKED_TEXT.to_owned());
                     ("internal error, please report it", RequestDecision::Panicked)
                 }
             };

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::server::RejectedRequest;
 use crate::telemetry::RequestDecision;
-use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
+use crate::webhook::audit::{PANICKED, PANICKED_TEXT, UNREADABLE, json_type};
 use crate::webhook::caller::Caller;
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 use crate::webhook::images::{PlatformSource, PullSecrets};
@@ -164,10 +164,7 @@ impl WorkloadReview {
                 .response
                 .warnings
                 .push("mullion: internal error; this object was not checked; please report this".to_owned());
-            outcome
-                .response
-                .audit
-                .insert(PANICKED, "the review failed; the request was allowed without a review".to_owned());
+            outcome.response.audit.insert(PANICKED, PANICKED_TEXT.to_owned());
             return outcome;
         };
         state.controller_users.observe(self.requester, review.category, &state.metrics);

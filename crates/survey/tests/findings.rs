@@ -503,7 +503,7 @@ fn of_nodes() -> Vec<Case> {
     ]
 }
 
-/// The objects, and the nodes of which they have none of the same name.
+/// The objects and the nodes of the fleet. A node of the objects replaces the node of the fleet with the same name.
 fn beside_nodes(objects: Vec<Value>) -> Vec<Value> {
     let name = |object: &Value| (object["kind"].clone(), object["metadata"]["name"].clone());
     let own: Vec<_> = objects.iter().map(name).collect();
