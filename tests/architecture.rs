@@ -315,6 +315,28 @@ fn pure_crates_depend_on_what_their_list_names() {
     }
 }
 
+/// `fuzz/` is a workspace of its own, which no other test resolves. If its lock file lacks a dependency, `make fuzz` does
+/// not start.
+#[test]
+fn the_lock_file_of_the_fuzz_targets_has_the_dependencies_of_each_crate() {
+    let lock = fs::read_to_string(root().join("fuzz/Cargo.lock")).unwrap();
+    let locked: BTreeMap<&str, &str> =
+        lock.split("[[package]]\nname = \"").filter_map(|package| package.split_once('"')).collect();
+    for package in metadata()["packages"].as_array().unwrap().iter().filter(|one| one["source"].is_null()) {
+        let name = package["name"].as_str().unwrap();
+        let Some(locked) = locked.get(name) else { continue };
+        for dependency in package["dependencies"].as_array().unwrap().iter().filter(|one| one["kind"] != "dev") {
+            let dependency = dependency["name"].as_str().unwrap();
+            // The version stands behind a name that is there twice.
+            let is_locked = [format!(" \"{dependency}\","), format!(" \"{dependency} ")];
+            assert!(
+                is_locked.iter().any(|line| locked.contains(line)),
+                "{name} depends on {dependency}, which fuzz/Cargo.lock lacks: run `cargo update --workspace` in fuzz/"
+            );
+        }
+    }
+}
+
 /// In a crate with that attribute, clippy denies the clock, files, the network and the environment, by
 /// crates/clippy.toml.
 #[test]

@@ -54,7 +54,8 @@ fn of_containers(containers: &[Value], host_process: bool) -> Value {
     pod(spec)
 }
 
-/// The findings below each container, as if it were the first. Their order among the findings of a container stays.
+/// The findings below each container, as if it were the first, in the order of their codes and fields. Their own order
+/// depends on their actions, so on all containers.
 fn by_container(findings: &[Finding]) -> BTreeMap<usize, Vec<Finding>> {
     let mut found = BTreeMap::<usize, Vec<Finding>>::new();
     for finding in findings {
@@ -69,6 +70,9 @@ fn by_container(findings: &[Finding]) -> BTreeMap<usize, Vec<Finding>> {
             finding.action = Action::Deny;
         }
         found.entry(index.parse().unwrap()).or_default().push(finding);
+    }
+    for findings in found.values_mut() {
+        findings.sort_by(|one, other| (one.code, &one.pointer).cmp(&(other.code, &other.pointer)));
     }
     found
 }
