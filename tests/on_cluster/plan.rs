@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use mullion_manifest::documents;
-use mullion_survey::plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, Verdict};
+use mullion_survey::plan::report::{
+    PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, PoolPart, Step, StepKind, TargetPool, Verdict,
+};
 use mullion_survey::report::ObjectRef;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -103,31 +105,14 @@ async fn carry_out(plane: &ControlPlane, fleet: &str, goes_back: bool) -> Result
             StepKind::OpenPool if is_provided => fleet.open_new_pools().await?,
             _ => {}
         }
+        if step.kind == StepKind::Gate {
+            fleet.check_daemon_sets().await.with_context(|| format!("step {}: {}", step.number, step.title))?;
+        }
         fleet.check(step.number, step.kind).await.with_context(|| format!("step {}: {}", step.number, step.title))?;
     }
     ensure!(steps.last().is_some_and(|step| step.kind == StepKind::OpenPool), "the last step does not open the pool");
     ensure!(!fleet.nodes().await?.iter().any(is_closed), "a node is still closed");
     Ok(())
-}
-
-/// The edit by the manager of a workload whose images must be built first.
-fn patch_of_edits(workload: &PlannedWorkload) -> Result<Value> {
-    let rebuilt = workload.containers.iter().filter(|container| container.verdict == Verdict::Rebuild);
-    let containers: Vec<Value> = rebuilt.map(|container| json!({"name": container.name, "image": REBUILT})).collect();
-    let mut spec = json!({"containers": containers, "nodeSelector": {}, "tolerations": []});
-    for edit in &workload.edits {
-        let field = edit.path.strip_prefix("spec.template.spec.").context(edit.path.clone())?;
-        let after = edit.after.clone().unwrap_or_default();
-        match field.strip_prefix("nodeSelector[").and_then(|field| field.strip_suffix(']')) {
-            Some(key) => spec["nodeSelector"][key] = after,
-            None if field.starts_with("tolerations[") => {
-                spec["tolerations"].as_array_mut().context("tolerations")?.push(after);
-            }
-            None if field.contains('[') => bail!("no simulated manager changes {field}"),
-            None => *field.split('.').fold(&mut spec, |at, name| &mut at[name]) = after,
-        }
-    }
-    Ok(json!({"spec": {"template": {"spec": spec}}}))
 }
 
 /// Whether a workload requests a graphics device.
@@ -213,6 +198,26 @@ fn set(object: &mut Value, path: &str, after: &Value) -> Result<()> {
         };
     }
     *at = after.clone();
+    Ok(())
+}
+
+/// Removes members that are null: `set` gives this value to a field that is to be removed.
+fn remove_nulls(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.retain(|_, member| !member.is_null());
+        members.values_mut().for_each(remove_nulls);
+    }
+}
+
+/// Gives these containers of a pod or workload an image that is built for the release of the plan.
+fn set_images<'c>(object: &mut Value, containers: impl Iterator<Item = &'c PlannedContainer>) -> Result<()> {
+    let spec = if object["kind"] == "Pod" { "/spec/containers" } else { "/spec/template/spec/containers" };
+    let all = object.pointer_mut(spec).and_then(Value::as_array_mut).context("containers")?;
+    for container in containers {
+        for one in all.iter_mut().filter(|one| one["name"] == container.name.as_str()) {
+            one["image"] = REBUILT.into();
+        }
+    }
     Ok(())
 }
 
@@ -370,20 +375,23 @@ impl Move<'_> {
     async fn change_present(&self) -> Result<()> {
         let present = self.plan.workloads.iter().filter(|one| one.step.is_none() && !one.edits.is_empty());
         for workload in present.filter(|one| one.manager.is_some()) {
-            self.patch(workload).await?;
+            self.change_managed(workload).await?;
         }
         Ok(())
     }
 
-    /// The change of a workload that a tool manages.
-    async fn patch(&self, workload: &PlannedWorkload) -> Result<()> {
+    /// The change of a workload that a tool manages: the object with the edits of the plan, which the tool applies whole.
+    async fn change_managed(&self, workload: &PlannedWorkload) -> Result<()> {
         let ObjectRef { namespace, kind, name } = &workload.object;
-        let patch = match &workload.patch {
-            Some(patch) => patch.clone(),
-            None => patch_of_edits(workload)?,
-        };
-        let patch = patch.to_string();
-        self.plane.kubectl(&["patch", kind, name, "-n", namespace, "--type=strategic", "-p", &patch]).await?;
+        let live = self.plane.kubectl(&["get", kind, name, "-n", namespace, "-o", "json"]).await?;
+        let mut object: Value = serde_json::from_str(&live)?;
+        for edit in &workload.edits {
+            set(&mut object, &edit.path, &edit.after.clone().unwrap_or_default())?;
+        }
+        let rebuilt = workload.containers.iter().filter(|container| container.verdict == Verdict::Rebuild);
+        set_images(&mut object, rebuilt)?;
+        remove_nulls(&mut object);
+        self.plane.kubectl_with_input(&["replace", "-f", "-"], &object.to_string()).await?;
         Ok(())
     }
 
@@ -503,7 +511,7 @@ impl Move<'_> {
         for workload in self.moving().filter(|workload| workload.step == Some(step)) {
             match workload.object.kind.as_str() {
                 "Pod" | "Job" => self.create_again(workload).await?,
-                _ if workload.manager.is_some() => self.patch(workload).await?,
+                _ if workload.manager.is_some() => self.change_managed(workload).await?,
                 _ => {}
             }
         }
@@ -520,15 +528,10 @@ impl Move<'_> {
         };
         let mut object = created_from(self.objects.iter().find(of_it).context("not in the dump")?)?;
         for edit in &workload.edits {
-            set(&mut object, &edit.path, edit.after.as_ref().context("a field that is removed")?)?;
+            set(&mut object, &edit.path, &edit.after.clone().unwrap_or_default())?;
         }
-        for container in workload.containers.iter().filter(|one| one.verdict == Verdict::Unknown) {
-            let spec = if kind == "Pod" { "/spec/containers" } else { "/spec/template/spec/containers" };
-            let all = object.pointer_mut(spec).and_then(Value::as_array_mut).context("containers")?;
-            for one in all.iter_mut().filter(|one| one["name"] == container.name.as_str()) {
-                one["image"] = REBUILT.into();
-            }
-        }
+        let unknown = workload.containers.iter().filter(|container| container.verdict == Verdict::Unknown);
+        set_images(&mut object, unknown)?;
         self.plane.kubectl(&["delete", kind, name, "-n", namespace]).await?;
         self.plane.kubectl_with_input(&["create", "-f", "-"], &object.to_string()).await?;
         Ok(())
@@ -597,6 +600,34 @@ impl Move<'_> {
             anyhow::Ok(())
         })
         .await
+    }
+
+    /// Each DaemonSet that moves has a pod on each new node of its pools: before that, no workload moves.
+    async fn check_daemon_sets(&self) -> Result<()> {
+        let moving: Vec<&PlannedWorkload> = self.moving().filter(|one| one.object.kind == "DaemonSet").collect();
+        ensure!(!moving.is_empty() && !self.new_nodes.is_empty(), "nothing to check");
+        wait_for("a pod of each DaemonSet on each new node", DEADLINE, async || {
+            let mut nodes: BTreeMap<ObjectRef, BTreeSet<String>> = BTreeMap::new();
+            for (owner, pod) in self.pods().await? {
+                nodes.entry(owner).or_default().extend(pod.spec.and_then(|spec| spec.node_name));
+            }
+            for workload in &moving {
+                let own = nodes.get(&workload.object).cloned().unwrap_or_default();
+                let missing: Vec<&String> =
+                    self.nodes_for(workload).into_iter().filter(|node| !own.contains(*node)).collect();
+                ensure!(missing.is_empty(), "{:?} has no pod on {missing:?}, but on {own:?}", workload.object);
+            }
+            anyhow::Ok(())
+        })
+        .await
+    }
+
+    /// The new nodes that replace pools where a workload has pods.
+    fn nodes_for(&self, workload: &PlannedWorkload) -> Vec<&String> {
+        let replaces = |pool: &&TargetPool| pool.replaces.iter().any(|name| workload.pools.contains(name));
+        let pools: Vec<&TargetPool> = self.plan.target.pools.iter().filter(replaces).collect();
+        let is_of = |node: &str, pool: &TargetPool| pool.exists || node.starts_with(&format!("{}-", pool.name));
+        self.new_nodes.iter().filter(|node| pools.iter().any(|pool| is_of(node, pool))).collect()
     }
 
     /// All pods of workloads of steps up to this one are in the new pools, and no pods of later ones.
