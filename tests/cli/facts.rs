@@ -77,7 +77,7 @@ fn images_without_updates_are_those_of_the_file() {
     let finds = |more: &[&str]| {
         let ran = mullion(&[&["survey", "-o", "json", "-"], more].concat(), dump);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        ran.out.contains("The image registry.acme.example/acme/web:1.0 gets no updates since 2026-10-01.")
+        ran.out.contains("The image registry.acme.example/acme/web:1.0 has had no updates since 2026-10-01.")
     };
     assert!(!finds(&[]));
     assert!(finds(&["--facts", &file]));

@@ -11,9 +11,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use mullion_manifest::documents;
-use mullion_survey::plan::report::{
-    PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, PoolPart, Step, StepKind, TargetPool, Verdict,
-};
+use mullion_survey::plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, TargetPool};
 use mullion_survey::report::ObjectRef;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -79,9 +77,6 @@ async fn carry_out(plane: &ControlPlane, fleet: &str, goes_back: bool) -> Result
     fleet.wait_until_pods_run().await?;
     let steps = fleet.plan.steps.clone();
     for step in &steps {
-        for object in fleet.plan.objects.iter().filter(|object| object.step == step.number) {
-            fleet.run(&object.command).await?;
-        }
         match step.kind {
             StepKind::ControlPlane => {}
             StepKind::NewPool => {
@@ -209,16 +204,9 @@ fn remove_nulls(value: &mut Value) {
     }
 }
 
-/// Gives these containers of a pod or workload an image that is built for the release of the plan.
-fn set_images<'c>(object: &mut Value, containers: impl Iterator<Item = &'c PlannedContainer>) -> Result<()> {
-    let spec = if object["kind"] == "Pod" { "/spec/containers" } else { "/spec/template/spec/containers" };
-    let all = object.pointer_mut(spec).and_then(Value::as_array_mut).context("containers")?;
-    for container in containers {
-        for one in all.iter_mut().filter(|one| one["name"] == container.name.as_str()) {
-            one["image"] = REBUILT.into();
-        }
-    }
-    Ok(())
+/// A command or object with a built image in place of each one that the reader of the plan is to build or find.
+fn with_images(text: &str) -> String {
+    text.replace("NEW-IMAGE", REBUILT)
 }
 
 /// A pool as its provider creates it.
@@ -344,7 +332,7 @@ impl Move<'_> {
         let mullion = Path::new(env!("CARGO_BIN_EXE_mullion")).parent().context("no folder")?;
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{}:{path}", self.plane.tools().folder().display(), mullion.display());
-        let run = command.run.replace("NEW-IMAGE", REBUILT);
+        let run = with_images(&command.run);
         // The node that gets the graphics device.
         let chosen = self.new_nodes.first().map_or("NODE", String::as_str);
         let run = run.replace(" nodes NODE ", &format!(" nodes {chosen} "));
@@ -388,10 +376,8 @@ impl Move<'_> {
         for edit in &workload.edits {
             set(&mut object, &edit.path, &edit.after.clone().unwrap_or_default())?;
         }
-        let rebuilt = workload.containers.iter().filter(|container| container.verdict == Verdict::Rebuild);
-        set_images(&mut object, rebuilt)?;
         remove_nulls(&mut object);
-        self.plane.kubectl_with_input(&["replace", "-f", "-"], &object.to_string()).await?;
+        self.plane.kubectl_with_input(&["replace", "-f", "-"], &with_images(&object.to_string())).await?;
         Ok(())
     }
 
@@ -530,10 +516,8 @@ impl Move<'_> {
         for edit in &workload.edits {
             set(&mut object, &edit.path, &edit.after.clone().unwrap_or_default())?;
         }
-        let unknown = workload.containers.iter().filter(|container| container.verdict == Verdict::Unknown);
-        set_images(&mut object, unknown)?;
         self.plane.kubectl(&["delete", kind, name, "-n", namespace]).await?;
-        self.plane.kubectl_with_input(&["create", "-f", "-"], &object.to_string()).await?;
+        self.plane.kubectl_with_input(&["create", "-f", "-"], &with_images(&object.to_string())).await?;
         Ok(())
     }
 

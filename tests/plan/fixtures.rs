@@ -612,6 +612,7 @@ pub fn fleet() -> PlanReport {
                 "kubectl apply -f - <<'EOF'\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: windows-2025\nhandler: runhcs-wcow-process\nscheduling:\n  nodeSelector:\n    kubernetes.io/os: windows\n    node.kubernetes.io/windows-build: 10.0.26100\nEOF",
                 "",
             ),
+            "back": own("kubectl delete runtimeclass windows-2025", ""),
         }],
         "changes": changes(),
         "calendar": [

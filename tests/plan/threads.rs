@@ -25,7 +25,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "04-drive-root",
         "ltsc2022",
         &[
-            "risk A volume is mounted at the root of a drive, which fails with containerd before 1.7. (driveRootMount: spec.template.spec.containers[0].volumeMounts[0].mountPath)",
+            "risk A volume is mounted at the root of a drive: containerd before 1.7 cannot mount it. (driveRootMount: spec.template.spec.containers[0].volumeMounts[0].mountPath)",
         ],
     ),
     (
@@ -61,7 +61,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "11-frozen-image",
         "ltsc2025",
         &[
-            "note The image gets no updates since 2025-03-26. mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025 continues it.",
+            "note The image has had no updates since 2025-03-26. mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025 continues it.",
         ],
     ),
     (

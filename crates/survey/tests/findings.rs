@@ -373,7 +373,7 @@ fn of_workloads() -> Vec<Case> {
                 json!({"containers": container("mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022")}),
             ),
             "spec.template.spec.containers[0].image",
-            "gets no updates since",
+            "has had no updates since",
         ),
         (
             "SUR305",

@@ -97,7 +97,7 @@ const THREADS: [Thread; 13] = [
         "11-frozen-image",
         Report::Plan(26100, "node-setup"),
         &[
-            "The image gets no updates since 2025-03-26. mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025 continues it.",
+            "The image has had no updates since 2025-03-26. mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025 continues it.",
         ],
     ),
     thread(

@@ -5,18 +5,16 @@ use std::io;
 use std::io::Write;
 
 use mullion_engine::model::text::{list, thousands, upper_first};
-use mullion_survey::plan::report::{
-    ObjectChange, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, Step, Verdict,
-};
+use mullion_survey::plan::report::{ObjectChange, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, Step};
 
 use crate::report::inventory_text::{distance, first_objects, object_text, origin, read_text};
 use crate::report::markdown::{code, codes, escaped, fenced, table, write_more};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
-    CALENDAR, VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, command_blocks, command_source,
-    commands_of_steps, concerned_text, confidence_text, counted_exact, edit_step, exact_size, gate, has_edits,
-    manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, verdict_text, verdicts,
-    verdicts_by_step, without_printed,
+    VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_blocks,
+    command_source, commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, gate,
+    has_work, manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, verdict_text,
+    verdicts_by_step, without_printed, work_step, work_text,
 };
 
 /// Rows of a table that are shown without details. GitHub takes 65,536 characters in an issue.
@@ -206,11 +204,11 @@ impl Page<'_> {
             self.out,
             "\n## Work list\n\n{}: {}.",
             counted_exact(all.len(), "Windows workload"),
-            verdicts(all).text()
+            work_text(report)
         )?;
         // Without details, what somebody has to build, to change or to find out.
         let details = self.details();
-        let work = all.iter().filter(|workload| details || workload.verdict != Verdict::RunsAsIs);
+        let work = all.iter().filter(|workload| details || has_work(workload, report));
         let mut shown = 0;
         for (owner, workloads) in by_owner(work) {
             if shown == self.most {
@@ -221,7 +219,8 @@ impl Page<'_> {
             writeln!(self.out, "\n### {}", escaped(&owner_text(owner)))?;
             let rows = workloads.into_iter().flat_map(|workload| {
                 let containers = workload.containers.iter();
-                containers.map(move |container| container_row(workload, container, details))
+                let step = work_step(workload, report);
+                containers.map(move |container| container_row(workload, step, container, details))
             });
             let header = ["Workload", "Step", "Container", "Image", "Verdict", "Use or build", "Why"];
             table(header, rows, usize::MAX, self.out)?;
@@ -251,25 +250,27 @@ impl Page<'_> {
     }
 
     fn edits(&mut self, report: &PlanReport) -> io::Result<()> {
-        let edited: Vec<&PlannedWorkload> = report.workloads.iter().filter(|workload| has_edits(workload)).collect();
+        let edited = edited(report);
         if edited.is_empty() && report.objects.is_empty() {
             return Ok(());
         }
         writeln!(self.out, "\n## Edits")?;
         let most = self.commands;
-        report.objects.iter().take(most).try_for_each(|object| self.object(object))?;
         let printed = commands_of_steps(report);
-        for workload in edited.iter().take(most) {
-            self.edited(workload, edit_step(workload, report), &printed)?;
+        report.objects.iter().take(most).try_for_each(|object| self.object(object, &printed))?;
+        for (workload, step) in edited.iter().take(most) {
+            self.edited(workload, *step, &printed)?;
         }
         let shown = report.objects.len().min(most) + edited.len().min(most);
         write_more(report.objects.len() + edited.len(), shown, self.out)
     }
 
-    fn object(&mut self, object: &ObjectChange) -> io::Result<()> {
-        writeln!(self.out, "\n### {}, before step {}\n", code(&object_text(&object.object)), object.step)?;
+    fn object(&mut self, object: &ObjectChange, printed: &HashSet<&str>) -> io::Result<()> {
+        let step = step_text(Some(object.step));
+        writeln!(self.out, "\n### {}, {step}\n", code(&object_text(&object.object)))?;
         writeln!(self.out, "{}", escaped(&object.why))?;
-        self.commands("Run", std::slice::from_ref(&object.command))
+        self.commands("Run", &without_printed(std::slice::from_ref(&object.command), printed))?;
+        self.commands("To go back, run", &without_printed(object.back.as_slice(), printed))
     }
 
     fn edited(&mut self, workload: &PlannedWorkload, step: Option<usize>, printed: &HashSet<&str>) -> io::Result<()> {
@@ -319,7 +320,7 @@ impl Page<'_> {
         if report.calendar.is_empty() {
             return Ok(());
         }
-        writeln!(self.out, "\n## Calendar\n\n{CALENDAR}")?;
+        writeln!(self.out, "\n## Calendar\n\n{}", calendar_text(report))?;
         let most = self.most;
         let rows = report.calendar.iter().map(|entry| {
             let deadline = &entry.deadline;
@@ -351,11 +352,16 @@ impl Page<'_> {
     }
 }
 
-fn container_row(workload: &PlannedWorkload, container: &PlannedContainer, details: bool) -> [String; 7] {
+fn container_row(
+    workload: &PlannedWorkload,
+    step: Option<usize>,
+    container: &PlannedContainer,
+    details: bool,
+) -> [String; 7] {
     let by = container.injected_by.as_ref().map(|by| format!(", injected by {}", escaped(by))).unwrap_or_default();
     let mut change = Vec::new();
     if let Some(proposal) = &container.proposal {
-        let repository = if proposal.other_repository { ", of another repository" } else { "" };
+        let repository = if proposal.other_repository { ", in another repository" } else { "" };
         change.push(format!("{} ({}{repository})", code(&proposal.image), confidence_text(proposal.confidence)));
         if !proposal.product.is_empty() {
             change.push(format!("{}.", escaped(&proposal.product)));
@@ -376,7 +382,7 @@ fn container_row(workload: &PlannedWorkload, container: &PlannedContainer, detai
     }
     [
         code(&object_text(&workload.object)),
-        workload.step.map_or_else(|| "none".to_owned(), |step| step.to_string()),
+        step.map_or_else(|| "none".to_owned(), |step| step.to_string()),
         format!("{}{by}", code(&container.name)),
         format!("{} ({})", code(&container.image), escaped(&builds_text(container))),
         upper_first(verdict_text(container.verdict)),

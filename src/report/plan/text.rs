@@ -15,10 +15,10 @@ use mullion_survey::plan::report::{
 use crate::report::inventory_text::{distance, first_objects, object_text, origin};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
-    CALENDAR, VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty, command_blocks, command_source,
-    commands_of_steps, concerned_text, confidence_text, counted_exact, edit_step, exact_size, gate, has_edits,
-    manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, value_text, verdict_text,
-    verdicts, verdicts_by_step, without_printed,
+    VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_blocks,
+    command_source, commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, gate,
+    has_work, manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, value_text,
+    verdict_text, verdicts_by_step, without_printed, work_step, work_text, work_verdict,
 };
 use crate::report::table;
 use crate::report::text::printable;
@@ -214,10 +214,10 @@ impl Page<'_> {
             return Ok(());
         }
         self.text.heading(&format!("Work list: {}", counted_exact(all.len(), "Windows workload")))?;
-        self.text.paragraph("  ", &format!("{}.", verdicts(all).text()))?;
+        self.text.paragraph("  ", &format!("{}.", work_text(report)))?;
         // Without details, what somebody has to build, to change or to find out.
         let details = self.text.details;
-        let work = all.iter().filter(|workload| details || workload.verdict != Verdict::RunsAsIs);
+        let work = all.iter().filter(|workload| details || has_work(workload, report));
         let most = if details { usize::MAX } else { ROWS };
         let mut shown = 0;
         for (owner, workloads) in by_owner(work) {
@@ -227,7 +227,7 @@ impl Page<'_> {
             writeln!(self.text.out)?;
             self.text.styled_paragraph(Style::new().bold(), "  ", &owner_text(owner))?;
             for workload in workloads.into_iter().take(most - shown) {
-                self.workload(workload)?;
+                self.workload(workload, report)?;
                 shown += 1;
             }
         }
@@ -239,13 +239,13 @@ impl Page<'_> {
         }
     }
 
-    fn workload(&mut self, workload: &PlannedWorkload) -> io::Result<()> {
+    fn workload(&mut self, workload: &PlannedWorkload, report: &PlanReport) -> io::Result<()> {
         let pools = if workload.pools.is_empty() { String::new() } else { format!(" in {}", list(&workload.pools)) };
         let text = format!(
             "{}: {}, {}, {}{pools}",
             object_text(&workload.object),
-            verdict_text(workload.verdict),
-            step_text(workload.step),
+            work_verdict(workload, report),
+            step_text(work_step(workload, report)),
             counted_exact(workload.pods, "pod")
         );
         self.text.paragraph("    ", &text)?;
@@ -272,7 +272,7 @@ impl Page<'_> {
         self.text.paragraph("      ", &format!("container {}{by}: {image}", container.name))?;
         self.text.paragraph("        because   ", &container.because)?;
         if let Some(proposal) = &container.proposal {
-            let repository = if proposal.other_repository { ", of another repository" } else { "" };
+            let repository = if proposal.other_repository { ", in another repository" } else { "" };
             let confidence = confidence_text(proposal.confidence);
             self.text.paragraph("        use       ", &format!("{} ({confidence}{repository})", proposal.image))?;
             if !proposal.product.is_empty() {
@@ -300,7 +300,7 @@ impl Page<'_> {
         }
         self.text.heading(&format!("What behaves differently: {}", thousands(changes.len())))?;
         for change in changes.iter().take(self.text.shown(changes.len())) {
-            let text = format!("{} ({}, {})", change.what, certainty(change), change.moves);
+            let text = format!("{} ({}; comes {})", change.what, certainty(change), change.moves);
             self.text.paragraph("  - ", &text)?;
             self.text.paragraph("    check    ", &change.check)?;
             let most = if self.text.details { change.workloads.len() } else { SHOWN };
@@ -314,17 +314,17 @@ impl Page<'_> {
     }
 
     fn edits(&mut self, report: &PlanReport) -> io::Result<()> {
-        let edited: Vec<&PlannedWorkload> = report.workloads.iter().filter(|workload| has_edits(workload)).collect();
+        let edited = edited(report);
         let objects = &report.objects;
         if edited.is_empty() && objects.is_empty() {
             return Ok(());
         }
         self.text.heading(&format!("Edits: {}", counted_exact(edited.len() + objects.len(), "object")))?;
         let most = if self.text.details { usize::MAX } else { SHOWN };
-        objects.iter().take(most).try_for_each(|object| self.object(object))?;
         let printed = commands_of_steps(report);
-        for workload in edited.iter().take(most) {
-            self.edited(workload, edit_step(workload, report), &printed)?;
+        objects.iter().take(most).try_for_each(|object| self.object(object, &printed))?;
+        for (workload, step) in edited.iter().take(most) {
+            self.edited(workload, *step, &printed)?;
         }
         match objects.len().saturating_sub(most) + edited.len().saturating_sub(most) {
             0 => Ok(()),
@@ -332,11 +332,12 @@ impl Page<'_> {
         }
     }
 
-    fn object(&mut self, object: &ObjectChange) -> io::Result<()> {
+    fn object(&mut self, object: &ObjectChange, printed: &HashSet<&str>) -> io::Result<()> {
         writeln!(self.text.out)?;
-        self.text.paragraph("  ", &format!("{}, before step {}", object_text(&object.object), object.step))?;
+        self.text.paragraph("  ", &format!("{}, {}", object_text(&object.object), step_text(Some(object.step))))?;
         self.text.paragraph("    why       ", &object.why)?;
-        self.commands("Run", std::slice::from_ref(&object.command))
+        self.commands("Run", &without_printed(std::slice::from_ref(&object.command), printed))?;
+        self.commands("To go back, run", &without_printed(object.back.as_slice(), printed))
     }
 
     fn edited(&mut self, workload: &PlannedWorkload, step: Option<usize>, printed: &HashSet<&str>) -> io::Result<()> {
@@ -373,7 +374,7 @@ impl Page<'_> {
             return Ok(());
         }
         self.text.heading("Calendar")?;
-        self.text.paragraph("  ", CALENDAR)?;
+        self.text.paragraph("  ", &calendar_text(report))?;
         for entry in report.calendar.iter().take(self.text.shown(report.calendar.len())) {
             let CalendarEntry { deadline, workloads, all } = entry;
             let when = distance(deadline, report.header.today);

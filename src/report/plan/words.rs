@@ -29,6 +29,7 @@ pub(super) const fn confidence_text(confidence: ProposalConfidence) -> &'static 
     match confidence {
         ProposalConfidence::Registry => "its registry has it",
         ProposalConfidence::Table => "the table of published images has it",
+        ProposalConfidence::Running => "nodes of this cluster run it",
         ProposalConfidence::Guess => "a guess from the name",
     }
 }
@@ -38,6 +39,7 @@ pub(super) const fn confidence_word(confidence: ProposalConfidence) -> &'static 
     match confidence {
         ProposalConfidence::Registry => "registry",
         ProposalConfidence::Table => "table",
+        ProposalConfidence::Running => "running",
         ProposalConfidence::Guess => "guess",
     }
 }
@@ -96,7 +98,17 @@ pub(super) fn pools_text(target: &Target) -> String {
 }
 
 /// What is in the calendar.
-pub(super) const CALENDAR: &str = "A workload is at the first date that ends its support and, if that has passed, at the next one. The dates of Kubernetes versions are those of the old pools.";
+pub(super) fn calendar_text(report: &PlanReport) -> String {
+    let mut text = "Each workload is listed at the first date that ends its support and, if that date has passed, also at its first date to come. Other dates of a workload that have passed are not listed."
+        .to_owned();
+    // Those of Kubernetes versions concern no single workload.
+    if report.calendar.iter().any(|entry| entry.all == 0) {
+        let leaves = report.pools.iter().any(|pool| pool.part == PoolPart::Leaves);
+        let pools = if leaves { "old pools" } else { "Windows pools" };
+        text.push_str(&format!(" The dates of Kubernetes versions are those of the {pools}."));
+    }
+    text
+}
 
 /// Numbers of workloads, in the order of [`VERDICTS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -152,13 +164,40 @@ pub(super) fn verdicts_by_step(workloads: &[PlannedWorkload]) -> HashMap<Option<
     counts
 }
 
-/// The verdicts of all workloads.
-pub(super) fn verdicts(workloads: &[PlannedWorkload]) -> VerdictCounts {
+/// The verdicts of the workloads that move; of all workloads if the plan has no steps.
+pub(super) fn verdicts(report: &PlanReport) -> VerdictCounts {
     let mut counts = VerdictCounts::default();
-    for workload in workloads {
+    for workload in report.workloads.iter().filter(|workload| !stays(workload, report)) {
         counts.add(workload.verdict);
     }
     counts
+}
+
+/// Whether others move, and this workload does not.
+fn stays(workload: &PlannedWorkload, report: &PlanReport) -> bool {
+    !report.steps.is_empty() && workload.step.is_none()
+}
+
+/// `3 run as they are, 1 needs another tag, 2 do not move`.
+pub(super) fn work_text(report: &PlanReport) -> String {
+    let stay = report.workloads.iter().filter(|workload| stays(workload, report)).count();
+    let stay = match stay {
+        0 => None,
+        1 => Some("1 does not move".to_owned()),
+        count => Some(format!("{} do not move", thousands(count))),
+    };
+    let moving = Some(verdicts(report).text()).filter(|text| !text.is_empty());
+    moving.into_iter().chain(stay).collect::<Vec<_>>().join(", ")
+}
+
+/// The verdict of a workload in a few words, or that it does not move.
+pub(super) fn work_verdict(workload: &PlannedWorkload, report: &PlanReport) -> &'static str {
+    if stays(workload, report) { "does not move" } else { verdict_text(workload.verdict) }
+}
+
+/// Whether somebody has to build, to change or to find out something about the images of a workload.
+pub(super) fn has_work(workload: &PlannedWorkload, report: &PlanReport) -> bool {
+    workload.verdict != Verdict::RunsAsIs && !stays(workload, report)
 }
 
 /// The workloads of the steps that gate the new pool.
@@ -192,10 +231,24 @@ pub(super) fn step_text(step: Option<usize>) -> String {
 
 /// The step in which a workload is edited. One that does not move is edited before the pool that it is in is closed, or left
 /// until the old pools are gone.
-pub(super) fn edit_step(workload: &PlannedWorkload, report: &PlanReport) -> Option<usize> {
+fn edit_step(workload: &PlannedWorkload, report: &PlanReport) -> Option<usize> {
     let kind = if workload.edits.is_empty() { StepKind::RemovePools } else { StepKind::NewPool };
     let number = |kind: StepKind| report.steps.iter().find(|step| step.kind == kind).map(|step| step.number);
     workload.step.or_else(|| number(kind))
+}
+
+/// The workloads with something to edit and their steps, in the order of these.
+pub(super) fn edited(report: &PlanReport) -> Vec<(&PlannedWorkload, Option<usize>)> {
+    let edited = report.workloads.iter().filter(|workload| has_edits(workload));
+    let mut edited: Vec<_> = edited.map(|workload| (workload, edit_step(workload, report))).collect();
+    // The sort is stable.
+    edited.sort_by_key(|(_, step)| (step.is_none(), *step));
+    edited
+}
+
+/// The step of a workload in the work list: that in which it is edited, also if it does not move.
+pub(super) fn work_step(workload: &PlannedWorkload, report: &PlanReport) -> Option<usize> {
+    if has_edits(workload) { edit_step(workload, report) } else { workload.step }
 }
 
 /// The texts of the commands that a step prints, so that they are not printed again with their workload.
@@ -210,7 +263,7 @@ pub(super) fn without_printed(commands: &[PlanCommand], printed: &HashSet<&str>)
 }
 
 /// Whether a workload has something to edit.
-pub(super) fn has_edits(workload: &PlannedWorkload) -> bool {
+fn has_edits(workload: &PlannedWorkload) -> bool {
     !workload.edits.is_empty()
         || !workload.hold.is_empty()
         || !workload.instead.is_empty()

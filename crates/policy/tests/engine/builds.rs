@@ -316,12 +316,12 @@ fn what_is_proposed_is_published_or_a_guess() {
         (
             "mcr.microsoft.com/dotnet/framework/aspnet:3.5-windowsservercore-ltsc2019",
             &[20348],
-            "build it again FROM mcr.microsoft.com/windows/servercore:ltsc2022, or add nodes for 10.0.17763; the tag of today gets no updates since 2025-10-14; add .NET Framework 3.5 in the Dockerfile: RUN dism",
+            "build it again FROM mcr.microsoft.com/windows/servercore:ltsc2022, or add nodes for 10.0.17763; the tag of today has had no updates since 2025-10-14; add .NET Framework 3.5 in the Dockerfile: `RUN dism",
         ),
         (
             "mcr.microsoft.com/powershell:lts-nanoserver-1809",
             &[26100],
-            "use mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025, or add nodes for 10.0.17763; the tag of today gets no updates since 2025-03-26; PowerShell is a .NET tool there",
+            "use mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025, or add nodes for 10.0.17763; the tag of today has had no updates since 2025-03-26; PowerShell is a .NET tool there",
         ),
         (
             "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809",

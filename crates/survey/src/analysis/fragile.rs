@@ -179,7 +179,7 @@ fn find_tags(view: &WorkloadView<'_>, tables: &PublishedImages, found: &mut Find
                         format!("spec.containers of its pods, image of container {}", container.report.name)
                     }
                 },
-                message: format!("The image {image} gets no updates since {since}."),
+                message: format!("The image {image} has had no updates since {since}."),
                 action: successor(tables, &reference, &container.builds),
                 ..FoundPlace::default()
             },

@@ -73,6 +73,13 @@ const MARKS: [Mark; 6] = [
 /// The label of every object of an operator that the Operator Lifecycle Manager installs; the package follows.
 const OLM_PACKAGE: &str = "operators.coreos.com/";
 
+/// The label of objects that AKS manages (Azure/AKS#2683), and keeps as they are.
+const AKS_MANAGED: (&str, &str) = ("kubernetes.azure.com/managedby", "aks");
+
+/// The label of objects that the addon manager reverts (kubernetes/kubernetes cluster/addons/addon-manager/README.md; Azure/aks-engine#4692). With
+/// `EnsureExists`, it only creates them.
+const ADDON_MANAGER: (&str, &str) = ("addonmanager.kubernetes.io/mode", "Reconcile");
+
 /// The recommended label for the tool that manages an object.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
@@ -89,7 +96,24 @@ fn before_colon(text: &str) -> &str {
 
 /// What manages an object; `None` if that is not known.
 pub(crate) fn manager(object: &Value) -> Option<ObjectManager> {
-    owner(object).or_else(|| applier(object)).or_else(|| tool(object))
+    // AKS installs some add-ons with Helm, whose marks its objects keep.
+    owner(object).or_else(|| provider(object)).or_else(|| applier(object)).or_else(|| tool(object))
+}
+
+/// The provider that reverts changes of its add-ons.
+fn provider(object: &Value) -> Option<ObjectManager> {
+    let labels = object.pointer("/metadata/labels")?;
+    let has = |key: &str, value: &str| labels.get(key).and_then(Value::as_str) == Some(value);
+    if has(AKS_MANAGED.0, AKS_MANAGED.1) {
+        return Some(ObjectManager {
+            name: "AKS".to_owned(),
+            change: "the settings of the AKS add-on, because AKS reverts other changes".to_owned(),
+        });
+    }
+    has(ADDON_MANAGER.0, ADDON_MANAGER.1).then(|| ObjectManager {
+        name: "addon manager".to_owned(),
+        change: "the manifest that the addon manager applies, because it reverts other changes".to_owned(),
+    })
 }
 
 /// An owner that is not a workload of Kubernetes: the custom resource of an operator, which writes the object again.
@@ -162,6 +186,13 @@ mod tests {
             (json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}}), Some("Helm")),
             (json!({"labels": {"app.kubernetes.io/managed-by": "cert-operator"}}), Some("cert-operator")),
             (json!({"labels": {"app.kubernetes.io/managed-by": "kubectl"}}), None),
+            (
+                json!({"labels": {"kubernetes.azure.com/managedby": "aks", "addonmanager.kubernetes.io/mode": "Reconcile"},
+                    "annotations": {"meta.helm.sh/release-name": "aks-managed-azure-cns"}}),
+                Some("AKS"),
+            ),
+            (json!({"labels": {"addonmanager.kubernetes.io/mode": "Reconcile"}}), Some("addon manager")),
+            (json!({"labels": {"addonmanager.kubernetes.io/mode": "EnsureExists"}}), None),
             (
                 json!({"ownerReferences": csv, "labels": {"app.kubernetes.io/managed-by": "Helm"}}),
                 Some("owner Database orders"),

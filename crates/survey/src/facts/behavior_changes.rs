@@ -91,7 +91,7 @@ pub enum Use {
     ServerCore,
     /// An image of .NET Framework.
     DotnetFramework,
-    /// An image `powershell`, or PowerShell in a command line.
+    /// Windows PowerShell, `powershell`, in a command line. PowerShell 7, `pwsh`, is not part of Windows.
     PowerShell,
     /// `wmic` in a command line.
     Wmic,
@@ -129,7 +129,7 @@ impl Use {
             Self::ServerCore => "have images based on Server Core or Server, or on a base that is not known",
             Self::FullWindows => "have images based on the image `windows`",
             Self::DotnetFramework => "have images of .NET Framework",
-            Self::PowerShell => "run PowerShell",
+            Self::PowerShell => "run Windows PowerShell",
             Self::Wmic => "run `wmic`",
             Self::VbScript => "run VBScript",
             Self::SmbVolume => "mount an SMB volume",

@@ -17,8 +17,8 @@ pub struct CommandRow {
     /// The Windows builds of the target to which it applies; empty: all builds.
     #[serde(default)]
     pub builds: Vec<String>,
-    /// The command, with the placeholders of [`PLACEHOLDERS`]. A line with a placeholder of labels is left out if the
-    /// pool has no labels, and one with `{ifSpot}` if the old pool has no spot machines, so they are never the last line of a
+    /// The command, with the placeholders of [`PLACEHOLDERS`]. A line with a placeholder of labels or zones is left out if the
+    /// pool has none, and one with `{ifSpot}` if the old pool has no spot machines, so they are never the last line of a
     /// command. The reader must replace words in capitals.
     pub command: String,
     /// Whether the command changes the existing nodes of the pool too, so that `kubectl taint` is not needed.
@@ -35,7 +35,7 @@ pub struct CommandRow {
 
 /// The placeholders in the text of a command, and what they stand for. All but those that end in `Json` are quoted for
 /// a shell.
-pub const PLACEHOLDERS: [(&str, &str); 17] = [
+pub const PLACEHOLDERS: [(&str, &str); 22] = [
     ("{pool}", "the name of the new pool"),
     ("{old}", "the name of the old pool"),
     ("{oldNodes}", "the old nodes, as a selector or as names"),
@@ -49,6 +49,14 @@ pub const PLACEHOLDERS: [(&str, &str); 17] = [
     ("{taintsJson}", "all taints of the closed pool, as a list of words in JSON"),
     ("{taintObjectsJson}", "all taints of the closed pool, as a list of maps in JSON"),
     ("{ifSpot}", "nothing: its line is for a pool of spot machines only"),
+    (
+        "{cluster}",
+        "the name of the cluster, if a label of all nodes has it: alpha.eksctl.io/cluster-name; else CLUSTER",
+    ),
+    ("{region}", "the region, if a label of all nodes has it; else REGION"),
+    ("{machineType}", "the type of the machines, if a label of all old nodes has the same; else MACHINE_TYPE"),
+    ("{zoneNumbers}", "the numbers of the zones of the old nodes, as words, if their workloads have volumes: 1 2"),
+    ("{zoneListJson}", "the zones of the old nodes, as a list of words in JSON, if their workloads have volumes"),
     ("{labels}", "labels that workloads select, separated by commas"),
     ("{labelWords}", "labels that workloads select, as words"),
     ("{labelListJson}", "labels that workloads select, as a list of words in JSON"),

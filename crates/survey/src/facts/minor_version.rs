@@ -13,6 +13,15 @@ pub struct MinorVersion {
 }
 
 impl MinorVersion {
+    pub(crate) const fn new(major: u16, minor: u16) -> Self {
+        Self { major, minor }
+    }
+
+    /// Of `containerd://1.7.29+azure`, as nodes report their runtime; `None` for another runtime.
+    pub(crate) fn of_containerd(runtime: &str) -> Option<Self> {
+        runtime.strip_prefix("containerd://").and_then(Self::of)
+    }
+
     /// `1.7` of `1.7.29+azure` or of `v1.7.29`.
     pub fn of(text: &str) -> Option<Self> {
         let mut parts = text.trim_start_matches('v').splitn(3, '.');

@@ -76,6 +76,9 @@ pub fn strip(kind: &str, object: &mut Value) -> Option<Value> {
                 }
             }
             kept.insert("spec".to_owned(), spec);
+            if kind == "Job" {
+                kept.insert("status".to_owned(), job_status(object));
+            }
         }
         ("Node", None) => {
             kept.insert("spec".to_owned(), only(object.get("spec"), &["taints", "unschedulable"]));
@@ -242,6 +245,16 @@ fn node_status(object: &Value) -> Value {
         "allocatable": allocatable,
         "conditions": ready,
     })
+}
+
+/// Whether a Job has ended.
+fn job_status(object: &Value) -> Value {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let is_end =
+        |condition: &&Value| matches!(condition.get("type").and_then(Value::as_str), Some("Complete" | "Failed"));
+    let conditions: Vec<Value> =
+        conditions.filter(is_end).take(2).map(|condition| only(Some(condition), &["type", "status"])).collect();
+    json!({ "conditions": conditions })
 }
 
 fn pod_status(object: &Value) -> Value {

@@ -119,7 +119,7 @@ pub(crate) fn calendar(moves: &[WorkloadMove], today: Date) -> Vec<CalendarEntry
     entries
 }
 
-/// Adds the dates of the Kubernetes versions of the pools that leave. They bind no single workload, and a newer version of the
+/// Adds the dates of the Kubernetes versions of the pools that leave; of all Windows pools if none leaves. They bind no single workload, and a newer version of the
 /// pool moves them, unless the Windows release has no newer one.
 pub(crate) fn add_kubernetes_dates(
     entries: &mut Vec<CalendarEntry>,
@@ -127,10 +127,8 @@ pub(crate) fn add_kubernetes_dates(
     scope: &MoveScope,
     context: PlanContext<'_>,
 ) {
-    let leaving = || {
-        let pools = fleet.pools.iter().enumerate();
-        pools.filter(|(at, _)| scope.part(*at) == Some(PoolPart::Leaves)).map(|(_, pool)| pool)
-    };
+    let is_dated = |at: usize| scope.part(at).is_some_and(|part| part == PoolPart::Leaves || !scope.leaves());
+    let dated = || fleet.pools.iter().enumerate().filter(|(at, _)| is_dated(*at)).map(|(_, pool)| pool);
     for row in &context.facts.dates {
         let Concerns { node_build, image_build, provider, containerd, kubelet: Some(version), image } = &row.concerns
         else {
@@ -144,7 +142,7 @@ pub(crate) fn add_kubernetes_dates(
             let kubelets = fleet.nodes_of(pool).filter_map(|node| MinorVersion::of(&node.record?.kubelet));
             node_build.is_none_or(|build| pool.build == Some(build)) && kubelets.into_iter().any(|own| own == *version)
         };
-        let names: Vec<&str> = leaving().filter(has_version).map(|pool| pool.name.as_str()).collect();
+        let names: Vec<&str> = dated().filter(has_version).map(|pool| pool.name.as_str()).collect();
         if names.is_empty() {
             continue;
         }

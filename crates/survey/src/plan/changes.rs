@@ -75,7 +75,7 @@ impl OldNodes {
             nodes.kubelet = oldest(nodes.kubelet, node.record.and_then(|record| MinorVersion::of(&record.kubelet)));
             let revision = about.build.zip(node.record.and_then(|record| record.revision));
             nodes.revision = oldest(nodes.revision, revision);
-            nodes.containerd = oldest(nodes.containerd, containerd_of(&node.node.container_runtime));
+            nodes.containerd = oldest(nodes.containerd, MinorVersion::of_containerd(&node.node.container_runtime));
             nodes.docker |= node.node.container_runtime.starts_with("docker://");
         }
         nodes
@@ -97,10 +97,6 @@ fn oldest<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
-}
-
-fn containerd_of(runtime: &str) -> Option<MinorVersion> {
-    runtime.strip_prefix("containerd://").and_then(MinorVersion::of)
 }
 
 /// From where to where a workload moves.
@@ -132,7 +128,7 @@ impl<'a> Crossing<'a> {
         }
         let new_pool = scope.new_pool(workload.homes.iter().copied()).and_then(|pool| fleet.pools.get(pool.existing?));
         let runtimes = new_pool.into_iter().flat_map(|pool| fleet.nodes_of(pool));
-        let containerd = runtimes.filter_map(|node| containerd_of(&node.node.container_runtime)).max();
+        let containerd = runtimes.filter_map(|node| MinorVersion::of_containerd(&node.node.container_runtime)).max();
         let bases = Bases { old: old.build, target: scope.target, releases };
         let images = if workload.uses.contains_key(&Use::HostProcess) {
             old.build.map(|build| (build, scope.target)).into_iter().collect()

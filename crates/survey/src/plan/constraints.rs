@@ -28,6 +28,8 @@ pub(crate) struct CheckedConstraints {
     /// The minor version to which the control plane is upgraded after the old pools are gone, because the old pools do not
     /// permit it, or because nothing requires it earlier: `1.37`.
     pub(crate) control_plane_last: Option<String>,
+    /// Whether the old pools do not permit it.
+    pub(crate) old_pools_prevent_last: bool,
     /// The minor version of the kubelets of the new pools at the end. Absent: no version of the cluster is known.
     pub(crate) kubelets: Option<MinorVersion>,
 }
@@ -62,6 +64,7 @@ pub(crate) fn check(
         is_read: versions.read,
         control_plane_first: versions.first.map(|version| version.to_string()),
         control_plane_last: last.map(|version| version.to_string()),
+        old_pools_prevent_last: last.is_some_and(|version| versions.is_prevented(version)),
         kubelets: versions.kubelets(fleet, scope),
     }
 }
@@ -168,6 +171,14 @@ impl<'a> Versions<'a> {
             _ => None,
         });
         limits.unwrap_or_default()
+    }
+
+    /// Whether the control plane cannot have a version as long as the old pools exist: their release ends earlier, or their
+    /// kubelets are too old.
+    fn is_prevented(&self, version: MinorVersion) -> bool {
+        let Some(skew) = self.skew else { return false };
+        let last_of = |pool: &OldPool<'_>| pool.kubelet.into_iter().chain(self.pool_limits(pool.build).1).min();
+        self.leaving.iter().filter_map(last_of).any(|last| last.later(skew) < version)
     }
 
     /// The kubelets that the new pools have at the end.

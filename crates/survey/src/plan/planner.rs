@@ -6,7 +6,7 @@ use crate::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadVi
 use crate::facts::FactsTable;
 use crate::inventory::Inventory;
 use crate::plan::context::PlanContext;
-use crate::plan::report::{ConstraintState, PlanReport, SCHEMA, TableVersion};
+use crate::plan::report::{ConstraintState, PlanReport, SCHEMA, StepKind, TableVersion};
 use crate::plan::scope::MoveScope;
 use crate::plan::steps::StepInput;
 use crate::plan::summary::SummaryInput;
@@ -24,7 +24,8 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
         checked.constraints.retain(|constraint| constraint.state != ConstraintState::Notice);
     }
     let steps = steps::steps(&mut moves, StepInput { checked: &checked, fleet, inventory, scope, context });
-    let object_changes = edits::object_changes(&moves, &steps, fleet, scope);
+    let gate = steps.iter().find(|step| step.kind == StepKind::Gate).map_or(1, |step| step.number);
+    let object_changes = edits::object_changes(&moves, gate, fleet, scope);
     let mut calendar = calendar::calendar(&moves, context.today);
     calendar::add_kubernetes_dates(&mut calendar, fleet, scope, context);
     let changes = changes::changes(&moves, &checked, fleet, scope, context);
@@ -98,7 +99,7 @@ fn workload_moves(
             continue;
         }
         let live = owned.object_value();
-        let mut one = WorkloadMove::new(&view, fleet, classes, scope);
+        let mut one = WorkloadMove::new(&view, &live, fleet, classes, scope);
         one.uses = uses::uses(&view, &live);
         // Without nodes, the plan does not know what moves.
         let may_move = one.moves || !fleet.known;

@@ -169,7 +169,8 @@ pub struct Step {
     pub pull_bytes: Option<u64>,
     /// What PodDisruptionBudgets permit.
     pub disruptions: Vec<Disruption>,
-    /// What to run, in order: the commands that change its workloads, at most 20, then those that check and wait.
+    /// What to run, in order: the commands that create what its workloads need, then those that change them, at most 20, then
+    /// those that check and wait.
     pub commands: Vec<PlanCommand>,
     /// How to go back.
     pub back: Vec<PlanCommand>,
@@ -292,7 +293,7 @@ pub struct PlannedWorkload {
     pub risks: Vec<Risk>,
     /// What manages the object.
     pub manager: Option<Manager>,
-    /// What to change, field by field.
+    /// What to change, field by field. An image that is still to be built or found is `NEW-IMAGE`.
     pub edits: Vec<FieldEdit>,
     /// The strategic merge patch with these edits for `kubectl patch`. Absent if nothing changes, if an image is still to be
     /// built or found, or if the object cannot be patched.
@@ -363,6 +364,8 @@ pub enum ProposalConfidence {
     Registry,
     /// The table of published images has it.
     Table,
+    /// Nodes of this cluster run it, whose images run on the target too.
+    Running,
     /// It is the old name with the release replaced.
     Guess,
 }
@@ -412,12 +415,14 @@ pub struct ObjectChange {
     /// Its name.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// The number of the step before which it is needed.
+    /// The number of the step whose commands create or change it.
     pub step: usize,
     /// Why.
     pub why: String,
     /// The command that creates or changes it.
     pub command: PlanCommand,
+    /// How to go back. Absent: nothing is changed with a command.
+    pub back: Option<PlanCommand>,
 }
 
 /// Something that behaves differently after the move.
@@ -453,8 +458,8 @@ pub struct CalendarEntry {
     /// The date, what happens, the source.
     #[serde(flatten)]
     pub deadline: Deadline,
-    /// The workloads for which it is the first date, or the next one after a first that has passed; at most 50. None for a
-    /// date of the Kubernetes version of an old pool.
+    /// The workloads for which it is the first date, or the first one to come after a first that has passed; at most 50. None
+    /// for a date of the Kubernetes version of a pool.
     pub workloads: Vec<ObjectRef>,
     /// The number of all of them.
     pub all: usize,

@@ -10,6 +10,7 @@ use crate::analysis::Fleet;
 use crate::plan::context::PlanContext;
 use crate::plan::report::{CalendarEntry, Constraint, ConstraintState, PlannedWorkload, Step, Verdict};
 use crate::plan::scope::MoveScope;
+use crate::report::Deadline;
 
 /// The most names in a sentence.
 const MAX_NAMES: usize = 5;
@@ -66,10 +67,10 @@ fn nothing_to_plan(input: &SummaryInput<'_>) -> Option<String> {
         (true, Some(from)) => format!("No node has {}: nothing moves. The Windows nodes have {has}.", product(from)),
         (true, None) if releases.iter().all(|build| *build == scope.target) => {
             let nodes = windows().map(|pool| pool.nodes.len()).sum();
-            format!(
-                "The fleet is already there: all Windows nodes ({}) have {target}. Nothing moves.",
-                counted(nodes, "node")
-            )
+            match nodes {
+                1 => format!("Nothing moves: the only Windows node has {target}."),
+                nodes => format!("Nothing moves: all {} have {target}.", counted(nodes, "Windows node")),
+            }
         }
         (true, None) => format!(
             "{target} is older than the release of some nodes, or the same: nothing moves. The Windows nodes have {has}."
@@ -116,31 +117,26 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
 fn first_date(input: &SummaryInput<'_>) -> Vec<String> {
     let today = input.context.today;
     let (of_workloads, of_versions): (Vec<_>, Vec<_>) = input.calendar.iter().partition(|entry| entry.all > 0);
-    let text = |entry: &CalendarEntry| {
-        let deadline = &entry.deadline;
-        format!(
-            "{}, {} ({}, {}), for {}",
-            deadline.date,
-            deadline.what,
-            deadline.source,
-            deadline.as_of,
-            counted(entry.all, "workload")
-        )
-    };
-    let passed =
-        of_workloads.iter().filter(|entry| entry.deadline.date < today).min_by_key(|entry| entry.deadline.date);
-    let next = of_workloads.iter().filter(|entry| entry.deadline.date >= today).min_by_key(|entry| entry.deadline.date);
-    let version =
-        of_versions.iter().filter(|entry| entry.deadline.date >= today).min_by_key(|entry| entry.deadline.date);
-    let passed = passed.map(|entry| format!("The first date has passed: {}.", text(entry)));
-    let next = next.map(|entry| format!("The next date: {}.", text(entry)));
-    let version = version.map(|CalendarEntry { deadline, .. }| {
-        format!(
-            "The next date of the Kubernetes version of an old pool: {}, {} ({}, {}).",
-            deadline.date, deadline.what, deadline.source, deadline.as_of
-        )
-    });
+    let passed = first_of(of_workloads.iter().copied().filter(|entry| entry.deadline.date < today));
+    let next = first_of(of_workloads.iter().copied().filter(|entry| entry.deadline.date >= today));
+    let version = first_of(of_versions.iter().copied().filter(|entry| entry.deadline.date >= today));
+    let passed = passed.map(|text| format!("The first date has passed: {text}."));
+    let next = next.map(|text| format!("The next date: {text}."));
+    let version = version.map(|text| format!("The next date of the Kubernetes version of an old pool: {text}."));
     passed.into_iter().chain(next).chain(version).collect()
+}
+
+/// The first date of these entries, with everything that happens then.
+fn first_of<'e>(entries: impl Iterator<Item = &'e CalendarEntry> + Clone) -> Option<String> {
+    let date = entries.clone().map(|entry| entry.deadline.date).min()?;
+    let text = |entry: &CalendarEntry| {
+        let Deadline { what, source, as_of, .. } = &entry.deadline;
+        let concerned =
+            if entry.all == 0 { String::new() } else { format!(", for {}", counted(entry.all, "workload")) };
+        format!("{what} ({source}, {as_of}){concerned}")
+    };
+    let texts: Vec<String> = entries.filter(|entry| entry.deadline.date == date).map(text).collect();
+    Some(format!("{date}, {}", texts.join("; ")))
 }
 
 /// What the move does not meet, and what must happen before the old pools can be removed.
@@ -235,8 +231,9 @@ mod tests {
         let cases = [
             (
                 with(vec![aks("w1", 26100), aks("w2", 26100)]),
-                "The fleet is already there: all Windows nodes (2 nodes) have Windows Server 2025. Nothing moves.",
+                "Nothing moves: all 2 Windows nodes have Windows Server 2025.",
             ),
+            (with(vec![aks("w1", 26100)]), "Nothing moves: the only Windows node has Windows Server 2025."),
             (
                 with(Vec::new()),
                 "Nodes were not read, so the plan does not know which pools leave: read the nodes too, and plan again.",
@@ -294,12 +291,14 @@ mod tests {
         };
         let mut version = entry(2027, 0);
         version.deadline.what = "AKS ends long-term support of Kubernetes 1.32".to_owned();
-        let calendar = [entry(2026, 1), version, entry(2027, 3), entry(2029, 1)];
+        let mut same_day = entry(2026, 2);
+        same_day.deadline.what = "Microsoft ended support of .NET 9".to_owned();
+        let calendar = [entry(2026, 1), same_day, version, entry(2027, 3), entry(2029, 1)];
         assert_eq!(
             summary_of(&plan, &[constraint], &calendar),
             [
                 "2 of 5 Windows workloads run as they are on Windows Server 2025; 1 needs another tag; 1 needs a rebuild; 1 is unknown.",
-                "The first date has passed: 2026-04-01, AKS deletes the node images of Windows Server 2019 (a file, 2026-01-20), for 1 workload.",
+                "The first date has passed: 2026-04-01, AKS deletes the node images of Windows Server 2019 (a file, 2026-01-20), for 1 workload; Microsoft ended support of .NET 9 (a file, 2026-01-20), for 2 workloads.",
                 "The next date: 2027-04-01, AKS deletes the node images of Windows Server 2019 (a file, 2026-01-20), for 3 workloads.",
                 "The next date of the Kubernetes version of an old pool: 2027-04-01, AKS ends long-term support of Kubernetes 1.32 (a file, 2026-01-20).",
                 "The move is not possible in this way: nodes of Windows Server 2025 require Kubernetes 1.35. Upgrade first.",

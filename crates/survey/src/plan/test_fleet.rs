@@ -89,10 +89,10 @@ impl TestPlan {
         for owned in &group(inventory) {
             let view = WorkloadView::new(owned, view_context);
             assert!(view.is_windows(), "{:?}", view.object);
-            let mut one = WorkloadMove::new(&view, fleet, classes, scope);
+            let live = owned.object_value();
+            let mut one = WorkloadMove::new(&view, &live, fleet, classes, scope);
             let verdict = self.verdicts.iter().find(|(name, _)| *name == view.object.name);
             one.report.verdict = verdict.map_or(Verdict::RunsAsIs, |(_, verdict)| *verdict);
-            let live = owned.object_value();
             for found in view.containers.iter().filter(|_| self.with_containers) {
                 one.report.containers.push(container(&found.report.image, one.report.verdict));
             }

@@ -134,6 +134,7 @@ pub(crate) fn workload(name: &str, pools: &[usize], containers: Vec<PlannedConta
     WorkloadMove {
         report,
         uses: uses.iter().map(|one| (*one, "spec".to_owned())).collect::<BTreeMap<_, _>>(),
+        runtime_class: None,
         gaps: BTreeSet::new(),
         demand: Demand::default(),
         needs: Vec::new(),

@@ -9,7 +9,8 @@ use mullion_engine::model::pod_view::{Container, Pod};
 use mullion_engine::model::text::list_with;
 use serde_json::Value;
 
-use crate::analysis::{ContainerPlace, Fleet, ViewContainer, WorkloadView};
+use crate::analysis::{ContainerPlace, Fleet, FleetNode, ViewContainer, WorkloadView};
+use crate::facts::MinorVersion;
 use crate::facts::behavior_changes::Use;
 use crate::inventory::{PROGRAM_COMMANDS, program_names};
 use crate::plan::report::{PlannedContainer, Risk};
@@ -19,8 +20,10 @@ use crate::plan::scope::MoveScope;
 /// (kubernetes-sigs/azurefile-csi-driver docs/driver-parameters.md).
 const SMB_DRIVERS: [&str; 2] = ["smb.csi.k8s.io", "file.csi.azure.com"];
 
-/// The beginning of the names of storage classes that AKS has for Azure Files: `azurefile-csi-premium`.
-const AZURE_FILE_CLASSES: &str = "azurefile";
+/// The beginnings of the names of storage classes whose volumes are mounted by SMB: those that AKS has for Azure Files, as
+/// `azurefile-csi-premium`, and `smb`, as the examples of the SMB driver name theirs (kubernetes-csi/csi-driver-smb
+/// deploy/example/storageclass-smb.yaml).
+const SMB_CLASSES: [&str; 2] = ["azurefile", "smb"];
 
 /// Devices for graphics, and what the names of others begin with: device plugins of Windows, NVIDIA, AMD and Intel.
 const GPU_RESOURCES: [&str; 4] = ["microsoft.com/directx", "nvidia.com/", "amd.com/gpu", "gpu.intel.com/"];
@@ -90,9 +93,6 @@ impl Uses<'_> {
             if name.contains("dotnet/framework/") || name.contains("dotnet-framework") {
                 self.add(Use::DotnetFramework, path());
             }
-            if image.repository().rsplit('/').next() == Some("powershell") {
-                self.add(Use::PowerShell, path());
-            }
         }
     }
 
@@ -153,7 +153,7 @@ impl Uses<'_> {
 
     fn add_storage_class(&mut self, claim: Option<&Value>, path: &str) {
         let class = claim.and_then(|claim| claim.get("storageClassName")).and_then(Value::as_str);
-        if class.is_some_and(|class| class.starts_with(AZURE_FILE_CLASSES)) {
+        if class.is_some_and(|class| SMB_CLASSES.iter().any(|start| class.starts_with(start))) {
             self.add(Use::SmbVolume, format!("{path}.storageClassName"));
         }
     }
@@ -180,7 +180,8 @@ impl Uses<'_> {
         for field in PROGRAM_COMMANDS {
             for name in container.get(field).map(program_names).unwrap_or_default() {
                 let what = match name {
-                    "powershell" | "pwsh" => Use::PowerShell,
+                    // `pwsh` is PowerShell 7, which comes with the image and not with Windows.
+                    "powershell" => Use::PowerShell,
                     "wmic" => Use::Wmic,
                     "cscript" | "wscript" | ".vbs" => Use::VbScript,
                     _ => continue,
@@ -254,10 +255,10 @@ pub(crate) fn risks(
                 ("hostProcess", "It runs HostProcess containers, which change the node itself.".to_owned())
             }
             Use::HostProcessVolume => ("hostProcessVolume", host_process_volume(view, fleet, scope)),
-            Use::DriveRootMount => (
-                "driveRootMount",
-                "A volume is mounted at the root of a drive, which fails with containerd before 1.7.".to_owned(),
-            ),
+            Use::DriveRootMount => match drive_root_mount(view, fleet, scope) {
+                Some(text) => ("driveRootMount", text),
+                None => continue,
+            },
             _ => continue,
         };
         add(name, text, path.clone());
@@ -271,11 +272,12 @@ pub(crate) fn risks(
     }
     let replicas = live.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
     if matches!(view.kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet) && replicas == 1 {
-        add(
-            "oneReplica",
-            "It has one replica: it is not available while its pod moves, unless the new pod starts first.".to_owned(),
-            "spec.replicas".to_owned(),
-        );
+        let text = if starts_new_pod_first(view.kind, live) {
+            "It has one replica: its rolling update starts the new pod before the old one ends, but a drain interrupts it."
+        } else {
+            "It has one replica: it is not available while its pod moves."
+        };
+        add("oneReplica", text.to_owned(), "spec.replicas".to_owned());
     }
     if let Some(path) = host_port(view, live) {
         add("hostPort", "It uses a port of the node, so one node runs one of its pods.".to_owned(), path);
@@ -291,6 +293,38 @@ pub(crate) fn risks(
         }
     }
     risks
+}
+
+/// Whether an update starts a new pod before it ends the only old one: the default of Deployments, `maxSurge` of 25 %, is
+/// rounded up (kubernetes/kubernetes `pkg/apis/apps/v1/defaults.go`, `pkg/controller/deployment/util/deployment_util.go`).
+fn starts_new_pod_first(kind: WorkloadKind, live: &Value) -> bool {
+    let is_rolling =
+        live.pointer("/spec/strategy/type").is_none_or(|strategy| strategy.as_str() == Some("RollingUpdate"));
+    let has_surge = match live.pointer("/spec/strategy/rollingUpdate/maxSurge") {
+        Some(Value::Number(number)) => number.as_u64() != Some(0),
+        Some(Value::String(percent)) => percent.trim_end_matches('%') != "0",
+        _ => true,
+    };
+    kind == WorkloadKind::Deployment && is_rolling && has_surge
+}
+
+/// A volume at the root of a drive, unless all nodes that are known can mount it (Azure/AKS#3471, containerd/containerd#6589).
+fn drive_root_mount(view: &WorkloadView<'_>, fleet: &Fleet<'_>, scope: &MoveScope) -> Option<String> {
+    const FIRST: MinorVersion = MinorVersion::new(1, 7);
+    let version = |node: &FleetNode<'_>| MinorVersion::of_containerd(&node.node.container_runtime);
+    let is_old = |node: &FleetNode<'_>| version(node).is_some_and(|own| own < FIRST);
+    let present: Vec<&FleetNode<'_>> = view.pods.iter().filter_map(|pod| fleet.node(pod.node.as_deref()?)).collect();
+    let existing = scope.new_pools.iter().filter_map(|pool| fleet.pools.get(pool.existing?));
+    let mut existing = existing.flat_map(|pool| fleet.nodes_of(pool));
+    let start = "A volume is mounted at the root of a drive: containerd before 1.7";
+    if existing.any(is_old) {
+        return Some(format!("{start}, which nodes of the new pool have, cannot mount it."));
+    }
+    if present.iter().any(|node| is_old(node)) {
+        return Some(format!("{start}, which its present nodes have, cannot mount it."));
+    }
+    let all_can = !present.is_empty() && present.iter().all(|node| version(node).is_some());
+    (!all_can).then(|| format!("{start} cannot mount it."))
 }
 
 /// containerd 1.7 changed where HostProcess containers find their volumes (Azure/AKS#3885, #4196; KEP-1981).

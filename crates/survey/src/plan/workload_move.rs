@@ -20,6 +20,8 @@ pub(crate) struct WorkloadMove {
     pub(crate) report: PlannedWorkload,
     /// What it uses, with the field that shows it.
     pub(crate) uses: BTreeMap<Use, String>,
+    /// The RuntimeClass that its author named.
+    pub(crate) runtime_class: Option<String>,
     /// What is not known of its images.
     pub(crate) gaps: BTreeSet<Gap>,
     /// What its pods request.
@@ -46,8 +48,10 @@ pub(crate) struct WorkloadMove {
 }
 
 impl WorkloadMove {
+    /// `object`: as it is in the cluster.
     pub(crate) fn new(
         view: &WorkloadView<'_>,
+        object: &Value,
         fleet: &Fleet<'_>,
         classes: &NodeClasses<'_>,
         scope: &MoveScope,
@@ -58,8 +62,7 @@ impl WorkloadMove {
         let leaves = |pool: usize| scope.part(pool) == Some(PoolPart::Leaves);
         // A finished Job, or a pod of one, does not run again.
         let has_ended = matches!(view.object.kind.as_str(), "Job" | "Pod")
-            && !view.pods.is_empty()
-            && view.pods.iter().all(|pod| pod.ended);
+            && if view.pods.is_empty() { is_finished_job(object) } else { view.pods.iter().all(|pod| pod.ended) };
         let moves = if pools.is_empty() {
             let fits = |pools: &dyn Fn(usize) -> bool| classes.fit(&view.constraints, pools);
             let only_elsewhere = fits(&leaves) == Some(false) && fits(&|pool| !leaves(pool)) == Some(true);
@@ -95,6 +98,7 @@ impl WorkloadMove {
         Self {
             report,
             uses: BTreeMap::new(),
+            runtime_class: view.runtime_class.clone(),
             gaps: BTreeSet::new(),
             demand: Demand::default(),
             needs: Vec::new(),
@@ -129,4 +133,13 @@ impl WorkloadMove {
             Verdict::Unknown => StepKind::Unknown,
         }
     }
+}
+
+/// Whether the status of a Job states that it has ended. Its pods may be gone, and a dump may have no status.
+fn is_finished_job(object: &Value) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let is = |condition: &Value, key: &str, values: &[&str]| {
+        condition.get(key).and_then(Value::as_str).is_some_and(|value| values.contains(&value))
+    };
+    conditions.into_iter().any(|one| is(one, "type", &["Complete", "Failed"]) && is(one, "status", &["True"]))
 }

@@ -18,10 +18,10 @@ use crate::report::inventory_text::{distance, first_objects, full_name, object_t
 use crate::report::plan::html::commands::{CommandLimit, lines};
 use crate::report::plan::html::picture::picture;
 use crate::report::plan::words::{
-    CALENDAR as CALENDAR_TEXT, VerdictCounts, builds_text, by_owner, by_state, capacity_text, certainty,
-    commands_of_steps, concerned, concerned_text, confidence_text, counted_exact, edit_step, exact_size, gate,
-    has_edits, is_of_all, manager_text, move_text, part_text, pools_text, size, state_text, verdict_text, verdicts,
-    verdicts_by_step, without_printed,
+    VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, commands_of_steps,
+    concerned, concerned_text, confidence_text, counted_exact, edited, exact_size, gate, has_work, is_of_all,
+    manager_text, move_text, part_text, pools_text, size, state_text, verdict_text, verdicts, verdicts_by_step,
+    without_printed, work_step, work_text,
 };
 
 const REST: &str = "<code>mullion plan -o json</code> writes all of them.";
@@ -118,7 +118,7 @@ const CHANGES: Table<6> = Table {
 const OBJECTS: Table<3> = Table {
     name: "objects",
     rows: None,
-    columns: [text("Object"), number("Before step"), wide("Why, and the command")],
+    columns: [text("Object"), number("Step"), wide("Why")],
     head: 0,
     most_rows: 200,
     most_bytes: 300_000,
@@ -219,7 +219,7 @@ fn answer(report: &PlanReport) -> Section {
         body.push_str("</ul>\n");
     }
     body.push_str("<ul class=\"tiles\">\n");
-    for (verdict, count) in verdicts(&report.workloads).iter() {
+    for (verdict, count) in verdicts(report).iter() {
         let (label, class) = match verdict {
             Verdict::RunsAsIs => ("Run as is", ""),
             Verdict::AnotherTag => ("Another tag", "warn"),
@@ -420,15 +420,16 @@ fn work_list(report: &PlanReport) -> Option<Section> {
         return None;
     }
     // What somebody has to build, to change or to find out is first, so that a limit leaves out the others.
-    let (work, rest): (Vec<_>, Vec<_>) = all.iter().partition(|workload| workload.verdict != Verdict::RunsAsIs);
+    let (work, rest): (Vec<_>, Vec<_>) = all.iter().partition(|workload| has_work(workload, report));
     let groups = by_owner(work).into_values().chain(by_owner(rest).into_values());
     let rows = groups
         .flatten()
-        .flat_map(|workload| workload.containers.iter().map(move |container| container_row(workload, container)));
+        .map(|workload| (workload, work_step(workload, report)))
+        .flat_map(|(workload, step)| workload.containers.iter().map(move |one| container_row(workload, step, one)));
     let body = format!(
         "<p>{}: {}.</p>\n{}",
         counted_exact(all.len(), "Windows workload"),
-        verdicts(all).text(),
+        work_text(report),
         WORK_LIST.render(rows)
     );
     Some(Section::new("worklist", "Work list", Some(all.len()), body))
@@ -438,7 +439,7 @@ fn step_cell(step: Option<usize>) -> Cell {
     Cell::text(&step.map_or_else(|| "none".to_owned(), |step| step.to_string()))
 }
 
-fn container_row(workload: &PlannedWorkload, container: &PlannedContainer) -> [Cell; 8] {
+fn container_row(workload: &PlannedWorkload, step: Option<usize>, container: &PlannedContainer) -> [Cell; 8] {
     let by = container.injected_by.as_ref().map(|by| format!(", injected by {}", escape(cut(by)))).unwrap_or_default();
     let image = format!(
         "<b>{}</b>{by}<br>{}<br><span class=\"soft\">{}</span>",
@@ -448,7 +449,7 @@ fn container_row(workload: &PlannedWorkload, container: &PlannedContainer) -> [C
     );
     let mut change = String::new();
     if let Some(proposal) = &container.proposal {
-        let repository = if proposal.other_repository { ", of another repository" } else { "" };
+        let repository = if proposal.other_repository { ", in another repository" } else { "" };
         push(
             &mut change,
             format_args!(
@@ -489,7 +490,7 @@ fn container_row(workload: &PlannedWorkload, container: &PlannedContainer) -> [C
         Cell::text(cut(&workload.object.namespace)),
         Cell::html(name).sorted_by(&cut(&workload.object.name)),
         Cell::text(cut(owner(workload))),
-        step_cell(workload.step),
+        step_cell(step),
         Cell::html(image),
         Cell::html(verdict_tag(container.verdict)),
         Cell::html(change),
@@ -529,28 +530,31 @@ fn changes(report: &PlanReport) -> Option<Section> {
 }
 
 fn edits(report: &PlanReport) -> Option<Section> {
-    let edited: Vec<&PlannedWorkload> = report.workloads.iter().filter(|workload| has_edits(workload)).collect();
+    let edited = edited(report);
     if edited.is_empty() && report.objects.is_empty() {
         return None;
     }
     let mut body = String::new();
+    let printed = commands_of_steps(report);
     if !report.objects.is_empty() {
         let rows = report.objects.iter().map(|object| {
-            let command = CommandLimit::new(OBJECT_COMMANDS).render("Run", std::slice::from_ref(&object.command));
+            let mut limit = CommandLimit::new(OBJECT_COMMANDS);
+            let run = without_printed(std::slice::from_ref(&object.command), &printed);
+            let back = without_printed(object.back.as_slice(), &printed);
+            let commands = [limit.render("Run", &run), limit.render("To go back, run", &back)].concat();
             [
                 object_cell(&object.object.kind, &full_name(&object.object)),
                 Cell::number(object.step),
-                Cell::html(format!("<p>{}</p>{command}", prose(cut(&object.why)))),
+                Cell::html(format!("<p>{}</p>{commands}", prose(cut(&object.why)))),
             ]
         });
         push(&mut body, format_args!("<h3 id=\"objects\">Objects without pods</h3>\n{}", OBJECTS.render(rows)));
     }
     if !edited.is_empty() {
-        let printed = commands_of_steps(report);
-        let rows = edited.iter().map(|workload| {
+        let rows = edited.iter().map(|(workload, step)| {
             [
                 object_cell(&workload.object.kind, &full_name(&workload.object)),
-                step_cell(edit_step(workload, report)),
+                step_cell(*step),
                 Cell::html(workload.edits.iter().take(LINES).map(edit_html).collect::<String>()),
                 Cell::html(how(workload, &printed)),
             ]
@@ -628,7 +632,7 @@ fn calendar(report: &PlanReport) -> Option<Section> {
             source_cell(&deadline.source, &deadline.as_of),
         ]
     };
-    let body = format!("<p>{CALENDAR_TEXT}</p>\n{}", CALENDAR.render(report.calendar.iter().map(row)));
+    let body = format!("<p>{}</p>\n{}", calendar_text(report), CALENDAR.render(report.calendar.iter().map(row)));
     Some(Section::new("calendar", "Calendar", Some(report.calendar.len()), body))
 }
 

@@ -44,7 +44,7 @@ impl Proposal {
     pub(crate) fn remarks(&self) -> String {
         let mut clauses: Vec<String> = Vec::new();
         if let Some(since) = self.frozen_since {
-            clauses.push(format!("the tag of today gets no updates since {since}"));
+            clauses.push(format!("the tag of today has had no updates since {since}"));
         }
         match &self.change {
             ImageChange::Tag(proposed) => add_remarks(proposed, &mut clauses),
@@ -56,7 +56,7 @@ impl Proposal {
 
 fn add_remarks(proposed: &ProposedImage<'_>, clauses: &mut Vec<String>) {
     if let Some(since) = proposed.frozen_since {
-        clauses.push(format!("the proposed tag gets no updates since {since}"));
+        clauses.push(format!("the proposed tag has had no updates since {since}"));
     }
     if let Some(end) = proposed.support_end {
         clauses.push(format!("support of its product ended on {}: move to {}", end.date, end.instead));

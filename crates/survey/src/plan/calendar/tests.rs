@@ -262,5 +262,12 @@ fn kubernetes_versions_of_old_pools() {
         ]
     );
     assert_eq!(dates("RKE2", &[w19]), Vec::<String>::new());
-    assert_eq!(dates("AKS", &[w25]), Vec::<String>::new());
+    // Nothing moves: the dates are those of all Windows pools.
+    assert_eq!(
+        dates("AKS", &[w25]),
+        [
+            "2027-03-31 AKS ends standard support of Kubernetes 1.35. The Kubernetes version of pool w25.",
+            "2028-03-31 AKS ends long-term support of Kubernetes 1.35. The Kubernetes version of pool w25.",
+        ]
+    );
 }

@@ -66,6 +66,8 @@ fn compare(case: &Case<'_>) {
     assert!(skews.count() <= 1, "the provider's limit counts in place of that of Kubernetes: {:#?}", found.constraints);
     assert_eq!(found.control_plane_first.as_deref(), case.first);
     assert_eq!(found.control_plane_last.as_deref(), case.last);
+    let waits = |one: &Constraint| one.state == MetByStep && one.action.ends_with("after the old pools are gone.");
+    assert!(found.old_pools_prevent_last || !found.constraints.iter().any(waits), "{:#?}", found.constraints);
     for one in &found.constraints {
         assert!(one.what.ends_with('.') && (one.action.is_empty() || one.action.ends_with('.')), "{one:?}");
         assert_eq!(one.action.is_empty(), one.state == ConstraintState::Met, "{one:?}");
@@ -414,7 +416,7 @@ fn other_providers() {
             expected: &[
                 (
                     Notice,
-                    "The documentation of RKE2 names Windows Server 2019 and 2022 alone; its runtime image and its install tests contain Windows Server 2025 too.",
+                    "The documentation of RKE2 names only Windows Server 2019 and 2022; its runtime image and its install tests contain Windows Server 2025 too.",
                     "Ask SUSE",
                 ),
                 (
@@ -509,4 +511,20 @@ fn limits_of_a_file() {
             "Notice Acme limits this. Consider it in place of a new pool; the verdicts and the order of the workloads stay the same.",
         ]
     );
+}
+
+/// A release that ends, or an old kubelet, forces the order. A newer version that somebody wishes does not.
+#[test]
+fn why_the_last_upgrade_is_last() {
+    for (windows, kubelet, end, expected) in [
+        ("17763.8389", "v1.32.9", "1.35", false),
+        ("17763.8389", "v1.32.9", "1.36", true),
+        ("20348.4294", "v1.34.1", "1.37", false),
+        ("20348.4294", "v1.34.1", "1.38", true),
+    ] {
+        let pools = [pool("old", windows, kubelet)];
+        let found = checked(&Case { control_plane: "v1.34.3", pools: &pools, end: Some(end), ..CASE });
+        assert_eq!(found.control_plane_last.as_deref(), Some(end));
+        assert_eq!(found.old_pools_prevent_last, expected, "{windows} {kubelet} {end}");
+    }
 }

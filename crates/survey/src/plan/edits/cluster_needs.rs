@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::analysis::{Fleet, POOL_LABELS};
 use crate::plan::edits::commands::{command, create, quoted};
 use crate::plan::needs::ClusterNeed;
-use crate::plan::report::{ObjectChange, PlanCommand, Step, StepKind};
+use crate::plan::report::{ObjectChange, PlanCommand};
 use crate::plan::scope::{MoveScope, NewPool};
 use crate::plan::workload_move::WorkloadMove;
 use crate::report::ObjectRef;
@@ -38,10 +38,16 @@ struct NewClass<'m> {
     users: Vec<String>,
 }
 
-/// The labels and RuntimeClasses that the workloads need, each once.
+/// The commands for a label.
+struct LabelCommands {
+    run: PlanCommand,
+    back: Option<PlanCommand>,
+}
+
+/// The labels and RuntimeClasses that the workloads need, each once. `step`: the number of the step that has their commands.
 pub(crate) fn object_changes(
     moves: &[WorkloadMove],
-    steps: &[Step],
+    step: usize,
     fleet: &Fleet<'_>,
     scope: &MoveScope,
 ) -> Vec<ObjectChange> {
@@ -62,24 +68,30 @@ pub(crate) fn object_changes(
             }
         }
     }
-    // Nodes have no labels before there are nodes, so both are needed before the first pods move.
-    let new_pool = steps.iter().find(|step| step.kind == StepKind::NewPool);
-    let step = new_pool.map_or(1, |step| step.number + 1);
     let of_pool = |((pool, key), values): ((&str, &str), BTreeMap<&str, Vec<String>>)| {
         let is_only = values.len() == 1;
-        let change = |(value, users): (&str, Vec<String>)| ObjectChange {
-            object: ObjectRef { namespace: String::new(), kind: "Node pool".to_owned(), name: pool.to_owned() },
-            step,
-            why: format!("Give its nodes the label {key}={value}: {}.", selected_by(&users)),
-            command: label_command(fleet, scope, pool, (key, value), is_only),
+        let change = |(value, users): (&str, Vec<String>)| {
+            let LabelCommands { run, back } = label_commands(fleet, scope, pool, (key, value), is_only);
+            ObjectChange {
+                object: ObjectRef { namespace: String::new(), kind: "Node pool".to_owned(), name: pool.to_owned() },
+                step,
+                why: format!("Nodes of pool {pool} need the label {key}={value}: {}.", selected_by(&users)),
+                command: run,
+                back,
+            }
         };
         values.into_iter().map(change).collect::<Vec<_>>()
     };
     let of_class = |(name, class): (&str, NewClass<'_>)| ObjectChange {
         object: ObjectRef { namespace: String::new(), kind: "RuntimeClass".to_owned(), name: name.to_owned() },
         step,
-        why: format!("RuntimeClass {} is for nodes that leave: {}.", class.instead_of, used_by(&class.users)),
+        why: format!(
+            "RuntimeClass {name} takes the place of {}, which is for nodes that leave: {}.",
+            class.instead_of,
+            used_by(&class.users)
+        ),
         command: command(create(class.manifest), String::new()),
+        back: Some(command(format!("kubectl delete runtimeclass {}", quoted(name)), String::new())),
     };
     let labels: Vec<ObjectChange> = labels.into_iter().flat_map(of_pool).collect();
     labels.into_iter().chain(classes.into_iter().map(of_class)).collect()
@@ -92,7 +104,7 @@ fn selected_by(users: &[String]) -> String {
 
 fn used_by(users: &[String]) -> String {
     let verb = if users.len() == 1 { "uses" } else { "use" };
-    format!("{} {verb} it", list_first(users, NAMED))
+    format!("{} {verb} the old one", list_first(users, NAMED))
 }
 
 /// The old nodes with a label, if others do not have it.
@@ -119,15 +131,20 @@ impl Labelled {
     }
 }
 
-/// Labels the nodes that are there, or lists those that have the label, if only the provider sets it. `is_only`: whether all
+/// Whether the nodes of a new pool that get this label also get a taint, so that they take no other pods.
+pub(crate) fn keeps_others_off(fleet: &Fleet<'_>, new: &NewPool, label: (&str, &str)) -> bool {
+    Labelled::new(fleet, new, label).is_some_and(|labelled| !labelled.taints.is_empty())
+}
+
+/// Commands that label the nodes that are there, or lists those that have the label, if only the provider sets it. `is_only`: whether all
 /// nodes may have it.
-fn label_command(
+fn label_commands(
     fleet: &Fleet<'_>,
     scope: &MoveScope,
     pool: &str,
     (key, value): (&str, &str),
     is_only: bool,
-) -> PlanCommand {
+) -> LabelCommands {
     let label = &format!("{key}={value}");
     let new = scope.new_pools.iter().find(|new| new.name == pool);
     let model = new.map(|new| &new.node);
@@ -137,26 +154,49 @@ fn label_command(
         of_pool.map_or_else(|| format!("{WINDOWS_BUILD_LABEL}={}", scope.target), |key| format!("{key}={pool}"));
     if SET_BY_PROVIDER.iter().any(|prefix| label.starts_with(prefix)) {
         let note = "The provider sets this label: create the pool so that it has such nodes. The command lists them.";
-        return command(format!("kubectl get nodes -l {}", quoted(&format!("{selector},{label}"))), note.to_owned());
+        let run = format!("kubectl get nodes -l {}", quoted(&format!("{selector},{label}")));
+        return LabelCommands { run: command(run, note.to_owned()), back: None };
     }
+    let removed = quoted(&format!("{key}-"));
     let labelled = new.and_then(|new| Labelled::new(fleet, new, (key, value)));
     let label = quoted(label);
-    if let Some(Labelled { nodes, all, taints }) = labelled {
-        let has = if nodes == 1 { "has" } else { "have" };
-        let mut run = format!("kubectl label nodes NODE {label}");
-        let mut note = format!(
-            "{nodes} of the {all} old nodes {has} the label. Replace NODE with the nodes of pool {pool} that are to have it, and set it in their settings as well."
-        );
-        for taint in taints {
-            write!(run, "\nkubectl taint nodes NODE {} --overwrite", quoted(&taint.to_string())).ok();
-            write!(note, " The old nodes with the label also have the taint {taint}, which keeps other pods off.").ok();
-        }
-        return command(run, note);
+    if let Some(labelled) = labelled {
+        return commands_for_some(&labelled, pool, &label, &removed);
     }
     if !is_only {
         let note = format!("Other workloads need another value. Replace NODE with nodes of pool {pool}.");
-        return command(format!("kubectl label nodes NODE {label}"), note);
+        return LabelCommands {
+            run: command(format!("kubectl label nodes NODE {label}"), note),
+            back: Some(command(format!("kubectl label nodes NODE {removed}"), String::new())),
+        };
     }
     let note = format!("Set the label in the settings of pool {pool} as well, so that nodes that join later have it.");
-    command(format!("kubectl label nodes -l {} {label}", quoted(&selector)), note)
+    let selector = quoted(&selector);
+    LabelCommands {
+        run: command(format!("kubectl label nodes -l {selector} {label}"), note),
+        back: Some(command(format!("kubectl label nodes -l {selector} {removed}"), String::new())),
+    }
+}
+
+/// The commands for a label that only some nodes are to have. `label`, `removed`: as words.
+fn commands_for_some(labelled: &Labelled, pool: &str, label: &str, removed: &str) -> LabelCommands {
+    let Labelled { nodes, all, taints } = labelled;
+    let has = if *nodes == 1 { "has" } else { "have" };
+    let mut run = format!("kubectl label nodes NODE {label}");
+    let mut back = format!("kubectl label nodes NODE {removed}");
+    let mut note = format!(
+        "{nodes} of the {all} old nodes {has} the label. Replace NODE with the nodes of pool {pool} that are to have it, and set it in their settings as well."
+    );
+    for taint in taints {
+        let removed = quoted(&format!("{}:{}-", taint.key, taint.effect));
+        write!(run, "\nkubectl taint nodes NODE {} --overwrite", quoted(&taint.to_string())).ok();
+        write!(back, "\nkubectl taint nodes NODE {removed}").ok();
+        write!(
+            note,
+            " The old nodes with the label also have the taint {taint}, which keeps other pods off. Set the taint in their settings too."
+        )
+        .ok();
+    }
+    let back = command(back, format!("Replace NODE with the same nodes of pool {pool}."));
+    LabelCommands { run: command(run, note), back: Some(back) }
 }

@@ -16,7 +16,7 @@ use crate::plan::edits::runtime_class::{ClassChange, class_change};
 use crate::plan::edits::strategic_patch::{object_patch, spec_patch};
 use crate::plan::edits::words::in_words;
 use crate::plan::needs::ClusterNeed;
-use crate::plan::report::{Manager, Verdict};
+use crate::plan::report::{FieldEdit, Manager, ProposalConfidence, Verdict};
 use crate::plan::scope::{MoveScope, NewPool};
 use crate::plan::workload_move::WorkloadMove;
 
@@ -121,7 +121,8 @@ pub(crate) fn edit(
     // The plan prints no edits that do not suffice.
     if result.unmet.is_none() {
         one.needs = needs.chain(class.need).collect();
-        one.report.edits.clone_from(&spec.edits);
+        let images = open.iter().map(|open| spec.open_image(&open.pointer, NEW_IMAGE, context.why_open(open)));
+        one.report.edits = spec.edits.iter().cloned().chain(images).collect();
     }
     let change = Change { spec: &spec, open: &open, result: &result, is_held: one.is_held, unread_class };
     context.report(one, &change);
@@ -148,6 +149,13 @@ fn edit_images(one: &WorkloadMove, spec: &mut PodSpec<'_>, reach: Reach) -> Vec<
         }
     }
     open
+}
+
+/// What to check before an image is used that is a guess.
+fn guesses(edits: &[FieldEdit]) -> Vec<String> {
+    let guessed = edits.iter().filter(|edit| edit.confidence == Some(ProposalConfidence::Guess));
+    let images: BTreeSet<&str> = guessed.filter_map(|edit| edit.after.as_ref()?.as_str()).collect();
+    images.iter().map(|image| format!("Check first that {image} exists: the name is a guess.")).collect()
 }
 
 /// Whether a template can be changed, from which later pods are made.
@@ -206,22 +214,30 @@ impl EditContext<'_> {
     fn instead(self, change: &Change<'_>) -> Option<String> {
         let open: Vec<&str> = change.open.iter().map(|open| open.name.as_str()).collect();
         let words = in_words(&change.spec.edits, &open, &format!("one that is built for {}", self.images_for()));
+        let words = [vec![format!("{words}.")], guesses(&change.spec.edits)].concat().join(" ");
         if let Some(manager) = &self.view.managed_by {
             let hold = if change.is_held { self.hold_words(change.spec) } else { String::new() };
-            return Some(format!("{hold}Change {}: {words}.", manager.change));
+            return Some(format!("{hold}Change {}: {words}", manager.change));
         }
         let is_mirror = self.value.pointer("/metadata/annotations").is_some_and(|all| all.get(MIRROR).is_some());
         match self.view.kind {
-            _ if !self.is_own => Some(format!("{} The change that its pods need: {words}.", self.unread())),
+            _ if !self.is_own => Some(format!("{} The change that its pods need: {words}", self.unread())),
             WorkloadKind::Pod if is_mirror => {
                 Some("It is a static pod of its node. Put its manifest on the nodes of the new pool.".to_owned())
             }
-            WorkloadKind::Pod => Some(format!("A pod cannot be moved. Create it again with this change: {words}.")),
+            WorkloadKind::Pod => Some(format!(
+                "A pod cannot be moved. Save its manifest, delete the pod, and create it again without spec.nodeName and with this change: {words}"
+            )),
+            WorkloadKind::Job if self.value.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true) => {
+                Some(format!(
+                    "The Job is suspended, so it does not finish by itself. Delete it and create it again with this change: {words}"
+                ))
+            }
             WorkloadKind::Job => Some(format!(
-                "A Job cannot be moved: let it finish, or delete it and create it again. Make this change before: {words}."
+                "A Job cannot be moved: let it finish, or delete it and create it again with this change: {words}"
             )),
             _ if commands::named(&self.view.object).is_none() => Some(format!(
-                "Its name is not one that an API server accepts, so there is no command. The change: {words}."
+                "Its name is not one that an API server accepts, so there is no command. The change: {words}"
             )),
             _ => None,
         }
@@ -271,6 +287,7 @@ impl EditContext<'_> {
                 notes.push("If the present image of a container runs there, write that image again.".to_owned());
             }
         }
+        notes.extend(guesses(&change.spec.edits));
         notes.extend(change.unread_class.clone());
         if change.is_held {
             notes.push("It also removes the affinity that kept the pods off the new pool.".to_owned());
@@ -287,6 +304,19 @@ impl EditContext<'_> {
             notes.push("It concerns the Jobs that start from then on.".to_owned());
         }
         notes.join(" ")
+    }
+
+    /// Why an image is still to be built or found.
+    fn why_open(self, open: &OpenImage) -> String {
+        match open.verdict {
+            Verdict::Unknown => format!(
+                "Whether the image of container {} runs on {} is not known: keep it if it does.",
+                open.name, self.scope.release
+            ),
+            Verdict::RunsAsIs | Verdict::AnotherTag | Verdict::Rebuild => {
+                format!("The image of container {} is still to be built or found.", open.name)
+            }
+        }
     }
 
     fn undo_note(self) -> String {

@@ -362,7 +362,7 @@ impl Placement<'_> {
             let why = if self.reach == Reach::Present {
                 "The pods are in the pool that the taint closes. Without the toleration no new pod may enter until the pool is open."
             } else if *taint == self.scope.taint {
-                "This taint keeps the new pool closed. Without it the pods may not enter."
+                "The taint keeps the new pool closed: pods without this toleration cannot be placed there."
             } else {
                 "The nodes of the new pool have this taint."
             };

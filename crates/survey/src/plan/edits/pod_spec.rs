@@ -72,6 +72,17 @@ impl<'v> PodSpec<'v> {
         self.edits.push(FieldEdit { path, before, after: value, why: why.to_owned(), confidence });
     }
 
+    /// The edit of an image that is still to be built or found. It is not made: each way to make the change writes it.
+    pub(super) fn open_image(&self, below: &str, after: &str, why: String) -> FieldEdit {
+        FieldEdit {
+            path: field_path(&format!("{}{below}", self.pointer)),
+            before: self.before.pointer(below).filter(|value| !value.is_null()).cloned(),
+            after: Some(after.into()),
+            why,
+            confidence: None,
+        }
+    }
+
     /// Adds an item to a list.
     pub(super) fn push(&mut self, below: &str, item: Value, why: &str) {
         let at = self.items(below).len();

@@ -17,7 +17,7 @@ struct Arriving {
     images: BTreeSet<String>,
 }
 
-/// Leaves DaemonSets in the old pools if another one of the namespace and manager, with the same image repositories and in
+/// Leaves DaemonSets as they are in the old pools if another one of the namespace and manager, with the same image repositories and in
 /// other pools, runs in their new pool: otherwise each new node would have pods of both.
 pub(crate) fn leave_behind(moves: &mut [WorkloadMove], scope: &MoveScope) {
     let mut order: Vec<usize> = (0..moves.len()).collect();
@@ -79,6 +79,13 @@ fn stay(one: &mut WorkloadMove, other: &str) {
     one.report.instead = format!(
         "Leave it in the old pools: {other} has images of the same repository and runs in the new pool. Delete it{whence} when the old nodes are gone."
     );
+    for container in &mut one.report.containers {
+        container.proposal = None;
+        container.find_out.clear();
+        container.notes.clear();
+        "It stays in the old pools until they are gone.".clone_into(&mut container.because);
+    }
+    one.gaps.clear();
     one.report.edits.clear();
     one.report.patch = None;
     one.report.hold.clear();

@@ -119,7 +119,7 @@ fn edited(objects: &[Value], kind: &str, containers: Vec<PlannedContainer>) -> E
     let owned = groups.iter().find(|owned| &*owned.key.kind == kind && &*owned.key.name == "web").unwrap();
     let view = WorkloadView::new(owned, view_context);
     let live = owned.object_value();
-    let mut one = WorkloadMove::new(&view, fleet, &NodeClasses::new(fleet, &inventory), &scope);
+    let mut one = WorkloadMove::new(&view, &live, fleet, &NodeClasses::new(fleet, &inventory), &scope);
     one.report.containers = containers;
     edit(&mut one, &view, &live, &inventory, &scope);
     let new = scope.new_pool(one.pools.iter().copied()).unwrap();
@@ -132,7 +132,7 @@ fn edited(objects: &[Value], kind: &str, containers: Vec<PlannedContainer>) -> E
     let labels: std::collections::BTreeMap<String, String> = labels.chain(asked).collect();
     node.labels = labels.into_iter().collect();
     let moves = [one];
-    let changes = object_changes(&moves, &[], fleet, &scope);
+    let changes = object_changes(&moves, 2, fleet, &scope);
     let [one] = moves;
     Edited { one, changes, node }
 }
@@ -303,16 +303,23 @@ fn a_label_that_the_new_pool_lacks_is_asked_of_the_pool() {
     other["metadata"]["labels"]["zone"] = "2".into();
     objects.push(other);
     let found = edited(&objects, "Deployment", Vec::new());
-    let changes: Vec<(&str, &str)> =
-        found.changes.iter().map(|change| (change.why.as_str(), change.command.run.as_str())).collect();
+    let back = |change: &ObjectChange| change.back.as_ref().map_or(String::new(), |command| command.run.clone());
+    let changes: Vec<(&str, &str, String)> =
+        found.changes.iter().map(|change| (change.why.as_str(), change.command.run.as_str(), back(change))).collect();
+    assert!(found.changes.iter().all(|change| change.step == 2));
     assert_eq!(
         changes,
         [
             (
-                "Give its nodes the label topology.kubernetes.io/zone=eu-1: Deployment shop/web selects it.",
+                "Nodes of pool win25 need the label topology.kubernetes.io/zone=eu-1: Deployment shop/web selects it.",
                 "kubectl get nodes -l 'kubernetes.azure.com/agentpool=win25,topology.kubernetes.io/zone=eu-1'",
+                String::new(),
             ),
-            ("Give its nodes the label zone=1: Deployment shop/web selects it.", "kubectl label nodes NODE 'zone=1'",),
+            (
+                "Nodes of pool win25 need the label zone=1: Deployment shop/web selects it.",
+                "kubectl label nodes NODE 'zone=1'",
+                "kubectl label nodes NODE 'zone-'".to_owned(),
+            ),
         ]
     );
     assert!(found.one.report.patch.is_some());
@@ -341,6 +348,11 @@ fn a_label_of_some_old_nodes_is_for_chosen_nodes() {
         "kubectl label nodes NODE 'hardware=gpu'\nkubectl taint nodes NODE 'nvidia.com/gpu=present:NoSchedule' --overwrite"
     );
     assert!(change.command.note.starts_with("1 of the "), "{}", change.command.note);
+    assert!(change.command.note.ends_with("Set the taint in their settings too."), "{}", change.command.note);
+    assert_eq!(
+        change.back.as_ref().unwrap().run,
+        "kubectl label nodes NODE 'hardware-'\nkubectl taint nodes NODE 'nvidia.com/gpu:NoSchedule-'"
+    );
 }
 
 #[test]
@@ -401,6 +413,8 @@ fn runtime_classes_of_a_release_change() {
             assert!(run.starts_with("kubectl create -f - <<'EOF'\n{") && run.ends_with("}\nEOF"), "{run}");
             let text = run.lines().filter(|line| !line.contains("EOF")).collect::<String>();
             let manifest: Value = serde_json::from_str(&text).unwrap();
+            let back = &found.changes[0].back.as_ref().unwrap().run;
+            assert_eq!(*back, format!("kubectl delete runtimeclass '{}'", expected.unwrap()));
             assert_eq!(manifest["metadata"]["name"], expected.unwrap());
             assert_eq!(manifest["handler"], "runhcs-wcow-process");
             assert_eq!(manifest["scheduling"]["nodeSelector"]["node.kubernetes.io/windows-build"], "10.0.26100");
@@ -455,7 +469,23 @@ fn an_image_that_is_to_be_built_is_left_open() {
             command.note,
             format!("Replace NEW-IMAGE with the image of container web that is built for ltsc2025.{also}")
         );
+        let last = found.edits.last().unwrap();
+        assert_eq!(last.path, "spec.template.spec.containers[0].image");
+        assert_eq!(last.before, Some("mcr.microsoft.com/windows/nanoserver:ltsc2022".into()));
+        assert_eq!((&last.after, last.confidence), (&Some("NEW-IMAGE".into()), None));
     }
+}
+
+#[test]
+fn a_guess_is_to_be_checked_first() {
+    let image = "registry.example.com/web:1-ltsc2025";
+    let guess = || vec![container("web", Verdict::AnotherTag, Some((image, ProposalConfidence::Guess)))];
+    let check = format!("Check first that {image} exists: the name is a guess.");
+    let mut objects = placed("Deployment", &spec(json!({})));
+    assert_eq!(edited(&objects, "Deployment", guess()).one.report.commands[0].note, check);
+    objects[3]["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "shop"});
+    let instead = edited(&objects, "Deployment", guess()).one.report.instead;
+    assert!(instead.ends_with(&format!("set spec.template.spec.containers[0].image to {image}. {check}")), "{instead}");
 }
 
 #[test]
@@ -514,8 +544,19 @@ fn what_each_kind_gets() {
         }
     }
     let job = edited(&with(workload("Job", &spec)), "Job", Vec::new()).one.report;
-    assert!(job.instead.starts_with("A Job cannot be moved: let it finish"), "{}", job.instead);
+    assert!(
+        job.instead.starts_with(
+            "A Job cannot be moved: let it finish, or delete it and create it again with this change: set "
+        )
+    );
     assert_eq!((job.patch, job.commands.len(), job.edits.len()), (None, 0, 2));
+    let suspended = limited(workload("Job", &spec), "/spec/suspend", json!(true));
+    let job = edited(&with(suspended), "Job", Vec::new()).one.report;
+    assert!(
+        job.instead.starts_with("The Job is suspended, so it does not finish by itself. Delete it and create it again"),
+        "{}",
+        job.instead
+    );
 }
 
 #[test]
@@ -527,7 +568,7 @@ fn pods_without_an_object_that_can_be_patched() {
     let found = edited(&objects, "Pod", Vec::new()).one.report;
     assert_eq!(
         found.instead,
-        "A pod cannot be moved. Create it again with this change: set spec.nodeSelector.agentpool to win25 and add \
+        "A pod cannot be moved. Save its manifest, delete the pod, and create it again without spec.nodeName and with this change: set spec.nodeSelector.agentpool to win25 and add \
          {\"effect\":\"NoSchedule\",\"key\":\"mullion.dev/move\",\"operator\":\"Equal\",\"value\":\"ltsc2025\"} to spec.tolerations."
     );
     assert!(found.commands.is_empty() && found.patch.is_none());
@@ -570,6 +611,9 @@ fn a_managed_object_gets_words_and_no_patch() {
          spec.template.spec.tolerations and set the image of container web to one that is built for ltsc2025."
     );
     assert_eq!((found.patch, found.commands.len(), found.back.len()), (None, 0, 0));
+    let last = found.edits.last().unwrap();
+    assert_eq!(last.after, Some("NEW-IMAGE".into()));
+    assert_eq!(last.why, "The image of container web is still to be built or found.");
     assert_eq!(found.manager.unwrap().name, "Helm release shop");
 }
 

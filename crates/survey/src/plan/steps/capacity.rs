@@ -1,8 +1,10 @@
 //! What pods need of the new pools, in nodes of the size of those in the old ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::inventory::NodeSize;
+use crate::plan::edits;
+use crate::plan::needs::ClusterNeed;
 use crate::plan::report::Capacity;
 use crate::plan::steps::step_input::StepInput;
 use crate::plan::workload_move::WorkloadMove;
@@ -11,7 +13,8 @@ use crate::plan::workload_move::WorkloadMove;
 const PARTS: u128 = 1_000_000_000;
 
 /// What a node of each new pool has for pods.
-pub(crate) struct NodeRooms {
+pub(crate) struct NodeRooms<'a> {
+    input: StepInput<'a>,
     /// By new pool: the smallest node of the pools that it replaces, without what DaemonSets request. `None`: no size was
     /// read.
     rooms: Vec<Option<NodeSize>>,
@@ -19,8 +22,12 @@ pub(crate) struct NodeRooms {
     new_pools: Vec<Option<usize>>,
 }
 
-impl NodeRooms {
-    pub(crate) fn new(moves: &[WorkloadMove], input: StepInput<'_>) -> Self {
+/// Nodes that share no pods with others: a new pool, or those of its nodes that have these labels, with a taint that keeps
+/// other pods off.
+type NodeGroup<'m> = (usize, BTreeSet<(&'m str, &'m str)>);
+
+impl<'a> NodeRooms<'a> {
+    pub(crate) fn new(moves: &[WorkloadMove], input: StepInput<'a>) -> Self {
         let mut new_pools = vec![None; input.fleet.pools.len()];
         for (at, new) in input.scope.new_pools.iter().enumerate() {
             for pool in &new.replaces {
@@ -39,7 +46,7 @@ impl NodeRooms {
             })
         };
         let mut rooms: Vec<_> = input.scope.new_pools.iter().map(|new| size(&new.replaces)).collect();
-        for one in moves.iter().filter(|one| one.is_daemon_set()) {
+        for one in moves.iter().filter(|one| one.is_daemon_set() && !one.stays_behind) {
             let targets: BTreeSet<usize> =
                 one.homes.iter().filter_map(|pool| new_pools.get(*pool).copied().flatten()).collect();
             for at in targets {
@@ -49,12 +56,27 @@ impl NodeRooms {
                 room.pods = room.pods.saturating_sub(1);
             }
         }
-        Self { rooms, new_pools }
+        Self { input, rooms, new_pools }
     }
 
     /// The new pool to which a workload moves.
     fn target(&self, one: &WorkloadMove) -> usize {
         one.homes.iter().find_map(|pool| self.new_pools.get(*pool).copied().flatten()).unwrap_or_default()
+    }
+
+    /// The nodes to which a workload moves.
+    fn group<'m>(&self, one: &'m WorkloadMove) -> NodeGroup<'m> {
+        let at = self.target(one);
+        let own = self.input.scope.new_pools.get(at).into_iter().flat_map(|new| {
+            one.needs.iter().filter_map(move |need| match need {
+                ClusterNeed::Label { key, value, .. } => {
+                    let label = (key.as_str(), value.as_str());
+                    edits::keeps_others_off(self.input.fleet, new, label).then_some(label)
+                }
+                ClusterNeed::RuntimeClass { .. } => None,
+            })
+        });
+        (at, own.collect())
     }
 
     /// How many pods of a workload a node takes. `None`: the size is not known.
@@ -74,7 +96,7 @@ impl NodeRooms {
     /// What these workloads need. DaemonSets do not count: their part of each node is subtracted from its room.
     pub(crate) fn capacity<'m>(&self, moves: impl Iterator<Item = &'m WorkloadMove>) -> Option<Capacity> {
         let mut all = Capacity { pods: 0, cpu_millis: 0, memory_bytes: 0, without_requests: 0, nodes: Some(0) };
-        let mut parts = vec![0_u128; self.rooms.len()];
+        let mut parts: BTreeMap<NodeGroup<'m>, u128> = BTreeMap::new();
         for one in moves.filter(|one| !one.is_daemon_set() && one.demand.pods > 0) {
             let demand = &one.demand;
             let pods = u64::try_from(demand.pods).unwrap_or(u64::MAX);
@@ -84,15 +106,15 @@ impl NodeRooms {
             if demand.without_requests {
                 all.without_requests = all.without_requests.saturating_add(demand.pods);
             }
-            match (self.pods_per_node(one), parts.get_mut(self.target(one))) {
-                (Some(per_node), Some(part)) => {
-                    let nodes = (u128::from(pods) * PARTS).checked_div(u128::from(per_node));
-                    *part = part.saturating_add(nodes.unwrap_or(u128::from(pods) * PARTS));
-                }
-                _ => all.nodes = None,
-            }
+            let Some(per_node) = self.pods_per_node(one) else {
+                all.nodes = None;
+                continue;
+            };
+            let nodes = (u128::from(pods) * PARTS).checked_div(u128::from(per_node));
+            let part = parts.entry(self.group(one)).or_default();
+            *part = part.saturating_add(nodes.unwrap_or(u128::from(pods) * PARTS));
         }
-        let nodes = parts.into_iter().map(|part| part.div_ceil(PARTS)).fold(0, u128::saturating_add);
+        let nodes = parts.into_values().map(|part| part.div_ceil(PARTS)).fold(0, u128::saturating_add);
         all.nodes = all.nodes.map(|_| usize::try_from(nodes).unwrap_or(usize::MAX));
         (all.pods > 0).then_some(all)
     }

@@ -1,19 +1,27 @@
 //! Commands: those of `kubectl`, and those of a provider by the table.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use mullion_engine::model::cluster::{Node, Taint};
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use serde_json::{Map, Value, json};
 
 use crate::analysis::{Fleet, FleetPool, HOST_NAME, POOL_LABELS};
+use crate::facts::behavior_changes::Use;
 use crate::facts::commands::{CommandRow, PLACEHOLDERS, ProviderStep};
 use crate::plan::report::PlanCommand;
 use crate::plan::scope::{NewPool, is_spot_taint};
 use crate::plan::steps::step_input::StepInput;
+use crate::plan::workload_move::WorkloadMove;
 
 /// The most node names in a command.
 const MAX_NODES: usize = 20;
+
+/// The label of a node for its zone.
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+
+/// The label of a node for the type of its machine.
+const MACHINE_TYPE_LABEL: &str = "node.kubernetes.io/instance-type";
 
 /// Domains whose labels a provider or the kubelet sets: a pool cannot be given them.
 const SET_BY_OTHERS: [&str; 7] = [
@@ -141,8 +149,29 @@ pub(crate) fn provider_name(fleet: &Fleet<'_>, pool: &FleetPool, otherwise: &str
     if named == Some(&pool.name) { word(&pool.name) } else { otherwise.to_owned() }
 }
 
+/// The zones of the old nodes whose workloads move to a new pool; none if no workload with a persistent volume does.
+pub(crate) fn zones<'a>(new: &NewPool, moves: &[WorkloadMove], input: StepInput<'a>) -> BTreeSet<&'a str> {
+    let has_volumes = |one: &WorkloadMove| {
+        one.moves
+            && one.uses.contains_key(&Use::PersistentVolume)
+            && one.homes.iter().any(|pool| new.replaces.contains(pool))
+    };
+    if !moves.iter().any(has_volumes) {
+        return BTreeSet::new();
+    }
+    let pools = new.replaces.iter().filter_map(|pool| input.fleet.pools.get(*pool));
+    let nodes = pools.flat_map(|pool| input.fleet.nodes_of(pool));
+    // AKS gives nodes without a zone the number of a fault domain, as 0.
+    nodes.filter_map(|node| node.node.labels.get(ZONE_LABEL)).filter(|zone| zone.contains('-')).collect()
+}
+
 /// The values of placeholders for a new pool.
-pub(crate) fn pool_values(new: &NewPool, input: StepInput<'_>, nodes: Option<usize>) -> HashMap<&'static str, String> {
+pub(crate) fn pool_values(
+    new: &NewPool,
+    moves: &[WorkloadMove],
+    input: StepInput<'_>,
+    nodes: Option<usize>,
+) -> HashMap<&'static str, String> {
     let existing = new.existing.and_then(|at| input.fleet.pools.get(at));
     let taints = &*new.node.taints;
     let texts = |taints: &[&Taint]| taints.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -165,7 +194,17 @@ pub(crate) fn pool_values(new: &NewPool, input: StepInput<'_>, nodes: Option<usi
     let objects: Vec<Value> =
         taints.iter().map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect})).collect();
     let map: Map<String, Value> = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+    let old = new.replaces.iter().filter_map(|pool| input.fleet.pools.get(*pool));
+    let old = old.flat_map(|pool| input.fleet.nodes_of(pool)).map(|node| node.node);
+    let zones = zones(new, moves, input);
+    // `westeurope-1` is zone 1 of its region.
+    let zone_numbers: BTreeSet<&str> = zones.iter().filter_map(|zone| Some(zone.rsplit_once('-')?.1)).collect();
+    let zone_words: Vec<String> = zone_numbers.into_iter().map(word).collect();
+    let zone_list = if zones.is_empty() { String::new() } else { json!(zones).to_string() };
     let mut values = HashMap::from([
+        ("{machineType}", common_value(old, MACHINE_TYPE_LABEL).unwrap_or("MACHINE_TYPE").to_owned()),
+        ("{zoneNumbers}", zone_words.join(" ")),
+        ("{zoneListJson}", zone_list),
         ("{pool}", existing.map_or_else(|| word(&new.name), |pool| provider_name(input.fleet, pool, "POOL"))),
         ("{nodes}", nodes.map_or_else(|| "NODES".to_owned(), |nodes| nodes.to_string())),
         ("{release}", word(&input.scope.release)),
@@ -204,22 +243,38 @@ pub(crate) fn provider_commands(
     values: &HashMap<&'static str, String>,
     input: StepInput<'_>,
 ) -> Vec<PlanCommand> {
+    let mut values = values.clone();
+    let nodes = || input.fleet.nodes.iter().map(|node| node.node);
+    values.insert("{cluster}", common_value(nodes(), "alpha.eksctl.io/cluster-name").unwrap_or("CLUSTER").to_owned());
+    values.insert("{region}", common_value(nodes(), "topology.kubernetes.io/region").unwrap_or("REGION").to_owned());
     let command = |row: &CommandRow| PlanCommand {
-        run: fill(&row.command, values),
-        note: row.note.as_deref().map(|note| fill(note, values)).unwrap_or_default(),
+        run: fill(&row.command, &values),
+        note: row.note.as_deref().map(|note| fill(note, &values)).unwrap_or_default(),
         source: Some(row.source.clone()),
         as_of: Some(row.as_of),
     };
     provider_rows(step, input).into_iter().map(command).collect()
 }
 
+/// The value of a label that all of these nodes have. One that a shell or a file in a command could read as more than a word
+/// does not count, because names in a dump are untrusted.
+fn common_value<'n>(mut nodes: impl Iterator<Item = &'n Node>, label: &str) -> Option<&'n str> {
+    let value = nodes.next()?.labels.get(label).filter(|value| word(value) == *value)?;
+    nodes.all(|node| node.labels.get(label) == Some(value)).then_some(value)
+}
+
+/// Whether a line with the placeholder is left out if the value is empty.
+fn is_optional(placeholder: &str) -> bool {
+    ["{label", "{zone"].iter().any(|start| placeholder.starts_with(start))
+}
+
 /// The text with its placeholders replaced, in one pass: a value is not searched for placeholders.
 fn fill(text: &str, values: &HashMap<&'static str, String>) -> String {
     let is_kept = |line: &&str| {
-        let labels = PLACEHOLDERS.iter().filter(|(name, _)| name.starts_with("{label"));
+        let optional = PLACEHOLDERS.iter().filter(|(name, _)| is_optional(name));
         let is_empty = |name: &str| values.get(name).is_none_or(String::is_empty);
         (!line.contains("{ifSpot}") || values.contains_key("{ifSpot}"))
-            && !labels.clone().any(|(name, _)| line.contains(name) && is_empty(name))
+            && !optional.clone().any(|(name, _)| line.contains(name) && is_empty(name))
     };
     let lines: Vec<String> = text.trim_end().lines().filter(is_kept).map(|line| fill_line(line, values)).collect();
     lines.join("\n")
@@ -276,8 +331,10 @@ mod tests {
             ("{pool}", "'{taint}'".to_owned()),
             ("{taint}", "a=b:NoSchedule".to_owned()),
             ("{labels}", String::new()),
+            ("{zoneNumbers}", String::new()),
         ]);
-        let text = "add {pool} \\\n  --labels {labels} \\\n  --taints {taint} {}{unknown}{\n";
+        let text =
+            "add {pool} \\\n  --labels {labels} \\\n  --zones {zoneNumbers} \\\n  --taints {taint} {}{unknown}{\n";
         assert_eq!(fill(text, &values), "add '{taint}' \\\n  --taints a=b:NoSchedule {}{unknown}{");
         let spot = "add \\\n  {ifSpot}--spot \\\n  {pool}";
         assert_eq!(fill(spot, &HashMap::from([("{pool}", "a".to_owned())])), "add \\\n  a");
@@ -292,8 +349,9 @@ mod tests {
         for row in &facts.commands {
             let lines: Vec<&str> = row.command.trim_end().lines().collect();
             let (last, others) = lines.split_last().unwrap();
-            assert!(!last.contains("{label") && !last.contains("{ifSpot}") && !last.ends_with('\\'), "{last}");
-            let in_file = |line: &&str| !line.ends_with('\\') && line.contains("{label");
+            let is_left_out = |line: &str| line.contains("{label") || line.contains("{zone");
+            assert!(!is_left_out(last) && !last.contains("{ifSpot}") && !last.ends_with('\\'), "{last}");
+            let in_file = |line: &&str| !line.ends_with('\\') && is_left_out(line);
             assert!(!others.iter().any(|line| in_file(line) && !line.contains("Json}")), "{}", row.command);
             let mut rest = row.command.as_str();
             while let Some((_, after)) = rest.split_once('{') {

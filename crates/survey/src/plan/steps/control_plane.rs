@@ -25,12 +25,16 @@ pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {
         },
         one_at_a_time(input.checked.control_plane, version, ""),
     ];
+    step.why.extend(unread_version(input.checked.control_plane, version, input));
     let lagging = lagging_pools(version, input);
     if !lagging.is_empty() {
         step.why.push(format!(
             "The kubelets of {} are too old for that version: upgrade these pools first.",
             listed(&lagging.iter().filter_map(|at| Some(&input.fleet.pools.get(*at)?.name)).collect::<Vec<_>>())
         ));
+    }
+    if !input.checked.is_read {
+        step.commands.push(print_version());
     }
     for pool in lagging.into_iter().filter_map(|at| input.fleet.pools.get(at)) {
         step.commands.extend(upgrade_pool(provider_name(input.fleet, pool, "OLD_POOL"), version, input));
@@ -40,17 +44,32 @@ pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {
     Some(step)
 }
 
-/// The upgrade that the old pools prevent.
-pub(crate) fn last(input: StepInput<'_>) -> Option<Step> {
+/// The upgrade that the old pools prevent, or that nothing requires earlier. `waves`: their budgets limit drains of the new
+/// pools too.
+pub(crate) fn last(waves: &[Step], input: StepInput<'_>) -> Option<Step> {
     let version = input.checked.control_plane_last.as_deref()?;
     let mut step = Step::new(StepKind::ControlPlane, format!("Upgrade the control plane to Kubernetes {version}"));
     let first = input.checked.control_plane_first.as_deref().and_then(MinorVersion::of);
     let now = first.or(input.checked.control_plane);
     step.why = vec![
-        format!("The old pools could not have Kubernetes {version}; now they are gone."),
+        if input.checked.old_pools_prevent_last {
+            format!(
+                "The control plane could not have Kubernetes {version} while the old pools existed; now they are gone."
+            )
+        } else {
+            format!("The move ends at Kubernetes {version}, and nothing requires it earlier.")
+        },
         one_at_a_time(now, version, ", first the control plane and then all pools that are left"),
     ];
-    step.commands = upgrade(now, version, input);
+    // The first upgrade ends at a version that is known.
+    if first.is_none() {
+        step.why.extend(unread_version(now, version, input));
+    }
+    step.why.extend(blocking_budgets(waves));
+    if !input.checked.is_read {
+        step.commands.push(print_version());
+    }
+    step.commands.extend(upgrade(now, version, input));
     let remaining = input.fleet.pools.iter().enumerate();
     let remaining = remaining.filter(|(at, _)| input.scope.part(*at) != Some(PoolPart::Leaves));
     let remaining = remaining.map(|(_, pool)| provider_name(input.fleet, pool, "POOL"));
@@ -61,6 +80,35 @@ pub(crate) fn last(input: StepInput<'_>) -> Option<Step> {
     }
     step.commands.truncate(MAX_COMMANDS);
     Some(step)
+}
+
+/// The budgets for which the upgrade of a pool waits.
+fn blocking_budgets(waves: &[Step]) -> Option<String> {
+    let blocking = waves.iter().flat_map(|wave| &wave.disruptions).filter(|one| one.allowed == Some(0));
+    let names: BTreeSet<String> = blocking.map(|one| format!("{}/{}", one.budget.namespace, one.budget.name)).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let (noun, permits, change) = match names.len() {
+        0 => return None,
+        1 => ("PodDisruptionBudget", "permits", "the budget"),
+        _ => ("PodDisruptionBudgets", "permit", "the budgets"),
+    };
+    Some(format!(
+        "The upgrade of a pool drains its nodes, and {noun} {} {permits} no eviction now: scale up, or change {change}, before you upgrade the pools.",
+        listed(&names)
+    ))
+}
+
+/// Where to begin, if the versions on the way begin after one that was not read.
+fn unread_version(now: Option<MinorVersion>, wanted: &str, input: StepInput<'_>) -> Option<String> {
+    let is_in_turn = versions_until(now, wanted).len() > 1;
+    (is_in_turn && !input.checked.is_read).then(|| {
+        "The version of the control plane was not read: begin after the version that `kubectl version` prints for the server."
+            .to_owned()
+    })
+}
+
+fn print_version() -> PlanCommand {
+    command("kubectl version".to_owned(), "Prints the version of the API server before the upgrade.")
 }
 
 /// The minor versions on the way, without the present one: at most ten. Without a present version, the last one.
@@ -91,7 +139,7 @@ fn one_at_a_time(now: Option<MinorVersion>, wanted: &str, order: &str) -> String
 fn upgrade(now: Option<MinorVersion>, version: &str, input: StepInput<'_>) -> Vec<PlanCommand> {
     let values = HashMap::from([("{kubernetes}", next(now, version).0)]);
     let mut commands = provider_commands(ProviderStep::UpgradeControlPlane, &values, input);
-    commands.push(command("kubectl version".to_owned(), "Prints the version of the API server."));
+    commands.push(command("kubectl version".to_owned(), "Prints the version of the API server after the upgrade."));
     commands
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use mullion_engine::model::text::counted;
 
 use crate::facts::behavior_changes::Use;
-use crate::plan::report::{Step, StepKind, Verdict};
+use crate::plan::edits;
+use crate::plan::report::{ObjectChange, PlanCommand, Step, StepKind, Verdict};
 use crate::plan::steps::commands::{NodeSelections, command, word};
 use crate::plan::steps::step_input::{MAX_COMMANDS, MAX_NAMES, StepInput, listed, name_of};
 use crate::plan::steps::waves::{add_changes, add_rollouts, add_undo};
@@ -32,15 +33,7 @@ pub(crate) fn gate(moves: &[WorkloadMove], selections: &NodeSelections<'_>, inpu
             step.why.push(format!("{count} {}: {}.", says(verdict, with.len()), listed(&with)));
         }
     }
-    let closed_to = daemon_sets.iter().filter(|one| !one.tolerates_everything).count();
-    if closed_to > 0 {
-        step.why.push(format!(
-            "{} not tolerate the taint {}: without the toleration, the new nodes get no pod of {}.",
-            if closed_to == 1 { "1 DaemonSet does".to_owned() } else { format!("{closed_to} DaemonSets do") },
-            input.scope.taint,
-            if closed_to == 1 { "it" } else { "them" },
-        ));
-    }
+    step.why.extend(kept_off(&daemon_sets, input));
     step.why.extend(injected(moves));
     step.why.extend(drivers(input));
     step.why.extend(devices(moves));
@@ -56,7 +49,7 @@ pub(crate) fn gate(moves: &[WorkloadMove], selections: &NodeSelections<'_>, inpu
     }
     step.commands.push(command(
         "kubectl get daemonsets --all-namespaces".to_owned(),
-        "READY must equal DESIRED, and DESIRED must count the new nodes.",
+        "READY must equal DESIRED. For the DaemonSets of this step, DESIRED must also count the new nodes whose other taints they tolerate.",
     ));
     step.commands.push(command(
         format!(
@@ -67,11 +60,58 @@ pub(crate) fn gate(moves: &[WorkloadMove], selections: &NodeSelections<'_>, inpu
     ));
     step.commands.truncate(MAX_COMMANDS);
     let checks = std::mem::take(&mut step.commands);
+    // Nodes have no labels before there are nodes, and the first pods that need what these commands create are those of this
+    // step.
+    let needs = edits::object_changes(moves, 0, input.fleet, input.scope);
+    step.commands.extend(needs.iter().map(command_with_reason));
     add_changes(&mut step, &daemon_sets);
     step.commands.extend(checks);
     add_rollouts(&mut step, &daemon_sets);
     add_undo(&mut step, &daemon_sets);
+    // Workloads use them, so they go last.
+    step.back.extend(needs.into_iter().filter_map(|need| need.back));
     step
+}
+
+/// The command that creates what workloads need, with the reason, because the section that has it comes much later.
+fn command_with_reason(need: &ObjectChange) -> PlanCommand {
+    let note = [need.why.as_str(), &need.command.note].join(" ");
+    PlanCommand { note: note.trim_end().to_owned(), ..need.command.clone() }
+}
+
+/// The DaemonSets that the new nodes get only if they change, and why.
+fn kept_off(daemon_sets: &[&WorkloadMove], input: StepInput<'_>) -> Vec<String> {
+    let named = |filter: &dyn Fn(&WorkloadMove) -> bool| {
+        let found = daemon_sets.iter().filter(|one| filter(one));
+        found.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+    };
+    let is_pinned = |one: &WorkloadMove| {
+        let fields = ["nodeSelector", "affinity", "runtimeClassName"];
+        one.report.edits.iter().any(|edit| fields.iter().any(|field| edit.path.contains(field)))
+    };
+    let closed_to = named(&|one| !one.tolerates_everything);
+    let pinned = named(&|one| one.tolerates_everything && is_pinned(one));
+    let mut sentences = Vec::new();
+    if !closed_to.is_empty() {
+        let one = closed_to.len() == 1;
+        sentences.push(format!(
+            "{} {} not tolerate the taint {}: without the toleration, the new nodes get no pod of {}.",
+            listed(&closed_to),
+            if one { "does" } else { "do" },
+            input.scope.taint,
+            if one { "it" } else { "them" },
+        ));
+    }
+    if !pinned.is_empty() {
+        let one = pinned.len() == 1;
+        sentences.push(format!(
+            "{} must change, because {} selector {} pods off the new nodes.",
+            listed(&pinned),
+            if one { "its" } else { "their" },
+            if one { "keeps its" } else { "keeps their" },
+        ));
+    }
+    sentences
 }
 
 /// As the rest of a sentence about containers or workloads.

@@ -3,16 +3,18 @@
 use std::collections::{BTreeSet, HashMap};
 
 use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::names::RUNTIME_CLASS_PREFIX;
 use mullion_engine::model::settings::marks_windows;
 use mullion_engine::model::text::{counted, thousands};
 
 use crate::analysis::FleetPool;
 use crate::facts::commands::ProviderStep;
+use crate::plan::edits;
 use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::plan::scope::NewPool;
 use crate::plan::steps::capacity::NodeRooms;
 use crate::plan::steps::commands::{
-    NodeSelection, NodeSelections, command, pool_values, provider_commands, provider_name, provider_rows, word,
+    NodeSelection, NodeSelections, command, pool_values, provider_commands, provider_name, provider_rows, word, zones,
 };
 use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
 use crate::plan::workload_move::WorkloadMove;
@@ -23,7 +25,7 @@ const KARPENTER_POOL: &str = "karpenter.sh/nodepool";
 /// Creates the new pools, or closes those that exist.
 pub(crate) fn new_pools(
     moves: &[WorkloadMove],
-    rooms: &NodeRooms,
+    rooms: &NodeRooms<'_>,
     selections: &NodeSelections<'_>,
     input: StepInput<'_>,
 ) -> Step {
@@ -41,13 +43,15 @@ pub(crate) fn new_pools(
     };
     let mut step = Step::new(StepKind::NewPool, title);
     step.why.push(format!(
-        "{} The taint {} keeps pods off until their step: only the changed workloads tolerate it.",
+        "{} The taint {} keeps pods off until their step: besides pods that tolerate every taint, only those of the changed workloads can enter.",
         who_enters(input),
         scope.taint
     ));
     if !existing.is_empty() {
         step.why.push(format!("Pods that are in {} now stay there.", pools_named(&existing)));
     }
+    step.why.extend(labels_of_provider(moves, input));
+    step.why.extend(zones_of_volumes(moves, input));
     step.why.extend(present(moves, &mut step.commands));
     if let Some(pattern) = matching_pattern(&scope.taint, input) {
         step.why.push(format!(
@@ -66,18 +70,13 @@ pub(crate) fn new_pools(
             if tolerant.len() == 1 { "it tolerates every such taint" } else { "they tolerate every such taint" },
         ));
     }
-    step.why.push(
-        "If an autoscaler creates the nodes of the pool, let it keep at least one node: the next step checks it. An autoscaler must know the labels and the taint of a pool without nodes."
-            .to_owned(),
-    );
-    let nodes: Option<usize> = (0..scope.new_pools.len()).map(|at| rooms.nodes_of(at, moves)).sum();
-    if let Some(nodes) = nodes {
-        step.why.push(format!(
-            "The workloads of all waves need {} together{}. Waves share nodes, so the numbers of the waves can add up to more.",
-            counted(nodes, "node"),
-            if existing.is_empty() { "" } else { ", besides the room that pods of existing pools take" },
-        ));
-    }
+    let is_one = scope.new_pools.len() == 1;
+    step.why.push(format!(
+        "If an autoscaler creates the nodes of {}, let it keep at least one node{}: the next step checks it. An autoscaler must know the labels and the taint of a pool without nodes.",
+        if is_one { "the pool" } else { "the pools" },
+        if is_one { "" } else { " in each" },
+    ));
+    step.why.extend(needed_nodes(moves, rooms, input));
     let karpenter = scope.new_pools.iter().flat_map(|new| &new.replaces).filter_map(|at| input.fleet.pools.get(*at));
     let karpenter: Vec<&str> = karpenter
         .filter(|pool| input.fleet.nodes_of(pool).any(|node| node.node.labels.get(KARPENTER_POOL) == Some(&pool.name)))
@@ -91,7 +90,7 @@ pub(crate) fn new_pools(
     }
     step.commands.extend(moves.iter().flat_map(|one| one.report.hold.iter().cloned()).take(MAX_COMMANDS));
     for (at, new) in scope.new_pools.iter().enumerate() {
-        let values = &pool_values(new, input, rooms.nodes_of(at, moves));
+        let values = &pool_values(new, moves, input, rooms.nodes_of(at, moves));
         if new.existing.is_some() {
             let nodes = selections.of_new(new);
             step.commands.extend(set_taint(new, &nodes, values, input));
@@ -114,6 +113,55 @@ pub(crate) fn new_pools(
     step
 }
 
+/// How many nodes the new pools need, and how many those have that exist.
+fn needed_nodes(moves: &[WorkloadMove], rooms: &NodeRooms<'_>, input: StepInput<'_>) -> Option<String> {
+    let new_pools = &input.scope.new_pools;
+    let nodes: Option<usize> = (0..new_pools.len()).map(|at| rooms.nodes_of(at, moves)).sum();
+    let existing: Vec<&FleetPool> = new_pools.iter().filter_map(|new| input.fleet.pools.get(new.existing?)).collect();
+    let besides = match existing.len() {
+        0 => "",
+        1 => ", besides the room of the pods that are in the pool now",
+        _ => ", besides the room of the pods that are in the pools now",
+    };
+    let now = existing.iter().map(|pool| {
+        let has = if pool.nodes.len() == 1 {
+            "has 1 node".to_owned()
+        } else {
+            format!("has {} nodes", thousands(pool.nodes.len()))
+        };
+        format!(" Pool {} {has} now.", pool.name)
+    });
+    Some(format!(
+        "The workloads of all waves need {} together{besides}.{} Waves share nodes, so the numbers of the waves can add up to more.",
+        counted(nodes?, "node"),
+        now.collect::<String>(),
+    ))
+}
+
+/// Labels of the new nodes that only the provider can set: the pool must be created with them.
+fn labels_of_provider(moves: &[WorkloadMove], input: StepInput<'_>) -> Vec<String> {
+    let needs = edits::object_changes(moves, 0, input.fleet, input.scope);
+    let of_provider = needs.iter().filter(|need| need.back.is_none());
+    of_provider.map(|need| format!("{} Only the provider sets this label.", need.why)).collect()
+}
+
+/// The zones of the old nodes, if workloads with persistent volumes move: a disk can be attached only in its zone.
+fn zones_of_volumes(moves: &[WorkloadMove], input: StepInput<'_>) -> Vec<String> {
+    let created = input.scope.new_pools.iter().filter(|new| new.existing.is_none());
+    let sentence = |new: &NewPool| {
+        let zones: Vec<&str> = zones(new, moves, input).into_iter().collect();
+        let noun = if zones.len() == 1 { "zone" } else { "zones" };
+        (!zones.is_empty()).then(|| {
+            format!(
+                "The old nodes are in {noun} {}, and their persistent volumes can be attached only there: create pool {} in the same {noun}.",
+                listed(&zones),
+                new.name
+            )
+        })
+    };
+    created.filter_map(sentence).collect()
+}
+
 /// `pool a`, `pools a and b`.
 fn pools_named(names: &[&str]) -> String {
     format!("{} {}", if names.len() == 1 { "pool" } else { "pools" }, listed(names))
@@ -128,7 +176,7 @@ fn who_enters(input: StepInput<'_>) -> String {
             "Under the default `place.build.mode: Compatible`, Mullion lets every pod whose images the new nodes can run enter them{when}."
         )
     } else {
-        format!("The scheduler can place every pod that tolerates the other taints of the new nodes there{when}.")
+        format!("Every pod that selects such nodes and tolerates their other taints can be placed there{when}.")
     }
 }
 
@@ -231,28 +279,22 @@ pub(crate) fn remove_pools(
     let names: Vec<&str> = leaving().map(|pool| pool.name.as_str()).collect();
     let mut step = Step::new(StepKind::RemovePools, format!("Drain and delete {}", pools_named(&names)));
     step.why.push(
-        "After the waves, only pods of DaemonSets are on these nodes. Cordon the nodes first, so that no new pod is placed there; a Windows pod that is created between this step and the next one waits until the new pool is open."
-            .to_owned(),
+        format!(
+            "After the waves, only pods of DaemonSets are on these nodes. Cordon the nodes first, so that no new pod is placed there; a Windows pod that is created between this step and the next one waits until the new {} open.",
+            if input.scope.new_pools.len() == 1 { "pool is" } else { "pools are" },
+        ),
     );
     step.why.extend(estimate(moves, waves, input));
     let bare = moves.iter().filter(|one| one.moves && one.report.object.kind == "Pod");
     let bare: Vec<String> = bare.map(|one| name_of(&one.report.object)).collect();
     if !bare.is_empty() {
         step.why.push(format!(
-            "Delete {} here after you have created {} again in the new pool: without a controller, `kubectl drain` stops at {}.",
+            "`kubectl drain` stops at a pod without a controller: {} must be in {} by now, deleted and created again.",
             listed(&bare),
-            if bare.len() == 1 { "it" } else { "them" },
-            if bare.len() == 1 { "it" } else { "such pods" },
+            if input.scope.new_pools.len() == 1 { "the new pool" } else { "a new pool" },
         ));
     }
-    let behind = || moves.iter().filter(|one| one.stays_behind);
-    let names_behind: Vec<String> = behind().map(|one| name_of(&one.report.object)).collect();
-    if !names_behind.is_empty() {
-        step.why.push(format!(
-            "Delete {} when the nodes are gone: another DaemonSet with images of the same repository runs in the new pool.",
-            listed(&names_behind)
-        ));
-    }
+    step.why.extend(left_behind(moves));
     let cordon = |verb: &str, pool: &FleetPool, options: &str, note: &str| {
         let nodes = selections.of(pool);
         let note = [note, &nodes.note].join(" ");
@@ -276,14 +318,42 @@ pub(crate) fn remove_pools(
         step.commands.truncate(MAX_COMMANDS);
         step.why.push("Run the same commands for the other old pools.".to_owned());
     }
-    for one in behind().filter(|one| one.report.manager.is_none()).take(MAX_COMMANDS) {
+    let behind = moves.iter().filter(|one| one.stays_behind && one.report.manager.is_none());
+    for one in behind.take(MAX_COMMANDS) {
         let (namespace, name) = (word(&one.report.object.namespace), word(&one.report.object.name));
         let run = format!("kubectl delete daemonset {name} --namespace={namespace}");
         step.commands.push(command(run, "No node is left for it."));
     }
-    let back = "Only before the pool is deleted.";
+    let back = if names.len() == 1 {
+        "The command works only before the pool is deleted."
+    } else {
+        "The commands work only before the pools are deleted."
+    };
     step.back.extend(leaving().take(MAX_COMMANDS).map(|pool| cordon("uncordon", pool, "", back)));
     step
+}
+
+/// The DaemonSets that stay in the old pools until these are gone.
+fn left_behind(moves: &[WorkloadMove]) -> Vec<String> {
+    let named = |is_managed: bool| {
+        let behind = moves.iter().filter(|one| one.stays_behind && one.report.manager.is_some() == is_managed);
+        behind.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+    };
+    let sentence = |(names, way): (Vec<String>, &str)| {
+        (!names.is_empty()).then(|| {
+            format!(
+                "Delete {} when the nodes are gone{way}: another DaemonSet with images of the same repository runs in the new pool.",
+                listed(&names)
+            )
+        })
+    };
+    let managed = named(true);
+    let way = if managed.len() == 1 {
+        ", in the source of its manager, as the section Edits describes"
+    } else {
+        ", in the source of their managers, as the section Edits describes"
+    };
+    [(named(false), ""), (managed, way)].into_iter().filter_map(sentence).collect()
 }
 
 /// How long a drain takes that is begun before the waves.
@@ -343,7 +413,7 @@ fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec
 pub(crate) fn open_pools(
     moves: &[WorkloadMove],
     selections: &NodeSelections<'_>,
-    rooms: &NodeRooms,
+    rooms: &NodeRooms<'_>,
     input: StepInput<'_>,
 ) -> Step {
     let names: Vec<&str> = input.scope.new_pools.iter().map(|new| new.name.as_str()).collect();
@@ -352,10 +422,11 @@ pub(crate) fn open_pools(
         "Every workload has moved, so the taint {} is not needed: without it, new Windows workloads can be placed here. A toleration that remains in a workload does no harm.",
         input.scope.taint
     ));
+    step.why.extend(unused_classes(moves));
     let mut unique = BTreeSet::new();
     for (at, new) in input.scope.new_pools.iter().enumerate() {
         let nodes = selections.of_new(new);
-        let values = pool_values(new, input, rooms.nodes_of(at, moves));
+        let values = pool_values(new, moves, input, rooms.nodes_of(at, moves));
         let commands = remove_taint(&nodes, &values, input);
         step.commands.extend(commands.into_iter().filter(|one| unique.insert(one.run.clone())));
         let back = set_taint(new, &nodes, &values, input);
@@ -364,4 +435,22 @@ pub(crate) fn open_pools(
     step.commands.truncate(MAX_COMMANDS);
     step.back.truncate(MAX_COMMANDS);
     step
+}
+
+/// The RuntimeClasses that workloads had, and that none has after the move. Mullion deletes its own.
+fn unused_classes(moves: &[WorkloadMove]) -> Option<String> {
+    let changed = |one: &WorkloadMove| one.report.edits.iter().any(|edit| edit.path.ends_with(".runtimeClassName"));
+    let (left, kept): (Vec<&WorkloadMove>, Vec<&WorkloadMove>) = moves.iter().partition(|one| changed(one));
+    let kept: BTreeSet<&str> = kept.into_iter().filter_map(|one| one.runtime_class.as_deref()).collect();
+    let unused: BTreeSet<&str> = left
+        .into_iter()
+        .filter_map(|one| one.runtime_class.as_deref())
+        .filter(|class| !kept.contains(class) && !class.starts_with(RUNTIME_CLASS_PREFIX))
+        .collect();
+    let unused: Vec<&str> = unused.into_iter().collect();
+    match unused.as_slice() {
+        [] => None,
+        [one] => Some(format!("No workload that was read uses RuntimeClass {one} now: delete it.")),
+        all => Some(format!("No workload that was read uses the RuntimeClasses {} now: delete them.", listed(all))),
+    }
 }

@@ -21,10 +21,11 @@ pub(crate) fn steps(moves: &mut [WorkloadMove], input: StepInput<'_>) -> Vec<Ste
     let mut steps: Vec<Step> = control_plane::first(input).into_iter().collect();
     steps.push(pools::new_pools(moves, &rooms, &selections, input));
     steps.push(gate::gate(moves, &selections, input));
+    let last = control_plane::last(&waves, input);
     steps.extend(waves);
     steps.push(remove);
     steps.push(pools::open_pools(moves, &selections, &rooms, input));
-    steps.extend(control_plane::last(input));
+    steps.extend(last);
     for (step, number) in steps.iter_mut().zip(1..) {
         step.number = number;
     }

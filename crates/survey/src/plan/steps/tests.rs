@@ -88,7 +88,7 @@ fn order_on_aks() {
     let added = &new.commands[0];
     assert_eq!(
         added.run,
-        "az aks nodepool add --resource-group RESOURCE_GROUP --cluster-name CLUSTER \\\n  --name win25 --os-type Windows --os-sku Windows2025 --enable-fips-image \\\n  --node-taints os=windows:NoSchedule,mullion.dev/move=ltsc2025:NoSchedule --node-count 3 --node-vm-size VM_SIZE"
+        "az aks nodepool add --resource-group RESOURCE_GROUP --cluster-name CLUSTER \\\n  --name win25 --os-type Windows --os-sku Windows2025 --enable-fips-image \\\n  --node-taints os=windows:NoSchedule,mullion.dev/move=ltsc2025:NoSchedule --node-count 3 --node-vm-size MACHINE_TYPE"
     );
     assert!(added.source.is_some() && added.as_of.is_some());
     assert_eq!(
@@ -99,7 +99,7 @@ fn order_on_aks() {
     let gate = of(&steps, StepKind::Gate);
     assert!(says(gate, "1 DaemonSet needs another tag: shop/agent."), "{:?}", gate.why);
     assert!(
-        says(gate, "1 DaemonSet does not tolerate the taint mullion.dev/move=ltsc2025:NoSchedule"),
+        says(gate, "DaemonSet shop/agent does not tolerate the taint mullion.dev/move=ltsc2025:NoSchedule"),
         "{:?}",
         gate.why
     );
@@ -143,7 +143,8 @@ fn order_on_aks() {
     );
     let last = of(&steps, StepKind::ControlPlane);
     assert_eq!(last.title, "Upgrade the control plane to Kubernetes 1.36");
-    assert!(runs(last)[0].contains("--kubernetes-version 1.36 --control-plane-only"), "{:?}", last.commands);
+    assert!(runs(last)[1].contains("--kubernetes-version 1.36 --control-plane-only"), "{:?}", last.commands);
+    assert!(says(last, "The move ends at Kubernetes 1.36, and nothing requires it earlier."), "{:?}", last.why);
     assert!(runs(last).iter().any(|run| run.contains("nodepool upgrade") && run.contains("--name win25")));
 }
 
@@ -165,7 +166,10 @@ fn order_on_eks_with_an_existing_pool() {
         StepKind::OpenPool,
     ];
     assert_eq!(kinds(&steps), expected);
-    assert_eq!(runs(&steps[0])[0], "eksctl upgrade cluster --name=CLUSTER --version=1.35 --approve");
+    assert_eq!(
+        runs(&steps[0]),
+        ["kubectl version", "eksctl upgrade cluster --name=CLUSTER --version=1.35 --approve", "kubectl version"]
+    );
     let close = of(&steps, StepKind::NewPool);
     assert_eq!(close.title, "Close pool ng-25 with a taint");
     assert!(says(close, "Pods that are in pool ng-25 now stay there"), "{:?}", close.why);
@@ -498,7 +502,7 @@ fn pools_that_are_too_old_for_the_control_plane() {
         let (steps, _) = plan.steps();
         let step = of(&steps, StepKind::ControlPlane);
         assert_eq!(says(step, "The kubelets of win22 are too old"), lags, "{version}");
-        assert_eq!(runs(step)[0].starts_with("az aks nodepool upgrade"), lags, "{version}");
+        assert_eq!(runs(step)[1].starts_with("az aks nodepool upgrade"), lags, "{version}");
     }
 }
 
@@ -514,6 +518,16 @@ fn finished_jobs_do_not_move() {
     let steps: Vec<(&str, bool)> =
         moves.iter().map(|one| (one.report.object.name.as_str(), one.report.step.is_some())).collect();
     assert_eq!(steps, [("export", true), ("import", false), ("suspended", true)]);
+    // Without pods, the status shows it.
+    for (condition, status, moves) in
+        [("Complete", "True", false), ("Failed", "True", false), ("Failed", "False", true), ("Suspended", "True", true)]
+    {
+        let mut job = workload("Job", "old", 1, "w1").remove(0);
+        job["status"] =
+            json!({"conditions": [{"type": "Other", "status": "True"}, {"type": condition, "status": status}]});
+        let (_, found) = TestPlan::new(vec![aks("w1", "win22", 20348), job]).steps();
+        assert_eq!(found[0].moves, moves, "{condition} {status}");
+    }
 }
 
 /// The labels and the taint of spot machines come from the priority of the pool: nobody can set them.
@@ -659,8 +673,10 @@ fn one_of_several_alike_daemon_sets_moves() {
         left.report.instead,
         "Leave it in the old pools: DaemonSet shop/logs-2022 has images of the same repository and runs in the new pool. Delete it when the old nodes are gone."
     );
+    assert_eq!(left.report.containers[0].because, "It stays in the old pools until they are gone.");
     let remove = of(&steps, StepKind::RemovePools);
     assert_eq!(runs(remove).last(), Some(&"kubectl delete daemonset logs-2019 --namespace=shop"));
+    assert!(says(remove, "Delete DaemonSet shop/logs-2019 when the nodes are gone: another"), "{:?}", remove.why);
     // One that is there already replaces both.
     let (_, moves) = fleet("fluent/fluent-bit:windows-2022-4.0", Some(26100));
     assert_eq!(behind(&moves), ["logs-2019", "logs-2022"]);
@@ -709,7 +725,7 @@ fn workloads_of_a_pool_that_is_closed_get_the_toleration_first() {
     let (steps, _) = TestPlan::new(objects).steps();
     let close = of(&steps, StepKind::NewPool);
     assert!(
-        says(close, "The scheduler can place every pod that tolerates the other taints of the new nodes there."),
+        says(close, "Every pod that selects such nodes and tolerates their other taints can be placed there."),
         "{:?}",
         close.why
     );
@@ -740,4 +756,183 @@ fn a_control_plane_is_upgraded_by_one_version_at_a_time() {
         let pools = ["system", "win25"].map(|pool| upgrades.iter().any(|run| run.contains(&format!("--name {pool} "))));
         assert!(pools == [true, true] && upgrades.len() == 3, "{upgrades:?}");
     }
+}
+
+/// What the old pools prevent comes last, and the upgrade of a pool drains its nodes.
+#[test]
+fn the_last_upgrade_states_its_reason_and_what_stops_it() {
+    let mut objects = vec![aks("w1", "win22", 20348)];
+    objects.extend(workload("Deployment", "web", 1, "w1"));
+    for (old_pools_prevent_last, is_read, allowed) in [(true, false, 0), (false, true, 1)] {
+        let checked = CheckedConstraints {
+            control_plane: crate::facts::MinorVersion::of("1.33"),
+            is_read,
+            control_plane_last: Some("1.36".to_owned()),
+            old_pools_prevent_last,
+            ..CheckedConstraints::default()
+        };
+        let with_budget = objects.iter().cloned().chain([budget("web", "web", allowed)]).collect();
+        let (steps, _) = TestPlan { checked, ..TestPlan::new(with_budget) }.steps();
+        let last = of(&steps, StepKind::ControlPlane);
+        let prevented =
+            "The control plane could not have Kubernetes 1.36 while the old pools existed; now they are gone.";
+        assert_eq!(says(last, prevented), old_pools_prevent_last, "{:?}", last.why);
+        assert_eq!(says(last, "begin after the version that `kubectl version` prints"), !is_read, "{:?}", last.why);
+        assert_eq!(runs(last)[0] == "kubectl version", !is_read, "{:?}", last.commands);
+        let stalls = "PodDisruptionBudget shop/web permits no eviction now: scale up, or change the budget, before";
+        assert_eq!(says(last, stalls), allowed == 0, "{:?}", last.why);
+    }
+}
+
+/// A node with a graphics device has a taint, so its pods share no node with others.
+#[test]
+fn nodes_that_keep_others_off_count_for_themselves() {
+    let mut special = aks("g1", "win22", 20348);
+    special["metadata"]["labels"]["hardware"] = "gpu".into();
+    let taint = json!({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"});
+    special["spec"]["taints"].as_array_mut().unwrap().push(taint.clone());
+    let mut render = workload("Deployment", "render", 1, "g1");
+    for at in [0, 1] {
+        let spec = if at == 0 { &mut render[0]["spec"]["template"]["spec"] } else { &mut render[1]["spec"] };
+        spec["nodeSelector"]["hardware"] = "gpu".into();
+        spec["tolerations"].as_array_mut().unwrap().push(taint.clone());
+    }
+    let mut objects = vec![aks("w1", "win22", 20348), special];
+    objects.extend(workload("Deployment", "web", 3, "w1"));
+    objects.extend(render);
+    objects.push(aks("w25", "win25", 26100));
+    let (steps, _) = TestPlan::new(objects).steps();
+    let wave = of(&steps, StepKind::RunAsIs);
+    assert_eq!(wave.capacity.as_ref().unwrap().nodes, Some(2), "{:?}", wave.capacity);
+    let close = of(&steps, StepKind::NewPool);
+    assert!(
+        says(
+            close,
+            "need 2 nodes together, besides the room of the pods that are in the pool now. Pool win25 has 1 node now."
+        ),
+        "{:?}",
+        close.why
+    );
+    // The label and the taint come with the gate, before the workloads that need them, and go last.
+    let gate = of(&steps, StepKind::Gate);
+    assert!(runs(gate)[0].starts_with("kubectl label nodes NODE 'hardware=gpu'\n"), "{:?}", gate.commands);
+    let note = &gate.commands[0].note;
+    assert!(
+        note.starts_with("Nodes of pool win25 need the label hardware=gpu: Deployment shop/render selects it. 1 of")
+    );
+    let back = gate.back.last().unwrap();
+    assert!(back.run.starts_with("kubectl label nodes NODE 'hardware-'"), "{:?}", gate.back);
+}
+
+/// Disks cannot leave their zone.
+#[test]
+fn new_pools_are_in_the_zones_of_the_volumes() {
+    let zoned = |mut node: Value, zone: &str| {
+        node["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone.into();
+        node
+    };
+    let with_volume = |kind: &str, on: &str| {
+        let mut objects = workload(kind, "db", 1, on);
+        objects[0]["spec"]["template"]["spec"]["volumes"] =
+            json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+        objects
+    };
+    let plan = |objects: Vec<Value>| {
+        let inventory = TestPlan::new(objects.clone()).inventory();
+        let plan = TestPlan::new(objects);
+        crate::plan::plan(&inventory, plan.context())
+    };
+    let added = |report: &crate::plan::PlanReport| of(&report.steps, StepKind::NewPool).commands[0].run.clone();
+    let aks_nodes =
+        |zones: [&str; 2]| vec![zoned(aks("w1", "win22", 20348), zones[0]), zoned(aks("w2", "win22", 20348), zones[1])];
+    let report = plan(aks_nodes(["eu-2", "eu-1"]).into_iter().chain(with_volume("StatefulSet", "w1")).collect());
+    assert!(added(&report).contains("\n  --zones 1 2 \\\n"), "{}", added(&report));
+    let text = "The old nodes are in zones eu-1 and eu-2, and their persistent volumes can be attached only there: create pool win25 in the same zones.";
+    assert!(says(of(&report.steps, StepKind::NewPool), text), "{:?}", report.steps[0].why);
+    // Without a zone, AKS writes the number of a fault domain.
+    let report = plan(aks_nodes(["0", "1"]).into_iter().chain(with_volume("StatefulSet", "w1")).collect());
+    assert!(!added(&report).contains("--zones"), "{}", added(&report));
+    // Without volumes, every zone will do.
+    let objects = aks_nodes(["eu-2", "eu-1"]).into_iter().chain(workload("Deployment", "web", 1, "w1")).collect();
+    assert!(!added(&plan(objects)).contains("--zones"));
+    let nodes = vec![zoned(eks("a", "ng-22", 20348), "eu-central-1a")];
+    let report = plan(nodes.into_iter().chain(with_volume("StatefulSet", "a")).collect());
+    assert!(added(&report).contains("\n  availabilityZones: [\"eu-central-1a\"]\n"), "{}", added(&report));
+}
+
+/// What labels of the nodes state need not be looked up.
+#[test]
+fn names_of_cluster_region_and_machines_come_from_labels() {
+    let labelled = |cluster: &str, machine: &str| {
+        let mut node = eks(&format!("{cluster}-{machine}"), "ng-22", 20348);
+        for (key, value) in [
+            ("alpha.eksctl.io/cluster-name", cluster),
+            ("topology.kubernetes.io/region", "eu-central-1"),
+            ("node.kubernetes.io/instance-type", machine),
+        ] {
+            node["metadata"]["labels"][key] = value.into();
+        }
+        node
+    };
+    for (nodes, metadata, machine) in [
+        (vec![labelled("store", "m6i.large")], "{name: store, region: eu-central-1}", "m6i.large"),
+        (
+            vec![labelled("store", "m6i.large"), labelled("other", "c6i.large")],
+            "{name: CLUSTER, region: eu-central-1}",
+            "MACHINE_TYPE",
+        ),
+        (vec![labelled("a\nEOF\nreboot", "x; y")], "{name: CLUSTER, region: eu-central-1}", "MACHINE_TYPE"),
+    ] {
+        let name = nodes[0]["metadata"]["name"].as_str().unwrap().to_owned();
+        let objects = nodes.into_iter().chain(workload("Deployment", "web", 1, &name)).collect();
+        let (steps, _) = TestPlan::new(objects).steps();
+        let run = runs(of(&steps, StepKind::NewPool))[0];
+        assert!(run.contains(&format!("metadata: {metadata}\n")), "{run}");
+        assert!(run.contains(&format!("instanceType: {machine}\n")), "{run}");
+    }
+}
+
+#[test]
+fn pods_and_jobs_are_deleted_before_they_are_created_again() {
+    let mut objects = vec![aks("w1", "win22", 20348)];
+    let mut bare = workload("Deployment", "bare", 1, "w1").remove(1);
+    bare["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+    objects.push(bare);
+    objects.extend(workload("Job", "import", 1, "w1"));
+    let (steps, _) = TestPlan::new(objects).steps();
+    let wave = of(&steps, StepKind::RunAsIs);
+    let back = "To go back, restore the previous manifests of Job shop/import and Pod shop/bare-0: no command undoes the change. Delete a Pod or a Job before you create it again.";
+    assert!(says(wave, back), "{:?}", wave.why);
+    let get = wave.commands.iter().find(|command| command.run.starts_with("kubectl get pod/")).unwrap();
+    assert_eq!(get.run, "kubectl get pod/bare-0 --namespace=shop --output=wide");
+    let remove = of(&steps, StepKind::RemovePools);
+    assert!(
+        says(remove, "stops at a pod without a controller: Pod shop/bare-0 must be in the new pool by now"),
+        "{:?}",
+        remove.why
+    );
+}
+
+#[test]
+fn runtime_classes_that_nobody_uses_are_deleted_last() {
+    let class = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "windows-2022"},
+        "handler": "runhcs-wcow-process",
+        "scheduling": {"nodeSelector": {"node.kubernetes.io/windows-build": "10.0.20348"}}});
+    let with_class = |kind: &str, name: &str| {
+        let mut objects = workload(kind, name, 1, "w1");
+        objects[0]["spec"]["template"]["spec"]["runtimeClassName"] = "windows-2022".into();
+        objects
+    };
+    let mut objects = vec![aks("w1", "win22", 20348), class];
+    objects.extend(with_class("Deployment", "web"));
+    let sentence = "No workload that was read uses RuntimeClass windows-2022 now: delete it.";
+    let (steps, _) = TestPlan::new(objects.clone()).steps();
+    assert!(says(of(&steps, StepKind::OpenPool), sentence), "{steps:?}");
+    let gate = of(&steps, StepKind::Gate);
+    assert!(runs(gate)[0].starts_with("kubectl create -f - <<'EOF'"), "{:?}", gate.commands);
+    assert_eq!(gate.back.last().unwrap().run, "kubectl delete runtimeclass 'windows-2025'");
+    // A DaemonSet keeps its class in the old pools, and a second one gets the new class.
+    objects.extend(with_class("DaemonSet", "agent"));
+    let (steps, _) = TestPlan::new(objects).steps();
+    assert!(!says(of(&steps, StepKind::OpenPool), "RuntimeClass"), "{steps:?}");
 }

@@ -1,6 +1,6 @@
 //! Waves: the workloads that move together.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use mullion_engine::model::text::{counted, thousands};
 
@@ -26,7 +26,7 @@ const WAVES: [(StepKind, &str, &str); 5] = [
     (
         StepKind::Rebuild,
         "Rebuild images, and move their stateless workloads",
-        "Build each image on the base in the work list, push it, and change the tag together with the fields that place the pods.",
+        "Build each image for the new release (the work list has the bases that are known), push it, and change the tag together with the fields that place the pods.",
     ),
     (
         StepKind::Unknown,
@@ -41,7 +41,7 @@ const WAVES: [(StepKind, &str, &str); 5] = [
 ];
 
 /// The waves that have workloads.
-pub(crate) fn waves(moves: &[WorkloadMove], rooms: &NodeRooms, input: StepInput<'_>) -> Vec<Step> {
+pub(crate) fn waves(moves: &[WorkloadMove], rooms: &NodeRooms<'_>, input: StepInput<'_>) -> Vec<Step> {
     let wave = |(kind, title, why): (StepKind, &str, &str)| {
         let own: Vec<&WorkloadMove> = moves.iter().filter(|one| one.moves && one.step_kind() == kind).collect();
         (!own.is_empty()).then(|| one_wave(Step::new(kind, title), why, &own, rooms, input))
@@ -49,7 +49,7 @@ pub(crate) fn waves(moves: &[WorkloadMove], rooms: &NodeRooms, input: StepInput<
     WAVES.into_iter().filter_map(wave).collect()
 }
 
-fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms, input: StepInput<'_>) -> Step {
+fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms<'_>, input: StepInput<'_>) -> Step {
     step.workloads = own.len();
     step.why.push(why.to_owned());
     step.why.push(
@@ -138,16 +138,8 @@ pub(crate) fn add_rollouts(step: &mut Step, own: &[&WorkloadMove]) {
             command(format!("kubectl rollout status {kind}/{name} --namespace={namespace}"), "")
         } else {
             let kind = word(&object.kind.to_lowercase());
-            let note = match object.kind.as_str() {
-                "CronJob" => "The next Job of a CronJob has the change: the command prints when the last one started.",
-                "Job" => "After you have created the Job again, the command prints whether it has completed.",
-                "Pod" => "After you have created the pod again, the command prints whether it runs.",
-                "ReplicaSet" | "ReplicationController" => {
-                    "After you have deleted the old pods, the command prints how many new ones are ready."
-                }
-                _ => "",
-            };
-            command(format!("kubectl get {kind}/{name} --namespace={namespace}"), note)
+            let (options, note) = get_options(&object.kind);
+            command(format!("kubectl get {kind}/{name} --namespace={namespace}{options}"), note)
         });
     }
     if let Some(more @ 1..) = own.len().checked_sub(room) {
@@ -158,26 +150,53 @@ pub(crate) fn add_rollouts(step: &mut Step, own: &[&WorkloadMove]) {
     }
 }
 
+/// The options of `kubectl get` for a kind without a rollout, and what the command prints.
+fn get_options(kind: &str) -> (&'static str, &'static str) {
+    match kind {
+        "CronJob" => ("", "The next Job of a CronJob has the change: the command prints when the last one started."),
+        "Job" => ("", "After you have created the Job again, the command prints whether it has completed."),
+        "Pod" => (
+            " --output=wide",
+            "After you have deleted the pod and created it again, the command prints whether it runs, and on which node.",
+        ),
+        "ReplicaSet" | "ReplicationController" => {
+            ("", "After you have deleted the old pods, the command prints how many new ones are ready.")
+        }
+        _ => ("", ""),
+    }
+}
+
 /// Adds the commands that undo the changes of this step. A workload without a change has nothing to undo: another revision of
 /// it would be one that somebody made before the move.
 pub(crate) fn add_undo(step: &mut Step, own: &[&WorkloadMove]) {
-    let mut others = BTreeMap::from([(true, 0_usize), (false, 0)]);
-    for one in own {
-        let report = &one.report;
-        if !report.back.is_empty() {
-            step.back.extend(report.back.iter().cloned());
-        } else if !report.edits.is_empty() || !report.instead.is_empty() {
-            *others.entry(report.manager.is_some()).or_default() += 1;
-        }
-    }
+    step.back.extend(own.iter().flat_map(|one| one.report.back.iter().cloned()));
     step.back.truncate(MAX_COMMANDS);
-    for (is_managed, count) in others.into_iter().rev().filter(|(_, count)| *count > 0) {
-        let workloads = counted(count, "workload");
-        step.why.push(if is_managed {
-            format!("To go back, revert the change in the source of the {workloads} that a tool manages.")
-        } else {
-            format!("To go back, apply the previous manifests of {workloads}: no command undoes the change.")
-        });
+    let is_changed = |one: &&WorkloadMove| {
+        one.report.back.is_empty() && (!one.report.edits.is_empty() || !one.report.instead.is_empty())
+    };
+    let (managed, by_hand): (Vec<&WorkloadMove>, Vec<&WorkloadMove>) =
+        own.iter().copied().filter(is_changed).partition(|one| one.report.manager.is_some());
+    if !managed.is_empty() {
+        let workloads = counted(managed.len(), "workload");
+        step.why.push(format!("To go back, revert the change in the source of the {workloads} that a tool manages."));
+    }
+    if !by_hand.is_empty() {
+        step.why.push(restore_by_hand(&by_hand));
+    }
+}
+
+/// How to go back if no command undoes a change. The API server rejects most changes of a Pod, and those of the template of a
+/// Job.
+fn restore_by_hand(own: &[&WorkloadMove]) -> String {
+    let names: Vec<String> = own.iter().map(|one| name_of(&one.report.object)).collect();
+    let restore =
+        format!("To go back, restore the previous manifests of {}: no command undoes the change.", listed(&names));
+    let has = |kind: &str| own.iter().any(|one| one.report.object.kind == kind);
+    match (has("Pod"), has("Job")) {
+        (true, true) => format!("{restore} Delete a Pod or a Job before you create it again."),
+        (true, false) => format!("{restore} Delete a Pod before you create it again."),
+        (false, true) => format!("{restore} Delete a Job before you create it again."),
+        (false, false) => restore,
     }
 }
 

@@ -82,11 +82,10 @@ fn every_use_has_the_field_that_shows_it() {
             image("mirror.example.com/mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019"),
             &[(Use::ServerCore, AT_IMAGE), (Use::DotnetFramework, AT_IMAGE)],
         ),
-        (
-            image("mcr.microsoft.com/powershell:windowsservercore-1809"),
-            &[(Use::ServerCore, AT_IMAGE), (Use::PowerShell, AT_IMAGE)],
-        ),
+        (image("mcr.microsoft.com/powershell:windowsservercore-1809"), &[(Use::ServerCore, AT_IMAGE)]),
         (command(&["powershell", "-File", "x.ps1"]), &[(Use::PowerShell, AT_COMMAND)]),
+        // PowerShell 7 is no part of Windows.
+        (command(&["pwsh", "-File", "x.ps1"]), &[]),
         (
             command(&["cmd", "/c", "WMIC os get caption & cscript x.vbs"]),
             &[(Use::Wmic, AT_COMMAND), (Use::VbScript, AT_COMMAND)],
@@ -171,16 +170,18 @@ fn every_use_has_the_field_that_shows_it() {
 
 #[test]
 fn stateful_and_host_process_workloads() {
-    let claims =
-        json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "azurefile"}}]});
-    assert_eq!(
-        uses_of(&[workload("StatefulSet", json!({}), &claims)]),
-        [
-            (Use::SmbVolume, "spec.volumeClaimTemplates[0].spec.storageClassName".to_owned()),
-            (Use::PersistentVolume, "spec.volumeClaimTemplates[0]".to_owned()),
-            (Use::StatefulSet, "kind".to_owned()),
-        ]
-    );
+    for class in ["azurefile", "smb"] {
+        let claims =
+            json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": class}}]});
+        assert_eq!(
+            uses_of(&[workload("StatefulSet", json!({}), &claims)]),
+            [
+                (Use::SmbVolume, "spec.volumeClaimTemplates[0].spec.storageClassName".to_owned()),
+                (Use::PersistentVolume, "spec.volumeClaimTemplates[0]".to_owned()),
+                (Use::StatefulSet, "kind".to_owned()),
+            ]
+        );
+    }
     let options = json!({"windowsOptions": {"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"}});
     let mounts = json!([{"name": "token", "mountPath": SERVICE_ACCOUNT}, {"name": "log", "mountPath": "/var/log"}]);
     let pod = json!({"hostNetwork": true, "securityContext": options, "containers": [{"name": "agent", "volumeMounts": mounts}]});
@@ -259,6 +260,57 @@ fn what_makes_a_move_delicate() {
         "containers": [{"name": "web", "resources": {"limits": {"nvidia.com/gpu": 1}}, "volumeMounts": [{"name": "data", "mountPath": "D:"}]}],
     });
     assert_eq!(names(all), ["smbVolume", "gmsa", "gpu", "driveRootMount", "persistentVolume", "statefulSet"]);
+}
+
+#[test]
+fn one_replica_and_the_strategy() {
+    let first =
+        "It has one replica: its rolling update starts the new pod before the old one ends, but a drain interrupts it.";
+    let last = "It has one replica: it is not available while its pod moves.";
+    for (kind, strategy, expected) in [
+        ("Deployment", json!({}), first),
+        ("Deployment", json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}), first),
+        ("Deployment", json!({"rollingUpdate": {"maxSurge": 1}}), first),
+        ("Deployment", json!({"rollingUpdate": {"maxSurge": 0}}), last),
+        ("Deployment", json!({"rollingUpdate": {"maxSurge": "0%"}}), last),
+        ("Deployment", json!({"type": "Recreate"}), last),
+        ("StatefulSet", json!({}), last),
+    ] {
+        let object = workload(kind, json!({}), &json!({"replicas": 1, "strategy": strategy}));
+        let report = plan_of(&inventory(&[object]));
+        let risk = report.workloads[0].risks.iter().find(|risk| risk.name == "oneReplica").unwrap();
+        assert_eq!(risk.what, expected, "{kind} {strategy}");
+    }
+}
+
+/// Azure/AKS#3471: mounts that Docker had made failed with the containerd of the new nodes.
+#[test]
+fn volumes_at_the_root_of_a_drive() {
+    let node = |name: &str, build: u32, runtime: &str| {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
+            "status": {"nodeInfo": {"kernelVersion": format!("10.0.{build}.1"), "containerRuntimeVersion": runtime}}})
+    };
+    let containers = json!([{"name": "web", "volumeMounts": [{"name": "a", "mountPath": "D:"}]}]);
+    let mut pod = workload("Pod", json!({"nodeName": "old", "containers": containers}), &json!({}));
+    pod["status"] = json!({"phase": "Running"});
+    let without_pods = workload("Deployment", json!({"containers": containers}), &json!({"replicas": 2}));
+    let start = "A volume is mounted at the root of a drive: containerd before 1.7";
+    for (old, new, object, expected) in [
+        ("containerd://1.6.35", None, &pod, Some(", which its present nodes have,")),
+        ("containerd://1.6.35", Some("containerd://1.6.35"), &pod, Some(", which nodes of the new pool have,")),
+        ("containerd://1.7.0", Some("containerd://1.6.35"), &pod, Some(", which nodes of the new pool have,")),
+        ("containerd://1.7.0", None, &pod, None),
+        ("containerd://2.0.4", Some("containerd://2.0.4"), &pod, None),
+        ("docker://20.10.9", None, &pod, Some("")),
+        ("containerd://1.7.0", None, &without_pods, Some("")),
+    ] {
+        let mut objects = vec![node("old", 20348, old), object.clone()];
+        objects.extend(new.map(|runtime| node("new", 26100, runtime)));
+        let report = plan_of(&inventory(&objects));
+        let risk = report.workloads[0].risks.iter().find(|risk| risk.name == "driveRootMount");
+        let expected = expected.map(|which| format!("{start}{which} cannot mount it."));
+        assert_eq!(risk.map(|risk| risk.what.clone()), expected, "{old} {new:?}");
+    }
 }
 
 #[test]

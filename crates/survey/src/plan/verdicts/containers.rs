@@ -35,7 +35,7 @@ pub(crate) fn containers(
     moves: bool,
 ) -> JudgedContainers {
     let isolation = Isolation::of(view, inventory);
-    let judge = ImageJudge { inventory, scope, context };
+    let judge = ImageJudge { inventory, running, scope, context };
     let in_pods = images_in_pods(view);
     let mut judged = JudgedContainers { containers: Vec::new(), gaps: BTreeSet::new() };
     if isolation == Isolation::UnreadRuntimeClass {

@@ -89,7 +89,7 @@ impl Gap {
                 "Correct the images in the source of the workloads.",
             ),
             Self::Guess => (
-                "Whether the images exist that are proposed for these workloads is not known: each is the present one with the release replaced.",
+                "The images that are proposed for these workloads may not exist: each is the present one with the release replaced.",
                 "Run the plan again with --registry.",
             ),
             Self::UnreadRuntimeClass => (

@@ -9,7 +9,7 @@ use mullion_engine::model::published_images::{PublishedImages, SharedTag};
 use mullion_engine::model::text::{list_with, upper_first};
 use mullion_engine::model::windows::{Build, STABLE_ABI_FROM, release_name};
 
-use crate::analysis::FleetRules;
+use crate::analysis::{FleetRules, RunningImages};
 use crate::inventory::Inventory;
 use crate::plan::context::PlanContext;
 use crate::plan::report::{Proposal, ProposalConfidence, Verdict};
@@ -59,6 +59,7 @@ impl ImageVerdict {
 /// Judges images for the target of a move.
 pub(super) struct ImageJudge<'a> {
     pub(super) inventory: &'a Inventory,
+    pub(super) running: &'a RunningImages,
     pub(super) scope: &'a MoveScope,
     pub(super) context: PlanContext<'a>,
 }
@@ -242,13 +243,24 @@ impl ImageJudge<'_> {
         }
         let mut verdict = ImageVerdict::new(Verdict::RunsAsIs, lead);
         if evidence.isolation == Isolation::Process {
-            let until = self.base_end(newest).map_or_else(String::new, |date| format!(" until {date}"));
-            verdict.notes.push(format!(
-                "It stays on the older base {}, which Microsoft supports{until}; vendors recommend an image for {release}.",
-                self.name(newest)
-            ));
+            verdict.notes.push(self.about_older_base(evidence.image, builds, newest));
         }
         verdict
+    }
+
+    /// What to know about an image for an older release that nodes of the target run.
+    fn about_older_base(&self, image: &str, builds: &KnownBuilds<'_>, newest: Build) -> String {
+        let (name, release) = (self.name(newest), &self.scope.release);
+        // That it ran proves the entry for the build of its nodes, and nothing about others.
+        if builds.known_from == Knowledge::Running {
+            return format!(
+                "Only its entry for {name} is known. If its index has one for {release}, new nodes pull that one: `mullion image {image} --registry` prints the entries."
+            );
+        }
+        let until = self.base_end(newest).map_or_else(String::new, |date| format!(" until {date}"));
+        format!(
+            "It stays on the older base {name}, which Microsoft supports{until}; vendors recommend an image for {release}."
+        )
     }
 
     /// The last day of support of base images.
@@ -323,6 +335,7 @@ impl ImageJudge<'_> {
         let (advice, gap) = match confidence {
             ProposalConfidence::Registry => (format!("Use {written}, which its registry has."), None),
             ProposalConfidence::Table => (format!("Use {written}."), None),
+            ProposalConfidence::Running => (format!("Use {written}, which nodes of this cluster run."), None),
             ProposalConfidence::Guess => {
                 let name = self.name(build);
                 (format!("The image for {name} is probably {written}; check that it exists."), Some(Gap::Guess))
@@ -365,9 +378,15 @@ impl ImageJudge<'_> {
             }
             _ => Ok(match proposed.confidence {
                 Confidence::Table => ProposalConfidence::Table,
+                Confidence::Guess if self.runs_here(written) => ProposalConfidence::Running,
                 Confidence::Guess => ProposalConfidence::Guess,
             }),
         }
+    }
+
+    /// Whether containers with that image ran on nodes that run the same images as those of the target.
+    fn runs_here(&self, image: &str) -> bool {
+        self.running.hosts(image).any(|host| self.accepts_what_runs_on(host))
     }
 
     /// A digest names one image: the tag beside it, if there is one, shows which other one to look for.
@@ -403,7 +422,7 @@ impl ImageJudge<'_> {
     fn remarks(&self, proposed: &ProposedImage<'_>) -> Vec<String> {
         let mut remarks = Vec::new();
         if let Some(since) = proposed.frozen_since {
-            remarks.push(format!("The proposed tag gets no updates since {since}."));
+            remarks.push(format!("The proposed tag has had no updates since {since}."));
         }
         if let Some(end) = proposed.support_end {
             let ends = if end.date.to_string() < self.context.today.to_string() { "ended" } else { "ends" };
@@ -413,10 +432,10 @@ impl ImageJudge<'_> {
         remarks
     }
 
-    /// Adds since when the image gets no updates, and what continues it.
+    /// Adds since when the image has had no updates, and what continues it.
     fn add_frozen(&self, image: &ImageRef<'_>, verdict: &mut ImageVerdict) {
         let Some(since) = frozen_since(self.tables(), image) else { return };
-        let mut note = format!("The image gets no updates since {since}.");
+        let mut note = format!("The image has had no updates since {since}.");
         let mut remarks = Vec::new();
         if verdict.verdict == Verdict::RunsAsIs {
             match retag(self.tables(), image, self.scope.target) {

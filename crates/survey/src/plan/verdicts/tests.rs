@@ -103,6 +103,7 @@ fn line(container: &PlannedContainer) -> String {
             let confidence = match proposal.confidence {
                 ProposalConfidence::Registry => "registry",
                 ProposalConfidence::Table => "tag",
+                ProposalConfidence::Running => "running",
                 ProposalConfidence::Guess => "guess",
             };
             format!("{confidence} {}", proposal.image)
@@ -182,7 +183,7 @@ fn tags_of_published_images() {
         (
             &format!("{framework}:4.8-windowsservercore-ltsc2022"),
             ["as it is", "as it is"],
-            "The image gets no updates since 2025-10-14. mcr.microsoft.com/dotnet/framework/aspnet:4.8.1-windowsservercore-ltsc2025 continues it.",
+            "The image has had no updates since 2025-10-14. mcr.microsoft.com/dotnet/framework/aspnet:4.8.1-windowsservercore-ltsc2025 continues it.",
         ),
         // T4: no tag.
         (
@@ -191,7 +192,7 @@ fn tags_of_published_images() {
                 "FROM mcr.microsoft.com/windows/servercore:ltsc2022",
                 "FROM mcr.microsoft.com/windows/servercore:ltsc2025",
             ],
-            "Add .NET Framework 3.5 in the Dockerfile: RUN dism /Online /Add-Capability /CapabilityName:NetFx3.",
+            "Add .NET Framework 3.5 in the Dockerfile: `RUN dism /Online /Add-Capability /CapabilityName:NetFx3`.",
         ),
         (
             "mcr.microsoft.com/dotnet/framework/runtime:3.5",
@@ -204,7 +205,7 @@ fn tags_of_published_images() {
         (
             &format!("{framework}:4.7.2-windowsservercore-ltsc2019"),
             ["FROM :4.8.1-windowsservercore-ltsc2022", "FROM :4.8.1-windowsservercore-ltsc2025"],
-            "The image gets no updates since 2025-10-14.",
+            "The image has had no updates since 2025-10-14.",
         ),
         // T5 and T6: .NET on Nano Server, which calls 2019 1809, and on Server Core, which does not.
         (
@@ -226,12 +227,12 @@ fn tags_of_published_images() {
         (
             "mcr.microsoft.com/powershell:lts-nanoserver-1809",
             ["tag :lts-nanoserver-ltsc2022", "tag mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025"],
-            "check absolute paths. The user there is ContainerUser, and the image is an SDK, which is bigger. The image gets no updates since 2025-03-26.",
+            "check absolute paths. The user there is ContainerUser, and the image is an SDK, which is bigger. The image has had no updates since 2025-03-26.",
         ),
         (
             "mcr.microsoft.com/powershell:lts-nanoserver-ltsc2022",
             ["as it is", "as it is"],
-            "The image gets no updates since 2025-03-26. mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025 continues it.",
+            "The image has had no updates since 2025-03-26. mcr.microsoft.com/dotnet/sdk:10.0-nanoserver-ltsc2025 continues it.",
         ),
         (
             "mcr.microsoft.com/powershell:latest",
@@ -314,7 +315,7 @@ fn tags_of_published_images() {
     let container = judge("mcr.microsoft.com/powershell:lts-nanoserver-1809", 20348);
     assert_eq!(
         container.notes,
-        ["The proposed tag gets no updates since 2025-03-26.", "The image gets no updates since 2025-03-26."]
+        ["The proposed tag has had no updates since 2025-03-26.", "The image has had no updates since 2025-03-26."]
     );
 }
 
@@ -341,7 +342,7 @@ fn verdicts_by_evidence() {
     let waits = ran("w22")
         .replace("ready: true, state: {running: {}}", "ready: false, state: {waiting: {reason: ImagePullBackOff}}");
     let older = "It stays on the older base ltsc2022, which Microsoft supports until 2031-10-14; vendors recommend an image for ltsc2025.";
-    let cases: [(String, &str, &str); 14] = [
+    let cases: [(String, &str, &str); 15] = [
         (index(&["10.0.26100.1"]), "as it is", "Its registry has an image for ltsc2025."),
         (index(&["10.0.17763.1", "10.0.26100.1"]), "as it is", "Its registry has images for ltsc2019 and ltsc2025."),
         (index(&["10.0.20348.1"]), "as it is", older),
@@ -364,6 +365,11 @@ fn verdicts_by_evidence() {
             ran("w22"),
             "as it is",
             "Containers with this image ran on ltsc2022 nodes, and ltsc2025 nodes run images for ltsc2022.",
+        ),
+        (
+            ran("w22"),
+            "as it is",
+            "Only its entry for ltsc2022 is known. If its index has one for ltsc2025, new nodes pull that one: `mullion image registry.example.com/web:2.1 --registry` prints the entries.",
         ),
         (
             ran("w23"),
@@ -416,6 +422,14 @@ fn a_registry_confirms_or_refutes_a_proposal() {
     assert_eq!(line(&confirmed), format!("registry {proposed}"));
     assert!(confirmed.because.ends_with(&format!("Use {proposed}, which its registry has.")), "{}", confirmed.because);
     assert_eq!(confirmed.find_out, "");
+    // An image that runs in this cluster exists, if what runs there runs on the target too.
+    let on = |node: &str| {
+        ready_pod("other", node, node, &format!("containers: [{{name: web, image: '{proposed}'}}]"), &["web"])
+    };
+    let runs = judged(&on("w22"));
+    assert_eq!((line(&runs), runs.find_out.as_str()), (format!("running {proposed}"), ""));
+    assert!(runs.because.ends_with(&format!("Use {proposed}, which nodes of this cluster run.")), "{}", runs.because);
+    assert_eq!(line(&judged(&on("w19"))), format!("guess {proposed}"));
     let refuted = judged(&platforms(proposed, true, &["10.0.17763.1"]));
     assert_eq!(line(&refuted), "rebuild");
     assert!(
@@ -455,7 +469,11 @@ fn a_registry_confirms_or_refutes_a_proposal() {
     inventory.image_sizes.insert(image.to_owned(), [(Build::new(26100), 9)].into());
     let report = plan_of(&inventory, 26100, false);
     assert_eq!(workload(&report, "web").containers[0].pull_bytes, Some(7));
-    assert!(report.unknown[0].what.starts_with("Whether the images exist that are proposed"), "{:?}", report.unknown);
+    assert!(
+        report.unknown[0].what.starts_with("The images that are proposed for these workloads may not exist"),
+        "{:?}",
+        report.unknown
+    );
     assert_eq!((report.unknown[0].all, report.unknown[0].objects[0].name.as_str()), (1, "web"));
 }
 
