@@ -13,6 +13,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use x509_parser::der_parser::oid::Oid;
 use x509_parser::prelude::{X509Certificate, parse_x509_certificate};
 
 use crate::server::tls::key_pair;
@@ -112,9 +113,21 @@ pub(crate) fn parse_signing_ca(certificate: &[u8], key: &[u8]) -> Result<Signing
         parse_ca_certificates(certificate).into_iter().next().ok_or("ca.crt contains no CA certificate")?;
     let key = std::str::from_utf8(key).ok().and_then(|key| KeyPair::from_pem(key).ok());
     let key = key.ok_or("ca.key contains no private key")?;
-    let fits = parse_x509_certificate(&certificate.der)
-        .is_ok_and(|(_, parsed)| parsed.public_key().raw == key.subject_public_key_info());
-    if fits { Ok(SigningCa { certificate, key }) } else { Err("ca.key is not the key of ca.crt") }
+    let (_, parsed) = parse_x509_certificate(&certificate.der).map_err(|_| "ca.crt contains no CA certificate")?;
+    if parsed.public_key().raw != key.subject_public_key_info() {
+        return Err("ca.key is not the key of ca.crt");
+    }
+    if !parsed.subject().iter_attributes().all(|attribute| is_writable(attribute.attr_type())) {
+        return Err("the subject of ca.crt has an attribute with an invalid type");
+    }
+    Ok(SigningCa { certificate, key })
+}
+
+/// Whether rcgen can write the object identifier: it panics at one that ITU-T X.660 does not permit, which the subject of a
+/// damaged certificate may contain. The first number is at most 2; below 2, the second is at most 39.
+fn is_writable(identifier: &Oid<'_>) -> bool {
+    let mut numbers = identifier.iter().into_iter().flatten();
+    matches!((numbers.next(), numbers.next()), (Some(0 | 1), Some(0..=39)) | (Some(2), Some(_)))
 }
 
 /// Parses the pair of a `kubernetes.io/tls` Secret as a webhook does. An error describes the problem.

@@ -549,6 +549,22 @@ fn a_damaged_ca_is_replaced() {
     }
 }
 
+/// 2.5.4.10, the type of `O`, becomes 3.5.4.10, which no encoder can write.
+#[test]
+fn a_ca_with_an_invalid_attribute_type_is_replaced() {
+    let good = ca_content(START, &SHORT);
+    let mut ca = x509::parse_ca_certificates(good.get("ca.crt")).remove(0);
+    let mut der = ca.der.to_vec();
+    // In the issuer and in the subject, which are the same.
+    let types: Vec<usize> = (0..der.len() - 5).filter(|&at| der[at..].starts_with(&[6, 3, 0x55, 4, 10])).collect();
+    assert_eq!(types.len(), 2);
+    types.iter().for_each(|at| der[at + 2] = 0x7d);
+    ca.der = der.into();
+    let mut cluster = Cluster::empty(&SHORT);
+    cluster.ca = Some(with(&good, "ca.crt", x509::pem([&ca]).as_bytes()));
+    cluster.settle("an invalid attribute type");
+}
+
 #[test]
 fn debug_output_contains_no_secret() {
     let ca = ca_content(START, &SHORT);
