@@ -99,15 +99,14 @@ pub(super) fn pools_text(target: &Target) -> String {
 
 /// What is in the calendar.
 pub(super) fn calendar_text(report: &PlanReport) -> String {
-    let mut text = "Each workload is listed at the first date that ends its support and, if that date has passed, also at its first date to come. Other dates of a workload that have passed are not listed."
-        .to_owned();
+    let workloads = "Each workload is listed at the first date that ends its support and, if that date has passed, also at its first date to come. Other dates of a workload that have passed are not listed.";
     // Those of Kubernetes versions concern no single workload.
-    if report.calendar.iter().any(|entry| entry.all == 0) {
-        let leaves = report.pools.iter().any(|pool| pool.part == PoolPart::Leaves);
-        let pools = if leaves { "old pools" } else { "Windows pools" };
-        text.push_str(&format!(" The dates of Kubernetes versions are those of the {pools}."));
+    if report.calendar.iter().all(|entry| entry.all > 0) {
+        return workloads.to_owned();
     }
-    text
+    let leaves = report.pools.iter().any(|pool| pool.part == PoolPart::Leaves);
+    let pools = if leaves { "old pools" } else { "Windows pools" };
+    format!("{workloads} The dates of Kubernetes versions are those of the {pools}.")
 }
 
 /// Numbers of workloads, in the order of [`VERDICTS`].

@@ -418,7 +418,7 @@ fn nodes_that_the_pod_does_not_select_do_not_help() {
 #[test]
 fn nodes_without_updates_are_reported_once() {
     let found = findings("MUL503", &[LTSC2022, LTSC2022], &[25398]);
-    let expected = "the Windows nodes get no security updates since 2026-05-12 (23h2); add nodes of a later release, which run it too";
+    let expected = "the Windows nodes have had no security updates since 2026-05-12 (23h2); add nodes of a later release, which run it too";
     assert_eq!(found, [("spec.containers[0].image".to_owned(), expected.to_owned())]);
     assert!(findings("MUL503", &[LTSC2022], &[25398, 20348]).is_empty());
     assert!(findings("MUL503", &[LTSC2022], &[22631]).is_empty(), "dates of clients are not known");

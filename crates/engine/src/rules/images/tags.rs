@@ -24,7 +24,7 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         if builds.iter().any(|build| out_of_support(*build).is_none()) {
             continue;
         }
-        let message = format!("Windows Server {} gets no security updates since {}", newest.name, newest.end);
+        let message = format!("Windows Server {} has had no security updates since {}", newest.name, newest.end);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         let targets = targets.get_or_init(|| runnable(LTSC.iter().copied(), cx));
         let later = Proposal::find(image.image, targets.iter().copied());
@@ -45,7 +45,7 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     if let (Some(newest), Some(live), Some(first), true) = (newest, live, cx.builds.known.first(), out.len() == before)
         && live.iter().all(|build| out_of_support(*build).is_some())
     {
-        let message = format!("the Windows nodes get no security updates since {} ({})", newest.end, newest.name);
+        let message = format!("the Windows nodes have had no security updates since {} ({})", newest.end, newest.name);
         let mut found = cx.finding(rule, cx.at(&first.container, "/image"), message);
         found.help = "add nodes of a later release, which run it too".into();
         out.push(found);
