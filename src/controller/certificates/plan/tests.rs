@@ -558,7 +558,9 @@ fn a_ca_with_an_invalid_attribute_type_is_replaced() {
     // In the issuer and in the subject, which are the same.
     let types: Vec<usize> = (0..der.len() - 5).filter(|&at| der[at..].starts_with(&[6, 3, 0x55, 4, 10])).collect();
     assert_eq!(types.len(), 2);
-    types.iter().for_each(|at| der[at + 2] = 0x7d);
+    for at in types {
+        der[at + 2] = 0x7d;
+    }
     ca.der = der.into();
     let mut cluster = Cluster::empty(&SHORT);
     cluster.ca = Some(with(&good, "ca.crt", x509::pem([&ca]).as_bytes()));
