@@ -297,9 +297,9 @@ pub(crate) fn full(path: &str, name: &str) -> Request<Full<bytes::Bytes>> {
     Request::from_parts(parts, Full::from(pod_review(name).to_string()))
 }
 
-/// Fails a test that would hang; far beyond any limit that tests set.
+/// Fails a test that would hang; far beyond any limit that tests set, and what a busy machine needs.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
+    tokio::time::timeout(Duration::from_secs(180), future).await.expect("it hangs")
 }
 
 /// The routes and their state.
