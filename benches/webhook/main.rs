@@ -1,5 +1,5 @@
-//! The webhook compared with the budgets of its design: `cargo bench --bench webhook`, about fifteen minutes, most of
-//! them for `growth`.
+//! The webhook compared with the budgets of its design: `cargo bench --bench webhook`, about an hour and a half,
+//! most of it for `growth`.
 //!
 //! | part | what it prints |
 //! |---|---|
