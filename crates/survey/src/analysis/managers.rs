@@ -76,8 +76,8 @@ const OLM_PACKAGE: &str = "operators.coreos.com/";
 /// The label of objects that AKS manages (Azure/AKS#2683), and keeps as they are.
 const AKS_MANAGED: (&str, &str) = ("kubernetes.azure.com/managedby", "aks");
 
-/// The label of objects that the addon manager reverts (kubernetes/kubernetes cluster/addons/addon-manager/README.md; Azure/aks-engine#4692). With
-/// `EnsureExists`, it only creates them.
+/// The label of objects that the addon manager reverts (kubernetes/kubernetes cluster/addons/addon-manager/README.md;
+/// Azure/aks-engine#4692). With `EnsureExists`, it only creates them.
 const ADDON_MANAGER: (&str, &str) = ("addonmanager.kubernetes.io/mode", "Reconcile");
 
 /// The recommended label for the tool that manages an object.

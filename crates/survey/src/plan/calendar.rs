@@ -119,8 +119,8 @@ pub(crate) fn calendar(moves: &[WorkloadMove], today: Date) -> Vec<CalendarEntry
     entries
 }
 
-/// Adds the dates of the Kubernetes versions of the pools that leave; of all Windows pools if none leaves. They bind no single workload, and a newer version of the
-/// pool moves them, unless the Windows release has no newer one.
+/// Adds the dates of the Kubernetes versions of the pools that leave; of all Windows pools if none leaves. They bind no
+/// single workload, and a newer version of the pool moves them, unless the Windows release has no newer one.
 pub(crate) fn add_kubernetes_dates(
     entries: &mut Vec<CalendarEntry>,
     fleet: &Fleet<'_>,

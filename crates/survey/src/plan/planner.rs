@@ -6,7 +6,7 @@ use crate::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadVi
 use crate::facts::FactsTable;
 use crate::inventory::Inventory;
 use crate::plan::context::PlanContext;
-use crate::plan::report::{ConstraintState, PlanReport, SCHEMA, StepKind, TableVersion};
+use crate::plan::report::{ConstraintState, PlanReport, SCHEMA, TableVersion};
 use crate::plan::scope::MoveScope;
 use crate::plan::steps::StepInput;
 use crate::plan::summary::SummaryInput;
@@ -23,9 +23,10 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     if fleet.known && !scope.leaves() {
         checked.constraints.retain(|constraint| constraint.state != ConstraintState::Notice);
     }
-    let steps = steps::steps(&mut moves, StepInput { checked: &checked, fleet, inventory, scope, context });
-    let gate = steps.iter().find(|step| step.kind == StepKind::Gate).map_or(1, |step| step.number);
-    let object_changes = edits::object_changes(&moves, gate, fleet, scope);
+    let mut object_changes = edits::object_changes(&moves, fleet, scope);
+    let needs = &object_changes;
+    let steps = steps::steps(&mut moves, StepInput { checked: &checked, fleet, inventory, scope, needs, context });
+    edits::set_step(&mut object_changes, &steps);
     let mut calendar = calendar::calendar(&moves, context.today);
     calendar::add_kubernetes_dates(&mut calendar, fleet, scope, context);
     let changes = changes::changes(&moves, &checked, fleet, scope, context);

@@ -101,7 +101,8 @@ impl TestPlan {
             moves.push(one);
         }
         edits::leave_behind(&mut moves, scope);
-        let input = StepInput { checked: &self.checked, fleet, inventory, scope, context: self.context() };
+        let needs = &edits::object_changes(&moves, fleet, scope);
+        let input = StepInput { checked: &self.checked, fleet, inventory, scope, needs, context: self.context() };
         let steps = steps(&mut moves, input);
         (steps, moves)
     }

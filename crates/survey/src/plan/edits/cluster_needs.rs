@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::analysis::{Fleet, POOL_LABELS};
 use crate::plan::edits::commands::{command, create, quoted};
 use crate::plan::needs::ClusterNeed;
-use crate::plan::report::{ObjectChange, PlanCommand};
+use crate::plan::report::{ObjectChange, PlanCommand, Step, StepKind};
 use crate::plan::scope::{MoveScope, NewPool};
 use crate::plan::workload_move::WorkloadMove;
 use crate::report::ObjectRef;
@@ -44,13 +44,8 @@ struct LabelCommands {
     back: Option<PlanCommand>,
 }
 
-/// The labels and RuntimeClasses that the workloads need, each once. `step`: the number of the step that has their commands.
-pub(crate) fn object_changes(
-    moves: &[WorkloadMove],
-    step: usize,
-    fleet: &Fleet<'_>,
-    scope: &MoveScope,
-) -> Vec<ObjectChange> {
+/// The labels and RuntimeClasses that the workloads need, each once. [`set_step`] sets the number of their step.
+pub(crate) fn object_changes(moves: &[WorkloadMove], fleet: &Fleet<'_>, scope: &MoveScope) -> Vec<ObjectChange> {
     let mut labels: BTreeMap<(&str, &str), BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     let mut classes: BTreeMap<&str, NewClass<'_>> = BTreeMap::new();
     for one in moves {
@@ -74,7 +69,7 @@ pub(crate) fn object_changes(
             let LabelCommands { run, back } = label_commands(fleet, scope, pool, (key, value), is_only);
             ObjectChange {
                 object: ObjectRef { namespace: String::new(), kind: "Node pool".to_owned(), name: pool.to_owned() },
-                step,
+                step: 0,
                 why: format!("Nodes of pool {pool} need the label {key}={value}: {}.", selected_by(&users)),
                 command: run,
                 back,
@@ -84,7 +79,7 @@ pub(crate) fn object_changes(
     };
     let of_class = |(name, class): (&str, NewClass<'_>)| ObjectChange {
         object: ObjectRef { namespace: String::new(), kind: "RuntimeClass".to_owned(), name: name.to_owned() },
-        step,
+        step: 0,
         why: format!(
             "RuntimeClass {name} takes the place of {}, which is for nodes that leave: {}.",
             class.instead_of,
@@ -95,6 +90,14 @@ pub(crate) fn object_changes(
     };
     let labels: Vec<ObjectChange> = labels.into_iter().flat_map(of_pool).collect();
     labels.into_iter().chain(classes.into_iter().map(of_class)).collect()
+}
+
+/// Sets the number of the step that has the commands of these changes.
+pub(crate) fn set_step(changes: &mut [ObjectChange], steps: &[Step]) {
+    let gate = steps.iter().find(|step| step.kind == StepKind::Gate).map_or(1, |step| step.number);
+    for change in changes {
+        change.step = gate;
+    }
 }
 
 fn selected_by(users: &[String]) -> String {
@@ -136,8 +139,8 @@ pub(crate) fn keeps_others_off(fleet: &Fleet<'_>, new: &NewPool, label: (&str, &
     Labelled::new(fleet, new, label).is_some_and(|labelled| !labelled.taints.is_empty())
 }
 
-/// Commands that label the nodes that are there, or lists those that have the label, if only the provider sets it. `is_only`: whether all
-/// nodes may have it.
+/// Commands that label the nodes that are there, or that list those with the label, if only the provider sets it. `is_only`:
+/// whether all nodes may have it.
 fn label_commands(
     fleet: &Fleet<'_>,
     scope: &MoveScope,

@@ -15,6 +15,6 @@ mod strategic_patch;
 mod tests;
 mod words;
 
-pub(crate) use cluster_needs::{keeps_others_off, object_changes};
+pub(crate) use cluster_needs::{keeps_others_off, object_changes, set_step};
 pub(crate) use edit_workload::edit;
 pub(crate) use siblings::leave_behind;

@@ -17,8 +17,8 @@ struct Arriving {
     images: BTreeSet<String>,
 }
 
-/// Leaves DaemonSets as they are in the old pools if another one of the namespace and manager, with the same image repositories and in
-/// other pools, runs in their new pool: otherwise each new node would have pods of both.
+/// Leaves DaemonSets as they are in the old pools if another one of the namespace and manager, with the same image
+/// repositories and in other pools, runs in their new pool: otherwise each new node would have pods of both.
 pub(crate) fn leave_behind(moves: &mut [WorkloadMove], scope: &MoveScope) {
     let mut order: Vec<usize> = (0..moves.len()).collect();
     order.retain(|at| moves.get(*at).is_some_and(WorkloadMove::is_daemon_set));

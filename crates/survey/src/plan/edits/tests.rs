@@ -19,7 +19,7 @@ use crate::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadVi
 use crate::inventory::{Inventory, InventoryReader};
 use crate::plan::context::PlanContext;
 use crate::plan::needs::ClusterNeed;
-use crate::plan::report::{ObjectChange, PlannedContainer, Proposal, ProposalConfidence, Verdict};
+use crate::plan::report::{ObjectChange, PlannedContainer, Proposal, ProposalConfidence, Step, StepKind, Verdict};
 use crate::plan::scope::MoveScope;
 use crate::plan::workload_move::WorkloadMove;
 use crate::report::{Knowledge, Source};
@@ -132,7 +132,8 @@ fn edited(objects: &[Value], kind: &str, containers: Vec<PlannedContainer>) -> E
     let labels: std::collections::BTreeMap<String, String> = labels.chain(asked).collect();
     node.labels = labels.into_iter().collect();
     let moves = [one];
-    let changes = object_changes(&moves, 2, fleet, &scope);
+    let mut changes = object_changes(&moves, fleet, &scope);
+    set_step(&mut changes, &[Step { number: 2, ..Step::new(StepKind::Gate, "") }]);
     let [one] = moves;
     Edited { one, changes, node }
 }

@@ -13,21 +13,22 @@ use crate::plan::workload_move::WorkloadMove;
 const PARTS: u128 = 1_000_000_000;
 
 /// What a node of each new pool has for pods.
-pub(crate) struct NodeRooms<'a> {
-    input: StepInput<'a>,
+pub(crate) struct NodeRooms<'m> {
     /// By new pool: the smallest node of the pools that it replaces, without what DaemonSets request. `None`: no size was
     /// read.
     rooms: Vec<Option<NodeSize>>,
     /// By pool of the fleet: the new pool to which its workloads move.
     new_pools: Vec<Option<usize>>,
+    /// The new pools, keys and values of labels whose nodes take no other pods.
+    own_nodes: BTreeSet<(usize, &'m str, &'m str)>,
 }
 
 /// Nodes that share no pods with others: a new pool, or those of its nodes that have these labels, with a taint that keeps
 /// other pods off.
-type NodeGroup<'m> = (usize, BTreeSet<(&'m str, &'m str)>);
+type NodeGroup<'w> = (usize, BTreeSet<(&'w str, &'w str)>);
 
-impl<'a> NodeRooms<'a> {
-    pub(crate) fn new(moves: &[WorkloadMove], input: StepInput<'a>) -> Self {
+impl<'m> NodeRooms<'m> {
+    pub(crate) fn new(moves: &'m [WorkloadMove], input: StepInput<'_>) -> Self {
         let mut new_pools = vec![None; input.fleet.pools.len()];
         for (at, new) in input.scope.new_pools.iter().enumerate() {
             for pool in &new.replaces {
@@ -56,7 +57,16 @@ impl<'a> NodeRooms<'a> {
                 room.pods = room.pods.saturating_sub(1);
             }
         }
-        Self { input, rooms, new_pools }
+        let mut found = Self { rooms, new_pools, own_nodes: BTreeSet::new() };
+        let labels = moves.iter().flat_map(|one| labels(one).map(|(key, value)| (found.target(one), key, value)));
+        // Many workloads need the same label, and the nodes are searched for each label.
+        let labels: BTreeSet<_> = labels.collect();
+        let keeps_others_off = |&(at, key, value): &(usize, &str, &str)| {
+            let new = input.scope.new_pools.get(at);
+            new.is_some_and(|new| edits::keeps_others_off(input.fleet, new, (key, value)))
+        };
+        found.own_nodes = labels.into_iter().filter(keeps_others_off).collect();
+        found
     }
 
     /// The new pool to which a workload moves.
@@ -65,18 +75,9 @@ impl<'a> NodeRooms<'a> {
     }
 
     /// The nodes to which a workload moves.
-    fn group<'m>(&self, one: &'m WorkloadMove) -> NodeGroup<'m> {
+    fn group<'w>(&self, one: &'w WorkloadMove) -> NodeGroup<'w> {
         let at = self.target(one);
-        let own = self.input.scope.new_pools.get(at).into_iter().flat_map(|new| {
-            one.needs.iter().filter_map(move |need| match need {
-                ClusterNeed::Label { key, value, .. } => {
-                    let label = (key.as_str(), value.as_str());
-                    edits::keeps_others_off(self.input.fleet, new, label).then_some(label)
-                }
-                ClusterNeed::RuntimeClass { .. } => None,
-            })
-        });
-        (at, own.collect())
+        (at, labels(one).filter(|(key, value)| self.own_nodes.contains(&(at, *key, *value))).collect())
     }
 
     /// How many pods of a workload a node takes. `None`: the size is not known.
@@ -94,9 +95,9 @@ impl<'a> NodeRooms<'a> {
     }
 
     /// What these workloads need. DaemonSets do not count: their part of each node is subtracted from its room.
-    pub(crate) fn capacity<'m>(&self, moves: impl Iterator<Item = &'m WorkloadMove>) -> Option<Capacity> {
+    pub(crate) fn capacity<'w>(&self, moves: impl Iterator<Item = &'w WorkloadMove>) -> Option<Capacity> {
         let mut all = Capacity { pods: 0, cpu_millis: 0, memory_bytes: 0, without_requests: 0, nodes: Some(0) };
-        let mut parts: BTreeMap<NodeGroup<'m>, u128> = BTreeMap::new();
+        let mut parts: BTreeMap<NodeGroup<'w>, u128> = BTreeMap::new();
         for one in moves.filter(|one| !one.is_daemon_set() && one.demand.pods > 0) {
             let demand = &one.demand;
             let pods = u64::try_from(demand.pods).unwrap_or(u64::MAX);
@@ -124,4 +125,12 @@ impl<'a> NodeRooms<'a> {
         let of_pool = moves.iter().filter(|one| one.moves && self.target(one) == new_pool);
         self.capacity(of_pool)?.nodes.map(|nodes| nodes.max(1))
     }
+}
+
+/// The labels of nodes that a workload needs.
+fn labels(one: &WorkloadMove) -> impl Iterator<Item = (&str, &str)> {
+    one.needs.iter().filter_map(|need| match need {
+        ClusterNeed::Label { key, value, .. } => Some((key.as_str(), value.as_str())),
+        ClusterNeed::RuntimeClass { .. } => None,
+    })
 }

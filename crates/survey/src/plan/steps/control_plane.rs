@@ -34,7 +34,7 @@ pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {
         ));
     }
     if !input.checked.is_read {
-        step.commands.push(print_version());
+        step.commands.push(print_version("before"));
     }
     for pool in lagging.into_iter().filter_map(|at| input.fleet.pools.get(at)) {
         step.commands.extend(upgrade_pool(provider_name(input.fleet, pool, "OLD_POOL"), version, input));
@@ -67,7 +67,7 @@ pub(crate) fn last(waves: &[Step], input: StepInput<'_>) -> Option<Step> {
     }
     step.why.extend(blocking_budgets(waves));
     if !input.checked.is_read {
-        step.commands.push(print_version());
+        step.commands.push(print_version("before"));
     }
     step.commands.extend(upgrade(now, version, input));
     let remaining = input.fleet.pools.iter().enumerate();
@@ -107,8 +107,9 @@ fn unread_version(now: Option<MinorVersion>, wanted: &str, input: StepInput<'_>)
     })
 }
 
-fn print_version() -> PlanCommand {
-    command("kubectl version".to_owned(), "Prints the version of the API server before the upgrade.")
+/// `when`: before or after.
+fn print_version(when: &str) -> PlanCommand {
+    command("kubectl version".to_owned(), &format!("Prints the version of the API server {when} the upgrade."))
 }
 
 /// The minor versions on the way, without the present one: at most ten. Without a present version, the last one.
@@ -139,7 +140,7 @@ fn one_at_a_time(now: Option<MinorVersion>, wanted: &str, order: &str) -> String
 fn upgrade(now: Option<MinorVersion>, version: &str, input: StepInput<'_>) -> Vec<PlanCommand> {
     let values = HashMap::from([("{kubernetes}", next(now, version).0)]);
     let mut commands = provider_commands(ProviderStep::UpgradeControlPlane, &values, input);
-    commands.push(command("kubectl version".to_owned(), "Prints the version of the API server after the upgrade."));
+    commands.push(print_version("after"));
     commands
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use mullion_engine::model::text::counted;
 
 use crate::facts::behavior_changes::Use;
-use crate::plan::edits;
 use crate::plan::report::{ObjectChange, PlanCommand, Step, StepKind, Verdict};
 use crate::plan::steps::commands::{NodeSelections, command, word};
 use crate::plan::steps::step_input::{MAX_COMMANDS, MAX_NAMES, StepInput, listed, name_of};
@@ -62,14 +61,13 @@ pub(crate) fn gate(moves: &[WorkloadMove], selections: &NodeSelections<'_>, inpu
     let checks = std::mem::take(&mut step.commands);
     // Nodes have no labels before there are nodes, and the first pods that need what these commands create are those of this
     // step.
-    let needs = edits::object_changes(moves, 0, input.fleet, input.scope);
-    step.commands.extend(needs.iter().map(command_with_reason));
+    step.commands.extend(input.needs.iter().map(command_with_reason));
     add_changes(&mut step, &daemon_sets);
     step.commands.extend(checks);
     add_rollouts(&mut step, &daemon_sets);
     add_undo(&mut step, &daemon_sets);
     // Workloads use them, so they go last.
-    step.back.extend(needs.into_iter().filter_map(|need| need.back));
+    step.back.extend(input.needs.iter().filter_map(|need| need.back.clone()));
     step
 }
 

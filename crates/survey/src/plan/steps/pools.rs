@@ -9,7 +9,6 @@ use mullion_engine::model::text::{counted, thousands};
 
 use crate::analysis::FleetPool;
 use crate::facts::commands::ProviderStep;
-use crate::plan::edits;
 use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::plan::scope::NewPool;
 use crate::plan::steps::capacity::NodeRooms;
@@ -50,7 +49,7 @@ pub(crate) fn new_pools(
     if !existing.is_empty() {
         step.why.push(format!("Pods that are in {} now stay there.", pools_named(&existing)));
     }
-    step.why.extend(labels_of_provider(moves, input));
+    step.why.extend(labels_of_provider(input));
     step.why.extend(zones_of_volumes(moves, input));
     step.why.extend(present(moves, &mut step.commands));
     if let Some(pattern) = matching_pattern(&scope.taint, input) {
@@ -139,9 +138,8 @@ fn needed_nodes(moves: &[WorkloadMove], rooms: &NodeRooms<'_>, input: StepInput<
 }
 
 /// Labels of the new nodes that only the provider can set: the pool must be created with them.
-fn labels_of_provider(moves: &[WorkloadMove], input: StepInput<'_>) -> Vec<String> {
-    let needs = edits::object_changes(moves, 0, input.fleet, input.scope);
-    let of_provider = needs.iter().filter(|need| need.back.is_none());
+fn labels_of_provider(input: StepInput<'_>) -> Vec<String> {
+    let of_provider = input.needs.iter().filter(|need| need.back.is_none());
     of_provider.map(|need| format!("{} Only the provider sets this label.", need.why)).collect()
 }
 

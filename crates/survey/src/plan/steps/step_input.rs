@@ -8,7 +8,7 @@ use crate::analysis::Fleet;
 use crate::inventory::Inventory;
 use crate::plan::constraints::CheckedConstraints;
 use crate::plan::context::PlanContext;
-use crate::plan::report::{Step, StepKind};
+use crate::plan::report::{ObjectChange, Step, StepKind};
 use crate::plan::scope::MoveScope;
 use crate::report::ObjectRef;
 
@@ -19,6 +19,8 @@ pub(crate) struct StepInput<'a> {
     pub(crate) fleet: &'a Fleet<'a>,
     pub(crate) inventory: &'a Inventory,
     pub(crate) scope: &'a MoveScope,
+    /// The labels and RuntimeClasses that the workloads need.
+    pub(crate) needs: &'a [ObjectChange],
     pub(crate) context: PlanContext<'a>,
 }
 
