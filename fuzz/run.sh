@@ -33,18 +33,9 @@ esac
 
 command -v c++ >/dev/null || die "a C++ compiler is missing: install g++ (Debian: apt-get install g++)"
 
-# The flags that cargo-fuzz passes without a sanitizer: counters at every edge, and the values of comparisons.
-flags=(
-  -Cpasses=sancov-module
-  -Cllvm-args=-sanitizer-coverage-level=4
-  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
-  -Cllvm-args=-sanitizer-coverage-pc-table
-  -Cllvm-args=-sanitizer-coverage-trace-compares
-  -Ccodegen-units=1
-)
-# With --target, build scripts and procedural macros are compiled without these flags.
+# With --target, rustc.sh can distinguish build scripts and procedural macros.
 host=$(rustc -vV | sed -n 's/^host: //p')
-RUSTFLAGS="${flags[*]}" "$cargo" build --locked --release --manifest-path fuzz/Cargo.toml --target "$host" --target-dir "$target"
+RUSTC_WRAPPER=$PWD/fuzz/rustc.sh "$cargo" build --locked --release --manifest-path fuzz/Cargo.toml --target "$host" --target-dir "$target"
 program=$target/$host/release/mullion-fuzz
 
 targets=("$@")

@@ -3,7 +3,7 @@
 //!
 //! | part | what it prints |
 //! |---|---|
-//! | rate | patches per second of the controller from cold, and of a loop that only sends the same patches, in turn |
+//! | rate | patches per second of the controller from cold, of a loop that only sends the same patches, and of that loop beside a watch, in turn |
 //! | memory | how long the built program reads the cluster at its start, its resident set, and what the heartbeats of all Windows nodes cost it |
 //!
 //! On a real API server with 5,000 Windows and 15,000 Linux nodes; `-- rate` runs one part, `NODES=400` creates a

@@ -1,5 +1,5 @@
-//! The controller after a cold start, and a loop that only sends the same patches with the same
-//! concurrency.
+//! The controller after a cold start, a loop that only sends the same patches with the same concurrency, and the same
+//! loop while one watch receives the changes, which any controller of nodes needs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use mullion_cluster::ControlPlane;
 use mullion_engine::model::settings::{Mode, NodeSettings};
 use mullion_engine::node::{NodeFacts, TrustedTaints, plan_node};
 use mullion_policy::PolicySet;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -84,6 +85,16 @@ async fn bodies(client: &Client, mode: Mode) -> Vec<(String, String)> {
     all.unwrap().items.into_iter().map(body).collect()
 }
 
+/// Receives every change of a node, and reads nothing of it.
+async fn watch_nodes(client: Client) {
+    let get = |query: String| http::Request::get(format!("/api/v1/nodes?{query}")).body(Vec::new()).unwrap();
+    let page: Value = client.request(get("limit=1".to_owned())).await.unwrap();
+    let version = page["metadata"]["resourceVersion"].as_str().unwrap();
+    let request = get(format!("watch=true&resourceVersion={version}"));
+    let events = client.request_stream(request).await.unwrap();
+    futures::io::copy(events, &mut futures::io::sink()).await.ok();
+}
+
 async fn bare(client: &Client, mode: Mode) -> f64 {
     let bodies = bodies(client, mode).await;
     let (count, start) = (bodies.len(), Instant::now());
@@ -108,18 +119,24 @@ pub async fn run(plane: &ControlPlane, count: usize) {
     let all: Api<PartialObjectMeta<Node>> = Api::all(client.clone());
     let there = all.list(&ListParams::default()).await.unwrap().items.len();
     println!("\npatches per second, {ROUNDS} rounds in turn, {count} of {there} nodes from cold, {AT_ONCE} at a time");
-    println!("{:24} {:>11} {:>11} {:>6}", "", "controller", "bare loop", "ratio");
-    let (mut ours, mut theirs) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    println!("{:24} {:>11} {:>11} {:>6} {:>11} {:>6}", "", "controller", "bare loop", "ratio", "with watch", "ratio");
+    let modes = [("labels and taint set", Mode::Enforce), ("all taken off again", Mode::Disabled)];
+    let mut rates = modes.map(|_| [Vec::new(), Vec::new(), Vec::new()]);
     for _ in 0..ROUNDS {
-        for (at, mode) in [Mode::Enforce, Mode::Disabled].into_iter().enumerate() {
-            ours[at].push(controller(client.clone(), mode, count).await);
+        for (rates, (_, mode)) in rates.iter_mut().zip(modes) {
+            rates[0].push(controller(client.clone(), mode, count).await);
         }
-        for (at, mode) in [Mode::Enforce, Mode::Disabled].into_iter().enumerate() {
-            theirs[at].push(bare(&client, mode).await);
+        for (rates, (_, mode)) in rates.iter_mut().zip(modes) {
+            rates[1].push(bare(&client, mode).await);
         }
+        let watch = tokio::spawn(watch_nodes(client.clone()));
+        for (rates, (_, mode)) in rates.iter_mut().zip(modes) {
+            rates[2].push(bare(&client, mode).await);
+        }
+        watch.abort();
     }
-    for ((what, ours), theirs) in ["labels and taint set", "all taken off again"].into_iter().zip(ours).zip(theirs) {
-        let (ours, theirs) = (median(ours), median(theirs));
-        println!("{what:24} {ours:11.0} {theirs:11.0} {:6.2}", ours / theirs);
+    for (rates, (what, _)) in rates.into_iter().zip(modes) {
+        let [ours, bare, watched] = rates.map(median);
+        println!("{what:24} {ours:11.0} {bare:11.0} {:6.2} {watched:11.0} {:6.2}", ours / bare, ours / watched);
     }
 }

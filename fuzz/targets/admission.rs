@@ -41,10 +41,11 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
         let mut state = WebhookState::fixed(snapshot().clone(), policy(spec));
         state.controller_users = ControllerUsers::new([CONTROLLER]);
         let state = Arc::new(state);
-        // Every input meets a webhook that has seen the controllers, and distinguishes users.
+        // Every input meets a webhook that has seen the controllers and distinguishes users, and tables that the first
+        // Windows pod creates.
         let owner =
             json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": "u", "controller": true}]);
-        let object = json!({"metadata": {"ownerReferences": owner}, "spec": {}});
+        let object = json!({"metadata": {"ownerReferences": owner}, "spec": {"os": {"name": "windows"}}});
         let body = body(
             &json!({"group": "", "version": "v1", "kind": "Pod"}),
             ["CREATE", "", CONTROLLER],

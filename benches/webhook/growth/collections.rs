@@ -1,6 +1,7 @@
 //! Every list and map of a pod, from the table of fields of an API server.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
@@ -26,12 +27,13 @@ pub struct Collection {
 /// The fields of each type.
 struct Types(BTreeMap<&'static str, Vec<(&'static str, &'static str)>>);
 
+static TYPES: LazyLock<Types> = LazyLock::new(types);
+
 /// All lists and maps of a pod's metadata and spec.
 pub fn all() -> Vec<Collection> {
-    let types = types();
     let mut found = Vec::new();
     for (member, name) in [("metadata", "ObjectMeta"), ("spec", "PodSpec")] {
-        walk(&types, name, &[member], &mut found);
+        walk(&TYPES, name, &[member], &mut found);
     }
     found
 }
@@ -98,8 +100,7 @@ impl Collection {
     }
 
     fn items(&self, count: usize, outer: usize) -> Value {
-        let types = types();
-        let item = |at: usize| value(&types, self.item, at);
+        let item = |at: usize| value(&TYPES, self.item, at);
         if self.is_map {
             Value::Object((0..count).map(|at| (format!("example.com/k{outer}-{at}"), item(at))).collect())
         } else {
