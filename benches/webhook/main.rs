@@ -48,6 +48,10 @@ mod throughput;
 
 use parts::Parts;
 
+/// The allocator of the program in the image.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let wanted = Parts::wanted();
     mullion::server::tls::install_crypto();
