@@ -1,10 +1,12 @@
 //! Finds the nodes that a DaemonSet leaves out.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use crate::model::cluster::{Node, Taint};
+use crate::model::cluster::{Nodes, Taint};
 use crate::model::names::WINDOWS_BUILD_LABEL;
-use crate::model::scheduling::{NodeConstraints, constrains, tolerated};
+use crate::model::scheduling::{MAX_COMPARISONS, NodeConstraints, constrains, tolerated};
 use crate::model::windows::Build;
 use crate::model::{BUILD, DecisionAnnotation, Os};
 use crate::place::context::WorkloadContext;
@@ -31,10 +33,10 @@ impl WorkloadContext<'_> {
         if !required.comparable_with_all(nodes) {
             return None;
         }
-        let tolerations = self.tolerations_with_missing();
+        let repelling = repelling_taints(nodes, &self.tolerations_with_missing())?;
         let mut found = LeftOutNodes::default();
         for node in nodes.iter().filter(|node| node.os == Some(Os::Windows) && required.fit(node)) {
-            if repels(node, &tolerations) {
+            if node.taints.iter().any(|taint| repelling.contains(taint)) {
                 continue;
             }
             found.of += 1;
@@ -70,10 +72,14 @@ impl WorkloadContext<'_> {
     }
 }
 
-/// Whether a taint keeps the DaemonSet's pods off the node for as long as the node exists.
-fn repels(node: &Node, tolerations: &[Value]) -> bool {
-    let repels = |taint: &Taint| {
-        taint.effect != "PreferNoSchedule" && !taint.describes_state() && !tolerated(tolerations, taint)
-    };
-    node.taints.iter().any(repels)
+/// The taints of Windows nodes that keep the DaemonSet's pods off a node for as long as the node exists; `None` if they
+/// are too many to be compared with the tolerations within a review. They are compared once, because thousands of nodes
+/// have the same taints.
+fn repelling_taints<'n>(nodes: &'n Nodes, tolerations: &[Value]) -> Option<BTreeSet<&'n Taint>> {
+    let taints = nodes.windows_taints();
+    if taints.len().saturating_mul(tolerations.len()) > MAX_COMPARISONS {
+        return None;
+    }
+    let lasts = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !taint.describes_state();
+    Some(taints.iter().filter(lasts).filter(|taint| !tolerated(tolerations, taint)).collect())
 }

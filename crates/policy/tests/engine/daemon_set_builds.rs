@@ -359,6 +359,26 @@ fn nodes_that_are_left_out_are_reported_and_recorded() {
     }
 }
 
+/// Each distinct taint is compared with each toleration once, and not at all if both are many.
+#[test]
+fn taints_of_nodes_are_compared_with_a_limited_number_of_tolerations() {
+    let own_taint =
+        |at: usize| node(&format!("old-{at}"), Os::Windows, Some(17_763), &[&format!("team{at}=a:NoSchedule")]);
+    let nodes = (0..1_000).map(own_taint).chain([node("new", Os::Windows, Some(20_348), &[])]).collect();
+    let fleet = ClusterSnapshot { nodes: Some(Nodes::new(nodes)), ..ClusterSnapshot::default() };
+    let left_out = |tolerations: Vec<Value>| {
+        let mut object = daemon_set(WINDOWS);
+        object["spec"]["template"]["spec"]["tolerations"] = tolerations.into();
+        create_in(&object, &fleet, &PolicySet::default()).review.left_out.map(|nodes| nodes.count)
+    };
+    let listed =
+        |count: usize| (0..count).map(|at| json!({"key": format!("team{at}"), "operator": "Exists"})).collect();
+    assert_eq!(left_out(listed(0)), None, "every old node has a taint that is not tolerated");
+    assert_eq!(left_out(listed(3)), Some(3));
+    assert_eq!(left_out(vec![json!({"operator": "Exists"})]), Some(1_000));
+    assert_eq!(left_out(listed(501)), None, "too many to compare");
+}
+
 /// `mullion mutate --templates`, and `mullion explain`.
 #[test]
 fn a_template_for_git_excludes_them_too() {

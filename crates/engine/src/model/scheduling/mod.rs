@@ -5,8 +5,8 @@ mod node_fit;
 mod tolerations;
 
 pub(crate) use node_constraints::{
-    NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, expressions, is_empty_term,
-    requirement_holds, selector_os,
+    MAX_COMPARISONS, NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, expressions,
+    is_empty_term, requirement_holds, selector_os,
 };
 pub(crate) use node_fit::{Expression, Term};
 pub use node_fit::{SchedulingConstraints, TolerationTerm};

@@ -14,10 +14,10 @@ use crate::model::pod_view::Pod;
 pub(crate) const REQUIRED_TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
-/// The maximum number of comparisons of a node with a requirement to find the nodes that satisfy a pod's constraints:
-/// about 15 ms. It is enough for 25 requirements on 20,000 nodes that differ in a constrained label, or for 5,000
+/// The maximum number of comparisons of a node with a requirement, or of a taint with a toleration, to find the nodes
+/// for a pod: about 15 ms. It is enough for 25 requirements on 20,000 nodes that differ in a constrained label, or for 5,000
 /// requirements on 100 kinds of nodes.
-const MAX_COMPARISONS: usize = 500_000;
+pub(crate) const MAX_COMPARISONS: usize = 500_000;
 
 /// Labels that only Windows nodes have: with any value, or with a value that begins with this text, ignoring case.
 const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
