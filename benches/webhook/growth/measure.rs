@@ -87,7 +87,8 @@ impl Row {
     }
 
     fn misses_a_goal(&self) -> bool {
-        self.grows_too_fast() || self.largest > TIME || self.is_over_size()
+        // An object of 3 MiB may be refused at once, and a smaller one may not.
+        self.grows_too_fast() || self.time.max(self.largest) > TIME || self.is_over_size()
     }
 
     fn line(&self) -> String {
@@ -147,8 +148,8 @@ pub fn run(words: &[String]) {
         rows.iter().filter(|row| row.is_over_size()).count(),
     );
     println!(
-        "at 3 MiB, {} rows take over {} ms, and {} are refused with 503 for their memory",
-        rows.iter().filter(|row| row.largest > TIME).count(),
+        "{} rows take over {} ms at 4n or at 3 MiB; at 3 MiB, {} are refused with 503 for their memory",
+        rows.iter().filter(|row| row.time.max(row.largest) > TIME).count(),
         TIME.as_millis(),
         rows.iter().filter(|row| row.is_refused).count(),
     );
