@@ -13,11 +13,12 @@ flags=(
   -Ccodegen-units=1
 )
 
-# Build scripts and procedural macros run on the host, where cargo passes no --target.
 case " $* " in
-  *" --crate-name build_script_"*) exec "$@" ;;
-  *" --crate-name mullion"*" --target "* | *" --crate-name granit_parser "*" --target "* | \
-    *" --crate-name json_patch "*" --target "* | *" --crate-name serde_json "*" --target "* | \
-    *" --crate-name serde_saphyr "*" --target "*) exec "$@" "${flags[@]}" ;;
+  *" --target "*) ;;
+  *) exec "$@" ;; # a build script or a procedural macro, which runs on the host
+esac
+case " $* " in
+  *" --crate-name mullion"* | *" --crate-name granit_parser "* | *" --crate-name json_patch "* | *" --crate-name serde_json "* | \
+    *" --crate-name serde_saphyr "*) exec "$@" "${flags[@]}" ;;
   *) exec "$@" ;;
 esac

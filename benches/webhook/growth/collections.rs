@@ -33,7 +33,7 @@ static TYPES: LazyLock<Types> = LazyLock::new(types);
 pub fn all() -> Vec<Collection> {
     let mut found = Vec::new();
     for (member, name) in [("metadata", "ObjectMeta"), ("spec", "PodSpec")] {
-        walk(&TYPES, name, &[member], &mut found);
+        walk(name, &[member], &mut found);
     }
     found
 }
@@ -48,19 +48,19 @@ fn types() -> Types {
     Types(types)
 }
 
-fn walk(types: &Types, name: &str, path: &[&'static str], found: &mut Vec<Collection>) {
+fn walk(name: &str, path: &[&'static str], found: &mut Vec<Collection>) {
     if path.len() > DEEPEST {
         return;
     }
-    for (field, of) in types.0.get(name).into_iter().flatten() {
+    for (field, of) in TYPES.0.get(name).into_iter().flatten() {
         let at = |more: &[&'static str]| [path, &[*field], more].concat();
         if let Some(item) = of.strip_prefix("map[string]") {
             found.push(Collection { path: at(&[]), item, is_map: true });
         } else if let Some(item) = of.strip_prefix("[]") {
             found.push(Collection { path: at(&[]), item, is_map: false });
-            walk(types, item, &at(&["[]"]), found);
+            walk(item, &at(&["[]"]), found);
         } else {
-            walk(types, of, &at(&[]), found);
+            walk(of, &at(&[]), found);
         }
     }
 }
@@ -100,7 +100,7 @@ impl Collection {
     }
 
     fn items(&self, count: usize, outer: usize) -> Value {
-        let item = |at: usize| value(&TYPES, self.item, at);
+        let item = |at: usize| value(self.item, at);
         if self.is_map {
             Value::Object((0..count).map(|at| (format!("example.com/k{outer}-{at}"), item(at))).collect())
         } else {
@@ -131,18 +131,18 @@ fn named(mut item: Value, at: usize) -> Value {
 }
 
 /// A value of the type; for a type with fields, its texts, numbers and flags.
-fn value(types: &Types, of: &str, at: usize) -> Value {
+fn value(of: &str, at: usize) -> Value {
     match of {
         "string" => format!("value-{at}").into(),
         "boolean" => true.into(),
         "int32" | "int64" | "int-or-string" => at.into(),
         "quantity" => "1".into(),
         _ => {
-            let scalars = types.0.get(of).into_iter().flatten().filter_map(|(field, of)| {
+            let scalars = TYPES.0.get(of).into_iter().flatten().filter_map(|(field, of)| {
                 let value = match (*field, *of) {
                     ("operator", "string") => "Exists".into(),
                     ("effect", "string") => "NoSchedule".into(),
-                    (_, "string" | "boolean" | "int32" | "int64" | "quantity") => value(types, of, at),
+                    (_, "string" | "boolean" | "int32" | "int64" | "quantity") => value(of, at),
                     _ => return None,
                 };
                 Some(((*field).to_owned(), value))

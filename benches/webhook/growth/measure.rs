@@ -2,9 +2,10 @@
 //!
 //! The time is the processor time of the whole handler, from the bytes of the body to the bytes of the response: the
 //! shortest of a few runs, because the machine can only make a run longer. Memory outside the processor's caches is
-//! slower, so the ratio of larger objects is higher in any program: what takes longer than the goal is compared with only
-//! parsing the same bodies, and misses the goal if it grows faster than that. Growth is measured without the limit of memory. Time at 3 MiB is measured
-//! with it, because this is what a client experiences: a review that needs more memory is rejected at once.
+//! slower, so the ratio of larger objects is higher in any program: what takes longer than the goal is compared with
+//! only parsing the same bodies, and misses the goal if it grows faster than that. Growth is measured without the limit
+//! of memory. Time at 3 MiB is measured with it, because this is what a client experiences: a review that needs more
+//! memory is rejected at once.
 
 use std::cmp::Reverse;
 use std::hint::black_box;
