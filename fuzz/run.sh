@@ -47,8 +47,9 @@ failed=()
 for name in "${targets[@]}"; do
   inputs=$target/inputs/$name finds=$target/finds/$name kept=fuzz/corpus/$name
   mkdir -p "$inputs" "$finds" "$kept"
-  # -reload=0: no other process adds inputs, so there is no need to read their folder again every second.
-  options=(-dict=fuzz/dictionary.txt "-max_len=$longest" "-rss_limit_mb=$memory" "-timeout=$timeout" -reload=0)
+  # -reload=0: no other process adds inputs, so there is no need to read their folder again every second. -entropic=0: weights
+  # of inputs by how rare their code is take a fifth to a third of the time, and cover no more in the same time.
+  options=(-dict=fuzz/dictionary.txt "-max_len=$longest" "-rss_limit_mb=$memory" "-timeout=$timeout" -reload=0 -entropic=0)
   options+=(-artifact_prefix="$finds/" -print_final_stats=1 -verbosity=1)
   export FUZZ_TARGET=$name
   if [[ $mode == keep ]]; then

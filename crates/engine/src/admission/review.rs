@@ -124,15 +124,8 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     let left_out = cx.find_left_out_nodes().filter(|_| catalogue::reports_left_out_nodes(&cx));
     cx.left_out = left_out.as_ref();
     let mut findings = find_findings(&cx);
-    if let Some(update) = &update {
-        let mut repairs = Vec::new();
-        repair(rejected_by_server(&findings), &mut repairs);
-        // With `any`, other fields of the author may name one operating system: then the placement is for that one.
-        let requested = read_os_annotation(&input)
-            .map(|(scope, _)| scope.os().or(decision.decided()).map_or(ScopeOs::Any.name(), Os::name));
-        if let Some(changes) = update.restore_template(repairs, requested) {
-            return Review::rewrite(Arc::clone(new), changes);
-        }
+    if let Some(changes) = update.as_ref().and_then(|update| restored_template(update, &cx, &findings)) {
+        return Review::rewrite(Arc::clone(new), changes);
     }
     deny_unrepaired(&cx, &mut findings);
     let mut wanted = wanted_images(&cx);
@@ -144,6 +137,12 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     }
     let wanted = wanted.into_iter().collect();
     let changes = changes(&cx, category, update.as_ref(), &findings);
+    // A second call for this request receives an unchanged template.
+    if new.mode == Mode::Enforce
+        && let Some(changes) = update.as_ref().and_then(|update| update.restored_by_placement(&changes))
+    {
+        return Review::rewrite(Arc::clone(new), changes);
+    }
     // This must not be done earlier: a field that is allowed to stay may be one that the OS field forbids.
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
@@ -280,6 +279,20 @@ fn review_old(
     let settings = ReviewSettings { new: Arc::clone(settings.old.as_ref()?), old: None, ..settings.clone() };
     let request = ReviewRequest { operation: Operation::Create, subresource: None, workload, old: None, ..*request };
     Some(review(&request, snapshot, &settings))
+}
+
+/// The changes that restore the template of a DaemonSet, if an update drops only what Mullion had added.
+fn restored_template(
+    update: &DaemonSetUpdate<'_>,
+    cx: &WorkloadContext<'_>,
+    findings: &[Finding],
+) -> Option<Vec<Change>> {
+    let mut repairs = Vec::new();
+    repair(rejected_by_server(findings), &mut repairs);
+    // With `any`, other fields of the author may name one operating system: then the placement is for that one.
+    let requested = read_os_annotation(&cx.input)
+        .map(|(scope, _)| scope.os().or(cx.decision.decided()).map_or(ScopeOs::Any.name(), Os::name));
+    update.restore_template(repairs, requested)
 }
 
 fn changes(

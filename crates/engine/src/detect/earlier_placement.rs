@@ -21,7 +21,8 @@ pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     // The first call of this request wrote the annotation.
     let Some(annotation) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
     // The basis does not matter: an annotation that an update keeps has the basis of the earlier decision.
-    let is_bound = place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os);
+    let is_bound = !DecisionAnnotation::came_with_request(input.object())
+        && place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os);
     let is_default = annotation.basis == Basis::Default && (!input.pod.pointer.is_empty() || input.ignores_default);
     is_bound || is_default && !is_update
 }

@@ -64,6 +64,10 @@ const REASON: &str = "so that people see what was decided and why";
 /// The annotation's key in the `managedFields` of the manager that wrote it.
 const MANAGED_FIELD: &str = "f:mullion.dev/decision";
 
+fn managed_fields(object: &Value) -> &[Value] {
+    member(object, "/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 impl DecisionAnnotation {
     /// The annotation on an object's own metadata, if Mullion itself wrote it, in this request or before. What differs
     /// from it now was changed by another webhook or policy after Mullion's first call.
@@ -74,10 +78,14 @@ impl DecisionAnnotation {
     /// forged.
     pub fn written_by_mullion(object: &Value) -> Option<Self> {
         let annotation = Self::of(object)?;
-        let recorded = member(object, "/metadata/managedFields")?.as_array()?;
+        let is_recorded = !managed_fields(object).is_empty();
+        (is_recorded && !Self::came_with_request(object)).then_some(annotation)
+    }
+
+    /// Whether `managedFields` records that a request contained the annotation. Files have no `managedFields`.
+    pub fn came_with_request(object: &Value) -> bool {
         let annotations = |entry| member(entry, "/fieldsV1/f:metadata/f:annotations");
-        let brought = recorded.iter().filter_map(annotations).any(|all| all.get(MANAGED_FIELD).is_some());
-        (!recorded.is_empty() && !brought).then_some(annotation)
+        managed_fields(object).iter().filter_map(annotations).any(|all| all.get(MANAGED_FIELD).is_some())
     }
 
     /// Whether Mullion added it; see [`placed`](Self::placed).

@@ -86,6 +86,17 @@ impl<'a> DaemonSetUpdate<'a> {
         Some(changes)
     }
 
+    /// The changes to the template, and the one that restores the annotation, if they turn the template into the old one:
+    /// what the author drops is what Mullion adds now, for another reason than before.
+    pub(crate) fn restored_by_placement(&self, changes: &[Change]) -> Option<Vec<Change>> {
+        let at = self.request.workload.kind.pod_pointer();
+        let mut changes: Vec<Change> =
+            changes.iter().filter(|change| change.edit.pointer().starts_with(at)).cloned().collect();
+        self.annotation.as_ref().filter(|_| self.restored_by(&changes))?;
+        changes.extend(self.kept_annotation());
+        Some(changes)
+    }
+
     /// Whether these changes turn the request's template, which differs from the old one, into the old one.
     fn restored_by(&self, changes: &[Change]) -> bool {
         let (Some(old), false) = (self.request.old, changes.is_empty()) else { return false };

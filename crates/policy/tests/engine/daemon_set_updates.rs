@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint};
+use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Nodes, Taint};
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DecisionAnnotation, Operation, Os};
 use mullion_policy::PolicySet;
@@ -240,6 +240,25 @@ fn a_second_call_for_one_update_keeps_the_annotation() {
             assert!(second.mutate.patch.is_empty(), "{:?}", second.mutate.patch);
         }
     }
+}
+
+/// The author drops the selector, and the node selector of the namespace is a reason to add it again: the stored template
+/// does not change, so neither does its annotation.
+#[test]
+fn a_selector_that_returns_for_another_reason_changes_nothing() {
+    let mut own = daemon_set("registry.example.com/agent:1");
+    let next = own.clone();
+    own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    let mut cluster = snapshot();
+    let selector = ("scheduler.alpha.kubernetes.io/node-selector".to_owned(), "kubernetes.io/os=windows".to_owned());
+    cluster
+        .namespaces
+        .insert("default".to_owned(), Namespace { annotations: [selector].into(), ..Namespace::default() });
+    let stored = create_in(&own, &cluster, &PolicySet::default()).stored;
+    let first = outcome(Operation::Update, &next, Some(&stored), &cluster, &PolicySet::default());
+    assert_eq!(first.stored, stored);
+    let second = outcome(Operation::Update, &first.stored, Some(&stored), &cluster, &PolicySet::default());
+    assert!(second.mutate.patch.is_empty(), "{:?}", second.mutate.patch);
 }
 
 #[test]

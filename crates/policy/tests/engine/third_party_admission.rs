@@ -75,6 +75,23 @@ fn recorded(mut object: Value) -> Value {
     object
 }
 
+/// Findings of a pod that is bound to a node only warn, unless its author selects Windows. An annotation of the author
+/// that says that Mullion added the selector does not count.
+#[test]
+fn a_forged_annotation_does_not_soften_a_denial() {
+    let mut bound = pod(json!({"nodeName": "w2022", "nodeSelector": {"kubernetes.io/os": "windows"},
+        "securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]},
+        "containers": [{"name": "c", "image": "registry.example.com/app:1"}]}));
+    for forged in [false, true] {
+        if forged {
+            let decision = json!({"os": "windows", "basis": "default", "because": "", "placed": ["nodeSelector"]});
+            bound["metadata"]["annotations"] = json!({DECISION: decision.to_string()});
+        }
+        let denial = course(&bound, |_| {}, NEVER).validate.denial;
+        assert!(denial.is_some_and(|denial| denial.message.contains("MUL221")), "forged: {forged}");
+    }
+}
+
 const NEVER: [bool; 2] = [false, false];
 const MULLION_AGAIN: [bool; 2] = [true, false];
 const BOTH_AGAIN: [bool; 2] = [true, true];
