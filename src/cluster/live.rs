@@ -37,8 +37,8 @@ const REST: u32 = 30;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The capacity of the queue of node events for the control loop that follows them; the loop only puts each into its
-/// own queue.
-const NODE_EVENTS: usize = 256;
+/// own queue. An event has all labels of a node, in about 4 KB.
+const NODE_EVENTS: usize = 32;
 
 /// Taints that are added and removed with a node's state, some with the time as their value. They never mark an OS.
 const TEMPORARY_TAINTS: [&str; 3] =

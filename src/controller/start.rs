@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use kube::Client;
 use mullion_policy::{PolicyReading, PolicySet};
+use tokio::runtime::Builder;
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +29,9 @@ use crate::telemetry::metrics;
 /// Runs until SIGTERM or SIGINT. An error (exit code 2) means that it could not start, and describes what to do; or
 /// that a part of it ended by itself, and that it must be restarted.
 pub(crate) fn run(args: &ControllerArgs) -> anyhow::Result<()> {
-    run_to_end(&args.log, start(args))
+    // It waits for the API server most of the time. Each thread has a heap of its own: with two, the controller of 20,000
+    // nodes takes 4 MiB more.
+    run_to_end(&args.log, Builder::new_multi_thread().worker_threads(1), start(args))
 }
 
 async fn start(args: &ControllerArgs) -> anyhow::Result<()> {

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use axum::Router;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -31,12 +32,15 @@ pub(crate) async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<Tc
     listener.with_context(|| format!("cannot listen on {address}; choose another address with {flag}"))
 }
 
-/// Runs a server program: sets up logs and cryptography, and runs `program` in a runtime.
-pub(crate) fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+/// Runs a server program: sets up logs and cryptography, and runs `program` in a runtime with all drivers.
+pub(crate) fn run_to_end(
+    log: &LogArgs,
+    runtime: &mut Builder,
+    program: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
     logs::init(log);
     install_crypto();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the async runtime")?;
+    let runtime = runtime.enable_all().build().context("cannot start the async runtime")?;
     let ended = runtime.block_on(program);
     // A read that hangs in its file system cannot be stopped.
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::{PolicySet, RegistryPolicy};
 use mullion_snapshot::dump;
+use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::state::{StateFollower, follow, last_good};
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<()> {
 
 /// Does the same with another rule for the addresses of registries, for tests with registries on loopback.
 pub fn run_with_addresses(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule) -> anyhow::Result<()> {
-    run_to_end(&args.log, start(args, addresses))
+    run_to_end(&args.log, &mut Builder::new_multi_thread(), start(args, addresses))
 }
 
 async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule) -> anyhow::Result<()> {

@@ -78,7 +78,16 @@ impl Nodes {
             }
         }
         let of = |os| all.iter().filter(move |node| node.os == Some(os));
-        let taints = |os| of(os).flat_map(|node| node.taints.iter().cloned()).collect();
+        // Each is copied once: `collect` would copy the taints of all nodes first.
+        let taints = |os| {
+            let mut distinct = BTreeSet::new();
+            for taint in of(os).flat_map(|node| node.taints.iter()) {
+                if !distinct.contains(taint) {
+                    distinct.insert(taint.clone());
+                }
+            }
+            distinct
+        };
         Self {
             by_name,
             kinds,
