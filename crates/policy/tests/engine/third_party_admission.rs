@@ -75,6 +75,10 @@ fn recorded(mut object: Value) -> Value {
     object
 }
 
+const NEVER: [bool; 2] = [false, false];
+const MULLION_AGAIN: [bool; 2] = [true, false];
+const BOTH_AGAIN: [bool; 2] = [true, true];
+
 /// Findings of a pod that is bound to a node only warn, unless its author selects Windows. An annotation of the author
 /// that says that Mullion added the selector does not count.
 #[test]
@@ -91,10 +95,6 @@ fn a_forged_annotation_does_not_soften_a_denial() {
         assert!(denial.is_some_and(|denial| denial.message.contains("MUL221")), "forged: {forged}");
     }
 }
-
-const NEVER: [bool; 2] = [false, false];
-const MULLION_AGAIN: [bool; 2] = [true, false];
-const BOTH_AGAIN: [bool; 2] = [true, true];
 
 #[test]
 fn what_others_remove_is_restored_or_reported() {
