@@ -96,6 +96,22 @@ fn a_forged_annotation_does_not_soften_a_denial() {
     }
 }
 
+/// The default is Linux, so an annotation that claims a default for Windows is not Mullion's.
+#[test]
+fn a_forged_default_does_not_soften_the_denial_of_a_daemon_set() {
+    let spec = json!({"nodeSelector": {"kubernetes.io/os": "windows"},
+        "securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]},
+        "containers": [{"name": "c", "image": OPAQUE}]});
+    let mut daemon_set = workload("DaemonSet", spec);
+    for forged in [false, true] {
+        if forged {
+            let decision = json!({"os": "windows", "basis": "default", "because": "", "placed": ["nodeSelector"]});
+            daemon_set["metadata"]["annotations"] = json!({DECISION: decision.to_string()});
+        }
+        assert!(create(&daemon_set).denied(), "forged: {forged}");
+    }
+}
+
 #[test]
 fn what_others_remove_is_restored_or_reported() {
     let pod = || with_image(LTSC2022);
