@@ -23,10 +23,7 @@ pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     // The basis does not matter: an annotation that an update keeps has the basis of the earlier decision.
     let is_bound = !DecisionAnnotation::came_with_request(input.object())
         && place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os);
-    // The default is always Linux: an annotation that claims another one is forged.
-    let is_default = annotation.basis == Basis::Default
-        && stands == OsWanted::Only(Os::Linux)
-        && (!input.pod.pointer.is_empty() || input.ignores_default);
+    let is_default = annotation.basis == Basis::Default && (!input.pod.pointer.is_empty() || input.ignores_default);
     is_bound || is_default && !is_update
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::json_pointer::{escape, member};
 use crate::model::names::DECISION_ANNOTATION;
-use crate::model::operating_system::ScopeOs;
+use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::os_decision::Basis;
 use crate::model::placed_words::PlacedWords;
 use crate::model::pod_view::{Container, Pod};
@@ -129,8 +129,9 @@ impl DecisionAnnotation {
         self.has_placed(&toleration_word(toleration))
     }
 
-    /// Reads the annotation on an object's own metadata; `None` if it is not in Mullion's format. Only the operating
-    /// system and what was placed are required: another version of Mullion may have written the rest differently.
+    /// Reads the annotation on an object's own metadata; `None` if it is not in Mullion's format, or claims a default for
+    /// another operating system than Linux, which Mullion never gives. Only the operating system and what was placed are
+    /// required: another version of Mullion may have written the rest differently.
     pub fn of(object: &Value) -> Option<Self> {
         let text = member(object, "/metadata/annotations")?.get(DECISION_ANNOTATION)?.as_str()?;
         let annotation: Value = serde_json::from_str(Some(text).filter(|text| text.len() <= MAX_BYTES)?).ok()?;
@@ -142,9 +143,14 @@ impl DecisionAnnotation {
         let left_out = annotation.get("leftOut").and_then(Value::as_object);
         let left_out = left_out.filter(|builds| builds.len() <= MAX_BUILDS).into_iter().flatten();
         let nodes = |number: &Value| usize::try_from(number.as_u64()?).ok();
+        let os = ScopeOs::from_name(text("os")?)?;
+        let basis = annotation.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None);
+        if basis == Basis::Default && os.os() != Some(Os::Linux) {
+            return None;
+        }
         Some(Self {
-            os: ScopeOs::from_name(text("os")?)?.name().to_owned(),
-            basis: annotation.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
+            os: os.name().to_owned(),
+            basis,
             because: text("because").unwrap_or_default().to_owned(),
             placed: placed.map(str::to_owned).collect(),
             containers: containers.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),

@@ -108,7 +108,12 @@ fn a_forged_default_does_not_soften_the_denial_of_a_daemon_set() {
             let decision = json!({"os": "windows", "basis": "default", "because": "", "placed": ["nodeSelector"]});
             daemon_set["metadata"]["annotations"] = json!({DECISION: decision.to_string()});
         }
-        assert!(create(&daemon_set).denied(), "forged: {forged}");
+        assert!(create(&daemon_set).denied(), "creation, forged: {forged}");
+        // An older object without an annotation, as before Mullion was installed.
+        let mut old = daemon_set.clone();
+        old["metadata"]["annotations"] = Value::Null;
+        old["spec"]["template"]["spec"]["securityContext"] = Value::Null;
+        assert!(update(&old, &daemon_set).denied(), "update, forged: {forged}");
     }
 }
 
