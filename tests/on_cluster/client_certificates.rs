@@ -119,7 +119,14 @@ pub async fn the_api_server_shows_its_certificate() -> Result<()> {
         }
     })
     .await?;
-    ensure!(counter(admin, "mullion_tls_handshake_failures_total").await? > 0, "it was the handshake");
+    // The API server may answer before the webhook has counted the failure.
+    wait_for("a handshake that failed", DEADLINE, async || {
+        match counter(admin, "mullion_tls_handshake_failures_total").await {
+            Ok(failures) if failures > 0 => Seen::Done(()),
+            other => Seen::NotYet(format!("{other:?}")),
+        }
+    })
+    .await?;
     Ok(())
 }
 
