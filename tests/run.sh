@@ -27,6 +27,8 @@ soaks=(
   "webhook edits::every_answer_is_of_one_set"
 )
 slowest=30
+# A trial that takes longer, in seconds, is marked. It holds up everybody who waits for the tests: split it, or find what it waits for.
+long=60
 # The number of lines shown of the output of a failed trial, half of them from its end. Often only the CI log is available.
 shown_lines=40
 # Tests connect only to this machine, even if a proxy is configured: the same as in .cargo/config.toml, which `cargo test` reads.
@@ -125,7 +127,8 @@ times() {
 summary() {
   local label _ passed=0 failed=0 numbers
   printf '\nThe slowest %d trials, in seconds:\n' "$slowest"
-  times | sort -rn | uniq | awk -F '\t' -v most="$slowest" 'NR <= most { printf "%7.1f  %s\n", $1, $2 }'
+  times | sort -rn | uniq | awk -F '\t' -v most="$slowest" -v long="$long" '
+    NR <= most || $1 > long { printf "%7.1f  %s%s\n", $1, $2, $1 > long ? "  <- above " long " s" : "" }'
   failures
   while IFS=$'\t' read -r label _; do
     # A suite that ended early counts as one failure.
