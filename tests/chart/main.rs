@@ -43,6 +43,7 @@ use crate::server::Server;
 const VALUES: &[(&str, OfValues)] = &[
     ("values::missing_values_are_named", values::missing_values_are_named),
     ("values::wrong_values_are_rejected_with_a_message", values::wrong_values_are_rejected_with_a_message),
+    ("values::answers_are_those_of_the_helm_program", values::answers_are_those_of_the_helm_program),
     ("values::valid_values_are_accepted", values::valid_values_are_accepted),
     ("values::old_servers_are_rejected", values::old_servers_are_rejected),
     ("values::schema_and_values_agree", documented::schema_and_values_agree),

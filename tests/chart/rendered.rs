@@ -1,10 +1,11 @@
 //! The values files, and the objects that Helm renders from each.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::Chart;
+use mullion_cluster::{Chart, HelmOutput, Tool, Tools};
 use serde_json::{Value, json};
 
 /// A values file.
@@ -61,6 +62,17 @@ pub fn files() -> Result<Vec<Arc<Rendered>>> {
             Ok(Arc::new(Rendered { name, path, values, objects: OnceLock::new() }))
         })
         .collect()
+}
+
+/// The output of the program `helm`, to compare with that of [`mullion_cluster::helm`].
+pub fn program_output(chart: &Chart) -> Result<HelmOutput> {
+    let mut helm = Tools::locate()?.command(Tool::Helm);
+    let done = helm.args(chart.command()).stdin(Stdio::null()).output().context("run helm")?;
+    Ok(HelmOutput {
+        succeeded: done.status.success(),
+        stdout: String::from_utf8(done.stdout)?,
+        stderr: String::from_utf8(done.stderr)?,
+    })
 }
 
 /// A YAML file; an empty one is an empty object.

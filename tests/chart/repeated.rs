@@ -1,30 +1,31 @@
 //! Repeated rendering: nothing may differ, because otherwise tools that apply from Git always report drift.
 
-use anyhow::{Context as _, Result, bail, ensure};
-use mullion_cluster::{Chart, Tool, Tools};
+use std::ffi::OsString;
+
+use anyhow::{Result, bail, ensure};
+use mullion_cluster::{Chart, helm};
 use serde_json::Value;
 
-use crate::rendered::{Rendered, read};
+use crate::rendered::{Rendered, program_output, read};
 
 pub fn helm_lint_reports_nothing(file: &Rendered) -> Result<()> {
-    let done = Tools::locate()?
-        .command(Tool::Helm)
-        .args(["lint", "--strict", "--namespace", "mullion-system", "--values"])
-        .arg(Chart::image())
-        .arg("--values")
-        .arg(&file.path)
-        .arg(Chart::folder())
-        .output()
-        .context("run helm")?;
-    let output = String::from_utf8(done.stdout)?;
-    ensure!(done.status.success() && !output.contains("[WARNING]") && !output.contains("[ERROR]"), "{output}");
+    let mut command: Vec<_> = ["lint", "--strict", "--namespace", "mullion-system"].map(OsString::from).into();
+    for values in [&Chart::image(), &file.path] {
+        command.extend(["--values".into(), values.into()]);
+    }
+    command.push(Chart::folder().into());
+    let done = helm(&command)?;
+    let output = done.stdout;
+    ensure!(done.succeeded && !output.contains("[WARNING]") && !output.contains("[ERROR]"), "{output}{}", done.stderr);
     Ok(())
 }
 
-/// Compares the output byte for byte, with every order of values.
+/// Compares the output byte for byte: that of the program `helm`, which is another process, and with every order of
+/// values.
 pub fn rendered_again_it_is_the_same(file: &Rendered) -> Result<()> {
     let first = file.chart().text()?;
-    ensure!(file.chart().text()? == first, "another text the second time");
+    let program = program_output(&file.chart())?;
+    ensure!(program.succeeded && program.stdout == first, "the program helm renders something else: {program:?}");
     let folder = tempfile::tempdir()?;
     let own = read(&file.path)?;
     for (name, reversed) in [("sorted.yaml", false), ("reversed.yaml", true)] {

@@ -1,6 +1,6 @@
 //! The API server with the kinds that the chart can use, and helpers for requests to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -21,6 +21,7 @@ pub const DEADLINE: std::time::Duration = std::time::Duration::from_secs(120);
 pub struct Server {
     pub plane: ControlPlane,
     kinds: Mutex<BTreeMap<String, (kube::discovery::ApiResource, Scope)>>,
+    seen: Mutex<BTreeSet<String>>,
     installing: Mutex<()>,
 }
 
@@ -36,7 +37,7 @@ impl Server {
         let kinds = include_str!("kinds.yaml");
         plane.kubectl_with_input(&["create", "--validate=strict", "-f", "-"], kinds).await?;
         plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]).await?;
-        Ok(Self { plane, kinds: Mutex::default(), installing: Mutex::default() })
+        Ok(Self { plane, kinds: Mutex::default(), seen: Mutex::default(), installing: Mutex::default() })
     }
 
     /// The API for an object's kind, in its own namespace.
@@ -59,6 +60,11 @@ impl Server {
                 Api::namespaced_with(client, namespace, resource)
             }
         })
+    }
+
+    /// Whether no trial has asked this for an equal object.
+    pub async fn is_new(&self, object: &Value) -> bool {
+        self.seen.lock().await.insert(object.to_string())
     }
 
     /// The object as it would be stored, even if others own fields of it.

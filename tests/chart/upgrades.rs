@@ -82,7 +82,8 @@ pub async fn from_and_to_each_file_the_bundle_stays(server: &Server, files: &[Ar
 
 /// All objects of each file over those of the previous one, as `helm upgrade` applies them. An immutable field that
 /// differs between two files (a Deployment's selector, a role of a binding) would have to be deleted by hand. If any
-/// manager applies them again, each stays as it is stored.
+/// manager applies them again, each stays as it is stored. An object that is the same in the previous file was applied
+/// and compared there; a configuration is not, because its bundle has another owner with other certificates.
 pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     server.namespace("mullion-system", json!({})).await?;
@@ -93,14 +94,16 @@ pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]
         for gone in installed.iter().filter(|one| !wanted.iter().any(|other| identity(other) == identity(one))) {
             server.delete(gone).await?;
         }
-        for object in &wanted {
+        let differs = |object: &&Value| is_configuration(object) || !installed.contains(object);
+        let changed: Vec<&Value> = wanted.iter().filter(differs).collect();
+        for object in &changed {
             // After Managed, the bundle belongs to the controller: `--force-conflicts`, as values.yaml explains.
             let taken_over = is_configuration(object) && file.value("/certificates/mode") == "Provided";
             let applied =
                 if taken_over { server.apply_forced(object, HELM).await } else { server.apply(object, HELM).await };
             applied.with_context(|| file.name.clone())?;
         }
-        for object in &wanted {
+        for object in &changed {
             if is_configuration(object) && file.value("/certificates/mode") == "Managed" {
                 fill(server, object).await?;
             }

@@ -1,10 +1,12 @@
 //! Invalid values, with Helm's messages, and valid ones.
 
+use std::path::Path;
+
 use anyhow::{Result, bail, ensure};
-use mullion_cluster::Chart;
+use mullion_cluster::{Chart, helm};
 use serde_json::Value;
 
-use crate::rendered::read;
+use crate::rendered::{program_output, read};
 
 /// Invalid values, and texts in Helm's message: the value's path, and what is expected.
 const WRONG: &[(&str, &[&str])] = &[
@@ -135,6 +137,41 @@ pub fn wrong_values_are_rejected_with_a_message() -> Result<()> {
         }
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+/// The program `helm` answers the same, byte for byte, as the process that the other trials ask: renders the same, and
+/// rejects with the same message each kind of error that Helm knows. The trials `same` compare every values file.
+pub fn answers_are_those_of_the_helm_program() -> Result<()> {
+    let flag = |flag: &str, value: &str| Chart::default().argument(flag).argument(value);
+    let charts = [
+        (Chart::default(), true),
+        (Chart::default().namespace("elsewhere"), true),
+        (Chart::default().argument("--no-hooks"), true),
+        (flag("--kube-version", "v1.30.5+k3s1"), true),
+        (flag("--api-versions", "helm.toolkit.fluxcd.io/v2,admissionregistration.k8s.io/v1/Other"), true),
+        (flag("--show-only", "templates/webhook/deployment.yaml"), true),
+        // The schema: Helm prints several errors in any order.
+        (Chart::default().value("webhook.port=70000"), false),
+        (Chart::default().value("webhok.replicas=3"), false),
+        // `fail` in a template: values that contradict each other, a missing value, and the namespace.
+        (Chart::default().value("webhook.adminPort=9443"), false),
+        (Chart::default().value("webhook.port=null"), false),
+        (Chart::default().namespace("default"), false),
+        // kubeVersion of the chart, and of the command line.
+        (flag("--kube-version", "1.29.15"), false),
+        (flag("--kube-version", "new"), false),
+        // The command line itself.
+        (Chart::default().value("webhook=x").value("webhook.port=3"), false),
+        (Chart::default().values(Path::new("/no/such/values.yaml")), false),
+        (flag("--show-only", "templates/missing.yaml"), false),
+        (Chart::default().argument("--unknown"), false),
+    ];
+    for (chart, accepted) in charts {
+        let (ours, program) = (helm(&chart.command())?, program_output(&chart)?);
+        ensure!(program.succeeded == accepted, "{chart:?}: {program:?}");
+        ensure!(ours == program, "{chart:?}:\n{ours:?}\nand not, as the program helm prints,\n{program:?}");
+    }
     Ok(())
 }
 

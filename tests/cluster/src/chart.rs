@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::tools::{Tool, Tools, repository};
+use crate::helm::helm;
+use crate::tools::repository;
 
 /// The namespace in which the documents install the chart.
 const NAMESPACE: &str = "mullion-system";
@@ -64,23 +64,23 @@ impl Chart {
         self
     }
 
+    /// The command that renders it: `template mullion …`.
+    pub fn command(&self) -> Vec<OsString> {
+        let mut command: Vec<_> =
+            ["template", "mullion", "--namespace", &self.namespace].into_iter().map(OsString::from).collect();
+        command.push(Self::folder().into());
+        command.extend_from_slice(&self.arguments);
+        command
+    }
+
     /// The output of `helm template`.
     ///
     /// # Errors
     /// Helm's error message.
     pub fn text(&self) -> Result<String> {
-        let done = Tools::locate()?
-            .command(Tool::Helm)
-            .args(["template", "mullion", "--namespace", &self.namespace])
-            .arg(Self::folder())
-            .args(&self.arguments)
-            .stdin(Stdio::null())
-            .output()
-            .context("run helm")?;
-        if !done.status.success() {
-            bail!("helm template: {}", String::from_utf8_lossy(&done.stderr).trim());
-        }
-        String::from_utf8(done.stdout).context("what helm wrote")
+        let done = helm(&self.command())?;
+        ensure!(done.succeeded, "helm template: {}", done.stderr.trim());
+        Ok(done.stdout)
     }
 
     /// The objects, including hooks, in Helm's order. Each set of values is rendered once in a process.

@@ -15,6 +15,7 @@
 //! | `namespace` | [`TestNamespace`]: a namespace of a test's own |
 //! | `wait` | [`wait_for`]: every wait with a deadline |
 //! | `webhook` | [`WebhookRegistration`]: registers a webhook with the API server |
+//! | `helm` | [`helm`]: Helm commands that need no cluster |
 //! | `chart` | [`Chart`]: the objects of `charts/mullion` |
 //! | `mount` | [`ConfigMapMount`]: a ConfigMap as a kubelet mounts it |
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
@@ -36,6 +37,7 @@
 
 mod chart;
 mod fixture;
+mod helm;
 mod kubelet;
 mod mount;
 mod mullion;
@@ -54,6 +56,7 @@ mod webhook;
 
 pub use chart::Chart;
 pub use fixture::{Fixture, Pool, Shared, SharedUser};
+pub use helm::{HelmOutput, helm};
 pub use kubelet::{Image, Kubelet};
 pub use mount::ConfigMapMount;
 pub use mullion::{MullionBuilder, MullionProcess};

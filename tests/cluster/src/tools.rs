@@ -25,6 +25,8 @@ pub enum Tool {
     Kwok,
     /// Helm.
     Helm,
+    /// Helm that runs one command after the other (`tools/cmd/helm-batch`).
+    HelmBatch,
     /// CNCF's registry for images.
     Registry,
     /// crane, which pushes images.
@@ -32,7 +34,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Etcd,
         Self::ApiServer,
         Self::ControllerManager,
@@ -40,6 +42,7 @@ impl Tool {
         Self::Kubectl,
         Self::Kwok,
         Self::Helm,
+        Self::HelmBatch,
         Self::Registry,
         Self::Crane,
     ];
@@ -54,6 +57,7 @@ impl Tool {
             Self::Kubectl => &["kubectl"],
             Self::Kwok => &["kwok"],
             Self::Helm => &["helm"],
+            Self::HelmBatch => &["helm-batch"],
             Self::Registry => &["registry"],
             Self::Crane => &["crane"],
         }
@@ -65,7 +69,7 @@ impl Tool {
 }
 
 /// The files that determine the tools, relative to their source and to a folder of built ones.
-const PINS: [&str; 4] = ["go.mod", "go.sum", "images/go.mod", "images/go.sum"];
+const PINS: [&str; 5] = ["go.mod", "go.sum", "cmd/helm-batch/main.go", "images/go.mod", "images/go.sum"];
 
 /// A folder that contains every [`Tool`].
 #[derive(Clone, Debug)]
@@ -179,7 +183,7 @@ mod tests {
         }
     }
 
-    const ALL: [&str; 9] = [
+    const ALL: [&str; 10] = [
         "etcd",
         "kube-apiserver",
         "kube-controller-manager",
@@ -187,6 +191,7 @@ mod tests {
         "kubectl",
         "kwok",
         "helm",
+        "helm-batch",
         "registry",
         "crane",
     ];

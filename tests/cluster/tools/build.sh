@@ -11,9 +11,9 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../../.." && pwd)
-tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm registry crane)
-shared=(helm registry crane)
-pins=(go.mod go.sum images/go.mod images/go.sum)
+tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm helm-batch registry crane)
+shared=(helm helm-batch registry crane)
+pins=(go.mod go.sum cmd/helm-batch/main.go images/go.mod images/go.sum)
 
 # release FILE: prints the Kubernetes release of a go.mod.
 release() { sed -n 's/^[[:space:]]*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' "$1" | head -n 1; }
