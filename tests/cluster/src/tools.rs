@@ -34,7 +34,8 @@ pub enum Tool {
 }
 
 impl Tool {
-    const ALL: [Self; 10] = [
+    /// What a cluster needs. The registry and crane are missing in a folder of `build.sh --cluster`.
+    const CLUSTER: [Self; 8] = [
         Self::Etcd,
         Self::ApiServer,
         Self::ControllerManager,
@@ -43,8 +44,6 @@ impl Tool {
         Self::Kwok,
         Self::Helm,
         Self::HelmBatch,
-        Self::Registry,
-        Self::Crane,
     ];
 
     /// The file names to search for, the usual one first.
@@ -71,14 +70,14 @@ impl Tool {
 /// The files that determine the tools, relative to their source and to a folder of built ones.
 const PINS: [&str; 5] = ["go.mod", "go.sum", "cmd/helm-batch/main.go", "images/go.mod", "images/go.sum"];
 
-/// A folder that contains every [`Tool`].
+/// A folder that contains every [`Tool`] of a cluster.
 #[derive(Clone, Debug)]
 pub struct Tools {
     folder: PathBuf,
 }
 
 impl Tools {
-    /// `KUBEBUILDER_ASSETS` if it contains every tool, else the newest complete folder in the repository's `.tools`
+    /// `KUBEBUILDER_ASSETS` if it contains every tool of a cluster, else the newest complete folder in the repository's `.tools`
     /// that was built from the current `go.mod`s and `go.sum`s.
     ///
     /// # Errors
@@ -152,17 +151,17 @@ fn locate(assets: Option<&Path>, repository: &Path) -> Result<Tools> {
     match found.into_iter().max() {
         Some((_, folder)) => Ok(Tools { folder }),
         None => bail!(
-            "{why}{} holds no complete build of {}. Run `make tools` (about 9 minutes the first time, seconds later), \
+            "{why}{} holds no complete build of {}. Run `make tools` (about 6 minutes the first time, seconds later), \
              or set KUBEBUILDER_ASSETS to a folder with {}",
             tools.display(),
             source.join("go.mod").display(),
-            Tool::ALL.map(|tool| tool.names().join(" or ")).join(", "),
+            Tool::CLUSTER.map(|tool| tool.names().join(" or ")).join(", "),
         ),
     }
 }
 
 fn missing(folder: &Path) -> Vec<&'static str> {
-    let absent = Tool::ALL.into_iter().filter(|tool| tool.in_folder(folder).is_none());
+    let absent = Tool::CLUSTER.into_iter().filter(|tool| tool.in_folder(folder).is_none());
     absent.filter_map(|tool| tool.names().first().copied()).collect()
 }
 
@@ -183,7 +182,7 @@ mod tests {
         }
     }
 
-    const ALL: [&str; 10] = [
+    const CLUSTER: [&str; 8] = [
         "etcd",
         "kube-apiserver",
         "kube-controller-manager",
@@ -192,15 +191,13 @@ mod tests {
         "kwok",
         "helm",
         "helm-batch",
-        "registry",
-        "crane",
     ];
 
     #[test]
     fn assets_win_only_if_complete() {
         let root = tempfile::tempdir().unwrap();
         let assets = root.path().join("assets");
-        fill(&assets, &ALL[1..]);
+        fill(&assets, &CLUSTER[1..]);
         let error = locate(Some(&assets), root.path()).unwrap_err().to_string();
         assert!(error.contains("lacks etcd;") && error.contains("`make tools`"), "{error}");
         fill(&assets, &["server"]);
@@ -216,7 +213,7 @@ mod tests {
         assert!(absent.contains("`make tools`") && absent.contains("etcd or server"), "{absent}");
         fill(&root.path().join("tests/cluster/tools"), &PINS);
         let built = root.path().join(".tools/0123");
-        fill(&built, &ALL);
+        fill(&built, &CLUSTER);
         locate(None, root.path()).unwrap_err();
         fill(&built, &PINS);
         assert_eq!(locate(None, root.path()).unwrap().folder(), built);

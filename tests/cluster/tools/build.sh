@@ -4,6 +4,7 @@
 #   build.sh [FOLDER]   default folder: <repository>/.tools/<hash of both go.mod, both go.sum and the Go version>
 #   build.sh --kubernetes 1.33 [FOLDER]   the Kubernetes release, etcd and KWOK of versions/1.33, and the other tools of the
 #                       default release; default folder: <repository>/.tools/1.33/<hash>
+#   build.sh --cluster  only the tools that a cluster needs, in the default folder: without the registry and crane
 #   build.sh --list     prints the minor versions that --kubernetes accepts, oldest first
 # Prints the folder with the tools as its only line on stdout; everything else is printed on stderr.
 # KUBEBUILDER_ASSETS: if this folder already contains every tool, it is used and nothing is built, except with --kubernetes.
@@ -11,7 +12,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../../.." && pwd)
-tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm helm-batch registry crane)
+cluster_tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm helm-batch)
+tools=("${cluster_tools[@]}" registry crane)
 shared=(helm helm-batch registry crane)
 pins=(go.mod go.sum cmd/helm-batch/main.go images/go.mod images/go.sum)
 
@@ -22,7 +24,7 @@ default=$(release "$here/go.mod")
 say() { printf 'tools: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
 
-# missing FOLDER: prints the tools that FOLDER lacks, one per line. The name of etcd's program in its Go module is "server".
+# missing FOLDER: prints those of the tools that FOLDER lacks, one per line. The name of etcd's program in its Go module is "server".
 missing() {
   local tool
   for tool in "${tools[@]}"; do
@@ -45,6 +47,10 @@ case ${1:-} in
   --list)
     { echo "${default%.*}"; (cd "$here/versions" && printf '%s\n' */ | tr -d /); } | sort -V
     exit 0
+    ;;
+  --cluster)
+    tools=("${cluster_tools[@]}")
+    shift
     ;;
   --kubernetes)
     kubernetes=${2:?build.sh --kubernetes 1.33}
@@ -127,26 +133,35 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-with="etcd, Helm, KWOK, a registry and crane"
-if [[ $module != . ]]; then with="etcd and KWOK"; fi
-say "building Kubernetes $version, $with with $go_version into $target"
-say "the first build takes about 9 minutes on 2 cores, 3.2 GB of build cache and 1.2 GB of modules; later ones take seconds."
+# What an earlier run with --cluster built is used again.
+built=()
+if (tools=("${cluster_tools[@]}") && of_today "$target"); then built=("${cluster_tools[@]}"); fi
+
+with="Kubernetes $version, etcd, Helm, KWOK, a registry and crane"
+if [[ $module != . ]]; then with="Kubernetes $version, etcd and KWOK"
+elif ((${#built[@]})); then with="a registry and crane"
+elif ((${#tools[@]} == ${#cluster_tools[@]})); then with="Kubernetes $version, etcd, Helm and KWOK"; fi
+say "building $with with $go_version into $target"
+say "the first build takes about 6 minutes on 2 cores, 3.2 GB of build cache and 1.2 GB of modules; later ones take seconds."
 log=$work/build.log
+mkdir "$work/bin"
+for tool in ${built[@]+"${built[@]}"}; do ln "$target/$tool" "$work/bin/" 2>/dev/null || cp "$target/$tool" "$work/bin/"; done
 # -v prints every package when it is compiled, which shows the progress.
 (
   export GOBIN=$work/bin
-  cd "$module" && go install "${flags[@]}" tool || exit
-  [[ $module != . ]] || { cd images && go install -v -trimpath -ldflags "-s -w" tool; }
+  ((${#built[@]})) || (cd "$module" && go install "${flags[@]}" tool) || exit
+  ((${#built[@]})) || mv "$work/bin/server" "$work/bin/etcd"
+  if [[ $module == . && " ${tools[*]} " == *" crane "* ]]; then cd images && go install -v -trimpath -ldflags "-s -w" tool; fi
 ) >"$log" 2>&1 &
 job=$!
 progress() {
-  local downloads packages built size
+  local downloads packages linked size
   downloads=$(grep -c '^go: downloading' "$log" || true)
   packages=$(grep -vc '^go: ' "$log" || true)
-  built=$(find "$work/bin" -type f 2>/dev/null | wc -l | tr -d ' ')
+  linked=$(find "$work/bin" -type f 2>/dev/null | wc -l | tr -d ' ')
   size=$(du -sm "$work" 2>/dev/null | cut -f 1)
   printf 'tools: %dm%02ds, %d modules fetched, %d packages compiled, %d of %d tools linked, %d MB' \
-    $((SECONDS / 60)) $((SECONDS % 60)) "$downloads" "$packages" "$built" "${#tools[@]}" "$size"
+    $((SECONDS / 60)) $((SECONDS % 60)) "$downloads" "$packages" "$linked" "${#tools[@]}" "$size"
 }
 next=10
 while kill -0 "$job" 2>/dev/null; do
@@ -169,7 +184,6 @@ if ((status)); then
 fi
 say "$(progress | sed 's/^tools: //')"
 
-mv "$work/bin/server" "$work/bin/etcd"
 for pin in "${pins[@]}"; do
   mkdir -p "$work/bin/$(dirname "$pin")"
   cp "$pin" "$work/bin/$pin"
