@@ -1,8 +1,8 @@
 //! Helm commands that need no cluster, in processes that run one command after the other (`tools/cmd/helm-batch`).
 //!
-//! `helm template` spends two thirds of its processor time on its start. A process starts when a command finds none that
-//! is idle, so there are at most as many as threads that run commands. Each ends when its stdin ends: with this process,
-//! even if this is killed.
+//! `helm template` takes 61 ms of processor time, 39 ms of them for its start. A process starts when none is idle, so
+//! there are at most as many as threads that run commands. Its stdin ends with this process, even if that is killed, and
+//! then it ends too.
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};

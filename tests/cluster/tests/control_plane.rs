@@ -2,14 +2,17 @@
 //! it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{
-    ControlPlane, FailurePolicy, NodeSpec, ServingCert, TestNamespace, WebhookRegistration, wait_for, wait_until_called,
+    ControlPlane, FailurePolicy, NodeSpec, ServingCert, TestNamespace, Tool, Tools, WebhookRegistration, wait_for,
+    wait_until_called,
 };
 use serde_json::{Value, json};
 
@@ -176,6 +179,28 @@ async fn an_api_server_alone_has_ready_nodes() {
     assert_eq!(node.spec.unwrap().taints.unwrap().len(), 1);
     let namespace = plane.namespace("pods").await.unwrap();
     create(&namespace, "p").await.unwrap();
+}
+
+/// The stdin of helm-batch ends with the process that started it, even if that is killed.
+#[tokio::test]
+async fn helm_batch_ends_with_its_input() {
+    let mut command = Tools::locate().unwrap().command(Tool::HelmBatch);
+    let mut batch = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = batch.stdin.take().unwrap();
+    stdin.write_all(b"[\"version\"]\n[\"no-such-command\"]\n").unwrap();
+    drop(stdin);
+    let ended = wait_for("the end of helm-batch", DEADLINE, || {
+        let status = batch.try_wait().unwrap();
+        async move { status }
+    });
+    let status = ended.await.unwrap();
+    assert!(status.success(), "{status}");
+    let outputs = std::io::read_to_string(batch.stdout.take().unwrap()).unwrap();
+    let outputs: Vec<Value> = outputs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(outputs.len(), 2, "{outputs:?}");
+    assert_eq!((&outputs[0]["succeeded"], &outputs[0]["stderr"]), (&json!(true), &json!("")));
+    assert_eq!((&outputs[1]["succeeded"], &outputs[1]["stdout"]), (&json!(false), &json!("")));
+    assert!(outputs[1]["stderr"].as_str().unwrap().contains("unknown command \"no-such-command\""), "{outputs:?}");
 }
 
 /// Test registrations are those of the chart, except for the address of the webhook and the changes of the test.

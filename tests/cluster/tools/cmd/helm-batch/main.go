@@ -1,8 +1,8 @@
-// Runs Helm commands one after the other in one process: most of the time of `helm template` is the start of the program.
-// The commands are those of the program `helm`, from the package of which it consists.
+// Runs Helm commands one after the other in one process, because `helm template` spends most of its time on its start.
+// The commands are those of the program `helm`, which consists of the same package.
 //
-// It reads one JSON array of arguments after the other from stdin, and prints for each what the program would print. It ends when
-// stdin ends.
+// Each line of stdin is a JSON array with the arguments of a command. Each line of stdout is an object with what `helm`
+// prints for it. It ends when stdin ends.
 package main
 
 import (
