@@ -71,26 +71,16 @@ fn main() -> ExitCode {
     let mut suite = Suite::new("on_cluster", AT_ONCE);
 
     // The longest come first, because others use the processors meanwhile.
-    cases::add(&mut suite);
-    let led = Shared::new(leaders::Audited::start);
-    suite.shared(&led, trials![leaders::one_writes_at_a_time]);
-    let certified = Pool::new(1, || certificates::plane().start());
-    suite.pooled(
-        &certified,
-        trials![
-            certificates::no_call_fails_while_certificates_change,
-            certificates::whatever_happens_to_certificates_heals
-        ],
-    );
+    let large = Pool::new(1, || ControlPlane::builder().start()); // stopping it takes less than deleting 3,000 pods
+    suite.pooled(&large, trials![survey::every_planted_fault_is_found]);
     let planes = Pool::new(PLANES, || ControlPlane::builder().start());
     suite.pooled(
         &planes,
         trials![
-            registration::the_server_calls_for_exactly_the_expected_requests,
-            survey::every_planted_fault_is_found,
-            plan::an_aks_fleet_moves,
             plan::an_eks_fleet_moves,
+            plan::an_aks_fleet_moves,
             plan::an_rke2_fleet_moves,
+            registration::the_server_calls_for_exactly_the_expected_requests,
             survival::every_network_failure,
             survival::the_api_server_restarts,
             reachability::the_webhook_is_reported_as_reachable_or_not,
@@ -128,6 +118,17 @@ fn main() -> ExitCode {
             nodes::the_snapshot_follows_the_cluster,
         ],
     );
+    let certified = Pool::new(1, || certificates::plane().start());
+    suite.pooled(
+        &certified,
+        trials![
+            certificates::no_call_fails_while_certificates_change,
+            certificates::whatever_happens_to_certificates_heals
+        ],
+    );
+    cases::add(&mut suite);
+    let led = Shared::new(leaders::Audited::start);
+    suite.shared(&led, trials![leaders::one_writes_at_a_time]);
     let installed = Pool::new(1, || ownership::plane().start());
     suite.pooled(
         &installed,

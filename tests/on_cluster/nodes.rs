@@ -15,7 +15,7 @@ mod waiting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 pub(crate) use classes::{classes_are_kept_without_a_fight, classes_are_limited};
 pub(crate) use fleet::many_nodes_get_one_patch_each;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -260,11 +260,7 @@ pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result
     let api: Api<Node> = Api::all(plane.client());
     let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let waits = format!("DaemonSet {}/agent", namespace.name);
-    wait_for("an event on the node", DEADLINE, async || {
-        let found = plane.kubectl(&["get", "events.events.k8s.io", "-n", "default", "-o", "json"]).await?;
-        if found.contains("TaintWaits") && found.contains(&waits) { Ok(()) } else { bail!("{found}") }
-    })
-    .await?;
+    wait_for_event(plane, "nwait", "TaintWaits", &[&waits]).await?;
     let node = api.get("nwait").await?;
     ensure!(taints(&node).is_empty(), "{:?}", taints(&node));
     let tolerate = json!({"spec": {"template": {"spec": {"tolerations": [{"key": "os", "operator": "Exists"}]}}}});

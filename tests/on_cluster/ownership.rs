@@ -17,7 +17,7 @@ use mullion_cluster::{
 use serde_json::{Value, json};
 
 use crate::rights::{self, Subject};
-use crate::shared::{DEADLINE, admin_get, create, delete, pods, wait_until_mullion_is_called, workload};
+use crate::shared::{DEADLINE, admin_get, create, delete, list, pods, wait_until_mullion_is_called, workload};
 
 /// Nothing is scheduled, and no kubelet runs.
 pub fn plane() -> Builder {
@@ -346,8 +346,8 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
         wait_for(&format!("a pod of {of} again"), DEADLINE, async || one_of(namespace, of).await.map(drop)).await?;
     }
     wait_for("a Windows pod to be denied with a message", DEADLINE, async || {
-        let reasons = ["get", "events", "-n", &*team.name, "--field-selector", "reason=FailedCreate", "-o", "json"];
-        let events = plane.kubectl(&reasons).await?;
+        let path = format!("/api/v1/namespaces/{}/events?fieldSelector=reason=FailedCreate", team.name);
+        let events = json!(list(&plane.client(), &path).await?).to_string();
         ensure!(events.contains("of-windows") && events.contains("pods.mullion.dev"), "{events}");
         Ok(())
     })

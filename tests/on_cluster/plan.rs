@@ -3,17 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
+use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, wait_for};
 use mullion_manifest::documents;
 use mullion_survey::plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, TargetPool};
 use mullion_survey::report::ObjectRef;
 use serde_json::{Value, json};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::shared::*;
@@ -71,7 +72,7 @@ async fn carry_out(plane: &ControlPlane, fleet: &str, goes_back: bool) -> Result
     let dump = std::fs::read_to_string(folder.join("dump.yaml")).with_context(|| folder.display().to_string())?;
     let objects = objects_of(&dump)?;
     create_fleet(plane, &objects).await?;
-    let plan = plan(plane)?;
+    let plan = plan(plane).await?;
     ensure!(plan.target.build == TARGET.0 && !plan.steps.is_empty(), "no plan: {:?}", plan.summary);
     let mut fleet = Move { plane, plan, objects, new_nodes: BTreeSet::new() };
     fleet.wait_until_pods_run().await?;
@@ -316,11 +317,12 @@ fn volumes_of(object: &Value) -> Vec<Value> {
 }
 
 /// The plan for the live fleet.
-fn plan(plane: &ControlPlane) -> Result<PlanReport> {
+async fn plan(plane: &ControlPlane) -> Result<PlanReport> {
     let ran = Command::new(env!("CARGO_BIN_EXE_mullion"))
         .args(["plan", "--to", "ltsc2025", "-o", "json", "--today", "2026-11-23", "--kubeconfig"])
         .arg(plane.kubeconfig())
-        .output()?;
+        .output()
+        .await?;
     let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
     ensure!(ran.status.code() == Some(0), "plan: {:?}: {errors}", ran.status.code());
     serde_json::from_slice(&ran.stdout).with_context(|| format!("plan: not JSON; stderr: {errors}"))
@@ -340,7 +342,7 @@ impl Move<'_> {
         // The node that gets the graphics device.
         let chosen = self.new_nodes.first().map_or("NODE", String::as_str);
         let run = run.replace(" nodes NODE ", &format!(" nodes {chosen} "));
-        let ran = tokio::process::Command::new("sh")
+        let ran = Command::new("sh")
             .args(["-ec", &run])
             .env("PATH", path)
             .env("KUBECONFIG", self.plane.kubeconfig())
@@ -375,13 +377,13 @@ impl Move<'_> {
     /// The change of a workload that a tool manages: the object with the edits of the plan, which the tool applies whole.
     async fn change_managed(&self, workload: &PlannedWorkload) -> Result<()> {
         let ObjectRef { namespace, kind, name } = &workload.object;
-        let live = self.plane.kubectl(&["get", kind, name, "-n", namespace, "-o", "json"]).await?;
-        let mut object: Value = serde_json::from_str(&live)?;
+        let namespace = TestNamespace { name: namespace.clone(), client: self.plane.client() };
+        let mut object = get(&namespace, kind, name).await?;
         for edit in &workload.edits {
             set(&mut object, &edit.path, &edit.after.clone().unwrap_or_default())?;
         }
         remove_nulls(&mut object);
-        self.plane.kubectl_with_input(&["replace", "-f", "-"], &with_images(&object.to_string())).await?;
+        replace(&namespace, kind, name, &serde_json::from_str(&with_images(&object.to_string()))?).await?;
         Ok(())
     }
 
@@ -481,10 +483,12 @@ impl Move<'_> {
         let later: BTreeSet<&ObjectRef> =
             self.moving().map(|one| &one.object).filter(|object| is_replaced(object)).collect();
         let before = self.pods().await?;
-        for (_, pod) in before.iter().filter(|(owner, _)| later.contains(owner)) {
+        let restarted = before.iter().filter(|(owner, _)| later.contains(owner));
+        try_join_all(restarted.map(async |(_, pod)| {
             let pods: Api<Pod> = Api::namespaced(self.plane.client(), &pod.namespace().unwrap_or_default());
-            pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
-        }
+            pods.delete(&pod.name_any(), &DeleteParams::default()).await
+        }))
+        .await?;
         wait_for("the pods to be created again", DEADLINE, async || {
             let now = self.pods().await?;
             let is_old = |pod: &Pod| before.iter().any(|(_, old)| old.metadata.uid == pod.metadata.uid);
@@ -538,10 +542,15 @@ impl Move<'_> {
 
     /// Simulates the providers' commands, because the Kubernetes API cannot remove their taints on AKS.
     async fn open_new_pools(&self) -> Result<()> {
-        for node in self.nodes().await?.iter().filter(|node| is_closed(node)) {
-            self.plane.kubectl(&["taint", "nodes", &node.name_any(), "mullion.dev/move-"]).await?;
+        let nodes = self.nodes().await?;
+        let closed: Vec<String> = nodes.iter().filter(|node| is_closed(node)).map(Node::name_any).collect();
+        if closed.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let mut words = vec!["taint", "nodes"];
+        words.extend(closed.iter().map(String::as_str));
+        words.push("mullion.dev/move-");
+        self.plane.kubectl(&words).await.map(drop)
     }
 
     fn leaves(&self, node: &Node) -> bool {
@@ -563,27 +572,19 @@ impl Move<'_> {
 
     /// Waits until every rollout has ended and every pod of a workload runs.
     async fn wait_until_pods_run(&self) -> Result<()> {
-        for kind in ["deployments", "statefulsets", "daemonsets"] {
-            let listed = self.plane.kubectl(&["get", kind, "-A", "-o", "json"]).await?;
-            let listed: Value = serde_json::from_str(&listed)?;
-            for object in listed["items"].as_array().into_iter().flatten() {
-                let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
-                let object = format!("{kind}/{name}");
-                let timeout = format!("--timeout={}s", DEADLINE.as_secs());
-                self.plane.kubectl(&["rollout", "status", "-n", namespace, &object, &timeout]).await?;
+        wait_for("all rollouts to end and all pods to run", DEADLINE, async || {
+            let mut unsettled = Vec::new();
+            for kind in ["deployments", "statefulsets", "daemonsets"] {
+                let listed = list(&self.plane.client(), &format!("/apis/apps/v1/{kind}")).await?;
+                let rolling = listed.iter().filter(|object| !is_rolled_out(kind, object));
+                unsettled.extend(rolling.map(|object| format!("{kind}/{}", text(object, "/metadata/name"))));
             }
-        }
-        wait_for("all pods to run", DEADLINE, async || {
-            let unsettled: Vec<String> = self
-                .pods()
-                .await?
-                .iter()
-                .filter(|(_, pod)| {
-                    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-                    pod.metadata.deletion_timestamp.is_some() || !matches!(phase, Some("Running" | "Succeeded"))
-                })
-                .map(|(_, pod)| pod.name_any())
-                .collect();
+            let pods = self.pods().await?;
+            let waiting = pods.iter().map(|(_, pod)| pod).filter(|pod| {
+                let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+                pod.metadata.deletion_timestamp.is_some() || !matches!(phase, Some("Running" | "Succeeded"))
+            });
+            unsettled.extend(waiting.map(|pod| format!("pods/{}", pod.name_any())));
             ensure!(unsettled.is_empty(), "{unsettled:?}");
             anyhow::Ok(())
         })
@@ -640,6 +641,20 @@ impl Move<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the rollout of an object of a kind of apps/v1 has ended: the conditions of `kubectl rollout status` (`kubectl`
+/// pkg/polymorphichelpers/rollout_status.go). A process for each object would take a quarter of a second of a processor.
+fn is_rolled_out(kind: &str, object: &Value) -> bool {
+    let number = |pointer: &&str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
+    let (wanted, reached): (_, &[&str]) = match kind {
+        "daemonsets" => {
+            ("/status/desiredNumberScheduled", &["/status/updatedNumberScheduled", "/status/numberAvailable"])
+        }
+        _ => ("/spec/replicas", &["/status/replicas", "/status/updatedReplicas", "/status/availableReplicas"]),
+    };
+    number(&"/status/observedGeneration") == number(&"/metadata/generation")
+        && reached.iter().all(|status| number(status) == number(&wanted))
 }
 
 fn is_closed(node: &Node) -> bool {

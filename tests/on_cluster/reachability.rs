@@ -1,18 +1,19 @@
 //! Whether the API server reaches the webhook, as the controller reports it.
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::Api;
 use kube::api::ListParams;
 use mullion_cluster::{ControlPlane, FailurePolicy, MullionProcess, Seen, free_port, wait_for};
 use serde_json::{Value, json};
 
 use crate::rights::{self, Subject};
-use crate::shared::{DEADLINE, admin_get, start_webhook};
+use crate::shared::{DEADLINE, admin_get, list, start_webhook};
 
 /// The condition `Reachable` in `mullion-state`.
 async fn condition(plane: &ControlPlane) -> Result<Value> {
-    let text = plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.data.conditions}"]).await?;
+    let state = Api::<ConfigMap>::namespaced(plane.client(), "default").get("mullion-state").await?;
+    let text = state.data.and_then(|mut data| data.remove("conditions")).context("no conditions")?;
     let conditions: Value = serde_json::from_str(&text).with_context(|| format!("conditions {text:?}"))?;
     let found = conditions.as_array().and_then(|all| all.iter().find(|one| one["type"] == "Reachable"));
     found.cloned().with_context(|| text.clone())
@@ -28,9 +29,7 @@ async fn wait_for_reason(plane: &ControlPlane, status: &str, reason: &str) -> Re
 }
 
 async fn events(plane: &ControlPlane, reason: &str) -> Result<Vec<Value>> {
-    let field = format!("reason={reason}");
-    let text = plane.kubectl(&["get", "events.events.k8s.io", "-A", "--field-selector", &field, "-o", "json"]).await?;
-    Ok(serde_json::from_str::<Value>(&text)?["items"].as_array().cloned().unwrap_or_default())
+    list(&plane.client(), &format!("/apis/events.k8s.io/v1/events?fieldSelector=reason={reason}")).await
 }
 
 async fn wait_for_event(plane: &ControlPlane, reason: &str) -> Result<Value> {

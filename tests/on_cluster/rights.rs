@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
+use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt as _};
 use mullion_cluster::{
     Chart, ControlPlane, Fixture, MullionProcess, NodeSpec, WebhookRegistration, free_port, wait_for,
 };
@@ -125,11 +127,25 @@ async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: 
             "roleRef": {"apiGroup": api, "kind": format!("{prefix}Role"), "name": name},
             "subjects": [{"apiGroup": api, "kind": kind, "name": subject.name()}]}));
     }
-    let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
-    plane.kubectl_with_input(&["apply", "-f", "-"], &text.join("\n")).await?;
+    apply(plane, objects).await?;
     // The authorizer receives them through watches.
     for right in rights_of(program, given) {
         wait_for(&format!("{} to have {right:?}", subject.name()), DEADLINE, || may(plane, subject, &right)).await?;
+    }
+    Ok(())
+}
+
+async fn apply(plane: &ControlPlane, objects: Vec<Value>) -> Result<()> {
+    let how = PatchParams::apply("rights").force();
+    for object in objects {
+        let object: DynamicObject = serde_json::from_value(object)?;
+        let types = object.types.as_ref().context("an object has a kind")?;
+        let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
+        let api: Api<DynamicObject> = match object.namespace() {
+            Some(namespace) => Api::namespaced_with(plane.client(), &namespace, &kind),
+            None => Api::all_with(plane.client(), &kind),
+        };
+        api.patch(&object.name_any(), &how, &Patch::Apply(&object)).await?;
     }
     Ok(())
 }
@@ -299,8 +315,8 @@ pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result
     registration.register(&plane.client()).await?;
     wait_until_mullion_is_called(&team).await?;
     // Existing objects change: a class gets another toleration, and Secrets break, the last one so that it cannot be patched.
-    wait_for("a RuntimeClass", DEADLINE, || plane.kubectl(&["get", "runtimeclass", "mullion-windows-ltsc2022"]))
-        .await?;
+    let classes: Api<RuntimeClass> = Api::all(plane.client());
+    wait_for("a RuntimeClass", DEADLINE, async || classes.get("mullion-windows-ltsc2022").await).await?;
     plane.create_node(&NodeSpec::windows("tainted", "10.0.20348.2655").taint("sku=windows:NoSchedule")).await?;
     let secrets: Api<Secret> = home.api();
     for immutable in [false, true] {

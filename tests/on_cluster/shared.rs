@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Client;
+use kube::api::PostParams;
 use kube::core::Status;
+use kube::{Api, Client};
 use mullion::registry::AddressRule;
 use mullion_cluster::{
     Chart, ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration,
@@ -127,10 +129,18 @@ pub async fn start_program(
 pub async fn as_tenant(plane: &ControlPlane, user: &str, namespace: &TestNamespace) -> Result<TestNamespace> {
     let (subject, name) = (format!("--user={user}"), &*namespace.name);
     plane.kubectl(&["create", "rolebinding", "tenant", "--clusterrole=edit", &subject, "--namespace", name]).await?;
+    let tenant = TestNamespace { client: plane.client_as(user, &[]).await?, ..namespace.clone() };
     // The controller manager aggregates the rules of `edit` once it runs.
-    let can = ["auth", "can-i", "create", "daemonsets.apps", "--as", user, "--namespace", name];
-    wait_for("the tenant's rights", DEADLINE, async || plane.kubectl(&can).await).await?;
-    Ok(TestNamespace { client: plane.client_as(user, &[]).await?, ..namespace.clone() })
+    let (rights, params) = (Api::<SelfSubjectAccessReview>::all(tenant.client.clone()), PostParams::default());
+    let asked = json!({"group": "apps", "resource": "daemonsets", "verb": "create", "namespace": name});
+    let review = serde_json::from_value(json!({"metadata": {}, "spec": {"resourceAttributes": asked}}))?;
+    wait_for("the tenant's rights", DEADLINE, async || {
+        let answer = rights.create(&params, &review).await?;
+        ensure!(answer.status.is_some_and(|status| status.allowed), "not allowed");
+        anyhow::Ok(())
+    })
+    .await?;
+    Ok(tenant)
 }
 
 /// The users whose owner references Mullion trusts by the chart's default.
@@ -343,6 +353,11 @@ pub async fn get(namespace: &TestNamespace, kind: &str, name: &str) -> Result<Va
     send(&namespace.client, "GET", &format!("{}/{name}", path(namespace, kind)), None).await
 }
 
+/// Replaces an object, if its version is still the same.
+pub async fn replace(namespace: &TestNamespace, kind: &str, name: &str, object: &Value) -> Result<Value> {
+    send(&namespace.client, "PUT", &format!("{}/{name}", path(namespace, kind)), Some(object)).await
+}
+
 pub async fn merge(namespace: &TestNamespace, kind: &str, name: &str, patch: &Value) -> Result<Value> {
     send(&namespace.client, "PATCH", &format!("{}/{name}", path(namespace, kind)), Some(patch)).await
 }
@@ -351,7 +366,8 @@ pub async fn delete(namespace: &TestNamespace, kind: &str, name: &str) -> Result
     send(&namespace.client, "DELETE", &format!("{}/{name}?gracePeriodSeconds=0", path(namespace, kind)), None).await
 }
 
-async fn list(client: &Client, path: &str) -> Result<Vec<Value>> {
+/// The objects of a list; without their kind, as the API server returns them.
+pub async fn list(client: &Client, path: &str) -> Result<Vec<Value>> {
     Ok(send(client, "GET", path, None).await?["items"].as_array().cloned().unwrap_or_default())
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -187,8 +187,8 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
 
     // The controller keeps running and does nothing, neither for a new node nor for one that changes.
     wait_for("the controller to say that it is withdrawn", DEADLINE, async || {
-        let condition =
-            plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.data.conditions}"]).await?;
+        let state = Api::<ConfigMap>::namespaced(plane.client(), "default").get("mullion-state").await?;
+        let condition = state.data.and_then(|mut data| data.remove("conditions")).context("no conditions")?;
         let condition: Value = serde_json::from_str(&condition)?;
         // With others, in the order in which they were added.
         let mut all = condition.as_array().into_iter().flatten();

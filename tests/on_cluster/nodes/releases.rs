@@ -10,7 +10,7 @@ use mullion_engine::model::settings::NodeSettings;
 use serde_json::json;
 
 use super::{Controller, DEADLINE, with_its_rights};
-use crate::shared::{start_webhook, wait_until_mullion_is_called};
+use crate::shared::{list, start_webhook, wait_until_mullion_is_called};
 
 const POOL: (&str, &str) = ("agentpool", "releases");
 
@@ -58,8 +58,9 @@ pub(crate) async fn releases_come_and_go(plane: &ControlPlane) -> Result<()> {
     controller.wait_for_metric(&metric, 2).await?;
     wait_for_nodes(&namespace, &["nrel10", "nrel2022"]).await?;
     wait_for("the Event", DEADLINE, async || {
-        let found = plane.kubectl(&["get", "events.events.k8s.io", "-n", &namespace.name, "-o", "json"]).await;
-        let found = found.map_err(|error| error.to_string())?;
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", namespace.name);
+        let found = list(&plane.client(), &path).await.map_err(|error| error.to_string())?;
+        let found = serde_json::Value::from(found).to_string();
         let reported = found.contains("NodesLeftOut") && found.contains("ltsc2019, build-19045");
         if reported { Ok(()) } else { Err(found) }
     })

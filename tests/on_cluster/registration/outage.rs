@@ -114,9 +114,8 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     ensure!(nodes.iter().filter(|node| *node == "out-win").count() == 1, "{nodes:?}");
     // The Events of the owners explain why the other pods are missing.
     wait_for("an event of the ReplicaSet", DEADLINE, async || {
-        let events = plane
-            .kubectl(&["get", "events", "-n", &rolled.name, "--field-selector", "reason=FailedCreate", "-o", "json"])
-            .await?;
+        let path = format!("/api/v1/namespaces/{}/events?fieldSelector=reason=FailedCreate", rolled.name);
+        let events = json!(list(&plane.client(), &path).await?).to_string();
         ensure!(events.contains("pods.mullion.dev") && events.contains("windows-deployment"), "{events}");
         Ok(())
     })
