@@ -644,7 +644,7 @@ impl Move<'_> {
 }
 
 /// Whether the rollout of an object of a kind of apps/v1 has ended: the conditions of `kubectl rollout status` (`kubectl`
-/// pkg/polymorphichelpers/rollout_status.go). A process for each object would take a quarter of a second of a processor.
+/// `pkg/polymorphichelpers/rollout_status.go`). A process for each object would take a quarter of a second of a processor.
 fn is_rolled_out(kind: &str, object: &Value) -> bool {
     let number = |pointer: &&str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
     let (wanted, reached): (_, &[&str]) = match kind {
