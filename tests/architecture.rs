@@ -351,6 +351,59 @@ fn pure_crates_deny_what_is_not_pure() {
     }
 }
 
+/// The module that reads everything from the API server.
+const EDGE: [&str; 2] = ["cluster", "reading"];
+/// Types and modules of kube that read objects from the API server: whole lists at once, and into types that can fail
+/// for all objects because of one.
+const TYPED_READS: [&str; 8] =
+    ["Api", "ObjectList", "PartialObjectMeta", "WatchEvent", "DynamicObject", "reflector", "runtime", "watcher"];
+/// Methods of kube's client that do the same.
+const READING_CALLS: [&str; 4] = ["request_events", "request_status", "request_stream", "request_text"];
+
+/// Collects the names of called methods.
+#[derive(Default)]
+struct Calls(BTreeSet<String>);
+
+impl<'a> Visit<'a> for Calls {
+    fn visit_item_mod(&mut self, item: &'a ItemMod) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
+        self.0.insert(call.method.to_string());
+        visit::visit_expr_method_call(self, call);
+    }
+}
+
+/// One module bounds what arrives, and isolates objects that cannot be read.
+#[test]
+fn one_module_reads_from_the_api_server() {
+    let mut edges = 0;
+    for (module, file) in modules("src") {
+        if module.starts_with(&EDGE.map(str::to_owned)) {
+            edges += 1;
+            continue;
+        }
+        let (mut paths, mut calls) = (Paths::default(), Calls::default());
+        paths.visit_file(&file);
+        calls.visit_file(&file);
+        let is_typed_read = |path: &&Vec<String>| {
+            let is_kube = path.first().is_some_and(|name| name == "kube") && path.iter().all(|name| name != "Error");
+            is_kube && path.iter().any(|name| TYPED_READS.contains(&&**name))
+        };
+        let reads: Vec<String> = paths.0.iter().filter(is_typed_read).map(|path| path.join("::")).collect();
+        let called: Vec<&str> = READING_CALLS.into_iter().filter(|name| calls.0.contains(*name)).collect();
+        assert!(
+            reads.is_empty() && called.is_empty(),
+            "{} reads from the API server with {reads:?} {called:?}: use cluster::reading::KindApi",
+            module.join("::")
+        );
+    }
+    assert!(edges > 3, "cluster::reading has moved");
+}
+
 fn quote(attribute: &Attribute) -> String {
     attribute.meta.require_list().map(|list| list.tokens.to_string()).unwrap_or_default()
 }

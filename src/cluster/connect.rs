@@ -6,8 +6,8 @@ use anyhow::{anyhow, bail};
 use kube::client::{AuthError, RustlsTlsError};
 use kube::{Client, Config};
 
+use crate::cluster::client::{SILENCE, client_with};
 use crate::cluster::kubeconfig::{Environment, Kubeconfigs, SelectedContext};
-use crate::cluster::watch::{SILENCE, client_with};
 
 /// The name that stands for the context of the cluster in which this process runs.
 const IN_CLUSTER: &str = "in-cluster";

@@ -6,24 +6,22 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::StreamExt;
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::node::v1 as node_api;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, NodeParts, Nodes, RuntimeClass, Taint};
 use mullion_engine::model::image::KnownImages;
 use mullion_engine::model::names::OS_LABEL;
-use mullion_snapshot::{LabelMap, NodeSpec, NodeStatus, objects};
-use serde::{Deserialize, Deserializer};
+use mullion_snapshot::objects;
 use tokio::sync::{mpsc, watch as channel};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::cluster::reading::{
+    Changes, Event, Head, KindApi, NAMESPACES, NODES, RUNTIME_CLASSES, Selection, changes, streams_lists,
+};
+use crate::cluster::slim_objects::{SlimNode, SlimObject, SlimRuntimeClass};
 use crate::cluster::state::{MAX_SEEN, MullionState, NodeHistory, StateReceiver};
-use crate::cluster::watch;
 
 /// How long changes are collected before a new snapshot is built: a rebuild walks every node, and a cluster that starts
 /// or drains a pool changes hundreds of nodes at once.
@@ -107,48 +105,6 @@ impl LiveSnapshot {
     }
 }
 
-/// A Node without managedFields, images, conditions and the like: 5,000 nodes of 16 KB each stay under 33 MB.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = core::Node)]
-pub(crate) struct SlimNode {
-    #[serde(deserialize_with = "slim_metadata")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default, deserialize_with = "objects::or_default")]
-    pub(crate) spec: NodeSpec,
-    #[serde(default, deserialize_with = "objects::or_default")]
-    pub(crate) status: NodeStatus,
-}
-
-/// The members of `metadata` that are read; all others are skipped while parsing.
-pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Slim {
-        name: Option<String>,
-        namespace: Option<String>,
-        uid: Option<String>,
-        resource_version: Option<String>,
-        creation_timestamp: Option<Time>,
-        deletion_timestamp: Option<Time>,
-        labels: Option<LabelMap>,
-        annotations: Option<LabelMap>,
-        owner_references: Option<Vec<OwnerReference>>,
-    }
-    let slim = Slim::deserialize(from)?;
-    Ok(ObjectMeta {
-        name: slim.name,
-        namespace: slim.namespace,
-        uid: slim.uid,
-        resource_version: slim.resource_version,
-        creation_timestamp: slim.creation_timestamp,
-        deletion_timestamp: slim.deletion_timestamp,
-        labels: slim.labels,
-        annotations: slim.annotations,
-        owner_references: slim.owner_references,
-        ..ObjectMeta::default()
-    })
-}
-
 async fn follow(
     client: Client,
     mut state: StateReceiver,
@@ -157,14 +113,13 @@ async fn follow(
     mut new_followers: mpsc::Receiver<mpsc::Sender<Event<SlimNode>>>,
 ) {
     let patience = Instant::now() + PATIENCE;
-    let streaming = watch::streams_lists(&client).await;
-    let config = Config::default;
-    let watch_nodes = || watch::changes::<SlimNode>(Api::all(client.clone()), config(), streaming);
+    let streaming = streams_lists(&client).await;
+    let of_kind = |kind| KindApi::all(client.clone(), kind);
+    let watch_nodes = || -> Changes<SlimNode> { changes(of_kind(&NODES), Selection::default(), streaming) };
     let mut nodes = watch_nodes();
     let mut node_follower: Option<mpsc::Sender<Event<SlimNode>>> = None;
-    let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), config(), streaming);
-    let mut namespaces =
-        watch::changes::<PartialObjectMeta<core::Namespace>>(Api::all(client.clone()), config(), streaming);
+    let mut classes = changes(of_kind(&RUNTIME_CLASSES), Selection::default(), streaming);
+    let mut namespaces = changes(of_kind(&NAMESPACES), Selection::default(), streaming);
 
     let mut gathered = Gathered::default();
     gathered.apply_state(state.borrow_and_update().as_deref());
@@ -217,13 +172,15 @@ fn not_linux(event: &Event<SlimNode>, known: &BTreeMap<String, Arc<Node>>) -> Op
         let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(OS_LABEL));
         label.is_some_and(|os| os == Os::Linux.name())
     };
+    // Nodes that are not stored (virtual nodes) may have had any label.
+    let was_linux =
+        |name: &str| known.get(name).is_some_and(|before| before.labels.get(OS_LABEL) == Some(Os::Linux.name()));
     match event {
-        Event::InitApply(node) | Event::Delete(node) if is_linux(node) => None,
+        Event::InitApply(node) if is_linux(node) => None,
+        Event::Delete(head) if was_linux(&head.name) => None,
         Event::Apply(node) if is_linux(node) => {
-            let before = node.metadata.name.as_ref().and_then(|name| known.get(name));
-            // Nodes that are not stored (virtual nodes) may have had any label.
-            let was_linux = before.is_some_and(|before| before.labels.get(OS_LABEL) == Some(Os::Linux.name()));
-            (!was_linux).then(|| Event::Delete(node.clone()))
+            let head = Head::of(&node.metadata);
+            (!was_linux(&head.name)).then_some(Event::Delete(head))
         }
         _ => Some(event.clone()),
     }
@@ -242,7 +199,7 @@ fn node_entry(slim: SlimNode, parts: &mut NodeParts) -> (String, Option<Arc<Node
     (name, node.map(|node| Arc::new(Node { uid, ..node })))
 }
 
-fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) {
+fn class_entry(class: SlimRuntimeClass) -> (String, Option<RuntimeClass>) {
     let ours = class.metadata.labels.as_ref().is_some_and(objects::is_ours);
     let scheduling = class.scheduling.unwrap_or_default();
     let tolerations = scheduling.tolerations.unwrap_or_default();
@@ -257,7 +214,7 @@ fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) 
     (name_of(&class.metadata), Some(fact))
 }
 
-pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
+pub(crate) fn namespace_entry(namespace: SlimObject) -> (String, Option<Namespace>) {
     let name = name_of(&namespace.metadata);
     let labels = namespace.metadata.labels.unwrap_or_default();
     let annotations = namespace.metadata.annotations.unwrap_or_default();
@@ -338,7 +295,7 @@ fn is_lasting(taint: &Taint) -> bool {
     !TEMPORARY_TAINTS.iter().any(|prefix| taint.key.starts_with(prefix))
 }
 
-/// Objects of one kind by name. A repeated list replaces all objects at its end.
+/// Objects of one kind by full name. A repeated list replaces all objects at its end.
 #[derive(Default)]
 pub(crate) struct Collection<T> {
     pub(crate) entries: BTreeMap<String, T>,
@@ -379,7 +336,7 @@ impl<T: PartialEq> Collection<T> {
                 }
                 (name, None) => self.entries.remove(&name).is_some(),
             },
-            Event::Delete(object) => self.entries.remove(&entry(object).0).is_some(),
+            Event::Delete(head) => self.entries.remove(&head.full_name()).is_some(),
         }
     }
 }
@@ -414,6 +371,10 @@ mod tests {
 
     fn node_entry(slim: SlimNode) -> (String, Option<Arc<Node>>) {
         super::node_entry(slim, &mut NodeParts::default())
+    }
+
+    fn head(name: &str) -> Head {
+        Head { name: name.to_owned(), ..Head::default() }
     }
 
     fn slim(object: Value) -> SlimNode {
@@ -454,8 +415,8 @@ mod tests {
         assert!(!nodes.apply(Event::InitApply(windows("b", "os")), node_entry));
         assert!(nodes.apply(Event::InitDone, node_entry));
         assert_eq!(nodes.entries.keys().collect::<Vec<_>>(), ["b"]);
-        assert!(nodes.apply(Event::Delete(windows("b", "os")), node_entry));
-        assert!(!nodes.apply(Event::Delete(windows("b", "os")), node_entry));
+        assert!(nodes.apply(Event::Delete(head("b")), node_entry));
+        assert!(!nodes.apply(Event::Delete(head("b")), node_entry));
     }
 
     #[test]
@@ -477,7 +438,7 @@ mod tests {
             (Some(unlabelled), linux, "delete"),
             (Some(linux), linux, "none"),
         ] {
-            nodes.apply(Event::Delete(labelled(None)), node_entry);
+            nodes.apply(Event::Delete(head("a")), node_entry);
             if let Some(before) = before {
                 nodes.apply(Event::Apply(labelled(before)), node_entry);
             }
@@ -491,9 +452,11 @@ mod tests {
         }
         let none = BTreeMap::new();
         assert!(not_linux(&Event::InitApply(labelled(linux)), &none).is_none());
-        assert!(not_linux(&Event::Delete(labelled(linux)), &none).is_none());
         assert!(not_linux(&Event::InitApply(labelled(windows)), &none).is_some());
-        assert!(not_linux(&Event::Delete(labelled(windows)), &none).is_some());
+        assert!(
+            not_linux(&Event::Delete(head("a")), &none).is_some(),
+            "a node that is not known may have had any label"
+        );
         assert!(not_linux(&Event::Init, &none).is_some() && not_linux(&Event::InitDone, &none).is_some());
     }
 
@@ -511,8 +474,8 @@ mod tests {
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         gathered.nodes.apply(Event::Apply(windows("b", "ToBeDeletedByClusterAutoscaler")), node_entry);
         assert!(gathered.snapshot().mixed());
-        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
-        gathered.nodes.apply(Event::Delete(windows("b", "os")), node_entry);
+        gathered.nodes.apply(Event::Delete(head("a")), node_entry);
+        gathered.nodes.apply(Event::Delete(head("b")), node_entry);
         let snapshot = gathered.snapshot();
         assert!(!snapshot.nodes.as_ref().unwrap().has_windows());
         assert_eq!(snapshot.seen_taints.iter().map(ToString::to_string).collect::<Vec<_>>(), ["os=windows:NoSchedule"]);
@@ -552,7 +515,7 @@ mod tests {
         let mut gathered = Gathered::default();
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule"]);
-        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        gathered.nodes.apply(Event::Delete(head("a")), node_entry);
         // A ConfigMap without the taint: a person removed it, or no Windows node ever had it.
         assert!(gathered.apply_state(Some(&state(&["sku=win:NoSchedule"]))));
         assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
@@ -560,7 +523,7 @@ mod tests {
         // Taints of present nodes count only while the nodes have them.
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule", "sku=win:NoSchedule"]);
-        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        gathered.nodes.apply(Event::Delete(head("a")), node_entry);
         assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
         assert!(gathered.apply_state(Some(&state(&[]))));
         assert!(!gathered.snapshot().mixed(), "the state is empty");
@@ -577,7 +540,7 @@ mod tests {
         assert!(!gathered.apply_state(Some(&MullionState::default())));
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         seen(&mut gathered);
-        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        gathered.nodes.apply(Event::Delete(head("a")), node_entry);
         assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule", "sku=win:NoSchedule"]);
     }
 

@@ -18,9 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Client;
 use kube::api::PostParams;
-use kube::{Api, Client};
 use mullion_snapshot::MANAGED_BY;
+
+use crate::cluster::reading::{KindApi, SELF_SUBJECT_REVIEWS};
 
 /// The prefix of a ServiceAccount's user name, `system:serviceaccount:NAMESPACE:NAME`.
 const USER_PREFIX: &str = "system:serviceaccount:";
@@ -38,7 +40,7 @@ enum Source {
 
 #[derive(Debug)]
 struct ClusterOwner {
-    api: Api<SelfSubjectReview>,
+    api: KindApi,
     namespace: String,
     last: Mutex<Answer>,
 }
@@ -68,7 +70,7 @@ impl Owner {
     /// The ServiceAccount of `client`, if it is one of `namespace`.
     pub(crate) fn of_client(client: Client, namespace: &str) -> Self {
         Self(Source::Cluster(Arc::new(ClusterOwner {
-            api: Api::all(client),
+            api: KindApi::all(client, &SELF_SUBJECT_REVIEWS),
             namespace: namespace.to_owned(),
             last: Mutex::default(),
         })))
@@ -81,8 +83,10 @@ impl Owner {
             Source::Known(known) => return Ok(known.clone()),
             Source::Cluster(cluster) => cluster,
         };
-        let found = match cluster.api.create(&PostParams::default(), &SelfSubjectReview::default()).await {
+        let review = SelfSubjectReview::default();
+        let found = match cluster.api.create::<SelfSubjectReview>(&PostParams::default(), &review).await {
             Ok(review) => {
+                let review = review.map_err(|unreadable| kube::Error::Service(unreadable.into()))?;
                 let user = review.status.and_then(|status| status.user_info).unwrap_or_default();
                 service_account(&cluster.namespace, &user.username.unwrap_or_default(), &user.uid.unwrap_or_default())
             }

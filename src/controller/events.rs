@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
+use kube::Client;
 use kube::api::Patch;
-use kube::{Api, Client};
 use mullion_engine::model::text::prefix;
 use serde::Serialize;
-use serde_json::json;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
+use crate::cluster::reading::{KindApi, WRITTEN_EVENTS};
 use crate::cluster::{MANAGER, await_answer, patch_params, post_params};
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
@@ -70,16 +71,16 @@ impl EventRecorder {
     async fn write(&self, about: &ObjectReference, content: &NewEvent) -> kube::Result<()> {
         // Events of objects without a namespace are stored in this one, where `kubectl describe` searches them.
         let namespace = about.namespace.as_deref().unwrap_or("default");
-        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let api = KindApi::namespaced(self.client.clone(), &WRITTEN_EVENTS, namespace);
         let key = key(about, content);
         let name = name(about, key);
-        let event = event(about, content, &name, namespace).map_err(kube::Error::SerdeError)?;
-        match api.create(&post_params(), &event).await {
+        let event = event(about, content, &name, namespace);
+        match api.create::<IgnoredAny>(&post_params(), &event).await {
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
             other => return other.map(drop),
         }
         let series = json!({ "series": { "count": self.count(key), "lastObservedTime": micro(Timestamp::now()) } });
-        api.patch(&name, &patch_params(), &Patch::Merge(series)).await.map(drop)
+        api.patch::<IgnoredAny>(&name, &patch_params(), &Patch::Merge(series)).await.map(drop)
     }
 
     /// How often this Event was written, as far as this process knows: at least twice.
@@ -94,8 +95,10 @@ impl EventRecorder {
     }
 }
 
-fn event(about: &ObjectReference, content: &NewEvent, name: &str, namespace: &str) -> serde_json::Result<Event> {
-    serde_json::from_value(json!({
+fn event(about: &ObjectReference, content: &NewEvent, name: &str, namespace: &str) -> Value {
+    json!({
+        "apiVersion": WRITTEN_EVENTS.api_version(),
+        "kind": WRITTEN_EVENTS.name,
         "metadata": { "name": name, "namespace": namespace },
         "eventTime": micro(Timestamp::now()),
         "reportingController": format!("mullion.dev/{MANAGER}"),
@@ -105,7 +108,7 @@ fn event(about: &ObjectReference, content: &NewEvent, name: &str, namespace: &st
         "action": content.action,
         "note": prefix(&content.note, MAX_NOTE),
         "regarding": about,
-    }))
+    })
 }
 
 /// A `MicroTime`: with six digits after the point.

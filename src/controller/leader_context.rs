@@ -9,8 +9,9 @@ use mullion_policy::PolicySet;
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::reading::streams_lists;
 use crate::cluster::state::{StateFollower, StateStore, follow};
-use crate::cluster::{LiveSnapshot, Owner, streams_lists};
+use crate::cluster::{LiveSnapshot, Owner};
 use crate::controller::certificates::CertificateSettings;
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::ControllerMetrics;

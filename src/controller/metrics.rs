@@ -15,7 +15,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::policy_files::PolicyReporter;
-use crate::telemetry::{CertificateTimes, MetricLabels, label_values, registered, registry, watch_health};
+use crate::telemetry::{
+    CertificateTimes, MetricLabels, label_values, registered, registry, unreadable_objects, watch_health,
+};
 
 /// Every metric of one controller. Clones share the numbers.
 #[derive(Clone)]
@@ -298,6 +300,7 @@ impl Inner {
         };
         inner.certificates.register(r);
         watch_health::register(r);
+        unreadable_objects::register(r);
         inner
     }
 }

@@ -13,12 +13,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::Backoff;
 use crate::cluster::state::{
-    ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, PolicySummary, short_error, short_name, time_text,
+    ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, PolicySummary, UnreadableReport,
+    UnreadableReportObject, short_error, short_name, time_text,
 };
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::reported_facts::Facts;
 use crate::policy_files::PolicyReport;
-use crate::telemetry::in_words;
+use crate::telemetry::{UnreadableObject, in_words, unreadable_objects};
 
 /// The interval at which changes are detected.
 const TICK: Duration = Duration::from_secs(1);
@@ -98,7 +99,8 @@ impl ReportSchedule {
 fn is_alike(one: &ControllerReport, other: &ControllerReport) -> bool {
     let outcome = |report: &ControllerReport| report.probe.as_ref().map(|probe| probe.outcome.clone());
     without_counts(one) == without_counts(other)
-        && (&one.nodes, &one.missed_pods, outcome(one)) == (&other.nodes, &other.missed_pods, outcome(other))
+        && (&one.nodes, &one.missed_pods, &one.unreadable, outcome(one))
+            == (&other.nodes, &other.missed_pods, &other.unreadable, outcome(other))
 }
 
 /// The part of a report of which a change is written soon.
@@ -117,7 +119,15 @@ fn report(facts: Facts, policies: Option<&PolicyReport>, now: Timestamp) -> Cont
         probe,
         nodes,
         missed_pods,
+        unreadable: Some(unreadable()),
     }
+}
+
+/// What this process cannot read now.
+fn unreadable() -> UnreadableReport {
+    let (total, named) = unreadable_objects();
+    let object = |UnreadableObject { kind, name, why }| UnreadableReportObject { kind: kind.to_owned(), name, why };
+    UnreadableReport { total, objects: named.into_iter().map(object).collect() }
 }
 
 fn policy_summary(report: &PolicyReport) -> PolicySummary {
@@ -261,7 +271,13 @@ mod tests {
             name: "n".repeat(253),
             nodes: usize::MAX,
         };
+        let unreadable = UnreadableReportObject {
+            kind: "RuntimeClass".to_owned(),
+            name: "n".repeat(63 + 1 + 253),
+            why: "n".repeat(100),
+        };
         let report = ControllerReport {
+            unreadable: Some(UnreadableReport { total: usize::MAX, objects: vec![unreadable; 20] }),
             policies: Some(PolicySummary {
                 last_error: Some(short_error(&long)),
                 exemptions: vec![exemption; MAX_EXEMPTIONS],

@@ -10,7 +10,6 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::node::v1::RuntimeClass;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::scheduling::marks;
 use mullion_engine::model::settings::{ApplyTaint, Mode, NodeSettings, RuntimeClassesMode, node_settings};
@@ -21,6 +20,7 @@ use mullion_engine::place::{BuildRuntimeClass, runtime_class_of_build};
 use mullion_snapshot::{MANAGED_BY, is_ours};
 use serde_json::{Value, json};
 
+use crate::cluster::SlimRuntimeClass;
 use crate::controller::settled_builds::is_known;
 
 /// The maximum number of RuntimeClasses that Mullion creates. There are 21 known builds, and a cluster has a few.
@@ -192,7 +192,7 @@ fn patch(name: String, class: &ExistingClass, wanted: &[Value]) -> Option<ClassW
 }
 
 /// The stored part of a RuntimeClass, under its name.
-pub(crate) fn class_entry(class: RuntimeClass) -> (String, Option<ExistingClass>) {
+pub(crate) fn class_entry(class: SlimRuntimeClass) -> (String, Option<ExistingClass>) {
     let ours = class.metadata.labels.as_ref().is_some_and(is_ours);
     let tolerations = class.scheduling.and_then(|scheduling| scheduling.tolerations).unwrap_or_default();
     let raw = tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok());

@@ -1,13 +1,13 @@
 //! The webhook configuration of each endpoint: MutatingWebhookConfiguration and ValidatingWebhookConfiguration `mullion`.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
-use kube::api::{ApiResource, DynamicObject};
-use kube::{Error, Result};
+use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use mullion_engine::admission::Endpoint;
+use mullion_snapshot::or_default;
 use serde::Deserialize;
-use serde_json::Value;
+
+use crate::cluster::reading::{Kind, MUTATING_CONFIGURATIONS, VALIDATING_CONFIGURATIONS};
+use crate::cluster::slim_metadata;
 
 /// The name of both webhook configurations.
 pub(crate) const CONFIGURATION: &str = "mullion";
@@ -15,23 +15,29 @@ pub(crate) const CONFIGURATION: &str = "mullion";
 pub(crate) const PODS_WEBHOOK: &str = "pods.mullion.dev";
 pub(crate) const ENDPOINTS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 
-/// What Mullion uses of one webhook of a configuration of either kind.
-#[derive(Deserialize)]
+/// What Mullion uses of a configuration of either kind.
+#[derive(Debug, Deserialize)]
+pub(crate) struct WebhookConfiguration {
+    #[serde(deserialize_with = "slim_metadata")]
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) webhooks: Vec<RegisteredWebhook>,
+}
+
+/// What Mullion uses of one webhook of a configuration.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RegisteredWebhook {
     pub(crate) name: String,
     pub(crate) client_config: WebhookClientConfig,
+    pub(crate) namespace_selector: Option<LabelSelector>,
+    pub(crate) object_selector: Option<LabelSelector>,
 }
 
 /// The kind of the configuration.
-pub(crate) fn configuration_resource(endpoint: Endpoint) -> ApiResource {
+pub(crate) fn configuration_kind(endpoint: Endpoint) -> &'static Kind {
     match endpoint {
-        Endpoint::Mutate => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
-        Endpoint::Validate => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+        Endpoint::Mutate => &MUTATING_CONFIGURATIONS,
+        Endpoint::Validate => &VALIDATING_CONFIGURATIONS,
     }
-}
-
-pub(crate) fn registered_webhooks(configuration: &DynamicObject) -> Result<Vec<RegisteredWebhook>> {
-    let webhooks = configuration.data.get("webhooks").unwrap_or(&Value::Null);
-    Option::deserialize(webhooks).map(Option::unwrap_or_default).map_err(Error::SerdeError)
 }

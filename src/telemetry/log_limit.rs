@@ -12,6 +12,11 @@ const INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct LogLimit(Mutex<(Option<Instant>, u64)>);
 
 impl LogLimit {
+    /// A limit that has passed nothing yet.
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new((None, 0)))
+    }
+
     /// If this event is to be logged, the number of events that were not logged since the last one.
     pub(crate) fn pass(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

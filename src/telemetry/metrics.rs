@@ -27,7 +27,7 @@ use crate::telemetry::label_values::label_values;
 use crate::telemetry::log_limit::LogLimit;
 use crate::telemetry::namespace_counts::Tally;
 use crate::telemetry::process::{MetricLabels, registered};
-use crate::telemetry::{process, watch_health};
+use crate::telemetry::{process, unreadable_objects, watch_health};
 
 /// Upper bounds in seconds. A review takes microseconds; the API server allows it a second, and waiting for a registry
 /// may take half of that.
@@ -467,6 +467,7 @@ impl Inner {
         own.register_collector(Box::new(Arc::clone(&inner.placements)));
         inner.certificates.register(own);
         watch_health::register(own);
+        unreadable_objects::register(own);
         inner
     }
 }

@@ -10,6 +10,7 @@
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
 //! | `namespace_counts` | counts by namespace, with a limit |
 //! | `process` | CPU, memory and version of the process, in both servers |
+//! | `unreadable_objects` | objects that cannot be read, in both servers |
 //! | `watch_health` | health of the watches, in both servers |
 
 mod certificate_validity;
@@ -20,6 +21,7 @@ pub(crate) mod logs;
 pub(crate) mod metrics;
 mod namespace_counts;
 mod process;
+pub(crate) mod unreadable_objects;
 pub(crate) mod watch_health;
 
 pub(crate) use certificate_validity::CertificateTimes;
@@ -32,4 +34,6 @@ pub use metrics::{
     WebhookMetrics,
 };
 pub(crate) use process::{MetricLabels, registered, registry};
+pub use unreadable_objects::UnreadableSet;
+pub(crate) use unreadable_objects::{UnreadableObject, unreadable_objects};
 pub use watch_health::WatchHealth;

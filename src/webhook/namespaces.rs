@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1 as core;
-use kube::{Api, Client};
+use kube::Client;
 use mullion_engine::model::cluster::Namespace;
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::cluster::namespace_entry;
+use crate::cluster::reading::{KindApi, NAMESPACES};
 use crate::telemetry::{NamespaceOutcome, WebhookMetrics, in_words};
 
 /// The longest time that a review waits, and that a read may take.
@@ -36,7 +36,7 @@ type Answer = Option<Option<Arc<Namespace>>>;
 /// The API of namespaces, and its recent results.
 #[derive(Debug)]
 pub struct NamespaceLookups {
-    api: Api<core::Namespace>,
+    api: KindApi,
     lookups: Mutex<HashMap<Box<str>, Lookup>>,
 }
 
@@ -58,7 +58,7 @@ impl NamespaceLookups {
     /// The namespaces of this cluster. Requires permission to `get` namespaces; without it, no namespace is found, and
     /// a warning is logged.
     pub fn of(client: Client) -> Self {
-        Self { api: Api::all(client), lookups: Mutex::default() }
+        Self { api: KindApi::all(client, &NAMESPACES), lookups: Mutex::default() }
     }
 
     /// The namespace of that name. Waits until `deadline`, and at most 200 ms; `None` if there is no such namespace, or
@@ -98,9 +98,11 @@ impl NamespaceLookups {
 }
 
 /// Reads a namespace from the API server.
-async fn read(api: &Api<core::Namespace>, name: &str, metrics: &WebhookMetrics) -> Option<Arc<Namespace>> {
-    let (found, outcome) = match timeout(PATIENCE, api.get_metadata_opt(name)).await {
-        Ok(Ok(Some(namespace))) => (namespace_entry(namespace).1.map(Arc::new), NamespaceOutcome::Found),
+async fn read(api: &KindApi, name: &str, metrics: &WebhookMetrics) -> Option<Arc<Namespace>> {
+    let (found, outcome) = match timeout(PATIENCE, api.get_metadata(name)).await {
+        Ok(Ok(Some(Ok(namespace)))) => (namespace_entry(namespace).1.map(Arc::new), NamespaceOutcome::Found),
+        // It exists, but nothing is known of it: as for the watch, which names it.
+        Ok(Ok(Some(Err(_)))) => (None, NamespaceOutcome::Failed),
         Ok(Ok(None)) => (None, NamespaceOutcome::Missing),
         Ok(Err(error)) => {
             tracing::warn!(namespace = name, error = in_words(&error), "cannot read a new namespace");

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Client;
 use mullion_engine::model::image::{ImageRef, Platforms};
 use mullion_policy::{PullSecretsMode, RegistryPolicy};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::cluster::SlimSecret;
+use crate::cluster::reading::{KindApi, SECRETS};
 use crate::registry::{AddressRule, Credentials, RegistryClient, RegistrySettings};
 use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, SourceFactory};
 
@@ -169,12 +170,13 @@ impl Keyring {
     /// Reads the secrets that can be read, as the kubelet does: a missing secret is left out. `None` if the API server
     /// does not respond.
     async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &secrets.namespace);
-        let answers = join_all(secrets.names.iter().map(|name| timeout(READ, api.get_opt(name)))).await;
+        let api = KindApi::namespaced(self.client.clone(), &SECRETS, &secrets.namespace);
+        let answers = join_all(secrets.names.iter().map(|name| timeout(READ, api.get(name)))).await;
         let mut found = Vec::new();
         for answer in answers {
             match answer {
-                Ok(Ok(secret)) => found.extend(secret.as_ref().and_then(of_secret)),
+                // A Secret that cannot be read is no pull secret.
+                Ok(Ok(secret)) => found.extend(secret.and_then(Result::ok).as_ref().and_then(of_secret)),
                 Ok(Err(kube::Error::Api(denial))) if matches!(denial.code, 401 | 403) => {
                     if !self.warned.swap(true, Ordering::Relaxed) {
                         tracing::warn!(
@@ -201,7 +203,7 @@ impl Keyring {
 }
 
 /// The credentials in a Secret; `None` if it is not a pull secret.
-fn of_secret(secret: &Secret) -> Option<Credentials> {
+fn of_secret(secret: &SlimSecret) -> Option<Credentials> {
     let data = secret.data.as_ref()?;
     let credentials = match (data.get(".dockerconfigjson"), data.get(".dockercfg")) {
         (Some(document), _) => Credentials::from_dockerconfigjson(&document.0),

@@ -8,7 +8,7 @@ use mullion::policy_files::PolicyReporter;
 use mullion::registry::RegistryOutcome;
 use mullion::telemetry::{
     BadRequest, ConnectionClose, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent,
-    WatchHealth, WebhookMetrics,
+    UnreadableSet, WatchHealth, WebhookMetrics,
 };
 use mullion_engine::admission::{CountedOutcome, Endpoint};
 use mullion_engine::model::{Operation, Os, WorkloadKind};
@@ -189,6 +189,7 @@ fn controller() -> String {
     use controller::WriteOutcome;
     let metrics = controller::ControllerMetrics::about(&policies());
     let _watch = WatchHealth::of("nodes");
+    let _unreadable = UnreadableSet::of("Pod");
     metrics.set_leading(true);
     for outcome in [WriteOutcome::Done, WriteOutcome::Conflict, WriteOutcome::Gone, WriteOutcome::Failed] {
         metrics.node_patched(outcome);

@@ -26,6 +26,7 @@ mod field_types;
 mod fields;
 #[path = "../generator/mod.rs"]
 mod generator;
+mod hostile_objects;
 mod identity;
 mod images;
 mod leaders;
@@ -200,6 +201,8 @@ fn main() -> ExitCode {
         "client_certificates::the_api_server_shows_its_certificate",
         client_certificates::the_api_server_shows_its_certificate(),
     );
+    suite.trial("hostile_objects::are_isolated_in_streamed_lists", hostile_objects::are_isolated_in_streamed_lists());
+    suite.trial("hostile_objects::are_isolated_in_plain_lists", hostile_objects::are_isolated_in_plain_lists());
     suite.trial("nodes::many_nodes_get_one_patch_each", nodes::many_nodes_get_one_patch_each());
     cases::add_runner(&mut suite);
     suite.run(arguments)

@@ -14,7 +14,7 @@ use crate::cli::inventory::saved::{SavedInventory, keep};
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
 use crate::cluster::reading::{
-    Absence, ClusterReader, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS,
+    Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS,
 };
 use crate::telemetry::in_words;
 
@@ -42,13 +42,17 @@ pub(crate) fn read(
         for kind in kinds {
             for query in queries(args, kind) {
                 let before = reader.len();
-                let mut visit = |object: Value| -> anyhow::Result<()> {
-                    keep(object, None, reader, saved);
+                let mut unreadable = Vec::new();
+                let mut visit = |object: Item<Value>| -> anyhow::Result<()> {
+                    match object {
+                        Ok(object) => keep(object, None, reader, saved),
+                        Err(object) => unreadable.push(object),
+                    }
                     Ok(())
                 };
                 let listed = if let (&NAMESPACES, Some(name)) = (kind, query.namespace) {
                     match objects.get(kind, None, name).await? {
-                        Ok(object) => visit(object).map(|()| Ok(1))?,
+                        Ok(object) => visit(Ok(object)).map(|()| Ok(1))?,
                         Err(unread) if unread.absence == Absence::NotFound => bail!(
                             "there is no namespace {name} in context {context}; correct -n, or list them with kubectl get namespaces"
                         ),
@@ -60,6 +64,12 @@ pub(crate) fn read(
                     };
                     objects.list(kind, query, &mut visit, &mut shown).await?
                 };
+                for object in unreadable {
+                    io.eprintln(format_args!("{} {} not read: {object}", kind.name, object.head.full_name()))?;
+                    let namespace = Some(object.head.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+                    let reason = format!("an object cannot be read: {object}");
+                    reader.unread(Unread { reason, ..unread_kind(kind.plural, namespace, Absence::Unreadable) });
+                }
                 match listed {
                     Ok(_) => reader.listed(kind.plural),
                     Err(unread) => {
@@ -130,6 +140,7 @@ fn unread_kind(plural: &str, namespace: Option<&str>, absence: Absence) -> Unrea
         Absence::Forbidden => "forbidden",
         Absence::NotFound => "not served by this API server",
         Absence::Failed => "failed",
+        Absence::Unreadable => "unreadable",
     };
     let missing = KINDS.iter().find(|kind| kind.plural == plural).map_or("", |kind| kind.missing);
     Unread {

@@ -20,7 +20,7 @@ use crate::cli::progress::Progress;
 use crate::cli::review_sources::ReviewSourceArgs;
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::{
-    Absence, ClusterReader, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, Unread, WORKLOADS,
+    Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, Unread, Unreadable, WORKLOADS,
 };
 use crate::report::InputFailure;
 
@@ -170,7 +170,14 @@ impl ClusterInput<'_> {
         kinds.push((&NAMESPACES, (!all_namespaces).then_some(self.namespace)));
         for (kind, name) in kinds {
             let mut odd = Vec::new();
-            let mut visit = |object: Value| {
+            let mut visit = |object: Item<Value>| {
+                let object = match object {
+                    Ok(object) => object,
+                    Err(object) => {
+                        odd.push(format!("{} {} not read: {object}", kind.name, object.head.full_name()));
+                        return Ok(());
+                    }
+                };
                 if let Err(problem) = dump.object(&object, kind.name) {
                     odd.push(problem.message);
                 } else if kind == &NODES {
@@ -180,7 +187,7 @@ impl ClusterInput<'_> {
             };
             let read = match name {
                 Some(name) => match self.reader.get(kind, None, name).await? {
-                    Ok(object) => visit(object).map(|()| Ok(1))?,
+                    Ok(object) => visit(Ok(object)).map(|()| Ok(1))?,
                     Err(unread) => Err(unread),
                 },
                 None => list(&self.reader, kind, ListQuery::default(), &mut visit, io).await?,
@@ -218,6 +225,7 @@ impl ClusterInput<'_> {
                     Absence::NotFound => {
                         format!("not found in context {}; correct the name, or -n", self.connection.context)
                     }
+                    Absence::Unreadable => unread.message.clone(),
                     absence => format!("{}: {unread}; {RIGHTS}", why(absence)),
                 };
                 let file = text_name(kind, self.namespace, name);
@@ -231,7 +239,15 @@ impl ClusterInput<'_> {
     async fn workloads(&mut self, kind: &'static Kind, query: ListQuery<'_>, io: &mut Io<'_>) -> anyhow::Result<()> {
         // The reader stays usable while the visitor changes the rest.
         let reader = self.reader;
-        let mut visit = |object: Value| {
+        let mut visit = |object: Item<Value>| {
+            let object = match object {
+                Ok(object) => object,
+                Err(Unreadable { head, why }) => {
+                    let file = text_name(kind, &head.namespace, &head.name);
+                    self.texts.unreadable.push(InputFailure::of_file(file, why));
+                    return Ok(());
+                }
+            };
             let head = ObjectHead::of(&object, Some(kind.name));
             let Some(workload) = head.workload_kind() else { return Ok(()) };
             let is_covered = self.owners.has_owner(&head, self.namespace);
@@ -281,6 +297,7 @@ fn why(absence: Absence) -> &'static str {
         Absence::Forbidden => "forbidden",
         Absence::NotFound => "unknown to this API server",
         Absence::Failed => "the API server failed",
+        Absence::Unreadable => "unreadable",
     }
 }
 
@@ -294,7 +311,7 @@ async fn list(
     reader: &ClusterReader<'_>,
     kind: &'static Kind,
     query: ListQuery<'_>,
-    visit: &mut dyn FnMut(Value) -> anyhow::Result<()>,
+    visit: &mut dyn FnMut(Item<Value>) -> anyhow::Result<()>,
     io: &mut Io<'_>,
 ) -> anyhow::Result<Result<usize, Unread>> {
     let mut progress = Progress::new(kind.plural);

@@ -171,6 +171,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::cluster::state::{
         CertificateDates, CertificateReport, NamespaceCounts, NodesReport, PolicySummary, ProbeReport, StateCondition,
+        UnreadableReport,
     };
 
     pub(crate) const NOW: &str = "2026-06-01T12:00:00Z";
@@ -219,6 +220,7 @@ pub(crate) mod tests {
                 ..NodesReport::default()
             }),
             missed_pods: Some(NamespaceCounts::default()),
+            unreadable: Some(UnreadableReport::default()),
         }
     }
 

@@ -24,8 +24,8 @@ use crate::cli::status::facts::{
 };
 use crate::cluster::MANAGER;
 use crate::cluster::reading::{
-    Absence, CONFIG_MAPS, ClusterReader, DEPLOYMENTS, EVENTS, Kind, LEASES, ListQuery, MUTATING_CONFIGURATIONS, NODES,
-    PODS, VALIDATING_CONFIGURATIONS,
+    Absence, CONFIG_MAPS, ClusterReader, DEPLOYMENTS, EVENTS, Item, Kind, LEASES, ListQuery, MUTATING_CONFIGURATIONS,
+    NODES, PODS, VALIDATING_CONFIGURATIONS,
 };
 use crate::cluster::state::{MullionState, NAME};
 use crate::controller::{CONFIGURATION, LEASE_NAME};
@@ -128,8 +128,9 @@ fn list<'a, T: 'a>(
 ) -> impl Future<Output = anyhow::Result<Read<Vec<T>>>> + 'a {
     let work = async move {
         let mut all = Vec::new();
-        let mut visit = |object| {
-            all.extend(read(object));
+        let mut visit = |object: Item<Value>| {
+            // The controller's report names an object that cannot be read.
+            all.extend(object.ok().and_then(&mut read));
             Ok(())
         };
         let listed = reader.list(kind, query, &mut visit, &mut |_, _| Ok(())).await?;

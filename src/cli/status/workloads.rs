@@ -9,7 +9,7 @@ use mullion_engine::model::text::{counted, list, list_first};
 
 use crate::cli::status::check::{Section, StatusCheck};
 use crate::cli::status::facts::StatusFacts;
-use crate::cluster::state::{NodesReport, TaintWaiter};
+use crate::cluster::state::{NodesReport, TaintWaiter, UnreadableReport, UnreadableReportObject};
 use crate::controller::toleration_text;
 
 const SECTION: Section = Section::Workloads;
@@ -23,6 +23,7 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
         let nodes = facts.report(now).ok().and_then(|report| report.nodes.as_ref());
         checks.extend(nodes.filter(|nodes| nodes.waiting > 0).map(taint_waits));
         checks.push(missed(facts, now));
+        checks.extend(facts.report(now).ok().and_then(|report| report.unreadable.as_ref()).map(unreadable));
     }
     checks.push(findings(facts));
     checks
@@ -77,6 +78,22 @@ fn missed(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
         "{} created without Mullion, and stuck or on a node of the wrong operating system",
         counted(counts.total, "pod")
     );
+    StatusCheck::bad(SECTION, name, message, next).with_items(items)
+}
+
+fn unreadable(report: &UnreadableReport) -> StatusCheck {
+    let name = "unreadable-objects";
+    let next = "kubectl get KIND NAME -o yaml shows the object; make it smaller, or delete it";
+    if report.total == 0 {
+        return StatusCheck::good(SECTION, name, "Mullion can read every object");
+    }
+    let item = |object: &UnreadableReportObject| format!("{} {}: {}", object.kind, object.name, object.why);
+    let mut items: Vec<String> = report.objects.iter().map(item).collect();
+    if report.total > items.len() {
+        items.push(format!("and {} more", report.total - items.len()));
+    }
+    let message =
+        format!("{} that Mullion cannot read, and treats as if it did not exist", counted(report.total, "object"));
     StatusCheck::bad(SECTION, name, message, next).with_items(items)
 }
 
@@ -139,6 +156,23 @@ mod tests {
         assert!(checks(&good(), now()).iter().all(|check| check.name != "taint-waits"));
         let withdrawn = with_state(|state| state.withdrawn = Some("x".to_owned()));
         assert_eq!(checks(&withdrawn, now()).len(), 1);
+    }
+
+    #[test]
+    fn unreadable_objects_are_named() {
+        let object = UnreadableReportObject {
+            kind: "Pod".to_owned(),
+            name: "shop/web".to_owned(),
+            why: "it has more than 4 MiB".to_owned(),
+        };
+        let facts = with_report(|report| {
+            report.unreadable = Some(UnreadableReport { total: 3, objects: vec![object] });
+        });
+        let parts = ["3 objects that Mullion cannot read", "Pod shop/web: it has more than 4 MiB\nand 2 more"];
+        expect(&facts, "unreadable-objects", Bad, &parts);
+        // Earlier versions of the controller do not report them.
+        let without = with_report(|report| report.unreadable = None);
+        assert!(checks(&without, now()).iter().all(|check| check.name != "unreadable-objects"));
     }
 
     #[test]

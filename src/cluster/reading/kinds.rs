@@ -1,4 +1,7 @@
-//! The kinds that commands read. The cluster role `mullion-reader` allows `get` and `list` of exactly these.
+//! The kinds that are read. The cluster role `mullion-reader` allows `get` and `list` of those that commands read.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// A kind of object: its names, as in kubectl, and its path in the API.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,6 +36,21 @@ pub(crate) const NAMESPACES: Kind = cluster_kind(["Namespace", "namespaces", "ns
 /// RuntimeClasses: the placement of their pods.
 pub(crate) const RUNTIME_CLASSES: Kind = cluster_kind(["RuntimeClass", "runtimeclasses", ""], "node.k8s.io", "v1");
 
+/// DaemonSets.
+pub(crate) const DAEMON_SETS: Kind = kind(["DaemonSet", "daemonsets", "ds"], "apps", "v1");
+/// ReplicaSets.
+pub(crate) const REPLICA_SETS: Kind = kind(["ReplicaSet", "replicasets", "rs"], "apps", "v1");
+/// Jobs.
+pub(crate) const JOBS: Kind = kind(["Job", "jobs", ""], "batch", "v1");
+/// PodTemplates, which no controller of Kubernetes uses.
+pub(crate) const POD_TEMPLATES: Kind = kind(["PodTemplate", "podtemplates", ""], "", "v1");
+/// Secrets, of which servers read those with certificates and pull secrets.
+pub(crate) const SECRETS: Kind = kind(["Secret", "secrets", ""], "", "v1");
+/// Events as they are written.
+pub(crate) const WRITTEN_EVENTS: Kind = kind(["Event", "events", "ev"], "events.k8s.io", "v1");
+/// Reviews of the own user, which are created and not stored.
+pub(crate) const SELF_SUBJECT_REVIEWS: Kind =
+    cluster_kind(["SelfSubjectReview", "selfsubjectreviews", ""], "authentication.k8s.io", "v1");
 /// Deployments.
 pub(crate) const DEPLOYMENTS: Kind = kind(["Deployment", "deployments", "deploy"], "apps", "v1");
 /// Pods.
@@ -61,11 +79,11 @@ pub(crate) const LEASES: Kind = kind(["Lease", "leases", ""], "coordination.k8s.
 pub(crate) const WORKLOADS: [Kind; 8] = [
     DEPLOYMENTS,
     kind(["StatefulSet", "statefulsets", "sts"], "apps", "v1"),
-    kind(["DaemonSet", "daemonsets", "ds"], "apps", "v1"),
+    DAEMON_SETS,
     kind(["CronJob", "cronjobs", "cj"], "batch", "v1"),
     kind(["ReplicationController", "replicationcontrollers", "rc"], "", "v1"),
-    kind(["ReplicaSet", "replicasets", "rs"], "apps", "v1"),
-    kind(["Job", "jobs", ""], "batch", "v1"),
+    REPLICA_SETS,
+    JOBS,
     PODS,
 ];
 
@@ -78,6 +96,18 @@ pub(crate) const SURVEY: [Kind; 4] = [
 ];
 
 impl Kind {
+    /// A reference to an object of this kind, for Events about it.
+    pub(crate) fn reference(&self, metadata: &ObjectMeta) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.api_version()),
+            kind: Some(self.name.to_owned()),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            ..ObjectReference::default()
+        }
+    }
+
     /// `apps/v1`.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }

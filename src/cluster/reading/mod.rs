@@ -1,14 +1,33 @@
-//! Reads objects of a live cluster once, page by page, for the commands that report about it: the table of the kinds,
-//! and lists that continue if a permission is missing.
+//! Everything that is read from the API server: lists, watches, single objects, and what it returns after a write.
+//!
+//! The bodies of responses are split into objects as they arrive ([`scanner`], [`list_scanner`]), so that memory depends
+//! on one object, which has a limit. An object is read into a type that names the members which its reader uses; all
+//! others are skipped as text. An object that cannot be read is a value ([`Unreadable`]): it fails no list and no watch,
+//! and changes nothing for other objects. A test of the architecture keeps other modules from kube's typed lists and
+//! watches.
 
+mod cluster_reader;
+mod json_text;
+mod kind_api;
 mod kinds;
-mod list;
+mod list_scanner;
+mod object;
+mod response;
+mod scanner;
+mod watch;
 
+pub(crate) use cluster_reader::{Absence, ClusterReader, ListQuery, Unread};
+pub(crate) use json_text::JsonText;
+pub(crate) use kind_api::KindApi;
 pub(crate) use kinds::{
-    CONFIG_MAPS, DEPLOYMENTS, EVENTS, Kind, LEASES, MUTATING_CONFIGURATIONS, NAMESPACES, NODES, PODS, RUNTIME_CLASSES,
-    SURVEY, VALIDATING_CONFIGURATIONS, WORKLOADS,
+    CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, Kind, LEASES, MUTATING_CONFIGURATIONS, NAMESPACES, NODES,
+    POD_TEMPLATES, PODS, REPLICA_SETS, RUNTIME_CLASSES, SECRETS, SELF_SUBJECT_REVIEWS, SURVEY,
+    VALIDATING_CONFIGURATIONS, WORKLOADS, WRITTEN_EVENTS,
 };
-pub(crate) use list::{Absence, ClusterReader, ListQuery, Unread};
+pub(crate) use object::{Head, Item, Unreadable};
+pub(crate) use watch::{Changes, Event, Selection, changes, streams_lists};
 
+#[cfg(test)]
+mod scanner_tests;
 #[cfg(test)]
 mod tests;

@@ -62,6 +62,7 @@ async fn list(connection: &ClusterConnection, query: ListQuery<'_>) -> Listed {
             pods,
             query,
             &mut |pod| {
+                let pod = pod.unwrap();
                 assert_eq!((&pod["apiVersion"], &pod["kind"]), (&json!("v1"), &json!("Pod")));
                 assert_eq!(pod["metadata"].get("managedFields"), None);
                 names.push(pod["metadata"]["name"].as_str().unwrap().to_owned());

@@ -38,6 +38,8 @@ pub(crate) struct ControllerReport {
     pub(crate) nodes: Option<NodesReport>,
     /// Pods that were created without Mullion and cannot be repaired.
     pub(crate) missed_pods: Option<NamespaceCounts>,
+    /// Objects that the controller cannot read.
+    pub(crate) unreadable: Option<UnreadableReport>,
 }
 
 /// The policies in force, and their files.
@@ -126,6 +128,27 @@ pub(crate) struct NodesReport {
     pub(crate) contested: usize,
     /// The workloads for which taints have waited for longest.
     pub(crate) waits_for: Vec<TaintWaiter>,
+}
+
+/// Objects that cannot be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct UnreadableReport {
+    /// The number of objects.
+    pub(crate) total: usize,
+    /// The first of them.
+    pub(crate) objects: Vec<UnreadableReportObject>,
+}
+
+/// An object that cannot be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct UnreadableReportObject {
+    pub(crate) kind: String,
+    /// Namespace and name: `shop/web`.
+    pub(crate) name: String,
+    /// Why, as a clause.
+    pub(crate) why: String,
 }
 
 /// A workload for which taints wait.

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::watch as channel;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::cluster::reading::{CONFIG_MAPS, Event, KindApi, Selection, changes};
 use crate::cluster::state::document::{MullionState, NAME};
-use crate::cluster::state::store::{complain, understood};
-use crate::cluster::watch;
+use crate::cluster::state::store::{StateMap, complain, understood};
 
 /// ConfigMap `mullion-state`, as it changes; `None` until it has been read once, or its absence is known.
 pub(crate) type StateReceiver = channel::Receiver<Option<Arc<MullionState>>>;
@@ -26,13 +24,13 @@ pub struct StateFollower {
 /// Follows the ConfigMap of `namespace` (`list`, `watch` on it). Failures are logged and retried.
 pub fn follow(client: Client, namespace: &str, streaming: bool) -> StateFollower {
     let (say, state) = channel::channel(None);
-    let config = Config::default().fields(&format!("metadata.name={NAME}"));
-    let mut changes = watch::changes::<ConfigMap>(Api::namespaced(client, namespace), config, streaming);
+    let maps = KindApi::namespaced(client, &CONFIG_MAPS, namespace);
+    let mut changes = changes(maps, Selection::name(NAME), streaming);
     let namespace = namespace.to_owned();
     let task = tokio::spawn(async move {
         // Logged once for as long as it lasts.
         let mut problems = Vec::new();
-        let mut read = |map: &ConfigMap| {
+        let mut read = |map: &StateMap| {
             let (state, found) = understood(map);
             if found != problems {
                 complain(&namespace, &found);

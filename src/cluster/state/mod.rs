@@ -17,7 +17,8 @@ mod store;
 
 pub(crate) use controller_report::{
     CertificateDates, CertificateReport, ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, NamespaceCounts,
-    NodesReport, PolicySummary, ProbeReport, TaintWaiter, short_error, short_name,
+    NodesReport, PolicySummary, ProbeReport, TaintWaiter, UnreadableReport, UnreadableReportObject, short_error,
+    short_name,
 };
 pub(crate) use document::{
     MAX_POLICIES, MAX_SEEN, MullionState, NAME, NodeHistory, StateCondition, StoredPolicies, time_text,

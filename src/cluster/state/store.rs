@@ -4,24 +4,36 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Client;
 use kube::api::Patch;
-use kube::{Api, Client, Resource as _};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use crate::cluster::client::await_answer;
 use crate::cluster::owner_references;
 use crate::cluster::owner_references::Owner;
+use crate::cluster::reading::{CONFIG_MAPS, Item, KindApi};
+use crate::cluster::slim_objects::slim_metadata;
 use crate::cluster::state::document::{KEYS, MullionState, NAME, StoredPolicies};
-use crate::cluster::watch::await_answer;
 use crate::cluster::write_params::{patch_params, post_params};
 
 /// How often an update is repeated because another client wrote first.
 const ATTEMPTS: usize = 5;
 
+/// The ConfigMap as it is read.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct StateMap {
+    #[serde(deserialize_with = "slim_metadata")]
+    metadata: ObjectMeta,
+    data: Option<BTreeMap<String, String>>,
+}
+
 /// The ConfigMap of one namespace. Requires `get` and `patch` on it, and `create` on configmaps of the namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct StateStore {
-    api: Api<ConfigMap>,
+    api: KindApi,
     namespace: String,
     owner: Owner,
 }
@@ -30,7 +42,7 @@ impl StateStore {
     /// The store of the ConfigMap in `namespace`. If this store creates the ConfigMap, it has no owner.
     pub(crate) fn new(client: Client, namespace: &str) -> Self {
         let owner = Owner::none();
-        Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), owner }
+        Self { api: KindApi::namespaced(client, &CONFIG_MAPS, namespace), namespace: namespace.to_owned(), owner }
     }
 
     /// The same store; if it creates the ConfigMap, it sets `owner`.
@@ -103,18 +115,20 @@ impl StateStore {
 
     /// The ConfigMap itself, for an Event about it; `None` if there is none.
     pub(crate) async fn reference(&self) -> anyhow::Result<Option<ObjectReference>> {
-        Ok(self.get().await?.map(|map| map.object_ref(&())))
+        Ok(self.get().await?.map(|map| CONFIG_MAPS.reference(&map.metadata)))
     }
 
     fn what(&self) -> String {
         format!("ConfigMap {}/{NAME}", self.namespace)
     }
 
-    async fn get(&self) -> anyhow::Result<Option<ConfigMap>> {
-        await_answer(self.api.get_opt(NAME)).await.with_context(|| format!("cannot read {}", self.what()))
+    async fn get(&self) -> anyhow::Result<Option<StateMap>> {
+        let failed = || format!("cannot read {}", self.what());
+        let map = await_answer(self.api.get(NAME)).await.with_context(failed)?;
+        map.transpose().with_context(failed)
     }
 
-    async fn create(&self, state: &mut MullionState) -> kube::Result<ConfigMap> {
+    async fn create(&self, state: &mut MullionState) -> kube::Result<Item<IgnoredAny>> {
         let metadata = await_answer(self.owner.metadata(NAME)).await?;
         state.service_account = metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).next();
         let map = ConfigMap { metadata, data: Some(state.data()), ..ConfigMap::default() };
@@ -123,10 +137,10 @@ impl StateStore {
 
     async fn patch(
         &self,
-        standing: &ConfigMap,
+        standing: &StateMap,
         ours: Option<&OwnerReference>,
         data: &Value,
-    ) -> kube::Result<ConfigMap> {
+    ) -> kube::Result<Item<IgnoredAny>> {
         let references = standing.metadata.owner_references.as_deref().unwrap_or_default();
         let owners = ours.and_then(|ours| owner_references::with_reference(references, ours));
         owner_references::write_with_owners(&self.what(), owners, |owners| {
@@ -151,11 +165,11 @@ pub(crate) async fn last_good(client: Client, namespace: &str) -> anyhow::Result
 }
 
 /// The state in the ConfigMap, and the keys that cannot be read.
-pub(crate) fn understood(map: &ConfigMap) -> (MullionState, Vec<String>) {
+pub(crate) fn understood(map: &StateMap) -> (MullionState, Vec<String>) {
     MullionState::read(map.data.as_ref().unwrap_or(&BTreeMap::new()))
 }
 
-fn state_of(map: &ConfigMap) -> MullionState {
+fn state_of(map: &StateMap) -> MullionState {
     understood(map).0
 }
 

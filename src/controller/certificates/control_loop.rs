@@ -2,7 +2,7 @@
 //! for the clock.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,17 @@ use std::time::Duration;
 use futures::stream::{BoxStream, select_all};
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::{ObjectReference, Secret};
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::Config;
-use kube::{Api, Error, Resource, Result};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Error, Result};
 use mullion_engine::admission::Endpoint;
+use serde::de::IgnoredAny;
 use tokio::time::{Instant, sleep};
 
+use crate::cluster::reading::{
+    KindApi, MUTATING_CONFIGURATIONS, SECRETS, Selection, VALIDATING_CONFIGURATIONS, changes,
+};
 use crate::cluster::state::{CertificateDates, CertificateReport, short_error, time_text};
-use crate::cluster::{Backoff, changes, warn_not_adopted};
+use crate::cluster::{Backoff, warn_not_adopted};
 use crate::controller::certificates::objects::{
     CA_SECRET, CertificateStore, StoredConfiguration, StoredObjects, TLS_SECRET,
 };
@@ -100,9 +101,9 @@ async fn work(leading: &LeaderContext, settings: Arc<CertificateSettings>) {
 /// Yields an item whenever one of the four objects may have changed.
 fn all_changes(leading: &LeaderContext) -> impl Stream<Item = ()> + Unpin + use<> {
     let LeaderContext { client, namespace, streaming, .. } = leading;
-    let secrets = Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), namespace);
-    let mutating = Api::<PartialObjectMeta<MutatingWebhookConfiguration>>::all(client.clone());
-    let validating = Api::<PartialObjectMeta<ValidatingWebhookConfiguration>>::all(client.clone());
+    let secrets = KindApi::namespaced(client.clone(), &SECRETS, namespace);
+    let mutating = KindApi::all(client.clone(), &MUTATING_CONFIGURATIONS);
+    let validating = KindApi::all(client.clone(), &VALIDATING_CONFIGURATIONS);
     select_all([
         changes_of(secrets.clone(), CA_SECRET, *streaming),
         changes_of(secrets, TLS_SECRET, *streaming),
@@ -111,12 +112,9 @@ fn all_changes(leading: &LeaderContext) -> impl Stream<Item = ()> + Unpin + use<
     ])
 }
 
-/// Watches metadata only, because the content of the objects is read when it is needed.
-fn changes_of<K>(api: Api<PartialObjectMeta<K>>, name: &str, streaming: bool) -> BoxStream<'static, ()>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
-{
-    changes(api, Config::default().fields(&format!("metadata.name={name}")), streaming).map(drop).boxed()
+/// Reads nothing of the objects, because their content is read when it is needed.
+fn changes_of(api: KindApi, name: &str, streaming: bool) -> BoxStream<'static, ()> {
+    changes::<IgnoredAny>(api, Selection::name(name), streaming).map(drop).boxed()
 }
 
 /// The result of one round.

@@ -1,24 +1,19 @@
 //! The four objects that contain certificates: reads them, and writes to them on top of what was read.
-//!
-//! Responses that contain a Secret are read as text, because kube logs the text of a response that it cannot parse.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{ObjectReference, Secret};
-use kube::api::{DynamicObject, GetParams, ObjectMeta, Patch};
-use kube::core::Request;
-use kube::core::request::Error as RequestError;
-use kube::runtime::reflector::ObjectRef;
-use kube::{Api, Client, Error, Resource as _, Result};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{ObjectMeta, Patch};
+use kube::{Client, Error, Result};
 use mullion_engine::admission::Endpoint;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
-use crate::cluster::{Owner, await_answer, delete_params, patch_params, post_params};
+use crate::cluster::reading::{KindApi, SECRETS};
+use crate::cluster::{Owner, SlimSecret, await_answer, delete_params, patch_params, post_params};
 use crate::controller::certificates::plan::SecretContent;
-use crate::controller::webhook_configuration::{
-    CONFIGURATION, ENDPOINTS, RegisteredWebhook, configuration_resource, registered_webhooks,
-};
+use crate::controller::webhook_configuration::{CONFIGURATION, ENDPOINTS, WebhookConfiguration, configuration_kind};
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
@@ -61,12 +56,13 @@ pub(crate) struct StoredConfiguration {
 impl StoredConfiguration {
     /// Kind and name.
     pub(crate) fn full_name(&self) -> String {
-        format!("{} {CONFIGURATION}", configuration_resource(self.endpoint).kind)
+        format!("{} {CONFIGURATION}", configuration_kind(self.endpoint).name)
     }
 
     /// For an Event about it.
     pub(crate) fn reference(&self) -> ObjectReference {
-        ObjectRef::<DynamicObject>::new_with(CONFIGURATION, configuration_resource(self.endpoint)).into()
+        let metadata = ObjectMeta { name: Some(CONFIGURATION.to_owned()), ..ObjectMeta::default() };
+        configuration_kind(self.endpoint).reference(&metadata)
     }
 }
 
@@ -114,7 +110,8 @@ impl CertificateStore {
 
     /// For an Event about a Secret.
     pub(crate) fn reference(&self, secret: &str) -> ObjectReference {
-        ObjectRef::<Secret>::new(secret).within(&self.namespace).into()
+        let (name, namespace) = (Some(secret.to_owned()), Some(self.namespace.clone()));
+        SECRETS.reference(&ObjectMeta { name, namespace, ..ObjectMeta::default() })
     }
 
     /// Reads all four. An error names the Secret that cannot be read.
@@ -135,7 +132,7 @@ impl CertificateStore {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    let kind = configuration_resource(endpoint).kind;
+                    let kind = configuration_kind(endpoint).name;
                     all.problem = Some(format!("cannot read {kind} {CONFIGURATION}: {}", in_words(&error)));
                 }
             }
@@ -143,36 +140,29 @@ impl CertificateStore {
         Ok(all)
     }
 
-    fn secrets(&self) -> Request {
-        Request::new(Secret::url_path(&(), Some(&self.namespace)))
-    }
-
-    async fn send(&self, request: Result<http::Request<Vec<u8>>, RequestError>) -> Result<String> {
-        self.client.request_text(request.map_err(Error::BuildRequest)?).await
+    fn secrets(&self) -> KindApi {
+        KindApi::namespaced(self.client.clone(), &SECRETS, &self.namespace)
     }
 
     async fn secret(&self, name: &str) -> Result<Option<StoredSecret>> {
-        let text = match self.send(self.secrets().get(name, &GetParams::default())).await {
-            Err(Error::Api(status)) if status.code == 404 => return Ok(None),
-            other => other?,
-        };
-        // An error of serde may quote the Secret; the column does not.
-        let secret: Secret = serde_json::from_str(&text)
-            .map_err(|error| Error::Service(format!("not a Secret, at column {}", error.column()).into()))?;
+        let Some(secret) = self.secrets().get::<SlimSecret>(name).await? else { return Ok(None) };
+        let secret = secret.map_err(|unreadable| Error::Service(unreadable.into()))?;
         let data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
-        let content = SecretContent { data, right_type: secret.type_.as_deref() == Some(type_of(name)) };
+        let content = SecretContent { data, right_type: secret.r#type.as_deref() == Some(type_of(name)) };
         Ok(Some(StoredSecret { content, metadata: secret.metadata, immutable: secret.immutable == Some(true) }))
     }
 
-    fn configurations(&self, endpoint: Endpoint) -> Api<DynamicObject> {
-        Api::all_with(self.client.clone(), &configuration_resource(endpoint))
+    fn configurations(&self, endpoint: Endpoint) -> KindApi {
+        KindApi::all(self.client.clone(), configuration_kind(endpoint))
     }
 
     async fn configuration(&self, endpoint: Endpoint) -> Result<Option<(StoredConfiguration, Vec<Vec<u8>>)>> {
-        let Some(object) = self.configurations(endpoint).get_opt(CONFIGURATION).await? else { return Ok(None) };
-        let bundle = |webhook: RegisteredWebhook| (webhook.name, webhook.client_config.ca_bundle.unwrap_or_default().0);
-        let (webhooks, bundles) = registered_webhooks(&object)?.into_iter().map(bundle).unzip();
-        let ObjectMeta { annotations, resource_version, .. } = object.metadata;
+        let Some(found) = self.configurations(endpoint).get(CONFIGURATION).await? else { return Ok(None) };
+        let WebhookConfiguration { metadata, webhooks } =
+            found.map_err(|unreadable| Error::Service(unreadable.into()))?;
+        let webhooks = webhooks.into_iter().map(|one| (one.name, one.client_config.ca_bundle.unwrap_or_default().0));
+        let (webhooks, bundles) = webhooks.unzip();
+        let ObjectMeta { annotations, resource_version, .. } = metadata;
         let annotations = annotations.unwrap_or_default();
         let injector = INJECTORS.into_iter().find(|annotation| annotations.contains_key(*annotation));
         Ok(Some((StoredConfiguration { endpoint, resource_version, webhooks, injector }, bundles)))
@@ -187,24 +177,25 @@ impl CertificateStore {
     ) -> Result<()> {
         let data: BTreeMap<_, _> =
             data.into_iter().map(|(key, text)| (key, text.map(|text| ByteString(text.into_bytes())))).collect();
+        let secrets = self.secrets();
         await_answer(async {
-            let request = match stored {
+            let written = match stored {
                 Some(stored) if stored.content.right_type && !stored.immutable => {
                     let version = &stored.metadata.resource_version;
                     let body = json!({ "metadata": { "resourceVersion": version }, "data": data });
-                    self.secrets().patch(name, &patch_params(), &Patch::Merge(body))
+                    secrets.patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(body)).await
                 }
                 stored => {
                     if let Some(StoredSecret { metadata, .. }) = stored {
-                        self.send(self.secrets().delete(name, &delete_params(metadata))).await?;
+                        secrets.delete(name, &delete_params(metadata)).await?;
                     }
                     let metadata = self.owner.metadata(name).await?;
                     let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
                     let body = json!({ "metadata": metadata, "type": type_of(name), "data": data });
-                    self.secrets().create(&post_params(), body.to_string().into_bytes())
+                    secrets.create(&post_params(), &body).await
                 }
             };
-            self.send(request).await.map(drop)
+            written.map(drop)
         })
         .await
     }
@@ -217,7 +208,7 @@ impl CertificateStore {
             let Some(owners) = owners else { return Ok(false) };
             let body =
                 json!({ "metadata": { "resourceVersion": metadata.resource_version, "ownerReferences": owners } });
-            self.send(self.secrets().patch(name, &patch_params(), &Patch::Merge(body))).await?;
+            self.secrets().patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(body)).await?.ok();
             Ok(true)
         })
         .await
@@ -235,6 +226,6 @@ impl CertificateStore {
         let version = &configuration.resource_version;
         let body = Patch::Strategic(json!({ "metadata": { "resourceVersion": version }, "webhooks": webhooks }));
         let api = self.configurations(configuration.endpoint);
-        await_answer(api.patch(CONFIGURATION, &patch_params(), &body)).await.map(drop)
+        await_answer(api.patch::<IgnoredAny>(CONFIGURATION, &patch_params(), &body)).await.map(drop)
     }
 }

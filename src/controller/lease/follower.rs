@@ -7,16 +7,17 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::reading::{Item, KindApi, LEASES};
 use crate::cluster::{Owner, owner_references, post_params};
 use crate::controller::lease::election::{Election, NextStep, WriteResult};
 use crate::controller::lease::fence::{Fence, LeaseTerm};
-use crate::controller::lease::record::{LEASE_NAME, LeaseClaim, LeaseRecord};
+use crate::controller::lease::record::{LEASE_NAME, LeaseClaim, LeaseRecord, ReadLease};
 use crate::controller::lease::timing::LeaseTiming;
 
 /// The timeout of the release at the end: longer than a busy API server takes, and a pod's grace period is 30 s.
@@ -52,7 +53,7 @@ impl LeaseFollower {
         let (hold_sender, hold) = channel::channel(None);
         let stop = CancellationToken::new();
         let task = LeaseTask {
-            api: Api::namespaced(client, namespace),
+            api: KindApi::namespaced(client, &LEASES, namespace),
             namespace: namespace.to_owned(),
             timing,
             election: Election::new(identity.clone(), timing),
@@ -98,7 +99,7 @@ impl LeaseFollower {
 }
 
 struct LeaseTask {
-    api: Api<Lease>,
+    api: KindApi,
     namespace: String,
     timing: LeaseTiming,
     identity: String,
@@ -126,6 +127,11 @@ impl LeaseTask {
         }
     }
 
+    async fn get(&self) -> anyhow::Result<Option<Lease>> {
+        let lease: Option<Item<ReadLease>> = self.api.get(LEASE_NAME).await?;
+        Ok(lease.transpose()?.map(Lease::from))
+    }
+
     async fn step(&mut self) {
         match self.election.next_step(Instant::now()) {
             NextStep::Wait(wait) => tokio::time::sleep(wait).await,
@@ -135,9 +141,9 @@ impl LeaseTask {
     }
 
     async fn read(&mut self) {
-        let response = timeout(self.timing.request_timeout(), self.api.get_opt(LEASE_NAME)).await;
+        let response = timeout(self.timing.request_timeout(), self.get()).await;
         let now = Instant::now();
-        match response.context("no response in time").and_then(|response| Ok(response?)) {
+        match response.context("no response in time").flatten() {
             Ok(lease) => {
                 let record = lease.as_ref().map(LeaseRecord::of);
                 self.last = lease;
@@ -159,8 +165,9 @@ impl LeaseTask {
         let (version, claim) = self.election.begin_write(began, Timestamp::now());
         let response = timeout(self.timing.request_timeout(), self.send(version.as_deref(), &claim)).await;
         let now = Instant::now();
-        let (result, problem) = match response.context("no response in time").and_then(|response| Ok(response?)) {
+        let (result, problem) = match response.context("no response in time").and_then(|response| Ok(response??)) {
             Ok(lease) => {
+                let lease = Lease::from(lease);
                 let record = LeaseRecord::of(&lease);
                 self.last = Some(lease);
                 (WriteResult::Done(record), None)
@@ -176,7 +183,7 @@ impl LeaseTask {
     }
 
     /// Creates the Lease, or updates the version that was read.
-    async fn send(&self, version: Option<&str>, claim: &LeaseClaim) -> kube::Result<Lease> {
+    async fn send(&self, version: Option<&str>, claim: &LeaseClaim) -> kube::Result<Item<ReadLease>> {
         let params = &post_params();
         let (Some(version), Some(last)) = (version, &self.last) else {
             let mut lease = Lease { metadata: self.owner.metadata(LEASE_NAME).await?, ..Lease::default() };
@@ -210,7 +217,7 @@ impl LeaseTask {
     /// Retries until this process is no longer the holder; returns `false` after an error.
     async fn release(&mut self) -> bool {
         loop {
-            let Ok(lease) = self.api.get_opt(LEASE_NAME).await else { return false };
+            let Ok(lease) = self.get().await else { return false };
             let record = lease.as_ref().map(LeaseRecord::of).unwrap_or_default();
             if record.holder.as_deref() != Some(&self.identity) {
                 return true;

@@ -44,7 +44,7 @@ mod timing;
 pub(crate) use fence::Fence;
 pub(crate) use follower::{LeaseFollower, LeaseStatus};
 pub(crate) use identity::create_identity;
-pub(crate) use record::LEASE_NAME;
+pub(crate) use record::{LEASE_NAME, ReadLease};
 pub(crate) use timing::LeaseTiming;
 
 #[cfg(test)]

@@ -4,10 +4,27 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use serde::Deserialize;
+
+use crate::cluster::slim_metadata;
 
 /// The name of the Lease.
 pub(crate) const LEASE_NAME: &str = "mullion-controller";
+
+/// A Lease as it is read: with everything that an update must contain so that it stays.
+#[derive(Deserialize)]
+pub(crate) struct ReadLease {
+    #[serde(deserialize_with = "slim_metadata")]
+    metadata: ObjectMeta,
+    spec: Option<LeaseSpec>,
+}
+
+impl From<ReadLease> for Lease {
+    fn from(ReadLease { metadata, spec }: ReadLease) -> Self {
+        Self { metadata, spec, ..Self::default() }
+    }
+}
 
 /// The fields of a Lease that the election uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,8 +1,8 @@
 //! The pods of a node, read when its taint is about to be set.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
 use kube::api::ListParams;
-use kube::{Api, Client};
 use mullion_engine::model::cluster::{ClusterSnapshot, TolerationsWhitelist};
 use mullion_engine::model::scheduling::{TolerationTerm, toleration_of};
 use mullion_engine::model::settings::policy_taint;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cluster::await_answer;
+use crate::cluster::reading::{Item, KindApi, PODS};
 use crate::controller::pods::{WholePod, controller};
 
 /// The annotation of the kubelet on the API object of a static pod.
@@ -31,14 +32,17 @@ pub(crate) async fn list_bound_pods(
     snapshot: &ClusterSnapshot,
 ) -> anyhow::Result<Vec<BoundPod>> {
     let list = ListParams::default().fields(&format!("spec.nodeName={node}")).match_any();
-    let api: Api<WholePod> = Api::all(client);
-    let pods = await_answer(api.list(&list)).await?;
-    Ok(pods.items.into_iter().filter_map(|pod| bound_pod(pod, policies, snapshot)).collect())
+    let mut pods = Vec::new();
+    // The taint does not wait for a pod that cannot be read: nobody can hold it with one.
+    let each = |pod: Item<WholePod>| pods.extend(pod.ok().and_then(|pod| bound_pod(pod, policies, snapshot)));
+    await_answer(KindApi::all(client, &PODS).page(&list, each)).await?;
+    Ok(pods)
 }
 
 /// `None` for a pod that is being deleted, has ended, or is in a namespace for which the taint does not wait.
 fn bound_pod(pod: WholePod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Option<BoundPod> {
     let WholePod { metadata, spec, status } = pod;
+    let spec = spec.value();
     let counts = policies.nodes.taint.waits_for(metadata.namespace.as_deref().unwrap_or_default());
     if metadata.deletion_timestamp.is_some() || status.ended() || !counts {
         return None;

@@ -4,14 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::node::v1 as node_api;
-use kube::Api;
-use kube::runtime::watcher::Config;
 use mullion_engine::model::cluster::Taint;
 use tokio::time::{MissedTickBehavior, timeout};
 
+use crate::cluster::reading::{DAEMON_SETS, KindApi, RUNTIME_CLASSES, Selection, changes};
 use crate::cluster::state::StateReceiver;
-use crate::cluster::watch;
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::nodes::daemon_sets::SlimDaemonSet;
 use crate::controller::nodes::queue::NodeQueue;
@@ -49,8 +46,8 @@ pub async fn run(leading: LeaderContext) {
     }
     // This list never comes from the API server's cache, which may be stale: no taint would wait for a DaemonSet that
     // is missing in it.
-    let mut daemon_sets = watch::paged_changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
-    let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), Config::default(), streaming);
+    let mut daemon_sets = changes(KindApi::all(client.clone(), &DAEMON_SETS), Selection::default(), streaming);
+    let mut classes = changes(KindApi::all(client.clone(), &RUNTIME_CLASSES), Selection::default(), streaming);
     let mut snapshots = snapshot.changes();
 
     let first = policies.borrow_and_update().clone();

@@ -1,9 +1,7 @@
 //! DaemonSets as they are stored: where their pods may run, and what decides their operating system.
 
-use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use mullion_engine::admission::review;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::names::{DECISION_ANNOTATION, OS_ANNOTATION};
@@ -16,6 +14,7 @@ use mullion_snapshot::or_default;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::cluster::reading::JsonText;
 use crate::cluster::slim_metadata;
 
 /// The largest template, as slim JSON, that is stored for a decision. A typical template has 1 KB, and the API server
@@ -28,8 +27,7 @@ const LONG_POD_FIELDS: [&str; 3] = ["volumes", "imagePullSecrets", "topologySpre
 const LONG_CONTAINER_FIELDS: [&str; 5] = ["env", "envFrom", "volumeMounts", "volumeDevices", "resources"];
 
 /// A DaemonSet as it is read.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = apps::DaemonSet)]
+#[derive(Deserialize, Clone, Debug)]
 pub(crate) struct SlimDaemonSet {
     #[serde(deserialize_with = "slim_metadata")]
     metadata: ObjectMeta,
@@ -42,7 +40,7 @@ pub(crate) struct SlimDaemonSet {
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
 struct Spec {
-    template: Value,
+    template: JsonText,
 }
 
 #[derive(Deserialize, Clone, Debug, Default)]
@@ -68,7 +66,7 @@ impl SlimDaemonSet {
         let Self { metadata, spec, status } = self;
         let namespace = metadata.namespace.unwrap_or_default();
         let name = format!("{namespace}/{}", metadata.name.unwrap_or_default());
-        let mut template = spec.template;
+        let mut template = spec.template.value();
         slim(&mut template);
         let os = metadata.annotations.as_ref().and_then(|annotations| annotations.get(OS_ANNOTATION));
         let own = metadata.annotations.as_ref().and_then(|annotations| {

@@ -5,15 +5,14 @@ use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::node::v1 as node_api;
-use kube::Resource as _;
-use kube::runtime::reflector::ObjectRef;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::text::{list_first, shorten};
 use mullion_engine::model::windows::Build;
 use tokio::time::Instant;
 
+use crate::cluster::reading::{NODES, RUNTIME_CLASSES};
 use crate::controller::events::{EventRecorder, EventType, NewEvent};
 use crate::controller::nodes::stored_node::ObservedNode;
 use crate::controller::runtime_classes::MOST_CLASSES;
@@ -54,10 +53,11 @@ impl NodeEvents {
 
     /// Does the same for a RuntimeClass, which need not exist.
     pub(crate) async fn report_class(&self, name: &str, event: &NewEvent) {
-        self.report_about(&ObjectRef::<node_api::RuntimeClass>::new(name).into(), event).await;
+        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+        self.report_about(&RUNTIME_CLASSES.reference(&metadata), event).await;
     }
 
-    async fn report_about(&self, about: &core::ObjectReference, event: &NewEvent) {
+    async fn report_about(&self, about: &ObjectReference, event: &NewEvent) {
         let newest = ReportedEvent { reason: event.reason, key: hash_of(event), at: Instant::now() };
         let stands = |last: &ReportedEvent| {
             let lasts = if last.key == newest.key { REPEAT } else { REWORD };
@@ -79,7 +79,7 @@ impl NodeEvents {
     }
 
     /// Does the same for any object.
-    pub(crate) async fn publish_about(&self, about: &core::ObjectReference, event: &NewEvent) {
+    pub(crate) async fn publish_about(&self, about: &ObjectReference, event: &NewEvent) {
         self.recorder.publish(about, event).await;
     }
 
@@ -89,15 +89,14 @@ impl NodeEvents {
 
     /// Forgets a node that is deleted, or on which nothing is left to report.
     pub(crate) fn forget(&self, node: &str) {
-        self.reported().remove(&(core::Node::kind(&()).into_owned(), node.to_owned()));
+        self.reported().remove(&(NODES.name.to_owned(), node.to_owned()));
     }
 }
 
 /// The reference has the uid, by which `kubectl describe node` selects Events.
-fn node_reference(node: &ObservedNode) -> core::ObjectReference {
-    let mut reference = ObjectRef::<core::Node>::new(&node.facts.name);
-    reference.extra.uid.clone_from(&node.uid);
-    reference.into()
+fn node_reference(node: &ObservedNode) -> ObjectReference {
+    let (name, uid) = (Some(node.facts.name.clone()), node.uid.clone());
+    NODES.reference(&ObjectMeta { name, uid, ..ObjectMeta::default() })
 }
 
 /// The Event for a taint that waits for workloads that would not tolerate it. It lists the first names, which are

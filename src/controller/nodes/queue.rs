@@ -11,13 +11,13 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use kube::runtime::watcher::Event;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::{ApplyTaint, NodeLabel, NodeSettings, policy_taint};
 use mullion_engine::node::{Claimants, NodeFacts, TaintBlocker, TaintHold, TrustedTaints, plan_node, wanted_taint};
 use mullion_policy::PolicySet;
 use tokio::time::Instant;
 
+use crate::cluster::reading::Event;
 use crate::cluster::state::{NodesReport, TaintWaiter};
 use crate::cluster::{Backoff, Collection, LiveSnapshot, SlimNode};
 use crate::controller::nodes::blocker_times::BlockerTimes;
@@ -244,7 +244,7 @@ impl NodeQueue {
                 let (name, node) = observe(node);
                 self.update_if_newer(name, node.into());
             }
-            Event::Delete(node) => self.forget(&observe(node).0),
+            Event::Delete(head) => self.forget(&head.name),
         }
     }
 
@@ -470,7 +470,7 @@ impl NodeQueue {
         queued.contested = contested;
         queued.withheld = withheld;
         match result {
-            NodeResult::Unchanged => queued.retry = None,
+            NodeResult::Unchanged | NodeResult::PatchedUnread => queued.retry = None,
             NodeResult::Patched(node) => {
                 queued.retry = None;
                 // The response is newer than the watch's object, unless the watch has delivered another one meanwhile.

@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::node::v1 as node_api;
+use kube::Client;
 use kube::api::Patch;
-use kube::{Api, Client};
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::ApplyTaint;
 use mullion_engine::model::windows::Build;
@@ -14,9 +13,11 @@ use mullion_engine::node::{
     NodePatch, NodePlan, TaintBlocker, TaintHold, TrustedTaints, blockers, needs_pods, plan_node, wanted_taint,
 };
 use mullion_policy::PolicySet;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::cluster::reading::{Item, KindApi, NODES, RUNTIME_CLASSES};
 use crate::cluster::{SlimNode, await_answer, patch_params, post_params};
 use crate::controller::denied_write::denied_write;
 use crate::controller::events::{EventRecorder, NewEvent};
@@ -38,7 +39,7 @@ const MOST_BLOCKERS: usize = 8;
 /// The requests, with everything that they need.
 pub(crate) struct NodeRequests {
     client: Client,
-    nodes: Api<SlimNode>,
+    nodes: KindApi,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) events: NodeEvents,
     limits: Mutex<WriteLimits>,
@@ -72,6 +73,8 @@ pub(crate) struct NodeReport {
 pub(crate) enum NodeResult {
     Unchanged,
     Patched(Box<SlimNode>),
+    /// It was patched, and cannot be read now; the watch says the same.
+    PatchedUnread,
     Conflict,
     Gone,
     Failed,
@@ -86,7 +89,7 @@ pub(crate) fn now() -> u64 {
 
 impl NodeRequests {
     pub(crate) fn new(client: Client, events: EventRecorder, metrics: ControllerMetrics) -> Self {
-        let nodes = Api::all(client.clone());
+        let nodes = KindApi::all(client.clone(), &NODES);
         Self { client, nodes, metrics, events: NodeEvents::new(events), limits: Mutex::default() }
     }
 
@@ -176,7 +179,7 @@ impl NodeRequests {
             return NodeResult::LimitReached(limit.until);
         }
         let result = self.patch(node, &patch.to_merge_patch(&node.version), reasons).await;
-        if matches!(result, NodeResult::Patched(_)) {
+        if matches!(result, NodeResult::Patched(_) | NodeResult::PatchedUnread) {
             self.limits().record(key, Instant::now());
         }
         result
@@ -184,13 +187,14 @@ impl NodeRequests {
 
     async fn patch(&self, node: &ObservedNode, body: &Value, reasons: &[String]) -> NodeResult {
         let name = &node.facts.name;
-        let answer = await_answer(self.nodes.patch(name, &patch_params(), &Patch::Merge(body))).await;
+        let answer: kube::Result<Item<SlimNode>> =
+            await_answer(self.nodes.patch(name, &patch_params(), &Patch::Merge(body))).await;
         let outcome = WriteOutcome::of(&answer);
         self.metrics.node_patched(outcome);
         match (answer, outcome) {
             (Ok(patched), _) => {
                 tracing::info!(node = name, changes = reasons.join("; "), "node patched");
-                NodeResult::Patched(Box::new(patched))
+                patched.map_or(NodeResult::PatchedUnread, |patched| NodeResult::Patched(Box::new(patched)))
             }
             (Err(_), WriteOutcome::Conflict) => NodeResult::Conflict,
             (Err(_), WriteOutcome::Gone) => NodeResult::Gone,
@@ -243,12 +247,9 @@ impl NodeRequests {
     }
 
     async fn write_class(&self, name: &str, write: ClassWrite) -> WriteOutcome {
-        let api: Api<node_api::RuntimeClass> = Api::all(self.client.clone());
+        let api = KindApi::all(self.client.clone(), &RUNTIME_CLASSES);
         let answer = match write {
-            ClassWrite::Create { object } => match serde_json::from_value(object) {
-                Ok(class) => await_answer(api.create(&post_params(), &class)).await,
-                Err(error) => Err(kube::Error::SerdeError(error)),
-            },
+            ClassWrite::Create { object } => await_answer(api.create::<IgnoredAny>(&post_params(), &object)).await,
             ClassWrite::Patch { name, body } => {
                 await_answer(api.patch(&name, &patch_params(), &Patch::Merge(&body))).await
             }

@@ -10,7 +10,6 @@ use futures::StreamExt as _;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
-use kube::runtime::watcher::Event;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint, nodes};
 use mullion_engine::node::TaintBlocker;
 use mullion_policy::PolicySet;
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+use crate::cluster::reading::{Event, Head};
 use crate::cluster::{LiveSnapshot, SlimNode};
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::ControllerMetrics;
@@ -70,7 +70,7 @@ async fn a_node_that_came_back_while_it_was_patched_is_not_forgotten() {
         queue.apply(Event::Apply(node("1", "a")));
         queue.mark_busy("w");
         if again {
-            queue.apply(Event::Delete(node("2", "a")));
+            queue.apply(Event::Delete(Head::of(&node("2", "a").metadata)));
             queue.apply(Event::Apply(node("3", "b")));
             queue.mark_busy("w");
         }

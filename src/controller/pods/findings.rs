@@ -11,19 +11,18 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
-use kube::runtime::watcher::{Config, Event};
 use mullion_engine::admission::{FindingOutcome, RequestCategory, Review};
 use mullion_engine::model::names::FINDINGS_LABEL;
 use mullion_engine::model::settings::{Action, Lookup, Mode};
 use mullion_engine::rules::catalogue;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::cluster::watch;
+use crate::cluster::SlimObject;
+use crate::cluster::reading::{Event, KindApi, PODS, Selection, changes};
 use crate::controller::pods::event_shares::REPEAT;
 use crate::controller::pods::fair_queue::{FairQueue, LeftOut};
 use crate::controller::pods::missed::findings_with_outcome;
-use crate::controller::pods::object::{LabelledPod, owner_uid};
+use crate::controller::pods::object::owner_uid;
 use crate::controller::pods::pod_context::{BACKOFF, PodContext};
 use crate::controller::pods::pod_events;
 use crate::telemetry::in_words;
@@ -46,8 +45,8 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// Runs forever.
 pub(crate) async fn run(context: Arc<PodContext>, streaming: bool) {
-    let labelled = Config::default().labels(FINDINGS_LABEL);
-    let mut changes = watch::paged_changes::<LabelledPod>(Api::all(context.client.clone()), labelled, streaming);
+    let labelled = Selection::labels(FINDINGS_LABEL);
+    let mut changes = changes(KindApi::all(context.client.clone(), &PODS), labelled, streaming);
     let mut groups = Groups::default();
     let mut running: FuturesUnordered<BoxFuture<'static, (Arc<GroupKey>, bool)>> = FuturesUnordered::new();
     let mut ticks = tokio::time::interval(TICK);
@@ -114,12 +113,12 @@ impl Default for Groups {
 }
 
 impl Groups {
-    fn apply(&mut self, event: Event<LabelledPod>, now: Instant) {
+    fn apply(&mut self, event: Event<SlimObject>, now: Instant) {
         match event {
             Event::Init => self.arriving = Some(BTreeSet::new()),
             Event::InitApply(pod) => {
                 if let Some(arriving) = &mut self.arriving {
-                    arriving.insert(id(&pod.metadata));
+                    arriving.insert(id(pod.metadata.uid.as_deref()));
                 }
                 self.add(pod.metadata, now);
             }
@@ -131,12 +130,12 @@ impl Groups {
                 }
             }
             Event::Apply(pod) => self.add(pod.metadata, now),
-            Event::Delete(pod) => self.remove(id(&pod.metadata)),
+            Event::Delete(head) => self.remove(id(Some(&head.uid))),
         }
     }
 
     fn add(&mut self, pod: ObjectMeta, now: Instant) {
-        let id = id(&pod);
+        let id = id(pod.uid.as_deref());
         let key = key(&pod);
         // A pod that is being deleted changes nothing until it is deleted.
         if pod.deletion_timestamp.is_some() || self.pods.get(&id).is_some_and(|known| **known == key) {
@@ -209,8 +208,8 @@ fn key(pod: &ObjectMeta) -> GroupKey {
     }
 }
 
-fn id(pod: &ObjectMeta) -> u64 {
-    hash_of(&pod.uid)
+fn id(uid: Option<&str>) -> u64 {
+    hash_of(&uid)
 }
 
 /// The members that are needed to read the pod and its owner.

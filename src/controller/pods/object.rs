@@ -1,45 +1,23 @@
-//! Pods as they are read: whole if a review needs them, and as little as possible otherwise.
+//! Pods as they are read.
 
-use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::Resource;
 use mullion_engine::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL};
 use mullion_snapshot::{LabelMap, or_default};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::cluster::reading::JsonText;
 use crate::cluster::slim_metadata;
 
 /// A pod with its whole spec, raw, for a review. It is parsed, reviewed and dropped.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = core::Pod)]
+#[derive(Deserialize, Clone, Debug)]
 pub(crate) struct WholePod {
     #[serde(deserialize_with = "slim_metadata")]
     pub(crate) metadata: ObjectMeta,
     #[serde(default)]
-    pub(crate) spec: Value,
+    pub(crate) spec: JsonText,
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) status: PodStatus,
-}
-
-/// A pod with what decides its operating system, and no more: a page of a list contains 500.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = core::Pod)]
-pub(crate) struct PlacedPod {
-    #[serde(deserialize_with = "slim_metadata")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(crate) spec: PlacedSpec,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(crate) status: PodStatus,
-}
-
-/// A pod of which only its owner and its labels matter.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = core::Pod)]
-pub(crate) struct LabelledPod {
-    #[serde(deserialize_with = "slim_metadata")]
-    pub(crate) metadata: ObjectMeta,
 }
 
 /// `status`, as far as it is read.
@@ -63,32 +41,14 @@ struct Condition {
     reason: String,
 }
 
-/// The members of `spec` that decide the operating system. Their values stay raw.
-#[derive(Deserialize, Serialize, Clone, Debug, Default)]
+/// Where a pod is, and where its author wants it.
+#[derive(Deserialize, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct PlacedSpec {
-    /// Not serialized, because the scheduler sets the node, not the author.
-    #[serde(skip_serializing, deserialize_with = "or_default")]
+pub(crate) struct PodPlacement {
+    #[serde(deserialize_with = "or_default")]
     pub(crate) node_name: String,
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "LabelMap::is_empty")]
+    #[serde(deserialize_with = "or_default")]
     pub(crate) node_selector: LabelMap,
-    os: Value,
-    affinity: Value,
-    runtime_class_name: Value,
-    security_context: Value,
-    #[serde(deserialize_with = "or_default")]
-    init_containers: Vec<PlacedContainer>,
-    #[serde(deserialize_with = "or_default")]
-    containers: Vec<PlacedContainer>,
-}
-
-#[derive(Deserialize, Serialize, Clone, Debug, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct PlacedContainer {
-    name: Value,
-    image: Value,
-    command: Value,
-    security_context: Value,
 }
 
 impl PodStatus {
@@ -116,14 +76,30 @@ impl PodStatus {
 impl WholePod {
     /// The input of a review.
     pub(crate) fn object(&self) -> Value {
-        json!({ "metadata": self.metadata, "spec": self.spec })
+        self.with_spec(self.spec.value())
     }
-}
 
-impl PlacedPod {
-    /// The input of a review, without the node.
-    pub(crate) fn object(&self) -> Value {
-        json!({ "metadata": self.metadata, "spec": self.spec })
+    /// The input of a review of the pod as its author wrote it, without what the scheduler and `kubectl debug` set.
+    pub(crate) fn authored_object(&self) -> Value {
+        let mut spec = self.spec.value();
+        if let Value::Object(members) = &mut spec {
+            members.remove("nodeName");
+            members.remove("ephemeralContainers");
+        }
+        self.with_spec(spec)
+    }
+
+    fn with_spec(&self, spec: Value) -> Value {
+        let mut object = json!({ "metadata": self.metadata });
+        if let Value::Object(members) = &mut object {
+            members.insert("spec".to_owned(), spec);
+        }
+        object
+    }
+
+    /// Where the pod is.
+    pub(crate) fn placement(&self) -> PodPlacement {
+        self.spec.read().unwrap_or_default()
     }
 }
 
@@ -155,6 +131,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use super::*;
+    use crate::cluster::SlimObject;
 
     fn sent() -> Value {
         json!({
@@ -184,13 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_placed_pod_keeps_what_decides_its_operating_system() {
-        let pod: PlacedPod = serde_json::from_value(sent()).unwrap();
-        assert_eq!(pod.spec.node_name, "n");
-        let spec = &pod.object()["spec"];
-        assert!(spec.get("nodeName").is_none() && spec.get("tolerations").is_none(), "{spec}");
+    fn an_authored_pod_has_no_node() {
+        let mut sent = sent();
+        sent["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": "x"}]);
+        let pod: WholePod = serde_json::from_value(sent).unwrap();
+        assert_eq!(pod.placement().node_name, "n");
+        let spec = &pod.authored_object()["spec"];
+        assert!(spec.get("nodeName").is_none() && spec.get("ephemeralContainers").is_none(), "{spec}");
         assert_eq!(spec["containers"][0]["image"], "i");
-        assert!(spec["containers"][0].get("env").is_none(), "{spec}");
     }
 
     #[test]
@@ -201,10 +179,9 @@ mod tests {
             json!({"metadata": {}, "spec": {"containers": null, "nodeName": null}, "status": {"conditions": null}}),
             json!({"metadata": {}, "status": {"conditions": [{"type": null, "status": null, "reason": null}]}}),
         ] {
-            let whole: WholePod = serde_json::from_value(malformed.clone()).unwrap();
-            assert!(!whole.status.ready() && !reviewed(&whole.metadata));
-            let placed: PlacedPod = serde_json::from_value(malformed).unwrap();
-            assert!(placed.object().is_object());
+            let pod: WholePod = serde_json::from_value(malformed).unwrap();
+            assert!(!pod.status.ready() && !reviewed(&pod.metadata) && pod.placement().node_name.is_empty());
+            assert!(pod.object().is_object() && pod.authored_object().is_object());
         }
     }
 
@@ -217,7 +194,7 @@ mod tests {
             (json!({"labels": {"mullion.dev/windows-build": "10.0.20348"}}), true),
             (json!({"labels": {"mullion.dev/findings": "MUL201"}}), true),
         ] {
-            let pod: LabelledPod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            let pod: SlimObject = serde_json::from_value(json!({"metadata": metadata})).unwrap();
             assert_eq!(reviewed(&pod.metadata), expected, "{metadata}");
         }
     }

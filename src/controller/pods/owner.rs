@@ -1,19 +1,16 @@
 //! The object on which Events about a pod are written: its owner, or the owner of its owner.
 
 use std::collections::HashMap;
-use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
-use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::Client;
 
-use crate::cluster::await_answer;
-use crate::controller::pods::object::{LabelledPod, controller};
+use crate::cluster::reading::{Item, JOBS, Kind, KindApi, PODS, REPLICA_SETS};
+use crate::cluster::{SlimObject, await_answer};
+use crate::controller::pods::object::controller;
 
 /// The maximum number of owners in the cache, of about 300 bytes each. If there are more, all are read again.
 const MAX_CACHED: usize = 4096;
@@ -36,8 +33,7 @@ impl Owners {
     pub(crate) async fn of(&self, pod: &ObjectMeta) -> anyhow::Result<ObjectReference> {
         let namespace = pod.namespace.as_deref().unwrap_or_default();
         let Some(owner) = controller(pod) else {
-            let metadata = ObjectMeta { resource_version: None, ..pod.clone() };
-            return Ok(LabelledPod { metadata }.object_ref(&()));
+            return Ok(PODS.reference(pod));
         };
         let itself = reference(owner, namespace);
         let key = (namespace.to_owned(), owner.uid.clone());
@@ -45,8 +41,8 @@ impl Owners {
             return Ok(cached.clone());
         }
         let metadata = match (owner.kind.as_str(), owner.api_version.split('/').next()) {
-            ("ReplicaSet", Some("apps")) => self.metadata::<ReplicaSet>(owner, namespace).await,
-            ("Job", Some("batch")) => self.metadata::<Job>(owner, namespace).await,
+            ("ReplicaSet", Some("apps")) => self.metadata(&REPLICA_SETS, owner, namespace).await,
+            ("Job", Some("batch")) => self.metadata(&JOBS, owner, namespace).await,
             _ => return Ok(itself),
         };
         let metadata = metadata.with_context(|| format!("cannot read {} {namespace}/{}", owner.kind, owner.name))?;
@@ -61,12 +57,16 @@ impl Owners {
         Ok(found)
     }
 
-    async fn metadata<K>(&self, owner: &OwnerReference, namespace: &str) -> anyhow::Result<Option<ObjectMeta>>
-    where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
-    {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
-        Ok(await_answer(api.get_metadata_opt(&owner.name)).await?.map(|object| object.metadata))
+    /// `None` if there is none of that name, or if it cannot be read.
+    async fn metadata(
+        &self,
+        kind: &'static Kind,
+        owner: &OwnerReference,
+        namespace: &str,
+    ) -> anyhow::Result<Option<ObjectMeta>> {
+        let api = KindApi::namespaced(self.client.clone(), kind, namespace);
+        let object: Option<Item<SlimObject>> = await_answer(api.get_metadata(&owner.name)).await?;
+        Ok(object.and_then(Result::ok).map(|object| object.metadata))
     }
 
     fn cache(&self) -> MutexGuard<'_, HashMap<(String, String), ObjectReference>> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, Client};
+use kube::Client;
 use mullion_engine::admission::{Review, review};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+use crate::cluster::reading::{Item, KindApi, PODS};
 use crate::cluster::state::NamespaceCounts;
 use crate::cluster::{Backoff, await_answer};
 use crate::controller::events::{EventRecorder, NewEvent};
@@ -120,11 +121,12 @@ impl PodContext {
         covered.then(|| review(&request, &snapshot, &policies.resolve(&request, &snapshot)))
     }
 
-    /// The newest version of a pod; `None` if it is deleted, or if another pod has its name now.
+    /// The newest version of a pod; `None` if it is deleted or cannot be read, or if another pod has its name now.
     pub(crate) async fn read(&self, namespace: &str, name: &str, uid: Option<&str>) -> kube::Result<Option<WholePod>> {
-        let api: Api<WholePod> = Api::namespaced(self.client.clone(), namespace);
-        let pod = await_answer(api.get_opt(name)).await?;
-        Ok(pod.filter(|pod| pod.metadata.uid.as_deref() == uid))
+        let api = KindApi::namespaced(self.client.clone(), &PODS, namespace);
+        let pod: Option<Item<WholePod>> = await_answer(api.get(name)).await?;
+        // A pod that cannot be read is no longer in the watch either.
+        Ok(pod.and_then(Result::ok).filter(|pod| pod.metadata.uid.as_deref() == uid))
     }
 
     /// Whether the namespace has not used up its share of Events; the error is the time from which it may write the

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
 use kube::api::ListParams;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::ClusterSnapshot;
@@ -15,16 +14,17 @@ use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::patch::decision_reason;
 use tokio::time::{Instant, timeout};
 
+use crate::cluster::reading::{Item, KindApi, PODS};
 use crate::controller::pods::fair_queue::FairQueue;
 use crate::controller::pods::missed::intended_os;
-use crate::controller::pods::object::{PlacedPod, owner_uid, reviewed};
+use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
 use crate::controller::pods::pod_context::{MissedKind, PodContext};
 use crate::controller::pods::pod_events;
 use crate::telemetry::in_words;
 
 /// How often all pods are read.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// The number of pods in one request: at 10 KB each about 5 MB, of which half a megabyte outlives the parsing.
+/// The number of pods in one request, which the API server holds; they are read one by one.
 const PAGE: u32 = 500;
 /// The time limit of one page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,17 +55,16 @@ struct MisplacedPods {
 }
 
 async fn sweep(context: &PodContext) -> anyhow::Result<MisplacedPods> {
-    let api: Api<PlacedPod> = Api::all(context.client.clone());
+    let api = KindApi::all(context.client.clone(), &PODS);
     let mut list =
         ListParams::default().fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed").limit(PAGE);
     let mut misplaced = MisplacedPods { by_owner: FairQueue::new(MAX_OWNERS), pods: BTreeMap::new() };
     loop {
-        let page = timeout(PAGE_TIMEOUT, api.list(&list)).await??;
         let snapshot = context.snapshot.load_full();
-        for pod in page.items {
-            misplaced.add(context, &snapshot, pod, Timestamp::now());
-        }
-        list.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        // A pod that cannot be read is left out, as one that has not been created.
+        let each = |pod: Item<WholePod>| misplaced.add(context, &snapshot, pod.ok(), Timestamp::now());
+        let metadata = timeout(PAGE_TIMEOUT, api.page(&list, each)).await??;
+        list.continue_token = metadata.r#continue.filter(|token| !token.is_empty());
         if list.continue_token.is_none() {
             return Ok(misplaced);
         }
@@ -74,9 +73,10 @@ async fn sweep(context: &PodContext) -> anyhow::Result<MisplacedPods> {
 }
 
 impl MisplacedPods {
-    fn add(&mut self, context: &PodContext, snapshot: &ClusterSnapshot, pod: PlacedPod, now: Timestamp) {
+    fn add(&mut self, context: &PodContext, snapshot: &ClusterSnapshot, pod: Option<WholePod>, now: Timestamp) {
+        let Some(pod) = pod else { return };
         let Some(os) = suspect(&pod, snapshot, now) else { return };
-        let Some(review) = context.review(&pod.metadata, &pod.object()) else { return };
+        let Some(review) = context.review(&pod.metadata, &pod.authored_object()) else { return };
         let Some(intended) = intended_os(&review, os) else { return };
         let (namespace, owner) = (pod.metadata.namespace.clone().unwrap_or_default(), owner_uid(&pod.metadata));
         *self.pods.entry(namespace.clone()).or_default() += 1;
@@ -89,9 +89,10 @@ impl MisplacedPods {
 
 /// The OS of the node, if the pod needs a review: not if it is `Ready`, has been reviewed, is being deleted, or selects
 /// that OS. This check is cheap, and nearly all pods end here.
-fn suspect(pod: &PlacedPod, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Os> {
-    let os = snapshot.nodes.as_ref()?.get(&pod.spec.node_name)?.os?;
-    let selected = pod.spec.node_selector.get(OS_LABEL).is_some_and(|selected| selected == os.name());
+fn suspect(pod: &WholePod, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Os> {
+    let placement = pod.placement();
+    let os = snapshot.nodes.as_ref()?.get(&placement.node_name)?.os?;
+    let selected = placement.node_selector.get(OS_LABEL).is_some_and(|selected| selected == os.name());
     let created = pod.metadata.creation_timestamp.as_ref()?;
     let young = now.duration_since(created.0).unsigned_abs() < MIN_AGE;
     let fine = selected || young || pod.status.ready() || reviewed(&pod.metadata);
@@ -134,7 +135,7 @@ mod tests {
             if metadata.get("creationTimestamp").is_none() {
                 metadata["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
             }
-            let pod: PlacedPod =
+            let pod: WholePod =
                 serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap();
             suspect(&pod, &snapshot(), now)
         };

@@ -13,15 +13,15 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
 use kube::api::Patch;
-use kube::runtime::watcher::{Config, Event};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::cluster::{Changes, await_answer, patch_params, watch};
+use crate::cluster::reading::{Changes, Event, KindApi, PODS, Selection, changes};
+use crate::cluster::{await_answer, patch_params};
 use crate::controller::denied_write::denied_write;
 use crate::controller::metrics::WriteOutcome;
 use crate::controller::pods::event_shares::{EventShares, REPEAT};
@@ -37,9 +37,6 @@ use crate::value_hash::hash_of;
 
 /// How long a pod may wait for the scheduler before anything is done: a pod that is being scheduled needs nothing.
 const SCHEDULING_TIME: Duration = Duration::from_secs(5);
-/// The number of pods of one page if lists are not streamed: each is 10 KB or more, and three times that when it is
-/// parsed.
-const PAGE: u32 = 100;
 /// The number of pods in progress at the same time.
 const CONCURRENCY: usize = 8;
 /// The maximum number of pods that are stored, of about 500 bytes each, shared by all namespaces that have any. The
@@ -73,8 +70,8 @@ pub(crate) async fn run(context: Arc<PodContext>, streaming: bool) {
 }
 
 fn follow(context: &PodContext, streaming: bool) -> Changes<WholePod> {
-    let unscheduled = Config::default().fields("spec.nodeName=,status.phase=Pending").page_size(PAGE);
-    watch::paged_changes(Api::all(context.client.clone()), unscheduled, streaming)
+    let unscheduled = Selection::fields("spec.nodeName=,status.phase=Pending");
+    changes(KindApi::all(context.client.clone(), &PODS), unscheduled, streaming)
 }
 
 /// A pod that needs something.
@@ -161,9 +158,8 @@ impl PodQueue {
                 self.not_before = Instant::now() + took.clamp(LIST_PAUSE.0, LIST_PAUSE.1);
             }
             Event::InitApply(pod) | Event::Apply(pod) => self.add(&pod),
-            Event::Delete(pod) => {
-                let (namespace, name) = names(&pod.metadata);
-                self.pods.remove(namespace, name);
+            Event::Delete(head) => {
+                self.pods.remove(&head.namespace, &head.name);
             }
         }
     }
@@ -393,8 +389,8 @@ async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> Pod
 
 async fn write(context: &PodContext, pod: &ObjectMeta, patch: Value) -> PodResult {
     let (namespace, name) = (pod.namespace.as_deref().unwrap_or_default(), pod.name.as_deref().unwrap_or_default());
-    let api: Api<WholePod> = Api::namespaced(context.client.clone(), namespace);
-    let written = await_answer(api.patch(name, &patch_params(), &Patch::Merge(&patch))).await;
+    let api = KindApi::namespaced(context.client.clone(), &PODS, namespace);
+    let written = await_answer(api.patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(&patch))).await;
     let outcome = WriteOutcome::of(&written);
     context.metrics.pod_patched(outcome);
     match written {

@@ -1,11 +1,10 @@
 //! The pods for which the API server calls Mullion. Mullion does not change other pods later either.
 
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use mullion_engine::model::settings::Labels;
 use mullion_policy::matching::{LabelOperator, LabelRequirement, LabelSelector};
 
-use crate::controller::webhook_configuration::PODS_WEBHOOK;
+use crate::controller::webhook_configuration::{PODS_WEBHOOK, WebhookConfiguration};
 
 /// The selectors of the webhook.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,8 +21,8 @@ impl WebhookSelectors {
 
     /// The selectors of a configuration. All pods, if there is no configuration: it is created again when Mullion is
     /// repaired, and the pods wait until then. `None` if a selector cannot be parsed.
-    pub(crate) fn of(configuration: Option<MutatingWebhookConfiguration>) -> Option<Self> {
-        let webhooks = configuration.and_then(|configuration| configuration.webhooks).unwrap_or_default();
+    pub(crate) fn of(configuration: Option<WebhookConfiguration>) -> Option<Self> {
+        let webhooks = configuration.map(|configuration| configuration.webhooks).unwrap_or_default();
         let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == PODS_WEBHOOK) else {
             return Some(Self::default());
         };

@@ -3,11 +3,12 @@
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::DynamicObject;
-use kube::{Api, Client, Resource as _};
+use kube::Client;
+use kube::api::ObjectMeta;
 use mullion_engine::admission::Endpoint;
 use tokio::time::{MissedTickBehavior, timeout};
 
+use crate::cluster::reading::KindApi;
 use crate::cluster::state::{MullionState, ProbeReport, StateCondition, time_text};
 use crate::cluster::{CALL, await_answer};
 use crate::controller::leader_context::LeaderContext;
@@ -15,7 +16,7 @@ use crate::controller::metrics::ControllerMetrics;
 use crate::controller::reachability::outcome::{CONDITION, OutcomeHistory, ProbeOutcome};
 use crate::controller::reachability::probe::{Probe, Reach, send_probe};
 use crate::controller::webhook_configuration::{
-    CONFIGURATION, ENDPOINTS, PODS_WEBHOOK, configuration_resource, registered_webhooks,
+    CONFIGURATION, ENDPOINTS, PODS_WEBHOOK, WebhookConfiguration, configuration_kind,
 };
 use crate::telemetry::in_words;
 
@@ -131,14 +132,15 @@ struct Registration {
 }
 
 async fn read_registration(client: &Client, endpoint: Endpoint) -> Registration {
-    let resource = configuration_resource(endpoint);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let configuration = await_answer(api.get_opt(CONFIGURATION)).await;
-    let has_pods_webhook = |configuration: &DynamicObject| {
-        let webhooks = registered_webhooks(configuration);
-        webhooks.is_ok_and(|webhooks| webhooks.iter().any(|webhook| webhook.name == PODS_WEBHOOK))
+    let kind = configuration_kind(endpoint);
+    let found = await_answer(KindApi::all(client.clone(), kind).get::<WebhookConfiguration>(CONFIGURATION)).await;
+    let (missing, metadata) = match found {
+        Ok(None) => (true, None),
+        Ok(Some(Ok(WebhookConfiguration { metadata, webhooks }))) => {
+            (!webhooks.iter().any(|webhook| webhook.name == PODS_WEBHOOK), Some(metadata))
+        }
+        Ok(Some(Err(_))) | Err(_) => (false, None),
     };
-    let missing = configuration.as_ref().is_ok_and(|present| !present.as_ref().is_some_and(has_pods_webhook));
-    let configuration = configuration.ok().flatten().unwrap_or_else(|| DynamicObject::new(CONFIGURATION, &resource));
-    Registration { endpoint, reference: configuration.object_ref(&resource), missing }
+    let named = || ObjectMeta { name: Some(CONFIGURATION.to_owned()), ..ObjectMeta::default() };
+    Registration { endpoint, reference: kind.reference(&metadata.unwrap_or_else(named)), missing }
 }

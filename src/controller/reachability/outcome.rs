@@ -6,7 +6,7 @@ use mullion_engine::model::text::list_with;
 use crate::cluster::state::StateCondition;
 use crate::controller::events::{EventType, NewEvent};
 use crate::controller::reachability::probe::{Probe, Reach};
-use crate::controller::webhook_configuration::{ENDPOINTS, PODS_WEBHOOK, configuration_resource};
+use crate::controller::webhook_configuration::{ENDPOINTS, PODS_WEBHOOK, configuration_kind};
 
 /// The condition's type in `mullion-state`.
 pub(crate) const CONDITION: &str = "Reachable";
@@ -131,7 +131,7 @@ impl OutcomeHistory {
             // No Event, because someone removed the registration, or has not applied it yet, on purpose.
             ProbeOutcome::NotRegistered { endpoints } => {
                 *self = Self::default();
-                let missing = |endpoint: &Endpoint| format!("there is no {}", configuration_resource(*endpoint).kind);
+                let missing = |endpoint: &Endpoint| format!("there is no {}", configuration_kind(*endpoint).name);
                 let message = format!(
                     "Mullion's webhook is not registered with the API server at {}: {} named mullion with a webhook \
                      {PODS_WEBHOOK}. Pods are admitted without it. Install Mullion's chart, or apply its webhook \
@@ -167,7 +167,7 @@ fn paths(endpoints: &[Endpoint]) -> String {
 }
 
 fn not_reached_message(endpoints: &[Endpoint], rejected: bool, response: &str, namespace: &str) -> String {
-    let kinds = endpoints.iter().map(|endpoint| configuration_resource(*endpoint).kind.to_ascii_lowercase());
+    let kinds = endpoints.iter().map(|endpoint| configuration_kind(*endpoint).name.to_ascii_lowercase());
     let kinds = kinds.collect::<Vec<_>>().join(",");
     let result =
         if rejected { format!("was rejected with {response}") } else { "came back without Mullion's mark".to_owned() };

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::api::ListParams;
-use kube::core::Request;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::reading::{Item, Kind, KindApi};
 use crate::cluster::{Backoff, CALL};
 
 /// Objects per page, as in kubectl.
@@ -95,31 +93,30 @@ impl Calls {
         Err(CallFailure::Stopped)
     }
 
-    /// Passes every object of a list to `each`, page by page. A list that expires (410) is restarted, so `each` may
-    /// receive an object twice.
+    /// Passes every object of a list to `each`, page by page. A page that fails is requested again, and a list that expires
+    /// (410) is restarted, so `each` may receive an object twice.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         attempts: u32,
-        path: &str,
+        kind: &'static Kind,
         selected: &ListParams,
-        mut each: impl FnMut(T),
+        mut each: impl FnMut(Item<T>),
     ) -> Result<(), CallFailure> {
-        let mut token: Option<String> = None;
+        let api = KindApi::all(self.client.clone(), kind);
+        let mut params = selected.clone().limit(PAGE);
         loop {
-            let mut params = selected.clone().limit(PAGE);
-            params.continue_token.clone_from(&token);
-            let request = Request::new(path).list(&params).map_err(|error| CallFailure::Broken(error.to_string()))?;
-            let page = self.retry(attempts, || self.client.request::<Page<T>>(request.clone())).await;
-            let page = match page {
-                Err(CallFailure::Rejected(status)) if status.code == 410 && token.is_some() => {
-                    token = None;
+            // The objects of a page are kept until the page is complete, because a retry needs `each` again.
+            let page = self.retry(attempts, || page(&api, &params)).await;
+            let (items, token) = match page {
+                Err(CallFailure::Rejected(status)) if status.code == 410 && params.continue_token.is_some() => {
+                    params.continue_token = None;
                     continue;
                 }
                 other => other?,
             };
-            page.items.into_iter().flatten().for_each(&mut each);
-            token = page.metadata.and_then(|metadata| metadata.continue_).filter(|token| !token.is_empty());
-            if token.is_none() {
+            items.into_iter().for_each(&mut each);
+            params.continue_token = token;
+            if params.continue_token.is_none() {
                 return Ok(());
             }
         }
@@ -130,9 +127,9 @@ fn is_passing(code: u16) -> bool {
     code == 429 || code >= 500
 }
 
-#[derive(Deserialize)]
-#[serde(bound = "T: DeserializeOwned")]
-struct Page<T> {
-    metadata: Option<ListMeta>,
-    items: Option<Vec<T>>,
+/// The objects of a page, as what is kept of them, and the token of the next page.
+async fn page<T: DeserializeOwned>(api: &KindApi, params: &ListParams) -> kube::Result<(Vec<Item<T>>, Option<String>)> {
+    let mut items = Vec::new();
+    let metadata = api.page(params, |item| items.push(item)).await?;
+    Ok((items, metadata.r#continue.filter(|token| !token.is_empty())))
 }

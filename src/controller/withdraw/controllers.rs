@@ -6,15 +6,14 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use kube::Api;
 use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
 use mullion_engine::model::text::list_with;
 use tokio::time::Instant;
 
+use crate::cluster::reading::{CONFIG_MAPS, Item, KindApi, LEASES};
 use crate::cluster::state::{MullionState, NAME, StateStore};
-use crate::cluster::{MANAGER, Owner};
-use crate::controller::lease::LEASE_NAME;
+use crate::cluster::{MANAGER, Owner, SlimObject};
+use crate::controller::lease::{LEASE_NAME, ReadLease};
 use crate::controller::withdraw::calls::{Calls, FEW};
 use crate::controller::withdraw::plan::is_vacant;
 use crate::controller::withdraw::report::{
@@ -128,10 +127,13 @@ async fn find_namespaces(
     let own = calls.client.default_namespace().to_owned();
     let mut names = BTreeSet::new();
     let mut unread = false;
-    for (path, name) in [("/apis/coordination.k8s.io/v1/leases", LEASE_NAME), ("/api/v1/configmaps", NAME)] {
+    for (kind, name) in [(&LEASES, LEASE_NAME), (&CONFIG_MAPS, NAME)] {
         let selected = ListParams::default().fields(&format!("metadata.name={name}"));
-        let each = |object: PartialObjectMeta<Lease>| names.extend(object.metadata.namespace);
-        if let Err(why) = calls.list(FEW, path, &selected, each).await {
+        let each = |object: Item<SlimObject>| match object {
+            Ok(object) => names.extend(object.metadata.namespace),
+            Err(object) => names.extend(Some(object.head.namespace).filter(|namespace| !namespace.is_empty())),
+        };
+        if let Err(why) = calls.list(FEW, kind, &selected, each).await {
             unread = true;
             progress(WithdrawProgress::Note(format!(
                 "cannot find the controllers of all namespaces, only that of namespace {own}: {why}; choose another with \
@@ -148,12 +150,15 @@ async fn find_namespaces(
 
 /// Sets `withdrawn` for the controllers of a namespace, and returns their state. `None` if no controller ever worked.
 async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(StateStore, MullionState)>> {
-    let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
-    let (owner, worked) = match calls.retry(FEW, || leases.get_opt(LEASE_NAME)).await {
-        Ok(Some(lease)) => (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true),
+    let leases = KindApi::namespaced(calls.client.clone(), &LEASES, namespace);
+    let (owner, worked) = match calls.retry(FEW, || leases.get::<ReadLease>(LEASE_NAME)).await {
+        Ok(Some(Ok(lease))) => {
+            let lease = Lease::from(lease);
+            (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true)
+        }
         Ok(None) => (Owner::none(), false),
         // A lease may exist.
-        Err(_) => (Owner::none(), true),
+        Ok(Some(Err(_))) | Err(_) => (Owner::none(), true),
     };
     let store = StateStore::new(calls.client.clone(), namespace).owned_by(owner);
     if dry_run || !worked {
@@ -188,7 +193,7 @@ async fn set_withdrawn(calls: &Calls, store: &StateStore) -> anyhow::Result<Mull
 }
 
 async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) -> ControllerStatus {
-    let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
+    let leases = KindApi::namespaced(calls.client.clone(), &LEASES, namespace);
     let start = Instant::now();
     // Compared without the times in the lease, because the holder's clock may differ from this one.
     let mut unchanged = (LeaseSpec::default(), start);
@@ -196,10 +201,10 @@ async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) 
         if store.read().await.is_ok_and(|state| reports_withdrawn(&state)) {
             return ControllerStatus::Stopped;
         }
-        match calls.retry(FEW, || leases.get_opt(LEASE_NAME)).await {
+        match calls.retry(FEW, || leases.get::<ReadLease>(LEASE_NAME)).await {
             Ok(None) => return ControllerStatus::NoLeader,
-            Ok(Some(lease)) => {
-                let spec = lease.spec.unwrap_or_default();
+            Ok(Some(Ok(lease))) => {
+                let spec = Lease::from(lease).spec.unwrap_or_default();
                 if spec != unchanged.0 {
                     unchanged = (spec, Instant::now());
                 }
@@ -208,7 +213,7 @@ async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) 
                     return ControllerStatus::NoLeader;
                 }
             }
-            Err(_) => {}
+            Ok(Some(Err(_))) | Err(_) => {}
         }
         if start.elapsed() > STOP_TIMEOUT || !calls.pause(POLL_INTERVAL).await {
             return ControllerStatus::Silent;

@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::{StreamExt as _, stream};
-use kube::Api;
 use kube::api::{ListParams, Patch};
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::text::counted;
 use mullion_engine::node::{NodePatch, TrustedTaints};
 use serde::de::IgnoredAny;
 
+use crate::cluster::reading::{Item, KindApi, NODES};
 use crate::cluster::{Backoff, SlimNode, patch_params};
 use crate::controller::nodes::{ObservedNode, observe};
 use crate::controller::withdraw::calls::{CallFailure, Calls, FEW, UNLIMITED};
 use crate::controller::withdraw::plan::{NodeWithdrawal, plan};
 use crate::controller::withdraw::report::{ControllerStatus, Remainder, WithdrawProgress, WithdrawReport};
 
-const NODES: &str = "/api/v1/nodes";
 /// Nodes patched at the same time, as in the controller.
 const CONCURRENCY: usize = 16;
 /// How often one node is patched before it is skipped, because another writer undoes the patches.
@@ -34,7 +33,7 @@ const CONFLICTS: u32 = 20;
 pub(crate) async fn check_access(calls: &Calls) -> anyhow::Result<()> {
     calls.check_server().await?;
     let one = ListParams::default().fields("metadata.name=mullion");
-    let read = calls.list::<IgnoredAny>(FEW, NODES, &one, drop).await;
+    let read = calls.list::<IgnoredAny>(FEW, &NODES, &one, drop).await;
     read.context("nodes cannot be read, and nothing was changed")
 }
 
@@ -50,6 +49,7 @@ struct Job {
 struct Nodes {
     all: usize,
     jobs: BTreeMap<String, Job>,
+    /// Nodes that keep a taint, or cannot be read.
     kept_taints: Vec<Remainder>,
     /// Nodes with a record that are not Windows nodes.
     not_windows: usize,
@@ -57,8 +57,16 @@ struct Nodes {
 
 async fn list(calls: &Calls, trust: &TrustedTaints) -> Result<Nodes, CallFailure> {
     let mut nodes = Nodes::default();
-    let each = |node: SlimNode| {
+    let each = |node: Item<SlimNode>| {
         nodes.all += 1;
+        let node = match node {
+            Ok(node) => node,
+            Err(node) => {
+                let why = format!("it cannot be read: {node}");
+                nodes.kept_taints.push(Remainder::of(format!("node {}", node.head.name), why));
+                return;
+            }
+        };
         let (name, known) = observe(node);
         let NodeWithdrawal { patch, removed, kept_taint } = plan(&known.facts, trust);
         if patch.is_none() && kept_taint.is_none() && known.facts.annotations.contains_key(OWNED_ANNOTATION) {
@@ -72,7 +80,7 @@ async fn list(calls: &Calls, trust: &TrustedTaints) -> Result<Nodes, CallFailure
             nodes.jobs.insert(name, Job { known, patch, removed });
         }
     };
-    calls.list(UNLIMITED, NODES, &ListParams::default(), each).await.map(|()| nodes)
+    calls.list(UNLIMITED, &NODES, &ListParams::default(), each).await.map(|()| nodes)
 }
 
 /// Removes everything from every node.
@@ -160,18 +168,19 @@ pub(crate) async fn clean_nodes(
 /// Patches one node, with another patch of the newest object if another client wrote first.
 async fn clean_node(calls: &Calls, trust: &TrustedTaints, job: Job) -> Result<(), CallFailure> {
     let Job { known: mut before, mut patch, .. } = job;
-    let api: Api<SlimNode> = Api::all(calls.client.clone());
+    let api = KindApi::all(calls.client.clone(), &NODES);
     let params = patch_params();
     for _ in 0..CONFLICTS {
         let name = &before.facts.name;
         let body = Patch::Merge(patch.to_merge_patch(&before.version));
-        match calls.retry(FEW, || api.patch(name, &params, &body)).await {
+        match calls.retry(FEW, || api.patch::<IgnoredAny>(name, &params, &body)).await {
             Err(CallFailure::Rejected(status)) if status.code == 409 => {}
             // A deleted node needs no patch.
             Err(CallFailure::Rejected(status)) if status.code == 404 => return Ok(()),
             other => return other.map(drop),
         }
-        let Some(newest) = calls.retry(FEW, || api.get_opt(name)).await? else { return Ok(()) };
+        let Some(newest) = calls.retry(FEW, || api.get::<SlimNode>(name)).await? else { return Ok(()) };
+        let newest = newest.map_err(|node| CallFailure::Broken(format!("it cannot be read: {node}")))?;
         before = observe(newest).1;
         let Some(newest) = plan(&before.facts, trust).patch else { return Ok(()) };
         patch = newest;

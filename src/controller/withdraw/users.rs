@@ -7,6 +7,7 @@ use kube::api::ListParams;
 use mullion_snapshot::or_default;
 use serde::Deserialize;
 
+use crate::cluster::reading::{Item, Kind, POD_TEMPLATES, PODS, Unreadable, WORKLOADS};
 use crate::cluster::slim_metadata;
 use crate::controller::pods::PodStatus;
 use crate::controller::withdraw::calls::{Calls, UNLIMITED};
@@ -14,23 +15,10 @@ use crate::controller::withdraw::calls::{Calls, UNLIMITED};
 /// How many users of a class are listed by name.
 const SHOWN: usize = 5;
 
-/// A kind, and the path of its list.
-type Kind = (&'static str, &'static str);
-
-pub(crate) const PODS: Kind = ("Pod", "/api/v1/pods");
-
 /// All kinds with a pod template, and after them pods, which are created from the templates.
-pub(crate) const KINDS: [Kind; 9] = [
-    ("Deployment", "/apis/apps/v1/deployments"),
-    ("StatefulSet", "/apis/apps/v1/statefulsets"),
-    ("DaemonSet", "/apis/apps/v1/daemonsets"),
-    ("ReplicaSet", "/apis/apps/v1/replicasets"),
-    ("CronJob", "/apis/batch/v1/cronjobs"),
-    ("Job", "/apis/batch/v1/jobs"),
-    ("ReplicationController", "/api/v1/replicationcontrollers"),
-    ("PodTemplate", "/api/v1/podtemplates"),
-    PODS,
-];
+pub(crate) fn all_kinds() -> impl Iterator<Item = &'static Kind> {
+    [&POD_TEMPLATES].into_iter().chain(&WORKLOADS)
+}
 
 /// The users of a RuntimeClass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,16 +33,24 @@ pub(crate) struct ClassUsers {
 /// read.
 pub(crate) async fn find_users(
     calls: &Calls,
-    kinds: &[Kind],
+    kinds: impl IntoIterator<Item = &'static Kind>,
     classes: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, ClassUsers>, String> {
     let mut users = BTreeMap::new();
-    for &(kind, path) in kinds {
+    for kind in kinds {
         let all = ListParams::default();
         // Ended pods no longer need a class.
-        let selected = if kind == PODS.0 { all.fields("status.phase!=Succeeded,status.phase!=Failed") } else { all };
-        let each = |object: Object| add(&mut users, kind, &object, classes);
-        calls.list(UNLIMITED, path, &selected, each).await.map_err(|why| format!("{kind}: {why}"))?;
+        let selected = if *kind == PODS { all.fields("status.phase!=Succeeded,status.phase!=Failed") } else { all };
+        let mut unreadable = None;
+        let each = |object: Item<Object>| match object {
+            Ok(object) => add(&mut users, kind.name, &object, classes),
+            Err(object) => drop(unreadable.get_or_insert(object)),
+        };
+        calls.list(UNLIMITED, kind, &selected, each).await.map_err(|why| format!("{}: {why}", kind.name))?;
+        // It may use any class.
+        if let Some(Unreadable { head, why }) = unreadable {
+            return Err(format!("{} {}: {why}", kind.name, head.full_name()));
+        }
     }
     Ok(users)
 }

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use k8s_openapi::api::core::v1::Secret;
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client};
+use kube::Client;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::watch;
+use crate::cluster::SlimSecret;
+use crate::cluster::reading::{Event, KindApi, SECRETS, Selection, changes, streams_lists};
 use crate::server::tls::certificate::Certificate;
 use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
 use crate::telemetry::WebhookMetrics;
@@ -64,9 +63,9 @@ pub(crate) async fn follow(
     metrics: WebhookMetrics,
     stop: CancellationToken,
 ) {
-    let streaming = watch::streams_lists(&client).await;
-    let config = Config::default().fields(&format!("metadata.name={}", secret.name));
-    let changes = watch::changes::<Secret>(Api::namespaced(client, &secret.namespace), config, streaming);
+    let streaming = streams_lists(&client).await;
+    let secrets = KindApi::namespaced(client, &SECRETS, &secret.namespace);
+    let changes = changes(secrets, Selection::name(&secret.name), streaming);
     tokio::select! {
         () = stop.cancelled() => {}
         () = keep(changes, &secret, &certificate, &metrics) => {}
@@ -84,7 +83,7 @@ enum Presence {
 
 /// Applies the `changes` until they end.
 async fn keep(
-    changes: impl Stream<Item = Event<Secret>>,
+    changes: impl Stream<Item = Event<SlimSecret>>,
     secret: &SecretName,
     certificate: &Certificate,
     metrics: &WebhookMetrics,
@@ -132,7 +131,7 @@ async fn keep(
     }
 }
 
-fn content(name: &SecretName, secret: Secret) -> TlsContent {
+fn content(name: &SecretName, secret: SlimSecret) -> TlsContent {
     let mut data = secret.data.unwrap_or_default();
     let mut value = |key: &str| data.remove(key).unwrap_or_default().0;
     TlsContent { origin: format!("Secret {name}"), certificate: value(CERTIFICATE), key: value(KEY) }
@@ -148,12 +147,14 @@ mod tests {
     use futures::channel::mpsc::{UnboundedSender, unbounded};
     use k8s_openapi::ByteString;
 
+    use crate::cluster::reading::Head;
+
     use super::*;
 
     const NAME: &str = "mullion/mullion-tls";
 
     /// The number of failures and of new certificates after `changes`, each at its second.
-    async fn counts_after(changes: Vec<(u64, Event<Secret>)>, until: u64) -> (u64, u64) {
+    async fn counts_after(changes: Vec<(u64, Event<SlimSecret>)>, until: u64) -> (u64, u64) {
         let metrics = WebhookMetrics::default();
         let (certificate, name) = (Certificate::default(), NAME.parse().unwrap());
         let (sender, receiver): (UnboundedSender<_>, _) = unbounded();
@@ -176,16 +177,16 @@ mod tests {
         (count("failed"), count("loaded"))
     }
 
-    fn pair() -> Secret {
+    fn pair() -> SlimSecret {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = rcgen::CertificateParams::new(vec!["a".to_owned()]).unwrap().self_signed(&key).unwrap();
         with(&certificate.pem(), &key.serialize_pem())
     }
 
-    fn with(certificate: &str, key: &str) -> Secret {
+    fn with(certificate: &str, key: &str) -> SlimSecret {
         let value = |text: &str| ByteString(text.as_bytes().to_vec());
         let data = BTreeMap::from([(CERTIFICATE.to_owned(), value(certificate)), (KEY.to_owned(), value(key))]);
-        Secret { data: Some(data), ..Secret::default() }
+        SlimSecret { data: Some(data), ..SlimSecret::default() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -212,19 +213,24 @@ mod tests {
             ("it exists", vec![(0, Init), (0, InitApply(pair())), (0, InitDone)], 900, (0, 1)),
             (
                 "deleted, and created with another pair",
-                vec![(0, Apply(pair())), (9, Delete(pair())), (12, Apply(pair()))],
+                vec![(0, Apply(pair())), (9, Delete(Head::default())), (12, Apply(pair()))],
                 900,
                 (0, 2),
             ),
             (
                 "deleted, and created with the same pair",
-                vec![(0, Apply(one.clone())), (9, Delete(pair())), (12, Apply(one))],
+                vec![(0, Apply(one.clone())), (9, Delete(Head::default())), (12, Apply(one))],
                 900,
                 (0, 1),
             ),
             (
                 "deleted twice, for good",
-                vec![(0, Apply(pair())), (9, Delete(pair())), (12, Apply(pair())), (13, Delete(pair()))],
+                vec![
+                    (0, Apply(pair())),
+                    (9, Delete(Head::default())),
+                    (12, Apply(pair())),
+                    (13, Delete(Head::default())),
+                ],
                 900,
                 (1, 2),
             ),

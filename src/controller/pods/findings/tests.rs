@@ -13,12 +13,13 @@ use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cluster::reading::Head;
 
-fn pod(name: &str, owner: &str, codes: &str) -> LabelledPod {
+fn pod(name: &str, owner: &str, codes: &str) -> SlimObject {
     pod_of("shop", name, owner, codes)
 }
 
-fn pod_of(namespace: &str, name: &str, owner: &str, codes: &str) -> LabelledPod {
+fn pod_of(namespace: &str, name: &str, owner: &str, codes: &str) -> SlimObject {
     let owners =
         json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true}]);
     let metadata = json!({"name": name, "namespace": namespace, "uid": format!("{namespace}/{name}"), "labels": {FINDINGS_LABEL: codes},
@@ -55,12 +56,12 @@ fn many_pods_of_one_owner_are_one_group() {
     assert_eq!(due(&mut groups, soon + BACKOFF.delay(0)), [group("shop/bare", "MUL201")]);
     assert_eq!(due(&mut groups, soon + REPEAT)[..1], [group("web", "MUL201")]);
     for n in 0..1000 {
-        groups.apply(Event::Delete(pod(&format!("p{n}"), "web", "MUL201")), soon);
+        groups.apply(Event::Delete(Head::of(&pod(&format!("p{n}"), "web", "MUL201").metadata)), soon);
     }
     assert_eq!(groups.queue.len(), 2);
     // A rollout has fixed the pods, so nothing is left to report.
-    groups.apply(Event::Delete(pod("q", "web", "MUL201.MUL301")), soon);
-    groups.apply(Event::Delete(pod("bare", "", "MUL201")), soon);
+    groups.apply(Event::Delete(Head::of(&pod("q", "web", "MUL201.MUL301").metadata)), soon);
+    groups.apply(Event::Delete(Head::of(&pod("bare", "", "MUL201").metadata)), soon);
     assert!(groups.queue.len() == 0 && groups.pods.is_empty() && groups.counts.is_empty());
     assert_eq!(due(&mut groups, soon + REPEAT * 2), []);
 }
@@ -88,7 +89,7 @@ fn groups_and_pods_are_limited() {
         groups.apply(Event::Apply(pod(&format!("p{n}"), &format!("o{n}"), "MUL201")), now);
     }
     assert_eq!((groups.queue.len(), groups.pods.len()), (MAX_GROUPS, MAX_GROUPS));
-    groups.apply(Event::Delete(pod("p0", "o0", "MUL201")), now);
+    groups.apply(Event::Delete(Head::of(&pod("p0", "o0", "MUL201").metadata)), now);
     groups.apply(Event::Apply(pod("last", "last", "MUL201")), now);
     assert!(keys(&groups).iter().any(|key| key.owner == "last"));
     // Another namespace always has room, and its turn comes before the rest.
@@ -99,9 +100,9 @@ fn groups_and_pods_are_limited() {
     assert!(first.contains(&"quiet".to_owned()), "{first:?}");
     // Pods of a group that was dropped are deleted without an error.
     for n in 0..MAX_GROUPS + 10 {
-        groups.apply(Event::Delete(pod(&format!("p{n}"), &format!("o{n}"), "MUL201")), now);
+        groups.apply(Event::Delete(Head::of(&pod(&format!("p{n}"), &format!("o{n}"), "MUL201").metadata)), now);
     }
-    groups.apply(Event::Delete(pod("last", "last", "MUL201")), now);
+    groups.apply(Event::Delete(Head::of(&pod("last", "last", "MUL201").metadata)), now);
     assert_eq!(keys(&groups).iter().map(|key| key.namespace.as_str()).collect::<Vec<_>>(), ["quiet"]);
 }
 

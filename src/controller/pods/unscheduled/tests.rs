@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::watch as channel;
 
 use super::*;
+use crate::cluster::reading::Head;
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::ControllerMetrics;
 
@@ -145,7 +146,7 @@ async fn only_pods_that_need_something_are_kept_and_a_list_replaces_them() {
     queue.apply(Event::Apply(named("b", repaired)));
     assert_eq!(queue.pods.len(), 0, "{:?}", queue.pods);
     queue.apply(Event::Apply(named("c", |_| {})));
-    queue.apply(Event::Delete(named("c", |_| {})));
+    queue.apply(Event::Delete(Head::of(&named("c", |_| {}).metadata)));
     assert_eq!(queue.pods.len(), 0);
 }
 

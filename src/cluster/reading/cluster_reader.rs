@@ -1,4 +1,4 @@
-//! Lists in pages. A kind that may not be read is recorded, and the caller continues with the next kind.
+//! Reads objects once, for commands. A kind that may not be read is recorded, and the caller continues with the next kind.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use kube::Client;
-use kube::api::{GetParams, ListParams};
-use kube::core::{Request, Status};
-use serde::Deserialize;
+use kube::api::ListParams;
+use kube::core::Status;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::cluster::connect::ClusterConnection;
+use crate::cluster::reading::kind_api::KindApi;
 use crate::cluster::reading::kinds::Kind;
+use crate::cluster::reading::list_scanner::ListMetadata;
+use crate::cluster::reading::object::{HeadedItem, Item, Unreadable, read};
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
@@ -54,6 +56,20 @@ pub(crate) enum Absence {
     NotFound,
     /// Any other error of the API server.
     Failed,
+    /// One object is too large, or not as expected. The others were read.
+    Unreadable,
+}
+
+impl Unread {
+    /// One object that cannot be read.
+    pub(crate) fn unreadable(kind: &'static Kind, Unreadable { head, why }: &Unreadable) -> Self {
+        Self {
+            kind: kind.plural,
+            namespace: Some(head.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            absence: Absence::Unreadable,
+            message: format!("{} {}: {why}", kind.name, head.full_name()),
+        }
+    }
 }
 
 impl fmt::Display for Unread {
@@ -69,21 +85,6 @@ pub(crate) struct ClusterReader<'a> {
     context: &'a str,
 }
 
-/// One page. Its objects have neither `apiVersion` nor `kind`.
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    metadata: PageMetadata,
-    items: Option<Vec<Map<String, Value>>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PageMetadata {
-    r#continue: Option<String>,
-    remaining_item_count: Option<usize>,
-}
-
 impl<'a> ClusterReader<'a> {
     pub(crate) fn new(connection: &'a ClusterConnection) -> Self {
         Self { client: &connection.client, context: &connection.context }
@@ -96,18 +97,27 @@ impl<'a> ClusterReader<'a> {
         &self,
         kind: &'static Kind,
         query: ListQuery<'_>,
-        visit: &mut dyn FnMut(Value) -> anyhow::Result<()>,
+        visit: &mut dyn FnMut(Item<Value>) -> anyhow::Result<()>,
         progress: &mut dyn FnMut(usize, Option<usize>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Result<usize, Unread>> {
         let mut params = ListParams::default().limit(PAGE);
         params.label_selector = query.labels.map(str::to_owned);
         params.field_selector = query.fields.map(str::to_owned);
-        let path = Request::new(kind.path(query.namespace));
+        let api = self.api(kind, query.namespace);
         let (mut seen, mut restarts) = (BTreeSet::new(), 0);
         loop {
-            let request = path.list(&params)?;
-            let page: Page = match self.request(request).await? {
-                Ok(page) => page,
+            let mut visited = Ok(());
+            let each = |HeadedItem { head, item }: HeadedItem<Map<String, Value>>| {
+                // A list that was restarted returns objects again.
+                let id = if head.uid.is_empty() { head.full_name() } else { head.uid };
+                if visited.is_ok() && seen.insert(hash_of(&id)) {
+                    visited = visit(item.map(|object| whole(kind, object)));
+                }
+            };
+            let page = self.answer(read_page(&api, &params, each)).await?;
+            visited?;
+            let metadata = match page {
+                Ok(metadata) => metadata,
                 Err(status) if status.code == 410 && params.continue_token.is_some() && restarts < RESTARTS => {
                     restarts += 1;
                     // The token with which the API server continues at a newer version; without a token, the list
@@ -118,16 +128,8 @@ impl<'a> ClusterReader<'a> {
                 }
                 Err(status) => return Ok(Err(unread(kind, query.namespace, &status, seen.len()))),
             };
-            for item in page.items.unwrap_or_default() {
-                let object = whole(kind, item);
-                // A list that was restarted returns objects again.
-                let id = object.pointer("/metadata/uid").or_else(|| object.pointer("/metadata/name"));
-                if seen.insert(hash_of(&id.and_then(Value::as_str))) {
-                    visit(object)?;
-                }
-            }
-            let remaining = page.metadata.remaining_item_count;
-            params.continue_token = page.metadata.r#continue.filter(|token| !token.is_empty());
+            let remaining = metadata.remaining_item_count;
+            params.continue_token = metadata.r#continue.filter(|token| !token.is_empty());
             let more = params.continue_token.is_some();
             progress(seen.len(), if more { remaining.map(|more| seen.len() + more) } else { Some(seen.len()) })?;
             if !more {
@@ -143,21 +145,29 @@ impl<'a> ClusterReader<'a> {
         namespace: Option<&str>,
         name: &str,
     ) -> anyhow::Result<Result<Value, Unread>> {
-        let request = Request::new(kind.path(namespace)).get(name, &GetParams::default())?;
-        Ok(match self.request(request).await? {
-            Ok(object) => Ok(whole(kind, object)),
+        let api = self.api(kind, namespace);
+        Ok(match self.answer(api.get_existing::<Map<String, Value>>(name)).await? {
+            Ok(Ok(object)) => Ok(whole(kind, object)),
+            Ok(Err(unreadable)) => Err(Unread::unreadable(kind, &unreadable)),
             Err(status) => Err(unread(kind, namespace, &status, 0)),
         })
     }
 
+    fn api(&self, kind: &'static Kind, namespace: Option<&str>) -> KindApi {
+        match namespace {
+            Some(namespace) => KindApi::namespaced(self.client.clone(), kind, namespace),
+            None => KindApi::all(self.client.clone(), kind),
+        }
+    }
+
     /// The response, or the error of the API server. The outer error means that there was no response, or that the API
     /// server accepts no request.
-    async fn request<T: serde::de::DeserializeOwned>(
+    async fn answer<T>(
         &self,
-        request: http::Request<Vec<u8>>,
+        request: impl Future<Output = kube::Result<T>>,
     ) -> anyhow::Result<Result<T, Box<Status>>> {
         let context = self.context;
-        let Ok(response) = timeout(DEADLINE, self.client.request(request)).await else {
+        let Ok(response) = timeout(DEADLINE, request).await else {
             bail!("context {context:?}: no complete response within {} s; try again", DEADLINE.as_secs());
         };
         match response {
@@ -175,6 +185,19 @@ impl<'a> ClusterReader<'a> {
             )),
         }
     }
+}
+
+/// Calls `each` with every object of a page.
+async fn read_page(
+    api: &KindApi,
+    params: &ListParams,
+    mut each: impl FnMut(HeadedItem<Map<String, Value>>),
+) -> kube::Result<ListMetadata> {
+    let mut list = api.list(params).await?;
+    while let Some(value) = list.next().await? {
+        each(read(value));
+    }
+    list.end()
 }
 
 /// The object with its type, and without what only the API server needs.
