@@ -133,10 +133,6 @@ async fn attack(plane: &ControlPlane, tenant: &TestNamespace) -> Result<TestName
             "selector": {"matchLabels": {"app": "deep"}},
             "template": {"metadata": {"labels": {"app": "deep"}, "managedFields": "DEEP"}, "spec": spec}}});
         create_deep(&tenant.client, &daemon_sets, &body).await?;
-        let volume = json!({"metadata": {"managedFields": "DEEP"}, "spec": {"accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}}}});
-        let mut spec = spec.clone();
-        spec["volumes"] = json!([{"name": "v", "ephemeral": {"volumeClaimTemplate": volume}}]);
         let body = json!({"metadata": {"name": format!("deep-{at}"), "managedFields": "DEEP"}, "spec": spec});
         create_deep(&tenant.client, &pods, &body).await?;
     }
@@ -188,11 +184,14 @@ async fn attack(plane: &ControlPlane, tenant: &TestNamespace) -> Result<TestName
     Ok(victim)
 }
 
-/// The object as text, with a record of great depth in each `managedFields`.
-fn deep(object: &Value) -> String {
+/// The object as text, with a record of great depth in each `managedFields`. The API server drops records of other API
+/// versions.
+fn deep(path: &str, object: &Value) -> String {
+    let parts: Vec<&str> = path.split('/').collect();
+    let version = if parts[1] == "api" { parts[2].to_owned() } else { format!("{}/{}", parts[2], parts[3]) };
     let fields = format!("{}{}{}", "{\"f:a\":".repeat(LEVELS), "{}", "}".repeat(LEVELS));
     let entry = format!(
-        "[{{\"manager\":\"a\",\"operation\":\"Update\",\"apiVersion\":\"v1\",\"time\":\"2026-01-01T00:00:00Z\",\
+        "[{{\"manager\":\"a\",\"operation\":\"Update\",\"apiVersion\":\"{version}\",\"time\":\"2026-01-01T00:00:00Z\",\
          \"fieldsType\":\"FieldsV1\",\"fieldsV1\":{fields}}}]"
     );
     object.to_string().replace("\"DEEP\"", &entry)
@@ -200,14 +199,14 @@ fn deep(object: &Value) -> String {
 
 /// Creates an object, and checks that the API server has stored the depth.
 async fn create_deep(client: &Client, path: &str, object: &Value) -> Result<()> {
-    create_text(client, path, deep(object)).await?;
+    create_text(client, path, deep(path, object)).await?;
     let name = object["metadata"]["name"].as_str().context("a name")?;
     ensure_depth(client, &format!("{path}/{name}")).await
 }
 
 async fn replace_deep(client: &Client, path: &str, object: &Value) -> Result<()> {
     let request =
-        http::Request::put(path).header("content-type", "application/json").body(deep(object).into_bytes())?;
+        http::Request::put(path).header("content-type", "application/json").body(deep(path, object).into_bytes())?;
     client.request_text(request).await.with_context(|| format!("PUT {path}"))?;
     ensure_depth(client, path).await
 }
