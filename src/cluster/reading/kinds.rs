@@ -38,11 +38,11 @@ pub(crate) const RUNTIME_CLASSES: Kind = cluster_kind(["RuntimeClass", "runtimec
 
 /// DaemonSets.
 pub(crate) const DAEMON_SETS: Kind = kind(["DaemonSet", "daemonsets", "ds"], "apps", "v1");
-/// ReplicaSets.
+/// `ReplicaSet`s.
 pub(crate) const REPLICA_SETS: Kind = kind(["ReplicaSet", "replicasets", "rs"], "apps", "v1");
 /// Jobs.
 pub(crate) const JOBS: Kind = kind(["Job", "jobs", ""], "batch", "v1");
-/// PodTemplates, which no controller of Kubernetes uses.
+/// `PodTemplate`s, which no controller of Kubernetes uses.
 pub(crate) const POD_TEMPLATES: Kind = kind(["PodTemplate", "podtemplates", ""], "", "v1");
 /// Secrets, of which servers read those with certificates and pull secrets.
 pub(crate) const SECRETS: Kind = kind(["Secret", "secrets", ""], "", "v1");

@@ -241,7 +241,7 @@ impl<'de> DeserializeSeed<'de> for TextSeed {
     }
 }
 
-impl<'de> Visitor<'de> for TextSeed {
+impl Visitor<'_> for TextSeed {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

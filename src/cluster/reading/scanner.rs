@@ -26,9 +26,7 @@ pub(super) struct ValueScanner {
     depth: usize,
     /// What the value is, once its first byte has been read.
     form: Option<Form>,
-    in_text: bool,
-    /// Whether the last byte of the text was a backslash that escapes the next one.
-    escaped: bool,
+    text: TextPlace,
     /// Where the last text began in `bytes`.
     text_start: usize,
     member: Member,
@@ -44,6 +42,15 @@ enum Form {
     Text,
     /// A number, `true`, `false` or `null`.
     Word,
+}
+
+/// Whether the next byte belongs to a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextPlace {
+    Outside,
+    Inside,
+    /// After a backslash that escapes the next byte.
+    Escaped,
 }
 
 /// How much of `"fieldsV1":` has been read.
@@ -63,8 +70,7 @@ impl ValueScanner {
             too_large: false,
             depth: 0,
             form: None,
-            in_text: false,
-            escaped: false,
+            text: TextPlace::Outside,
             text_start: 0,
             member: Member::Other,
             left_out_at: None,
@@ -83,9 +89,9 @@ impl ValueScanner {
         // The bytes from `kept` to `at` are to be copied.
         let (mut kept, mut at) = (0, 0);
         while let Some(&byte) = chunk.get(at) {
-            if self.in_text {
-                at += self.text(chunk.get(at..).unwrap_or_default());
-                if self.in_text {
+            if self.text != TextPlace::Outside {
+                at += self.read_text(chunk.get(at..).unwrap_or_default());
+                if self.text != TextPlace::Outside {
                     continue;
                 }
                 self.keep(chunk, kept, at);
@@ -105,7 +111,7 @@ impl ValueScanner {
                     self.keep(chunk, kept, at);
                     kept = at;
                     self.text_start = self.bytes.len();
-                    self.in_text = true;
+                    self.text = TextPlace::Inside;
                 }
                 b'{' | b'[' if self.form != Some(Form::Word) => {
                     self.form.get_or_insert(Form::Container);
@@ -146,20 +152,21 @@ impl ValueScanner {
     }
 
     /// Reads a part of a text; the number of bytes that were read.
-    fn text(&mut self, chunk: &[u8]) -> usize {
+    fn read_text(&mut self, chunk: &[u8]) -> usize {
         let mut at = 0;
         while let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty()) {
-            if std::mem::take(&mut self.escaped) {
+            if self.text == TextPlace::Escaped {
+                self.text = TextPlace::Inside;
                 at += 1;
                 continue;
             }
             let Some(next) = memchr2(b'"', b'\\', rest) else { break };
             at += next + 1;
             if rest.get(next) == Some(&b'"') {
-                self.in_text = false;
+                self.text = TextPlace::Outside;
                 return at;
             }
-            self.escaped = true;
+            self.text = TextPlace::Escaped;
         }
         chunk.len()
     }

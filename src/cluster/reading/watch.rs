@@ -668,7 +668,7 @@ mod tests {
     async fn an_object_that_cannot_be_read_changes_nothing_for_others() {
         let (good, bad) = (json!("y"), json!(7));
         let objects = [object("a", "1", &good), object("b", "2", &bad), object("c", "3", &good)];
-        let changed = [
+        let later = [
             event("MODIFIED", &object("a", "8", &bad)),
             event("MODIFIED", &object("b", "9", &good)),
             event("DELETED", &object("c", "10", &bad)),
@@ -676,13 +676,13 @@ mod tests {
         ]
         .concat();
         for streaming in [false, true] {
-            let (changed, objects) = (changed.clone(), objects.clone());
+            let (later, objects) = (later.clone(), objects.clone());
             let (client, requests) = text_client(move |_, url| match url {
                 url if url.contains("sendInitialEvents=true") => {
                     let all: String = objects.iter().map(|object| event("ADDED", object)).collect();
-                    (200, all + &bookmark("7", true) + &changed)
+                    (200, all + &bookmark("7", true) + &later)
                 }
-                url if url.contains("resourceVersion=7") => (200, changed.clone()),
+                url if url.contains("resourceVersion=7") => (200, later.clone()),
                 url if url.contains("watch=true") => (NEVER, String::new()),
                 _ => (200, json!({"metadata": {"resourceVersion": "7"}, "items": objects}).to_string()),
             });

@@ -22,7 +22,7 @@ pub(crate) struct ReadLease {
 
 impl From<ReadLease> for Lease {
     fn from(ReadLease { metadata, spec }: ReadLease) -> Self {
-        Self { metadata, spec, ..Self::default() }
+        Self { metadata, spec }
     }
 }
 

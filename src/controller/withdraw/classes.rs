@@ -68,7 +68,7 @@ async fn delete_round(calls: &Calls, dry_run: bool, report: &mut WithdrawReport)
         if !dry_run {
             let params = delete_params(&class.metadata);
             match calls.retry(FEW, || api.delete(&name, &params)).await {
-                Ok(_) => drop(deleted.insert(name.clone(), class)),
+                Ok(()) => drop(deleted.insert(name.clone(), class)),
                 Err(CallFailure::Rejected(status)) if status.code == 404 => {}
                 Err(CallFailure::Rejected(status)) if status.code == 409 => {
                     complete = false;
