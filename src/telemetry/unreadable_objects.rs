@@ -18,7 +18,7 @@ const MAX_NAMED: usize = 20;
 
 static OBJECTS: LazyLock<Mutex<Objects>> = LazyLock::new(Mutex::default);
 static GAUGE: LazyLock<Family<Labels, Gauge>> = LazyLock::new(Family::default);
-/// Whoever writes objects can make one unreadable and readable any number of times.
+/// Authors of objects can make one unreadable and readable any number of times.
 static LOGGED: LogLimit = LogLimit::new();
 
 type Labels = [(&'static str, &'static str); 1];

@@ -112,8 +112,8 @@ impl ListResponse {
     }
 }
 
-/// Whether a watch ended without a response that says so, which happens to every long connection: it is continued, and
-/// does not count as a failure.
+/// Whether a connection ended in the middle of a response, which happens to every long watch: it is continued, and does
+/// not count as a failure.
 pub(super) fn is_end_of_stream(error: &Error) -> bool {
     let mut at = error.source();
     let mut text = error.to_string();

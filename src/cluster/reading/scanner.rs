@@ -1,6 +1,6 @@
 //! [`ValueScanner`] finds the end of one JSON value in bytes as they arrive, and keeps a bounded copy of it.
 //!
-//! It checks neither names nor numbers: whoever reads the copy does. Its state is a few numbers, so that neither the
+//! It checks neither names nor numbers: the parser of the copy does. Its state is a few numbers, so that neither the
 //! depth nor the size of a value costs memory.
 
 use memchr::memchr2;
