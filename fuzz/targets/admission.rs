@@ -8,8 +8,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use bytes::Bytes;
 use json_patch::Patch;
-use mullion::server::{ReceivedBody, RejectedRequest, RequestDeadline};
-use mullion::webhook::{Caller, ControllerUsers, WebhookState, handler, review_memory};
+use mullion::server::{MemoryLimits, ReceivedBody, RejectedRequest, RequestDeadline};
+use mullion::webhook::review_memory::ReviewMemory;
+use mullion::webhook::{Caller, ControllerUsers, WebhookState, handler};
 use mullion_engine::admission::Endpoint;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -79,7 +80,8 @@ pub fn run(bytes: &[u8], meter: &dyn Meter) {
     let state = &states[usize::from(choice >> 4)];
     let body = if choice & 2 == 0 { input.rest().to_vec() } else { structured(&mut input).into_bytes() };
     let body = Bytes::from(body);
-    let reserved = review_memory::needed(&body).unwrap_or(0);
+    let all = MemoryLimits::default().large_reviews;
+    let reserved = ReviewMemory::of(&body, all).map_or(0, |memory| memory.bytes);
     let mut response = None;
     let peak = meter.peak_of(&mut || {
         response = Some(handled(runtime, state, endpoint, body.clone()));

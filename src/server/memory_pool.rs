@@ -184,6 +184,11 @@ impl Reservation {
         Ok(())
     }
 
+    /// All bytes of the share, of which it is a part.
+    pub(crate) fn all_bytes(&self) -> usize {
+        self.all * UNIT
+    }
+
     /// Returns what exceeds `bytes` to the pool.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let spare = self.held_units().saturating_sub(bytes.div_ceil(UNIT));

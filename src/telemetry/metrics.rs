@@ -49,6 +49,7 @@ struct Inner {
     registry_answers: Family<MetricLabels<1>, Counter>,
     bad_requests: Family<MetricLabels<1>, Counter>,
     unreviewed_log: LogLimit,
+    unread_namespace_log: LogLimit,
     handshake_failures: Counter,
     accept_errors: Counter,
     controller_user_seen: Gauge,
@@ -222,11 +223,12 @@ impl WebhookMetrics {
         Ok(text)
     }
 
-    /// Counts the outcomes of a review's findings, by their codes, and of its placement. Dry runs are not counted,
-    /// because a tool that compares a repository with the cluster every minute would dominate the counts.
+    /// Counts the outcomes of a review's findings, by their codes, and of its placement. `namespace` is one that exists,
+    /// because any client can send other names. Dry runs are not counted, because a tool that compares a repository with
+    /// the cluster every minute would dominate the counts.
     pub fn count_outcomes(
         &self,
-        namespace: &str,
+        namespace: Option<&str>,
         findings: &[(&'static str, CountedOutcome)],
         placement: Option<(Os, CountedOutcome)>,
     ) {
@@ -288,6 +290,14 @@ impl WebhookMetrics {
     /// Counts a look-up of a namespace that the watch had not delivered yet.
     pub fn namespace_lookup(&self, outcome: NamespaceOutcome) {
         self.0.namespaces.get_or_create(&[("outcome", outcome.name())]).inc();
+    }
+
+    /// Logs some of the namespaces that could not be read: any client can send names, and each is read.
+    pub(crate) fn namespace_unread(&self, namespace: &str, error: &str) {
+        if let Some(omitted) = self.0.unread_namespace_log.pass(Instant::now()) {
+            let text = "cannot read a new namespace";
+            tracing::warn!(namespace, error, not_logged_since_the_last = omitted, "{text}");
+        }
     }
 
     /// Sets how often registries, and the cache before them, returned each kind of result. The registry module counts.
@@ -432,6 +442,7 @@ impl Inner {
             ),
             registry_answers: registered(own, "registry_answers", "Responses of registries and of the cache for them"),
             unreviewed_log: LogLimit::default(),
+            unread_namespace_log: LogLimit::default(),
             bad_requests: registered(own, "bad_requests", "Requests without a review"),
             handshake_failures: registered(own, "tls_handshake_failures", "Failed TLS handshakes"),
             accept_errors: registered(own, "accept_errors", "Failures to accept a connection"),
@@ -548,7 +559,7 @@ mod tests {
         let metrics = WebhookMetrics::new();
         metrics.reviewed(&reviewed(RequestDecision::Patched), ["MUL201"].into_iter());
         metrics.count_outcomes(
-            "team",
+            Some("team"),
             &[("MUL201", CountedOutcome::WouldDeny)],
             Some((Os::Windows, CountedOutcome::WouldPlace)),
         );

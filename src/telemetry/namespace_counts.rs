@@ -52,8 +52,8 @@ impl Tally {
         Self { name, help, label, counts: Mutex::default() }
     }
 
-    /// Counts each item once.
-    pub(crate) fn add(&self, namespace: &str, counted: &[(&'static str, CountedOutcome)]) {
+    /// Counts each item once. `None` is any namespace without counts of its own.
+    pub(crate) fn add(&self, namespace: Option<&str>, counted: &[(&'static str, CountedOutcome)]) {
         if counted.is_empty() {
             return;
         }
@@ -72,14 +72,18 @@ impl Tally {
 }
 
 impl Counts {
-    fn add(&mut self, namespace: &str, value: &'static str, effect: CountedOutcome) {
+    fn add(&mut self, namespace: Option<&str>, value: &'static str, effect: CountedOutcome) {
         let room = self.number < MOST_COUNTS;
-        if room && self.by_namespace.len() < MOST_NAMESPACES && !self.by_namespace.contains_key(namespace) {
+        if let Some(namespace) = namespace
+            && room
+            && self.by_namespace.len() < MOST_NAMESPACES
+            && !self.by_namespace.contains_key(namespace)
+        {
             self.by_namespace.insert(namespace.into(), Vec::new());
         }
         let is_it = |count: &Count| count.effect == effect && count.value == value;
         // `others` has at most one count for each rule and outcome.
-        let (counts, is_own) = match self.by_namespace.get_mut(namespace) {
+        let (counts, is_own) = match namespace.and_then(|namespace| self.by_namespace.get_mut(namespace)) {
             Some(own) if room || own.iter().any(is_it) => (own, true),
             _ => (&mut self.others, false),
         };
@@ -142,10 +146,10 @@ mod tests {
     #[test]
     fn counts_are_by_namespace() {
         let tally = tally();
-        tally.add("a", &[]);
+        tally.add(Some("a"), &[]);
         assert!(text(&tally).is_empty());
-        tally.add("a", &[DENIED, DENIED, ("MUL202", CountedOutcome::WouldRepair)]);
-        tally.add("b", &[DENIED]);
+        tally.add(Some("a"), &[DENIED, DENIED, ("MUL202", CountedOutcome::WouldRepair)]);
+        tally.add(Some("b"), &[DENIED]);
         assert_eq!(
             text(&tally),
             [
@@ -163,7 +167,7 @@ mod tests {
         let tally = tally();
         let many: Vec<String> = (0..3 * MOST_NAMESPACES).map(|at| format!("n{at}")).collect();
         for namespace in &many {
-            tally.add(namespace, &[DENIED]);
+            tally.add(Some(namespace), &[DENIED]);
         }
         let lines = text(&tally);
         assert_eq!(lines.len(), MOST_NAMESPACES + 1);
@@ -175,13 +179,13 @@ mod tests {
         // Known namespaces have room for a few counts each.
         let codes = ["MUL101", "MUL102", "MUL103", "MUL104", "MUL105", "MUL106", "MUL107", "MUL108"];
         for (namespace, code) in many.iter().flat_map(|namespace| codes.map(|code| (namespace, code))) {
-            tally.add(namespace, &[(code, CountedOutcome::Warned)]);
+            tally.add(Some(namespace), &[(code, CountedOutcome::Warned)]);
         }
         assert_eq!(tally.counts.lock().unwrap().number, MOST_COUNTS);
         assert_eq!(text(&tally).len(), MOST_COUNTS + 1 + codes.len());
         // The counts of a deleted namespace are removed.
         tally.keep(|name| name == "n0");
-        tally.add("new", &[DENIED]);
+        tally.add(Some("new"), &[DENIED]);
         assert!(text(&tally).iter().any(|line| line.contains("\"new\"")));
     }
 }

@@ -107,7 +107,7 @@ pub(crate) async fn review(
             "Mullion does not read {key}: the names of policy files end in .yaml, .yml or .json and do not start with a dot"
         ));
     }
-    let own = state.namespace.as_deref() == Some(&*request.namespace);
+    let own = state.namespace.is_some() && state.namespace.as_deref() == request.namespace.as_deref();
     // The jobs hold the reservation even if the review no longer waits for them.
     let reviewed = match reservation {
         Ok(reservation) => {

@@ -4,7 +4,7 @@
 //!
 //! | the request | the response |
 //! |---|---|
-//! | no AdmissionReview v1: truncated, garbage, foreign, a member missing, object nested deeper than 127 | 400, text |
+//! | no AdmissionReview v1: truncated, garbage, foreign, a member missing, a name too long, what is read nested deeper than 127 | 400, text |
 //! | waits for memory or a processor until half of its time is over | 429, text |
 //! | needs more memory than all reviews together may take, or is not reviewed in time | 503, text |
 //! | a kind or operation that Mullion does not review; DELETE and CONNECT | allowed |
@@ -13,6 +13,7 @@
 //! | the review panics | allowed, warning, audit annotation `panicked` |
 //! | a ConfigMap with policies at /validate | the response of `policies` |
 //! | a probe of the controller | the engine's response, and the marks of `probe` |
+//! | lists too long to be read to their end | the engine's response to what was read, and the marks of `partial_review` |
 //! | anything else | the engine's response |
 //!
 //! Failures before all bytes are read (too long, too slow, wrong type) are in the table of [`body`](crate::server::body).
@@ -29,11 +30,12 @@ use crate::telemetry::{BadRequest, ReviewEvent};
 use crate::webhook::caller::Caller;
 use crate::webhook::envelope::AdmissionRequest;
 use crate::webhook::request_outcome::RequestOutcome;
+use crate::webhook::review_memory::ReviewMemory;
 use crate::webhook::review_stages::Stages;
 use crate::webhook::route::{Route, WorkloadRequest};
 use crate::webhook::state::WebhookState;
 use crate::webhook::workload_review::WorkloadReview;
-use crate::webhook::{config_map_review, images, nodes, review_memory};
+use crate::webhook::{config_map_review, images, nodes};
 
 /// Returns the response to the AdmissionReview in `body`, which `caller` sent to `endpoint`, before `deadline`: the
 /// body of a 200. Never panics. The bytes hold their memory in the pool until they are dropped. Takes microseconds,
@@ -69,10 +71,10 @@ async fn respond(
 ) -> Result<Bytes, RejectedRequest> {
     let started = Instant::now();
     let mut reservation = state.memory.review(body.class);
-    let bytes = body.bytes.clone();
-    let needed = stages.run(move || review_memory::needed(&bytes)).await?.map_err(|error| malformed(&error))?;
-    reservation.grow_to(needed, deadline.latest_start()).await.map_err(RejectedRequest::unreserved)?;
-    let request = stages.run(move || AdmissionRequest::parse(&body.bytes)).await?.map_err(|error| malformed(&error))?;
+    let (bytes, all) = (body.bytes.clone(), reservation.all_bytes());
+    let memory = stages.run(move || ReviewMemory::of(&bytes, all)).await?.map_err(|error| malformed(&error))?;
+    reservation.grow_to(memory.bytes, deadline.latest_start()).await.map_err(RejectedRequest::unreserved)?;
+    let request = stages.run(move || memory.parse(&body.bytes)).await?.map_err(|error| malformed(&error))?;
     let request = Arc::new(request);
     let outcome = outcome(state, endpoint, caller, &request, deadline, stages).await;
     let (state, over) = (Arc::clone(state), stages.is_over());
@@ -125,7 +127,9 @@ fn encode(
     let generate_name = outcome.generate_name.as_deref().unwrap_or("");
     let dry_run = request.dry_run.unwrap_or(false);
     if !dry_run {
-        state.metrics.count_outcomes(&request.namespace, &outcome.outcomes, outcome.placement);
+        let snapshot = state.snapshot.load();
+        let namespace = request.namespace.as_deref().filter(|name| snapshot.namespaces.contains_key(*name));
+        state.metrics.count_outcomes(namespace, &outcome.outcomes, outcome.placement);
     }
     state.metrics.reviewed(
         &ReviewEvent {
@@ -134,9 +138,9 @@ fn encode(
             kind: &request.kind.kind,
             known_kind: request.known_kind(),
             subresource: request.subresource().unwrap_or(""),
-            namespace: &request.namespace,
+            namespace: request.namespace.as_deref().unwrap_or_default(),
             name: if request.name.is_empty() { generate_name } else { &request.name },
-            operation: request.operation(),
+            operation: request.operation,
             dry_run,
             decision: outcome.decision,
             took: started.elapsed(),

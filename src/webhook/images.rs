@@ -20,14 +20,13 @@ use mullion_policy::{PolicySet, RegistryPolicy};
 use tokio::time::Instant;
 
 use crate::telemetry::{LookupOutcome, WebhookMetrics};
+use crate::webhook::envelope::{NamespaceName, SecretName};
 
 /// The longest time that a review waits for registries.
 const LONGEST: Duration = Duration::from_millis(800);
 
-/// The maximum number of pull secrets of one pod that are read, and the length of their longest name, which is the
-/// limit of Kubernetes.
+/// The maximum number of pull secrets of one pod that are read.
 const MOST_SECRETS: usize = 16;
-const LONGEST_NAME: usize = 253;
 
 /// The platforms of one image, once a registry has reported them.
 pub type PlatformFuture<'a> = Pin<Box<dyn Future<Output = Option<Arc<Platforms>>> + Send + 'a>>;
@@ -57,13 +56,8 @@ pub trait PlatformSource: fmt::Debug + Send + Sync {
 }
 
 /// The pull secrets in a pod, with which its images are looked up. A pod with other secrets never gets the result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PullSecrets {
-    /// The namespace of the secrets.
-    pub namespace: String,
-    /// `spec.imagePullSecrets`, including those of its service account, which the API server has already added.
-    pub names: Vec<String>,
-}
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PullSecrets(Option<(NamespaceName, Vec<SecretName>)>);
 
 /// Creates the source that a RegistryPolicy describes.
 pub(crate) type SourceFactory = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformSource>> + Send + Sync>;
@@ -161,16 +155,34 @@ impl ImageSources {
 }
 
 impl PullSecrets {
-    /// The pull secrets of a pod, or of a template's pods.
-    pub fn of(pod: &Pod<'_>, namespace: &str) -> Self {
-        let mut names: Vec<String> = Vec::new();
-        for name in pod.items("/spec/imagePullSecrets").iter().filter_map(|item| item.get("name")?.as_str()) {
-            let new = !name.is_empty() && name.len() <= LONGEST_NAME && !names.iter().any(|known| known == name);
-            if new && names.len() < MOST_SECRETS {
-                names.push(name.to_owned());
+    /// No pull secrets.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// The pull secrets of a pod, or of a template's pods: `spec.imagePullSecrets`, including those of its service
+    /// account, which the API server has already added.
+    pub fn of(pod: &Pod<'_>, namespace: &NamespaceName) -> Self {
+        let items = pod.items("/spec/imagePullSecrets").iter();
+        let mut names: Vec<SecretName> = Vec::new();
+        for name in items.filter_map(|item| SecretName::new(item.get("name")?.as_str()?)) {
+            if names.len() < MOST_SECRETS && !names.contains(&name) {
+                names.push(name);
             }
         }
-        Self { namespace: namespace.to_owned(), names }
+        Self((!names.is_empty()).then(|| (namespace.clone(), names)))
+    }
+
+    /// The length of all names, in bytes.
+    pub(crate) fn length(&self) -> usize {
+        let lengths =
+            self.names().map(|(namespace, names)| namespace.len() + names.iter().map(|name| name.len()).sum::<usize>());
+        lengths.unwrap_or_default()
+    }
+
+    /// Their namespace and names; `None` if there are none.
+    pub fn names(&self) -> Option<(&NamespaceName, &[SecretName])> {
+        self.0.as_ref().map(|(namespace, names)| (namespace, &**names))
     }
 }
 

@@ -31,6 +31,7 @@ pub mod handler;
 mod images;
 mod namespaces;
 mod nodes;
+mod partial_review;
 mod probe;
 mod registries;
 pub mod reload;

@@ -22,7 +22,7 @@ pub(crate) fn value<'a>(request: &AdmissionRequest, object: &'a Value) -> Option
     // Every request passes here, and most fail the first condition.
     let is_probe = request.dry_run == Some(true)
         && request.known_kind() == Some(WorkloadKind::Pod)
-        && request.operation() == Some(Operation::Create)
+        && request.operation == Some(Operation::Create)
         && request.subresource().is_none();
     if !is_probe {
         return None;

@@ -27,6 +27,9 @@ const KEPT: Duration = Duration::from_secs(5 * 60);
 /// The maximum number of sets of pull secrets with stored credentials: a namespace has few, and a set has some hundred
 /// bytes.
 const MOST_KEPT: usize = 2_000;
+/// The maximum length of all names in these sets together, in bytes: any client can name 16 Secrets of 253 bytes that do
+/// not exist.
+const MOST_NAMES: usize = 256 << 10;
 /// The time limit for reading a Secret from the API server.
 const READ: Duration = Duration::from_secs(5);
 /// The number of images that can wait for their Secrets at one time; the next pod requests further images again.
@@ -106,7 +109,7 @@ impl PlatformSource for RegistrySource {
 impl Shared {
     /// The credentials in these secrets, as last read; starts reading them again if that is due.
     fn credentials(self: &Arc<Self>, secrets: &PullSecrets) -> Option<Credentials> {
-        let Some(keyring) = self.keyring.as_ref().filter(|_| !secrets.names.is_empty()) else {
+        let Some(keyring) = self.keyring.as_ref().filter(|_| secrets.names().is_some()) else {
             return Some(Credentials::anonymous());
         };
         let (credentials, due) = keyring.kept(secrets)?;
@@ -170,8 +173,9 @@ impl Keyring {
     /// Reads the secrets that can be read, as the kubelet does: a missing secret is left out. `None` if the API server
     /// does not respond.
     async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
-        let api = KindApi::namespaced(self.client.clone(), &SECRETS, &secrets.namespace);
-        let answers = join_all(secrets.names.iter().map(|name| timeout(READ, api.get(name)))).await;
+        let Some((namespace, names)) = secrets.names() else { return Some(Credentials::anonymous()) };
+        let api = KindApi::namespaced(self.client.clone(), &SECRETS, namespace);
+        let answers = join_all(names.iter().map(|name| timeout(READ, api.get(name)))).await;
         let mut found = Vec::new();
         for answer in answers {
             match answer {
@@ -180,7 +184,7 @@ impl Keyring {
                 Ok(Err(kube::Error::Api(denial))) if matches!(denial.code, 401 | 403) => {
                     if !self.warned.swap(true, Ordering::Relaxed) {
                         tracing::warn!(
-                            namespace = secrets.namespace,
+                            namespace = &**namespace,
                             "not permitted to read pull secrets; allow the webhook's service account to get Secrets, \
                              or set pullSecrets: Never in the RegistryPolicy"
                         );
@@ -192,10 +196,14 @@ impl Keyring {
         let credentials = Credentials::merged(&found);
         let now = Instant::now();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MOST_KEPT {
+        let has_room = |kept: &BTreeMap<PullSecrets, _>| {
+            let names: usize = kept.keys().map(PullSecrets::length).sum();
+            kept.len() < MOST_KEPT && names + secrets.length() <= MOST_NAMES
+        };
+        if !has_room(&kept) {
             kept.retain(|_, (_, until)| now < *until);
         }
-        if kept.len() < MOST_KEPT || kept.contains_key(secrets) {
+        if has_room(&kept) || kept.contains_key(secrets) {
             kept.insert(secrets.clone(), (credentials.clone(), now + KEPT));
         }
         Some(credentials)

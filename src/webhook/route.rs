@@ -1,7 +1,6 @@
 //! The route of an admission request: which part of the program handles it.
 
 use mullion_engine::admission::Endpoint;
-use mullion_engine::model::json_pointer::member;
 use mullion_engine::model::{Operation, WorkloadKind};
 use serde_json::Value;
 
@@ -27,8 +26,6 @@ pub(crate) struct WorkloadRequest<'r> {
     pub(crate) kind: WorkloadKind,
     /// CREATE or UPDATE.
     pub(crate) operation: Operation,
-    /// Its namespace: that of the request, else that of the object; empty if unknown.
-    pub(crate) namespace: &'r str,
     /// The object as it would be stored. It can be any JSON, because the webhook does not decode it into a type.
     pub(crate) object: &'r Value,
     /// The stored object; on UPDATE.
@@ -38,7 +35,7 @@ pub(crate) struct WorkloadRequest<'r> {
 impl<'r> Route<'r> {
     /// The route of `request` at `endpoint`.
     pub(crate) fn of(endpoint: Endpoint, request: &'r AdmissionRequest) -> Self {
-        let operation = request.operation().filter(|one| matches!(one, Operation::Create | Operation::Update));
+        let operation = request.operation.filter(|one| matches!(one, Operation::Create | Operation::Update));
         match (request.known_kind(), operation, endpoint) {
             (Some(kind), Some(operation), _) => Self::Workload(WorkloadRequest::of(kind, operation, request)),
             (None, Some(_), Endpoint::Validate) if request.writes_config_map() => Self::PolicyConfigMap,
@@ -51,15 +48,8 @@ impl<'r> Route<'r> {
 impl<'r> WorkloadRequest<'r> {
     /// The route of a request for an object of that kind.
     pub(crate) fn of(kind: WorkloadKind, operation: Operation, request: &'r AdmissionRequest) -> Self {
-        let object = &request.object;
-        let own = || member(object, "/metadata/namespace").and_then(Value::as_str).unwrap_or("");
-        Self {
-            kind,
-            operation,
-            namespace: Some(request.namespace.as_str()).filter(|name| !name.is_empty()).unwrap_or_else(own),
-            object,
-            old: Some(&request.old_object).filter(|old| !old.is_null()),
-        }
+        let old = Some(&request.old_object).filter(|old| !old.is_null());
+        Self { kind, operation, object: &request.object, old }
     }
 }
 

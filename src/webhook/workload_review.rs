@@ -21,13 +21,13 @@ use crate::server::RejectedRequest;
 use crate::telemetry::RequestDecision;
 use crate::webhook::audit::{PANICKED, PANICKED_TEXT, UNREADABLE, json_type};
 use crate::webhook::caller::Caller;
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
+use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, NamespaceName};
 use crate::webhook::images::{PlatformSource, PullSecrets};
 use crate::webhook::request_outcome::RequestOutcome;
 use crate::webhook::review_stages::Stages;
 use crate::webhook::route::WorkloadRequest;
 use crate::webhook::state::WebhookState;
-use crate::webhook::{images, probe};
+use crate::webhook::{images, partial_review, probe};
 
 /// Audit annotation: the namespace is unknown; the value is the consequence.
 const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
@@ -42,6 +42,8 @@ pub(crate) struct WorkloadReview {
     kind: WorkloadKind,
     operation: Operation,
     requester: Requester,
+    /// The namespace of the request, else that of the object; `None` if it is unknown.
+    namespace: Option<NamespaceName>,
     /// Loaded once for the request, like the source, because both can change while a namespace or a registry is looked
     /// up.
     policies: Arc<PolicySet>,
@@ -67,8 +69,10 @@ impl WorkloadReview {
     ) -> Self {
         let (policies, source) = state.images.with_policies(&state.policies);
         let requester = state.controller_users.requester(&request.username);
+        let own = || NamespaceName::new(member(&request.object, "/metadata/namespace")?.as_str()?);
+        let namespace = request.namespace.clone().or_else(own);
         let (state, request) = (Arc::clone(state), Arc::clone(request));
-        Self { state, endpoint, caller, request, kind, operation, requester, policies, source }
+        Self { state, endpoint, caller, request, kind, operation, requester, namespace, policies, source }
     }
 
     fn workload(&self) -> WorkloadRequest<'_> {
@@ -88,9 +92,9 @@ impl WorkloadReview {
         let mut outcome = self.review_in(stages, LateFacts::default()).await?;
         let mut namespace = None;
         if outcome.namespace_unknown
-            && let Some(namespaces) = &self.state.namespaces
+            && let (Some(namespaces), Some(name)) = (&self.state.namespaces, &self.namespace)
         {
-            namespace = Box::pin(namespaces.get(workload.namespace, deadline, &self.state.metrics)).await;
+            namespace = Box::pin(namespaces.get(name, deadline, &self.state.metrics)).await;
             if namespace.is_some() {
                 outcome = self.review_in(stages, LateFacts { namespace: namespace.clone(), images: None }).await?;
             }
@@ -120,9 +124,9 @@ impl WorkloadReview {
         deadline: Instant,
     ) -> Option<KnownImages> {
         let pod = Pod::of(workload.kind, workload.object)?;
-        let secrets = match self.caller {
-            Caller::ApiServer => PullSecrets::of(&pod, workload.namespace),
-            Caller::Unknown => PullSecrets::default(),
+        let secrets = match (self.caller, &self.namespace) {
+            (Caller::ApiServer, Some(namespace)) => PullSecrets::of(&pod, namespace),
+            (Caller::ApiServer, None) | (Caller::Unknown, _) => PullSecrets::none(),
         };
         let metrics = &self.state.metrics;
         let known = images::look_up(source, &outcome.wanted, &secrets, outcome.lookup, deadline, metrics).await;
@@ -131,7 +135,8 @@ impl WorkloadReview {
 
     fn review(&self, facts: &LateFacts) -> RequestOutcome {
         let Self { state, policies, endpoint, request, .. } = self;
-        let WorkloadRequest { kind, operation, namespace, object, old } = self.workload();
+        let WorkloadRequest { kind, operation, object, old } = self.workload();
+        let namespace = self.namespace.as_deref().unwrap_or_default();
         // /validate reviews the object as it would be stored, by the policies in force now, even if other policies
         // placed it at /mutate: a moment ago, or on a replica that got the same files about a minute apart. What the
         // current policies deny is denied. No mark on the object can prove under which policies it was placed, because
@@ -174,23 +179,26 @@ impl WorkloadReview {
             audit.insert(NAMESPACE_UNKNOWN, text.to_owned());
         }
         let patch = if *endpoint == Endpoint::Mutate { response.patch } else { Vec::new() };
-        let decision = match (&response.denial, patch.is_empty()) {
+        let (outcomes, placement) = (response.outcomes, response.placement);
+        let mut response = AdmissionResponse {
+            denial: response.denial,
+            patch,
+            warnings: response.warnings,
+            audit,
+            ..AdmissionResponse::default()
+        };
+        partial_review::adapt(&mut response, &request.cut);
+        let decision = match (&response.denial, response.patch.is_empty()) {
             (Some(_), _) => RequestDecision::Denied,
             (None, false) => RequestDecision::Patched,
             (None, true) => RequestDecision::Allowed,
         };
         RequestOutcome {
             decision,
-            response: AdmissionResponse {
-                denial: response.denial,
-                patch,
-                warnings: response.warnings,
-                audit,
-                ..AdmissionResponse::default()
-            },
+            response,
             findings: review.findings,
-            outcomes: response.outcomes,
-            placement: response.placement,
+            outcomes,
+            placement,
             generate_name: generate_name(object),
             wanted: review.wanted,
             lookup: review.settings.lookup,

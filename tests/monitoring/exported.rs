@@ -130,10 +130,10 @@ fn webhook() -> String {
         CountedOutcome::WouldRepair,
         CountedOutcome::WouldLabel,
     ] {
-        metrics.count_outcomes("shop", &[("MUL201", effect)], None);
+        metrics.count_outcomes(Some("shop"), &[("MUL201", effect)], None);
     }
     for effect in [CountedOutcome::Placed, CountedOutcome::WouldPlace] {
-        metrics.count_outcomes("shop", &[], Some((Os::Windows, effect)));
+        metrics.count_outcomes(Some("shop"), &[], Some((Os::Windows, effect)));
     }
     for reason in [
         BadRequest::Malformed,

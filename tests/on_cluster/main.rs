@@ -27,6 +27,7 @@ mod fields;
 #[path = "../generator/mod.rs"]
 mod generator;
 mod hostile_objects;
+mod hostile_requests;
 mod identity;
 mod images;
 mod leaders;
@@ -117,6 +118,7 @@ fn main() -> ExitCode {
             nodes::releases_come_and_go,
             nodes::racing_writers_lose_no_taint,
             nodes::the_snapshot_follows_the_cluster,
+            hostile_requests::names_in_requests_leave_no_memory,
         ],
     );
     let certified = Pool::new(1, || certificates::plane().start());
@@ -165,6 +167,8 @@ fn main() -> ExitCode {
             reading::fewer_rights_are_reported_first,
             connections::no_review_is_lost_while_slots_are_short,
             connections::the_api_server_offers_no_http_2,
+            hostile_requests::field_owners_of_any_depth_are_reviewed,
+            hostile_requests::redundant_pods_are_reviewed,
         ],
     );
     let user = std::sync::Mutex::new(Some(Shared::user(&shared)));

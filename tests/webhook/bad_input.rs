@@ -13,11 +13,12 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use hyper::body::{Frame, SizeHint};
 use mullion::server::BodyLimits;
-use mullion::webhook::router;
+use mullion::webhook::{WebhookState, router};
+use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{TestResponse, pod_review, post, router, send, state};
+use crate::support::{TestResponse, pod_review, post, router, router_and_state, send, state};
 
 /// After every case, the next request gets its response.
 async fn still_serves(router: &Router) {
@@ -163,15 +164,78 @@ async fn a_body_that_breaks_off_is_400() {
 }
 
 #[tokio::test]
-async fn a_hostile_review_is_answered_like_any_other() {
-    let router = router();
-    let long = "x".repeat(1 << 20);
-    let mut review = pod_review("web");
-    review["request"]["uid"] = json!(format!("{long}\u{0}\u{1b}[31m\"\\\u{1F980}"));
-    review["request"]["namespace"] = json!(long);
-    let answer = post(&router, "/mutate", review.to_string()).await.review();
-    assert_eq!(answer["uid"], review["request"]["uid"], "repeated unchanged");
-    still_serves(&router).await;
+async fn names_in_an_envelope_have_limits() {
+    let (router, state) = router_and_state();
+    let long = "x".repeat(4 << 20);
+    let names = |length: usize| "x".repeat(length);
+    for (pointer, valid, invalid) in [
+        (
+            "/uid",
+            vec![names(63), "0df28fbd-5f5f-11e8-bc74-36e6bb280816".to_owned()],
+            vec![names(64), "U".to_owned(), "a\n".to_owned(), String::new()],
+        ),
+        (
+            "/namespace",
+            vec![names(63), String::new()],
+            vec![names(64), "a/../../nodes".to_owned(), "a.b".to_owned(), "-".to_owned()],
+        ),
+        ("/name", vec![names(253), "A name?".to_owned(), String::new()], vec![names(254)]),
+        ("/subResource", vec![names(253), String::new()], vec![names(254)]),
+        ("/kind/kind", vec![names(253)], vec![names(254)]),
+        ("/kind/group", vec![names(253)], vec![names(254)]),
+    ] {
+        let body = |value: &str| {
+            let mut review = pod_review("web");
+            let (parent, member) = pointer.rsplit_once('/').unwrap();
+            review["request"].pointer_mut(parent).unwrap()[member] = json!(value);
+            review.to_string()
+        };
+        for value in valid {
+            let got = post(&router, "/mutate", body(&value)).await;
+            assert_eq!(got.status, StatusCode::OK, "{pointer}: {}", got.text());
+        }
+        for value in invalid.iter().chain([&long]) {
+            for path in ["/mutate", "/validate"] {
+                assert_error(&post(&router, path, body(value)).await, StatusCode::BAD_REQUEST, "expected");
+            }
+        }
+        still_serves(&router).await;
+    }
+    // The operation and the user are compared, and neither stored nor repeated.
+    for (pointer, value) in
+        [("/operation", json!(long)), ("/userInfo/username", json!(long)), ("/userInfo/groups", json!([long]))]
+    {
+        let mut review = pod_review("web");
+        *review["request"].pointer_mut(pointer).unwrap() = value;
+        let got = post(&router, "/mutate", review.to_string()).await;
+        assert!(got.status == StatusCode::OK && got.body.len() < 500, "{pointer}: {}", got.text());
+    }
+    assert!(!state.metrics.encode().unwrap().contains("xxx"));
+}
+
+#[tokio::test]
+async fn metrics_count_only_namespaces_that_exist() {
+    let dump = json!({"kind": "List", "items": [{"kind": "Namespace", "metadata": {"name": "shop"}}]});
+    let snapshot = mullion_snapshot::from_text("snapshot", dump.to_string().as_bytes()).unwrap();
+    let state = Arc::new(WebhookState::fixed(snapshot, PolicySet::built_in()));
+    let router = router::router(Arc::clone(&state), BodyLimits::default());
+    let review = async |namespace: &str| {
+        let mut review = pod_review("web");
+        review["request"]["namespace"] = json!(namespace);
+        review["request"]["object"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+        assert_eq!(post(&router, "/mutate", review.to_string()).await.status, StatusCode::OK);
+    };
+    let metrics = || state.metrics.encode().unwrap();
+    review("shop").await;
+    review("n").await;
+    let before = metrics().lines().count();
+    assert!(metrics().contains("{namespace=\"shop\","), "{}", metrics());
+    for number in 0..5_000 {
+        review(&format!("n{number}")).await;
+    }
+    let text = metrics();
+    assert_eq!(text.lines().count(), before);
+    assert!(text.contains("{namespace=\"_others\",") && !text.contains("\"n1\""), "{text}");
 }
 
 proptest! {

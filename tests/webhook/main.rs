@@ -10,6 +10,7 @@ mod edits;
 #[path = "../../benches/webhook/fleet.rs"]
 #[expect(dead_code, unreachable_pub, reason = "shared with the benchmark, which reviews pods of that fleet")]
 mod fleet;
+mod hostile_objects;
 mod images;
 mod large_requests;
 mod logs;

@@ -74,6 +74,34 @@ fn denied(number: usize) -> String {
     format!(r#"{{"nodeSelector":{{"kubernetes.io/os":"windows"}},"containers":[{containers}]}}"#)
 }
 
+/// A spec with one term of this many requirements.
+fn requirements(number: usize, key: impl Fn(usize) -> usize) -> String {
+    let all = items(number, |at| format!(r#"{{"key":"k{}","operator":"Exists"}}"#, key(at)));
+    let selector = format!(r#"{{"nodeSelectorTerms":[{{"matchExpressions":[{all}]}}]}}"#);
+    format!(
+        r#"{{"containers":[{{"name":"c","image":"app"}}],
+        "affinity":{{"nodeAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":{selector}}}}}}}"#
+    )
+}
+
+/// A spec with 64 maps of 64 maps, which have 64 maps of 8 bytes each.
+fn nested_maps() -> String {
+    let around = |inner: &str| format!("{{{}}}", items(64, |at| format!(r#""{at}":{inner}"#)));
+    format!(r#"{{"containers":[],"x":{}}}"#, around(&around(&around(r#"{"a":1}"#))))
+}
+
+/// A pod whose owners of fields are nested that deep.
+fn with_owners(levels: usize) -> String {
+    let owners = format!("{}{{}}{}", r#"{"f:a":"#.repeat(levels), "}".repeat(levels));
+    pod_review("web").to_string().replacen(r#"{"f:spec":{"f:containers":{}}}"#, &owners, 1)
+}
+
+fn with_namespace(name: &str) -> String {
+    let mut review = pod_review("web");
+    review["request"]["namespace"] = json!(name);
+    review.to_string()
+}
+
 fn policies(text: &str) -> String {
     let object =
         json!({"metadata": {"name": "policies", "labels": {"mullion.dev/policy": "true"}}, "data": {"a.yaml": text}});
@@ -104,6 +132,11 @@ fn cases() -> Vec<(&'static str, &'static str, Vec<String>)> {
         ),
         ("a long text with escapes", "/mutate", vec![review(&text(9_000_000), false); 4]),
         ("a long uid with escapes", "/mutate", vec![uid; 4]),
+        ("a long namespace", "/mutate", vec![with_namespace(&"x".repeat(4 << 20)); 8]),
+        ("nested maps", "/mutate", vec![review(&nested_maps(), false); 2]),
+        ("deep owners of fields", "/validate", vec![with_owners(1_000_000); 4]),
+        ("both objects with repeated requirements", "/validate", vec![review(&requirements(60_000, |_| 0), true); 4]),
+        ("both objects with requirements", "/validate", vec![review(&requirements(60_000, |at| at), true); 4]),
         ("spaces", "/mutate", vec![" ".repeat(10 << 20); 16]),
         ("small bodies with large trees", "/mutate", vec![review(&maps(7_500), false); 64]),
         ("small ones", "/mutate", vec![pod_review("web").to_string(); 60]),
@@ -147,8 +180,17 @@ impl Webhook {
 
     /// The maximum resident memory so far, in KiB.
     fn peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The resident memory now, in KiB.
+    fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.pid().unwrap())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
@@ -246,6 +288,38 @@ async fn hostile_requests_take_no_more_memory_than_the_budget() {
     let event = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let unreviewed = event.into_iter().filter(|event| event["reason"] == "too_complex" && event["level"] == "WARN");
     assert!(unreviewed.count() > 0, "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_names_leave_no_memory() {
+    let (dir, roots) = folder(POLICY);
+    let (bind, admin) = (loopback(), loopback());
+    let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(arguments(dir.path(), bind, admin))
+        .env("MALLOC_ARENA_MAX", "1")
+        .env("MALLOC_MMAP_THRESHOLD_", "131072")
+        .env("MALLOC_TRIM_THRESHOLD_", "131072")
+        .admin(admin)
+        .start()
+        .await
+        .unwrap();
+    let webhook = Webhook { process, bind, admin, roots };
+    // As many bytes in a place that no review reads.
+    let long = "x".repeat(4 << 20);
+    let mut padded = pod_review("web");
+    padded["request"]["options"]["fieldManager"] = json!(long);
+    for _ in 0..4 {
+        assert_eq!(statuses(webhook.send("/mutate", vec![padded.to_string(); 2])).await, [200; 2]);
+    }
+    let before = webhook.resident();
+    for number in 0..30 {
+        let names = [0, 1].map(|at| with_namespace(&format!("n{number}-{at}-{long}")));
+        assert_eq!(statuses(webhook.send("/mutate", names.to_vec())).await, [400; 2]);
+    }
+    let after = webhook.resident();
+    assert!(after < before + (8 << 10), "{before} KiB before, {after} KiB after");
+    let metrics = get(webhook.admin, "/metrics").await;
+    assert!(metrics.contains("mullion_bad_requests_total{reason=\"malformed\"} 60"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,9 +15,12 @@ use kube::client::Body as KubeBody;
 use mullion::registry::AddressRule;
 use mullion::server::BodyLimits;
 use mullion::server::tls::{ClientCa, VerifiedClient};
+use mullion::webhook::envelope::NamespaceName;
 use mullion::webhook::{ImageSources, PullSecrets, WebhookState, router, source_factory};
+use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::image::ImageRef;
+use mullion_engine::model::pod_view::Pod;
 use mullion_policy::{PolicySet, RegistryPolicy};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -142,7 +145,7 @@ async fn in_the_background_the_second_pod_is_correct() {
     let image = format!("{host}/web:1");
     let pod = review(&image, "shop", &Value::Null);
     assert_eq!(os(&router, &pod).await, "linux");
-    known(&state, &image, &PullSecrets::default()).await;
+    known(&state, &image, &PullSecrets::none()).await;
     assert_eq!(os(&router, &pod).await, "windows");
     assert_eq!(registry.requests.load(Ordering::SeqCst), 1);
 }
@@ -272,7 +275,9 @@ async fn pull_secrets_are_read_in_the_background_too() {
     let image = format!("{host}/web:1");
     let pod = review(&image, "shop", &json!([{"name": "pull"}]));
     assert_eq!(os(&router, &pod).await, "linux");
-    known(&state, &image, &PullSecrets { namespace: "shop".to_owned(), names: vec!["pull".to_owned()] }).await;
+    let object = &pod["request"]["object"];
+    let secrets = PullSecrets::of(&Pod::of(WorkloadKind::Pod, object).unwrap(), &NamespaceName::new("shop").unwrap());
+    known(&state, &image, &secrets).await;
     assert_eq!(os(&router, &pod).await, "windows");
 }
 

@@ -7,7 +7,7 @@ use axum::http::{Request, StatusCode, header};
 use base64::Engine as _;
 use mullion::server::BodyLimits;
 use mullion::webhook::{ControllerUsers, WebhookState, router};
-use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::cluster::{ClusterSnapshot, Namespace};
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
@@ -313,7 +313,9 @@ async fn outcomes_are_counted_once_and_by_namespace() {
     ];
     for (mode, expected) in [("Enforce", enforced), ("Audit", audited)] {
         let policies = PolicySet::from_files(&[("x.yaml", file(mode))]).unwrap();
-        let state = Arc::new(WebhookState::fixed(ClusterSnapshot::default(), policies));
+        let mut snapshot = ClusterSnapshot::default();
+        snapshot.namespaces.insert("shop".to_owned(), Namespace::default());
+        let state = Arc::new(WebhookState::fixed(snapshot, policies));
         let router = router::router(Arc::clone(&state), BodyLimits::default());
         for dry_run in [true, false] {
             for review in [&pod, &user] {

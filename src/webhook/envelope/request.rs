@@ -9,11 +9,13 @@ use anyhow::{Context as _, anyhow, bail};
 use mullion_engine::model::text::shorten;
 use mullion_engine::model::{Operation, WorkloadKind};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::webhook::envelope::object::{Extent, JsonTree, Part};
+use crate::webhook::envelope::names::{NamespaceName, RequestUid, ShortName};
+use crate::webhook::envelope::object::{BorrowedText, Extent, JsonTree, Part};
+use crate::webhook::envelope::reading_limits::{CutMembers, LimitedReading, ReadingLimits};
 use crate::webhook::envelope::username::{UserInfo, Username};
 
 /// The only supported version.
@@ -28,17 +30,17 @@ const QUOTED: usize = 80;
 #[derive(Debug)]
 pub struct AdmissionRequest<T = Value> {
     /// The UID, which is repeated in the response.
-    pub uid: String,
+    pub uid: RequestUid,
     /// The kind of `object`, after conversion to the version that the webhook is registered for.
     pub kind: GroupVersionKind,
     /// `ephemeralcontainers`, `status`, …
-    pub sub_resource: String,
+    pub sub_resource: ShortName,
     /// Empty on CREATE with `generateName`.
-    pub name: String,
-    /// Absent for cluster-scoped objects.
-    pub namespace: String,
-    /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
-    pub operation: String,
+    pub name: ShortName,
+    /// `None` for cluster-scoped objects.
+    pub namespace: Option<NamespaceName>,
+    /// `None` if Mullion does not know it.
+    pub operation: Option<Operation>,
     /// `userInfo.username`. Nothing else of `userInfo` is read.
     pub username: Username,
     /// The part of the object that is read: nothing on DELETE and of kinds that Mullion does not know; of other kinds,
@@ -48,6 +50,8 @@ pub struct AdmissionRequest<T = Value> {
     pub old_object: T,
     /// If true, nothing will be stored. Mullion has no side effects in either case.
     pub dry_run: Option<bool>,
+    /// The members of the objects that were not read to their end.
+    pub cut: CutMembers,
 }
 
 /// The type of an object.
@@ -55,9 +59,9 @@ pub struct AdmissionRequest<T = Value> {
 pub struct GroupVersionKind {
     /// Empty for the core group.
     #[serde(default)]
-    pub group: String,
+    pub group: ShortName,
     /// `Pod`.
-    pub kind: String,
+    pub kind: ShortName,
 }
 
 /// A body that is not a [`Whole`].
@@ -72,15 +76,21 @@ struct Envelope<'a> {
     request: Option<&'a RawValue>,
 }
 
-/// A valid AdmissionReview.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "T: JsonTree"))]
+/// The type of a body, and its request, if it has one.
 struct Whole<'a, T> {
-    #[serde(borrow)]
     api_version: Cow<'a, str>,
-    #[serde(borrow)]
     kind: Cow<'a, str>,
     request: Option<AdmissionRequest<T>>,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum EnvelopeMember {
+    ApiVersion,
+    Kind,
+    Request,
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Deserialize)]
@@ -103,27 +113,79 @@ enum Member {
 /// The members so far.
 #[derive(Default)]
 struct Members<T> {
-    uid: Option<String>,
+    uid: Option<RequestUid>,
     kind: Option<GroupVersionKind>,
-    sub_resource: Option<String>,
-    name: Option<String>,
-    namespace: Option<String>,
-    operation: Option<String>,
+    sub_resource: Option<ShortName>,
+    name: Option<ShortName>,
+    /// The inner `None`: it is empty or null.
+    namespace: Option<Option<NamespaceName>>,
+    /// The inner `None`: it is unknown.
+    operation: Option<Option<Operation>>,
     username: Option<Username>,
     object: Option<T>,
     old_object: Option<T>,
     dry_run: Option<bool>,
 }
 
-struct Reader<T>(PhantomData<T>);
+/// Reads a whole body.
+struct WholeReader<'r, T>(RequestReader<'r, T>);
 
-impl<'de, T: JsonTree> Deserialize<'de> for AdmissionRequest<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader(PhantomData))
+impl<'de, T: JsonTree> DeserializeSeed<'de> for WholeReader<'_, T> {
+    type Value = Whole<'de, T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
     }
 }
 
-impl<'de, T: JsonTree> Visitor<'de> for Reader<T> {
+impl<'de, T: JsonTree> Visitor<'de> for WholeReader<'_, T> {
+    type Value = Whole<'de, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an AdmissionReview")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Self(reader) = self;
+        let (mut api_version, mut kind, mut request) = (None, None, None);
+        while let Some(member) = map.next_key()? {
+            match member {
+                EnvelopeMember::ApiVersion => {
+                    once(&mut api_version, "apiVersion", map.next_value::<Option<BorrowedText<'de>>>()?)?
+                }
+                EnvelopeMember::Kind => once(&mut kind, "kind", map.next_value::<Option<BorrowedText<'de>>>()?)?,
+                EnvelopeMember::Request => once(&mut request, "request", Some(map.next_value_seed(reader)?))?,
+                EnvelopeMember::Other => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        let text = |text: Option<BorrowedText<'de>>| text.unwrap_or_default().0;
+        Ok(Whole { api_version: text(api_version), kind: text(kind), request })
+    }
+}
+
+/// Reads a request, and its objects under limits.
+struct RequestReader<'r, T> {
+    limits: Option<&'r LimitedReading>,
+    tree: PhantomData<T>,
+}
+
+impl<T> Clone for RequestReader<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for RequestReader<'_, T> {}
+
+impl<'de, T: JsonTree> DeserializeSeed<'de> for RequestReader<'_, T> {
+    type Value = AdmissionRequest<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, T: JsonTree> Visitor<'de> for RequestReader<'_, T> {
     type Value = AdmissionRequest<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,18 +200,24 @@ impl<'de, T: JsonTree> Visitor<'de> for Reader<T> {
                 Member::Kind => once(&mut all.kind, "kind", Some(map.next_value()?))?,
                 Member::SubResource => once(&mut all.sub_resource, "subResource", map.next_value()?)?,
                 Member::Name => once(&mut all.name, "name", map.next_value()?)?,
-                Member::Namespace => once(&mut all.namespace, "namespace", map.next_value()?)?,
-                Member::Operation => once(&mut all.operation, "operation", Some(map.next_value()?))?,
+                Member::Namespace => {
+                    let AbsentIfEmpty(namespace) = map.next_value()?;
+                    once(&mut all.namespace, "namespace", Some(namespace))?;
+                }
+                Member::Operation => {
+                    let BorrowedText(name) = map.next_value()?;
+                    once(&mut all.operation, "operation", Some(parse_operation(&name)))?;
+                }
                 Member::UserInfo => {
                     let info: Option<UserInfo> = map.next_value()?;
                     once(&mut all.username, "userInfo", info.map(|info| info.username))?;
                 }
                 Member::Object => {
-                    let part = Part::whole(all.extent());
+                    let part = Part::whole(all.extent(), self.limits.filter(|_| !all.is_of_watched_kind()));
                     once(&mut all.object, "object", Some(map.next_value_seed(part)?))?;
                 }
                 Member::OldObject => {
-                    let part = Part::whole(all.extent());
+                    let part = Part::whole(all.extent(), self.limits.filter(|_| !all.is_of_watched_kind()));
                     once(&mut all.old_object, "oldObject", Some(map.next_value_seed(part)?))?;
                 }
                 Member::DryRun => once(&mut all.dry_run, "dryRun", map.next_value()?)?,
@@ -161,12 +229,13 @@ impl<'de, T: JsonTree> Visitor<'de> for Reader<T> {
             kind: required(all.kind, "kind")?,
             sub_resource: all.sub_resource.unwrap_or_default(),
             name: all.name.unwrap_or_default(),
-            namespace: all.namespace.unwrap_or_default(),
+            namespace: all.namespace.flatten(),
             operation: required(all.operation, "operation")?,
             username: all.username.unwrap_or_default(),
             object: all.object.unwrap_or_default(),
             old_object: all.old_object.unwrap_or_default(),
             dry_run: all.dry_run,
+            cut: CutMembers::default(),
         })
     }
 }
@@ -183,12 +252,16 @@ fn required<T, E: Error>(value: Option<T>, name: &'static str) -> Result<T, E> {
 }
 
 impl<T> Members<T> {
+    fn is_of_watched_kind(&self) -> bool {
+        self.kind.as_ref().is_some_and(is_watched)
+    }
+
     /// How much of the objects is read: the part that the handler of the request uses.
     fn extent(&self) -> Extent {
         // The API server writes kind and operation first; other clients need not do so.
-        let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
+        let (Some(kind), Some(operation)) = (&self.kind, self.operation) else { return Extent::Whole };
         let known = WorkloadKind::in_group(&kind.group, &kind.kind).is_some();
-        match parse_operation(operation) {
+        match operation {
             Some(operation @ (Operation::Create | Operation::Update)) if known => Extent::Reviewed(operation),
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,
             _ => Extent::Nothing,
@@ -198,14 +271,28 @@ impl<T> Members<T> {
 
 /// Whether it is a kind without pods that Mullion reviews.
 fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind) -> bool {
-    group.is_empty() && matches!(kind.as_str(), "Node" | "ConfigMap")
+    group.is_empty() && matches!(&**kind, "Node" | "ConfigMap")
 }
 
 impl<T: JsonTree> AdmissionRequest<T> {
     /// Reads the body of a POST.
     pub fn parse(body: &[u8]) -> anyhow::Result<Self> {
+        Self::parse_all(body, None)
+    }
+
+    /// Reads the body of a POST with limits of the lists and maps of workloads.
+    pub fn parse_within(body: &[u8], limits: ReadingLimits) -> anyhow::Result<Self> {
+        let reading = LimitedReading::new(limits);
+        let request = Self::parse_all(body, Some(&reading))?;
+        Ok(Self { cut: reading.into_cut(), ..request })
+    }
+
+    fn parse_all(body: &[u8], limits: Option<&LimitedReading>) -> anyhow::Result<Self> {
+        let reader = RequestReader { limits, tree: PhantomData };
         // A valid review is parsed in one pass over the text.
-        if let Ok(Whole { api_version, kind, request: Some(request) }) = serde_json::from_slice(body)
+        let mut parser = serde_json::Deserializer::from_slice(body);
+        if let Ok(Whole { api_version, kind, request: Some(request) }) = WholeReader(reader).deserialize(&mut parser)
+            && parser.end().is_ok()
             && api_version == API_VERSION
             && kind == KIND
         {
@@ -219,7 +306,7 @@ impl<T: JsonTree> AdmissionRequest<T> {
             bail!("expected apiVersion {API_VERSION} and kind {KIND}, found {api_version:?} and {kind:?}");
         }
         let request = envelope.request.context("the AdmissionReview has no member \"request\"")?;
-        serde_json::from_str(request.get()).map_err(|error| not_a_review(&error))
+        reader.deserialize(&mut serde_json::Deserializer::from_str(request.get())).map_err(|error| not_a_review(&error))
     }
 }
 
@@ -232,19 +319,17 @@ impl AdmissionRequest {
     /// Whether a node is being created.
     pub(crate) fn creates_node(&self) -> bool {
         let GroupVersionKind { group, kind } = &self.kind;
-        group.is_empty() && kind == "Node" && self.operation == "CREATE" && self.subresource().is_none()
+        group.is_empty()
+            && **kind == *"Node"
+            && self.operation == Some(Operation::Create)
+            && self.subresource().is_none()
     }
 
     /// Whether a ConfigMap is created or updated.
     pub(crate) fn writes_config_map(&self) -> bool {
         let GroupVersionKind { group, kind } = &self.kind;
-        let written = matches!(self.operation(), Some(Operation::Create | Operation::Update));
-        group.is_empty() && kind == "ConfigMap" && written && self.subresource().is_none()
-    }
-
-    /// The operation, if Mullion knows it.
-    pub fn operation(&self) -> Option<Operation> {
-        parse_operation(&self.operation)
+        let written = matches!(self.operation, Some(Operation::Create | Operation::Update));
+        group.is_empty() && **kind == *"ConfigMap" && written && self.subresource().is_none()
     }
 
     /// `None` for the object itself.
@@ -258,6 +343,20 @@ fn not_a_review(error: &serde_json::Error) -> anyhow::Error {
     anyhow!(
         "the body is not an AdmissionReview: {error}; expected the JSON that the Kubernetes API server sends to webhooks"
     )
+}
+
+/// A namespace, which is empty or absent for cluster-scoped objects.
+struct AbsentIfEmpty(Option<NamespaceName>);
+
+impl<'de> Deserialize<'de> for AbsentIfEmpty {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Option::deserialize(deserializer)? {
+            None | Some(BorrowedText(Cow::Borrowed(""))) => Ok(Self(None)),
+            Some(BorrowedText(text)) => {
+                NamespaceName::deserialize(text.into_deserializer()).map(|name| Self(Some(name)))
+            }
+        }
+    }
 }
 
 fn parse_operation(name: &str) -> Option<Operation> {
@@ -282,14 +381,18 @@ pub(crate) mod tests {
     }
 
     pub(crate) const MINIMAL: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":
-        {"uid":"u\"1","kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","name":null}}"#;
+        {"uid":"u-1","kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","name":null}}"#;
 
     #[test]
     fn absent_members_are_empty() {
         let found = request(MINIMAL);
-        assert_eq!(found.uid, "u\"1");
-        assert_eq!((&*found.name, &*found.namespace, found.subresource()), ("", "", None));
-        assert_eq!((found.known_kind(), found.operation()), (Some(WorkloadKind::Pod), Some(Operation::Create)));
+        assert_eq!(&*found.uid, "u-1");
+        assert_eq!((&*found.name, found.namespace.as_ref(), found.subresource()), ("", None, None));
+        assert_eq!((found.known_kind(), found.operation), (Some(WorkloadKind::Pod), Some(Operation::Create)));
+        for namespace in ["\"\"", "null"] {
+            let found = request(&MINIMAL.replace("\"name\":null", &format!("\"namespace\":{namespace}")));
+            assert_eq!(found.namespace, None);
+        }
     }
 
     #[test]

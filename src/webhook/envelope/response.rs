@@ -164,7 +164,7 @@ mod tests {
         let plain = encode(AdmissionResponse::default());
         assert_eq!(
             plain,
-            json!({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": "u\"1", "allowed": true}})
+            json!({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": "u-1", "allowed": true}})
         );
         let patched = encode(AdmissionResponse { patch: patch(), ..AdmissionResponse::default() });
         assert_eq!(patched["response"]["patchType"], "JSONPatch");
@@ -172,7 +172,7 @@ mod tests {
         let denied = encode(AdmissionResponse { patch: patch(), denial: denial(), ..AdmissionResponse::default() });
         assert_eq!(
             denied["response"],
-            json!({"uid": "u\"1", "allowed": false, "status": {
+            json!({"uid": "u-1", "allowed": false, "status": {
                 "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no",
                 "details": {"kind": "Pod", "causes": [{"reason": "MUL201", "message": "why", "field": "spec.x"}]},
             }})

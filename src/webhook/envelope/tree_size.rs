@@ -135,7 +135,7 @@ mod tests {
     use crate::webhook::envelope::object::{Extent, Part};
 
     fn size(text: &str) -> TreeSize {
-        Part::whole(Extent::Whole).deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap()
+        Part::whole(Extent::Whole, None).deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap()
     }
 
     /// What the tree has allocated, at least: lists and texts by their capacity, maps by the entries of full nodes.

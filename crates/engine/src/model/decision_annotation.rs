@@ -15,7 +15,7 @@ use crate::model::names::DECISION_ANNOTATION;
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::os_decision::Basis;
 use crate::model::placed_words::PlacedWords;
-use crate::model::pod_view::{Container, Pod};
+use crate::model::pod_view::{Container, MANAGED_DECISION, Pod};
 use crate::model::scheduling::toleration_word;
 use crate::model::windows::Build;
 
@@ -61,9 +61,6 @@ const MAX_BYTES: usize = 64 << 10;
 /// The reason in the change that writes the annotation.
 const REASON: &str = "so that people see what was decided and why";
 
-/// The annotation's key in the `managedFields` of the manager that wrote it.
-const MANAGED_FIELD: &str = "f:mullion.dev/decision";
-
 fn managed_fields(object: &Value) -> &[Value] {
     member(object, "/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -84,8 +81,8 @@ impl DecisionAnnotation {
 
     /// Whether `managedFields` records that a request contained the annotation. Files have no `managedFields`.
     pub fn came_with_request(object: &Value) -> bool {
-        let annotations = |entry| member(entry, "/fieldsV1/f:metadata/f:annotations");
-        managed_fields(object).iter().filter_map(annotations).any(|all| all.get(MANAGED_FIELD).is_some())
+        let pointer = format!("/fieldsV1/f:metadata/f:annotations/{}", escape(MANAGED_DECISION));
+        managed_fields(object).iter().any(|entry| member(entry, &pointer).is_some())
     }
 
     /// Whether Mullion added it; see [`placed`](Self::placed).

@@ -9,5 +9,5 @@ mod unread;
 
 pub use container::Container;
 pub use pod::Pod;
-pub use unread::is_unread;
-pub(crate) use unread::{is_read, is_read_whole};
+pub(crate) use unread::{MANAGED_DECISION, is_read, is_read_whole};
+pub use unread::{is_unread, is_unread_list};

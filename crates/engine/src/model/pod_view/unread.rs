@@ -8,29 +8,57 @@ use serde_json::Value;
 use crate::model::names::CONTAINER_LISTS;
 use crate::model::review_request::Operation;
 
+/// The decision annotation in the `fieldsV1` of the manager that wrote it. Whatever it contains, only its presence counts.
+pub(crate) const MANAGED_DECISION: &str = "f:mullion.dev/decision";
+
 /// Members that no review reads.
 struct UnreadMembers {
     /// The members that contain them, directly or in an item; empty for the object itself.
     parents: &'static [&'static str],
-    names: &'static [&'static str],
+    names: Names,
     /// Whether an UPDATE needs them.
     on_update: bool,
 }
 
-const UNREAD: [UnreadMembers; 3] = [
+/// Names of members.
+enum Names {
+    These(&'static [&'static str]),
+    /// All members except this one. A list in place of such a map is not read either.
+    AllBut(&'static str),
+}
+
+const UNREAD: [UnreadMembers; 6] = [
     // An UPDATE needs the status of a DaemonSet before it: whether all of its pods are ready.
-    UnreadMembers { parents: &[""], names: &["status"], on_update: true },
-    // The field owners of a pod take more bytes than the pod; Mullion reads only the owners of annotations.
-    UnreadMembers { parents: &["fieldsV1"], names: &["f:spec", "f:status"], on_update: false },
+    UnreadMembers { parents: &[""], names: Names::These(&["status"]), on_update: true },
+    // The field owners of a pod take more bytes than the pod, and they are the only member that the API server stores
+    // whatever its depth (`FieldsV1` in apimachinery pkg/apis/meta/v1/types.go). Mullion reads one of them.
+    UnreadMembers { parents: &["fieldsV1"], names: Names::AllBut("f:metadata"), on_update: false },
+    UnreadMembers { parents: &["f:metadata"], names: Names::AllBut("f:annotations"), on_update: false },
+    UnreadMembers { parents: &["f:annotations"], names: Names::AllBut(MANAGED_DECISION), on_update: false },
+    UnreadMembers { parents: &[MANAGED_DECISION], names: Names::AllBut(""), on_update: false },
     // An UPDATE compares whole templates.
-    UnreadMembers { parents: &CONTAINER_LISTS, names: &["env", "envFrom"], on_update: true },
+    UnreadMembers { parents: &CONTAINER_LISTS, names: Names::These(&["env", "envFrom"]), on_update: true },
 ];
 
 /// Whether no review of that operation reads `member` in the member `parent`, or in an item of it; `parent` is "" for the
 /// object itself.
 pub fn is_unread(operation: Operation, parent: &str, member: &str) -> bool {
     let needed = |row: &UnreadMembers| row.on_update && operation == Operation::Update;
-    UNREAD.iter().any(|row| row.names.contains(&member) && row.parents.contains(&parent) && !needed(row))
+    UNREAD.iter().any(|row| row.parents.contains(&parent) && row.names.have(member) && !needed(row))
+}
+
+/// Whether no review reads the items of a list in the member `parent`: it should be a map.
+pub fn is_unread_list(parent: &str) -> bool {
+    UNREAD.iter().any(|row| matches!(row.names, Names::AllBut(_)) && row.parents.contains(&parent))
+}
+
+impl Names {
+    fn have(&self, member: &str) -> bool {
+        match self {
+            Self::These(names) => names.contains(&member),
+            Self::AllBut(name) => *name != member,
+        }
+    }
 }
 
 /// Whether the value was parsed with all its members: none of them may be skipped.
@@ -48,14 +76,16 @@ pub(crate) fn is_read_whole(value: &Value) -> bool {
 /// all its members.
 pub(crate) fn is_read(parent: &str, pointer: &str) -> bool {
     let is_index = |token: &&str| token.bytes().all(|byte| byte.is_ascii_digit());
-    let mut last = parent;
+    let mut last = parent.to_owned();
     for token in pointer.split('/').skip(1).filter(|token| !is_index(token)) {
-        if is_unread(Operation::Create, last, token) {
+        let member = token.replace("~1", "/");
+        if is_unread(Operation::Create, &last, &member) {
             return false;
         }
-        last = token;
+        last = member;
     }
-    last.is_empty() || !UNREAD.iter().any(|row| row.parents.contains(&last))
+    let whole = last.is_empty() || last == MANAGED_DECISION;
+    whole || !UNREAD.iter().any(|row| row.parents.contains(&last.as_str()))
 }
 
 #[cfg(test)]
@@ -80,6 +110,11 @@ mod tests {
             ("labels", "status", false, false),
             ("fieldsV1", "f:spec", true, true),
             ("fieldsV1", "f:metadata", false, false),
+            ("fieldsV1", "v:1", true, true),
+            ("f:metadata", "f:labels", true, true),
+            ("f:annotations", "f:a", true, true),
+            ("f:annotations", "f:mullion.dev/decision", false, false),
+            ("f:mullion.dev/decision", "f:a", true, true),
             ("containers", "env", true, false),
             ("initContainers", "envFrom", true, false),
             ("nodeSelector", "env", false, false),
@@ -113,7 +148,9 @@ mod tests {
             ("/spec", true),
             ("/spec/nodeSelector/env", true),
             ("/spec/containers/0/name", true),
-            ("/metadata/managedFields/0/fieldsV1/f:metadata/f:annotations", true),
+            ("/metadata/managedFields/0/fieldsV1/f:metadata/f:annotations/f:mullion.dev~1decision", true),
+            ("/metadata/managedFields/0/fieldsV1/f:metadata/f:annotations", false),
+            ("/metadata/managedFields/0/fieldsV1/f:metadata/f:annotations/f:a", false),
             ("/status", false),
             ("/status/phase", false),
             ("/metadata/managedFields/0/fieldsV1", false),

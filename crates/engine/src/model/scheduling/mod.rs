@@ -8,6 +8,7 @@ pub(crate) use node_constraints::{
     MAX_COMPARISONS, NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, expressions,
     is_empty_term, requirement_holds, selector_os,
 };
+pub use node_constraints::{SETS, names_deciding_label};
 pub(crate) use node_fit::{Expression, Term};
 pub use node_fit::{SchedulingConstraints, TolerationTerm};
 pub(crate) use tolerations::{includes, tolerated, toleration_value};

@@ -33,6 +33,16 @@ const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
     ("node.openshift.io/os_id", Some("windows")),
 ];
 
+/// Lists of a pod in which a repeated item changes nothing: requirements of a term, which all must hold, and
+/// tolerations, of which one is enough.
+pub const SETS: [&str; 3] = ["matchExpressions", "matchFields", "tolerations"];
+
+/// Whether the text contains a label that decides the operating system, or one of Mullion's keys.
+pub fn names_deciding_label(text: &str) -> bool {
+    let windows = WINDOWS_LABELS.iter().map(|(label, _)| *label);
+    OS_LABELS.into_iter().chain(windows).chain(["mullion.dev/"]).any(|label| text.contains(label))
+}
+
 /// The operating system that a set of constraints requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OsWanted {
