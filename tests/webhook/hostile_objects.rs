@@ -60,7 +60,7 @@ async fn reviewed(router: &Router, endpoint: &str, body: String) -> Value {
     got.review()
 }
 
-/// The text of `at` in that object.
+/// Writes the value at that pointer.
 fn set(object: &mut Value, at: &str, value: Value) {
     let (parent, name) = at.rsplit_once('/').unwrap();
     object.pointer_mut(parent).unwrap()[name] = value;

@@ -117,10 +117,8 @@ struct Members<T> {
     kind: Option<GroupVersionKind>,
     sub_resource: Option<ShortName>,
     name: Option<ShortName>,
-    /// The inner `None`: it is empty or null.
-    namespace: Option<Option<NamespaceName>>,
-    /// The inner `None`: it is unknown.
-    operation: Option<Option<Operation>>,
+    namespace: Option<AbsentIfEmpty>,
+    operation: Option<KnownOperation>,
     username: Option<Username>,
     object: Option<T>,
     old_object: Option<T>,
@@ -151,7 +149,7 @@ impl<'de, T: JsonTree> Visitor<'de> for WholeReader<'_, T> {
         while let Some(member) = map.next_key()? {
             match member {
                 EnvelopeMember::ApiVersion => {
-                    once(&mut api_version, "apiVersion", map.next_value::<Option<BorrowedText<'de>>>()?)?
+                    once(&mut api_version, "apiVersion", map.next_value::<Option<BorrowedText<'de>>>()?)?;
                 }
                 EnvelopeMember::Kind => once(&mut kind, "kind", map.next_value::<Option<BorrowedText<'de>>>()?)?,
                 EnvelopeMember::Request => once(&mut request, "request", Some(map.next_value_seed(reader)?))?,
@@ -200,13 +198,10 @@ impl<'de, T: JsonTree> Visitor<'de> for RequestReader<'_, T> {
                 Member::Kind => once(&mut all.kind, "kind", Some(map.next_value()?))?,
                 Member::SubResource => once(&mut all.sub_resource, "subResource", map.next_value()?)?,
                 Member::Name => once(&mut all.name, "name", map.next_value()?)?,
-                Member::Namespace => {
-                    let AbsentIfEmpty(namespace) = map.next_value()?;
-                    once(&mut all.namespace, "namespace", Some(namespace))?;
-                }
+                Member::Namespace => once(&mut all.namespace, "namespace", Some(map.next_value()?))?,
                 Member::Operation => {
                     let BorrowedText(name) = map.next_value()?;
-                    once(&mut all.operation, "operation", Some(parse_operation(&name)))?;
+                    once(&mut all.operation, "operation", Some(KnownOperation(parse_operation(&name))))?;
                 }
                 Member::UserInfo => {
                     let info: Option<UserInfo> = map.next_value()?;
@@ -229,8 +224,8 @@ impl<'de, T: JsonTree> Visitor<'de> for RequestReader<'_, T> {
             kind: required(all.kind, "kind")?,
             sub_resource: all.sub_resource.unwrap_or_default(),
             name: all.name.unwrap_or_default(),
-            namespace: all.namespace.flatten(),
-            operation: required(all.operation, "operation")?,
+            namespace: all.namespace.and_then(|AbsentIfEmpty(name)| name),
+            operation: required(all.operation, "operation")?.0,
             username: all.username.unwrap_or_default(),
             object: all.object.unwrap_or_default(),
             old_object: all.old_object.unwrap_or_default(),
@@ -259,9 +254,9 @@ impl<T> Members<T> {
     /// How much of the objects is read: the part that the handler of the request uses.
     fn extent(&self) -> Extent {
         // The API server writes kind and operation first; other clients need not do so.
-        let (Some(kind), Some(operation)) = (&self.kind, self.operation) else { return Extent::Whole };
+        let (Some(kind), Some(KnownOperation(operation))) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = WorkloadKind::in_group(&kind.group, &kind.kind).is_some();
-        match operation {
+        match *operation {
             Some(operation @ (Operation::Create | Operation::Update)) if known => Extent::Reviewed(operation),
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,
             _ => Extent::Nothing,
@@ -344,6 +339,9 @@ fn not_a_review(error: &serde_json::Error) -> anyhow::Error {
         "the body is not an AdmissionReview: {error}; expected the JSON that the Kubernetes API server sends to webhooks"
     )
 }
+
+/// An operation, if Mullion knows it.
+struct KnownOperation(Option<Operation>);
 
 /// A namespace, which is empty or absent for cluster-scoped objects.
 struct AbsentIfEmpty(Option<NamespaceName>);
