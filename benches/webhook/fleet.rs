@@ -48,6 +48,25 @@ fn node(n: usize, windows: bool) -> Value {
         "status": {"nodeInfo": {"kernelVersion": kernel, "containerRuntimeVersion": "containerd://2.0.4"}}})
 }
 
+/// Namespaces with node selectors of 64 pairs and of 250 KiB, a node with 25,000 taints, and 2,000 nodes with a taint of
+/// their own that marks Windows.
+pub fn hostile_items() -> Vec<Value> {
+    let namespace = |name: &str, pairs: usize| {
+        let selector: Vec<String> = (0..pairs).map(|at| format!("key-{at:05}=theirs")).collect();
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name,
+            "annotations": {"scheduler.alpha.kubernetes.io/node-selector": selector.join(",")}}})
+    };
+    let tainted = |name: String, taints: std::ops::Range<usize>| {
+        let taint = |at| json!({"key": "os", "value": format!("windows-{at}"), "effect": "NoSchedule"});
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
+            "spec": {"taints": taints.map(taint).collect::<Vec<_>>()}})
+    };
+    let mut items = vec![namespace("selects-much", 64), namespace("selects-too-much", 14_000)];
+    items.push(tainted("tainted".to_owned(), 0..25_000));
+    items.extend((0..2_000).map(|at| tainted(format!("tainted-{at}"), at..at + 1)));
+    items
+}
+
 /// The snapshot that is read from [`dump`].
 pub fn snapshot(nodes: usize, namespaces: usize) -> ClusterSnapshot {
     dump::from_text("snapshot.json", dump(nodes, namespaces).to_string().as_bytes()).expect("a good snapshot file")

@@ -81,7 +81,7 @@ pub fn run(bytes: &[u8], meter: &dyn Meter) {
     let body = if choice & 2 == 0 { input.rest().to_vec() } else { structured(&mut input).into_bytes() };
     let body = Bytes::from(body);
     let all = MemoryLimits::default().large_reviews;
-    let reserved = ReviewMemory::of(&body, all).map_or(0, |memory| memory.bytes);
+    let reserved = ReviewMemory::of(&body, all, &state.snapshot.load()).map_or(0, |memory| memory.bytes);
     let mut response = None;
     let peak = meter.peak_of(&mut || {
         response = Some(handled(runtime, state, endpoint, body.clone()));

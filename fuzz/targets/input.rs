@@ -1,6 +1,7 @@
 //! Structured inputs: objects, namespaces and policies, built from the bytes of an input. After its end every byte is
 //! 0.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace};
@@ -47,17 +48,14 @@ impl<'a> Input<'a> {
     }
 
     pub fn namespace(&mut self) -> Namespace {
-        let mut namespace = Namespace::default();
+        let (mut labels, mut annotations) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..self.byte() % 4 {
             let (key, value) = *self.one_of(&NAMESPACES);
-            let map = if key.starts_with("pod-security") || key == "team" {
-                &mut namespace.labels
-            } else {
-                &mut namespace.annotations
-            };
+            let is_label = key.starts_with("pod-security") || key == "team";
+            let map = if is_label { &mut labels } else { &mut annotations };
             map.insert(key.to_owned(), value.to_owned());
         }
-        namespace
+        Namespace::new(labels, &annotations)
     }
 
     /// A pod, with fields that the API server would accept if it ran on the right operating system, and a few others.

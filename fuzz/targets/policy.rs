@@ -33,7 +33,7 @@ pub fn run(bytes: &[u8], meter: &dyn Meter) {
                 "labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
                 "securityContext": {"runAsUser": 0}}]}});
             let namespace =
-                Namespace { labels: [("team".to_owned(), "web".to_owned())].into(), ..Namespace::default() };
+                Namespace::new([("team".to_owned(), "web".to_owned())].into(), &std::collections::BTreeMap::new());
             review_of(WorkloadKind::Pod, &pod, None, &namespace, &set);
         }
         Some(Err(problems)) => {

@@ -68,6 +68,9 @@ struct Explanation<'a> {
     status: Option<&'a PodStatus>,
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
+    /// What others wrote about its namespace, its RuntimeClass and the nodes, and is not used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unusable: Vec<String>,
     settings: Vec<EffectiveSetting>,
     /// The nodes on which its pods may be scheduled after Mullion's changes; `None` without a snapshot that contains
     /// nodes.
@@ -139,6 +142,7 @@ fn explain(
         because: decision_reason(&review.decision),
         status,
         denied: denials(&review).map(Finding::sentence).collect(),
+        unusable: review.unusable.iter().map(ToString::to_string).collect(),
         settings: settings(workload, namespace, sources),
         nodes,
         runnable,
@@ -184,6 +188,7 @@ impl Explanation<'_> {
         lines.extend(evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))));
         lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
+        lines.extend(self.unusable.iter().map(|fact| format!("  not used: {fact}")));
         lines.extend(self.workload.hint.map(|hint| format!("  hint: {hint}")));
         if let (Some(schedulable), Some(runnable)) = (&self.nodes, &self.runnable) {
             lines.push(format!("  may be scheduled on: {}", names(schedulable)));

@@ -207,7 +207,9 @@ fn class_entry(class: SlimRuntimeClass) -> (String, Option<RuntimeClass>) {
     let fact = RuntimeClass {
         handler: class.handler,
         node_selector: scheduling.node_selector.unwrap_or_default(),
-        tolerations: tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok()).collect(),
+        tolerations: RuntimeClass::tolerations(
+            tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok()).collect(),
+        ),
         overhead: overhead.into_iter().map(|(name, quantity)| (name, quantity.0)).collect(),
         ours,
     };
@@ -218,7 +220,7 @@ pub(crate) fn namespace_entry(namespace: SlimObject) -> (String, Option<Namespac
     let name = name_of(&namespace.metadata);
     let labels = namespace.metadata.labels.unwrap_or_default();
     let annotations = namespace.metadata.annotations.unwrap_or_default();
-    (name, Some(objects::namespace(labels, annotations)))
+    (name, Some(Namespace::new(labels, &annotations)))
 }
 
 /// All objects read so far.
@@ -261,7 +263,7 @@ impl Gathered {
         let windows = self.nodes.entries.values().filter(|node| node.os == Some(Os::Windows));
         for node in windows {
             seen.builds.extend(node.build.filter(|_| seen.builds.len() < MAX_SEEN));
-            for taint in node.taints.iter().filter(|taint| is_lasting(taint)) {
+            for taint in node.known_taints().iter().filter(|taint| is_lasting(taint)) {
                 if seen.taints.len() < MAX_SEEN && !seen.taints.contains(taint) {
                     seen.taints.insert(taint.clone());
                 }

@@ -8,9 +8,10 @@
 //! class: see [`runtime_class_of_build`].
 
 use std::borrow::Borrow;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::cluster::{CLASS_TOLERATIONS, Taint};
 use mullion_engine::model::scheduling::marks;
 use mullion_engine::model::settings::{ApplyTaint, Mode, NodeSettings, RuntimeClassesMode, node_settings};
 use mullion_engine::model::windows::Build;
@@ -25,9 +26,6 @@ use crate::controller::settled_builds::is_known;
 
 /// The maximum number of RuntimeClasses that Mullion creates. There are 21 known builds, and a cluster has a few.
 pub(crate) const MOST_CLASSES: usize = 32;
-/// The maximum number of tolerations that Mullion adds to one class. A cluster has one or two taints that mark Windows
-/// nodes.
-const MOST_TOLERATIONS: usize = 64;
 
 /// A RuntimeClass of the cluster, as far as it is read here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,6 +64,8 @@ pub(crate) struct WindowsFleet {
     pub(crate) builds: BTreeMap<Build, String>,
     /// Every taint that marks Windows nodes: of existing nodes, of pools that may be at zero, and the policy's own.
     taints: BTreeSet<Taint>,
+    /// How many more there are, because a class has at most [`CLASS_TOLERATIONS`].
+    left_out: usize,
 }
 
 /// What to do about RuntimeClasses.
@@ -89,6 +89,13 @@ pub(crate) fn plan(
     let mut plan = ClassPlan::default();
     if policy.mode != Mode::Enforce || policy.runtime_classes.mode == RuntimeClassesMode::Never {
         return plan;
+    }
+    if fleet.left_out > 0 {
+        plan.warnings.push(format!(
+            "RuntimeClasses tolerate {} taints that mark Windows nodes, those that the most nodes have, and not {} more",
+            fleet.taints.len(),
+            fleet.left_out
+        ));
     }
     let tolerations: Vec<Value> = fleet.taints.iter().map(toleration).collect();
     let ours = existing.iter().filter(|(name, class)| class.ours && name.starts_with(names::RUNTIME_CLASS_PREFIX));
@@ -132,8 +139,10 @@ impl WindowsFleet {
     /// The fleet of these nodes under that policy.
     pub(crate) fn of(nodes: impl Iterator<Item = impl Borrow<NodeFacts>>, policy: &NodeSettings) -> Self {
         let expected = policy.expected_pools.iter().flat_map(|pool| &pool.taints);
-        let taints = expected.filter_map(|taint| Taint::parse(taint)).collect();
-        let mut fleet = Self { taints, ..Self::default() };
+        let mut fleet = Self::default();
+        // Each with the number of nodes that have it; those that the policy names come first.
+        let mut taints: BTreeMap<Taint, usize> =
+            expected.filter_map(|taint| Some((Taint::parse(taint)?, usize::MAX))).collect();
         for facts in nodes {
             let facts = facts.borrow();
             if facts::os(&facts.labels) != Some(Os::Windows) || facts::is_virtual(&facts.labels, &facts.taints) {
@@ -142,13 +151,18 @@ impl WindowsFleet {
             if let Some(build) = facts::build(&facts.labels, &facts.kernel_version) {
                 fleet.builds.entry(build).or_insert_with(|| facts.name.clone());
             }
-            fleet.taints.extend(facts.taints.iter().filter_map(Taint::from_json));
+            for taint in Taint::all_from_json(&facts.taints).unwrap_or_default() {
+                let nodes = taints.entry(taint).or_default();
+                *nodes = nodes.saturating_add(1);
+            }
         }
-        // The same taints for which pods get tolerations: see `marker_taints` of the engine's placement.
-        fleet.taints.retain(|taint| marks(&policy.windows_taints, taint));
-        while fleet.taints.len() >= MOST_TOLERATIONS {
-            fleet.taints.pop_last();
-        }
+        // The same taints for which pods get tolerations: see `find_marker_taints` of the engine's placement.
+        let mut taints: Vec<(Taint, usize)> =
+            taints.into_iter().filter(|(taint, _)| marks(&policy.windows_taints, taint)).collect();
+        // One more is the policy's own.
+        fleet.left_out = taints.len().saturating_sub(CLASS_TOLERATIONS - 1);
+        taints.sort_by_key(|(_, nodes)| Reverse(*nodes));
+        fleet.taints = taints.into_iter().take(CLASS_TOLERATIONS - 1).map(|(taint, _)| taint).collect();
         if policy.taint.apply != ApplyTaint::Never {
             fleet.taints.insert(node_settings::policy_taint(policy));
         }
@@ -177,7 +191,7 @@ fn class(name: &str, build: Build, policy: &NodeSettings, tolerations: &[Value])
 }
 
 fn patch(name: String, class: &ExistingClass, wanted: &[Value]) -> Option<ClassWrite> {
-    let room = MOST_TOLERATIONS.saturating_sub(class.tolerations.len());
+    let room = CLASS_TOLERATIONS.saturating_sub(class.tolerations.len());
     let missing = wanted.iter().filter(|toleration| !class.tolerations.contains(toleration));
     let missing: Vec<&Value> = missing.take(room).collect();
     if missing.is_empty() {
@@ -406,11 +420,14 @@ mod tests {
     fn tolerations_are_limited() {
         let policy = NodeSettings::default();
         let taint = |n: usize| json!({"key": "os", "value": format!("win{n}"), "effect": "NoSchedule"});
-        let many = windows("10.0.20348.1", (0..500).map(taint).collect());
-        let (writes, _) = planned(&[many], &policy, &BTreeMap::new());
+        let many = |from: usize| windows("10.0.20348.1", (from..from + 100).map(taint).collect());
+        let nodes: Vec<NodeFacts> = [0, 100, 200, 300, 400, 499].map(many).into();
+        let (writes, warnings) = planned(&nodes, &policy, &BTreeMap::new());
+        assert!(warnings[0].ends_with("and not 536 more"), "{warnings:?}");
         let ClassWrite::Create { object } = &writes[0] else { panic!("{writes:?}") };
         let tolerations = object["scheduling"]["tolerations"].as_array().unwrap();
-        assert!(tolerations.len() == MOST_TOLERATIONS && tolerations.iter().any(|one| one["value"] == "windows"));
+        assert!(tolerations.len() == CLASS_TOLERATIONS && tolerations.iter().any(|one| one["value"] == "windows"));
+        assert!(tolerations.iter().any(|one| one["value"] == "win499"), "two nodes have it");
         let class = ExistingClass {
             ours: true,
             handler: "runhcs-wcow-process".to_owned(),

@@ -152,7 +152,7 @@ impl StateInput<'_> {
     fn update_seen(&self, seen: &mut NodeHistory) {
         let Some(nodes) = self.nodes else { return };
         let policy = &self.policies.nodes;
-        for taint in nodes.windows_taints() {
+        for (taint, _) in nodes.windows_taints().iter() {
             // The policy's own taint is always stored: once the policy sets another, only this entry proves that it is
             // Mullion's.
             let room = seen.taints.len() < MAX_SEEN || *taint == policy_taint(policy);
@@ -205,7 +205,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use mullion_engine::model::Os;
-    use mullion_engine::model::cluster::{Node, Taint};
+    use mullion_engine::model::cluster::{Fact, Node, Taint};
     use mullion_engine::model::settings::ApplyTaint;
     use mullion_policy::PolicyFile;
     use proptest::prelude::*;
@@ -223,7 +223,7 @@ mod tests {
         let node = |(at, (os, text, build)): (usize, &(Os, &str, u32))| Node {
             name: format!("n{at}"),
             os: Some(*os),
-            taints: text.split(' ').filter_map(Taint::parse).collect(),
+            taints: Fact::Parsed(text.split(' ').filter_map(Taint::parse).collect()),
             build: Some(Build::new(*build)).filter(|_| *os == Os::Windows),
             ..Node::default()
         };

@@ -103,7 +103,7 @@ mod tests {
             path: "spec.x",
             pointer: "/spec/x",
             message,
-            help: "do y",
+            help: "do y".into(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! JSON Lines: one record per line, with its kind in `type`. The keys are stable: keys may be added, and none is
 //! removed.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Not;
 use std::{fmt, io};
@@ -82,7 +83,7 @@ pub(crate) struct FindingRecord<'a> {
     pub path: &'a str,
     pub pointer: &'a str,
     pub message: &'a str,
-    pub help: &'a str,
+    pub help: Cow<'a, str>,
 }
 
 /// The place of a finding.
@@ -158,7 +159,7 @@ impl<'a> FindingRecord<'a> {
     pub(crate) fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
         let Finding { code, rule, path, pointer, message, help, .. } = finding;
         let silent = finding.is_silent_repair(action);
-        Self { code, rule, action, place, pods_denied: None, silent, path, pointer, message, help }
+        Self { code, rule, action, place, pods_denied: None, silent, path, pointer, message, help: help.text() }
     }
 }
 

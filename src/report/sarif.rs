@@ -71,7 +71,7 @@ impl SarifLog {
             rule_id: finding.code,
             rule_index: self.rules.get(finding.code).copied(),
             level: level(finding.action),
-            message: Text::new(sentence(finding.message, finding.help, remark)),
+            message: Text::new(sentence(finding.message, &finding.help, remark)),
             locations: [location],
             partial_fingerprints: json!({"mullionFinding/v1": self.fingerprint(finding, place)}),
         };

@@ -72,7 +72,9 @@ async fn respond(
     let started = Instant::now();
     let mut reservation = state.memory.review(body.class);
     let (bytes, all) = (body.bytes.clone(), reservation.all_bytes());
-    let memory = stages.run(move || ReviewMemory::of(&bytes, all)).await?.map_err(|error| malformed(&error))?;
+    let snapshot = state.snapshot.load_full();
+    let memory =
+        stages.run(move || ReviewMemory::of(&bytes, all, &snapshot)).await?.map_err(|error| malformed(&error))?;
     reservation.grow_to(memory.bytes, deadline.latest_start()).await.map_err(RejectedRequest::unreserved)?;
     let request = stages.run(move || memory.parse(&body.bytes)).await?.map_err(|error| malformed(&error))?;
     let request = Arc::new(request);

@@ -1,5 +1,10 @@
 //! The memory that the review of a body can take, computed before the body is parsed.
+//!
+//! Its inputs are the object, the old object, the facts about the namespace, and the taints that become tolerations of the
+//! patch. The facts of a namespace are not copied: their share are the findings that refer to them.
 
+use mullion_engine::model::cluster::{ClusterSnapshot, SELECTOR_PAIRS};
+use mullion_engine::place::learned_size;
 use serde_json::Value;
 
 use crate::webhook::envelope::{AdmissionRequest, ReadingLimits, STEPS, TreeSize, estimate};
@@ -9,6 +14,9 @@ const ESTIMATED: usize = 1 << 20;
 /// The memory of a finding, in bytes: 192, its place as a pointer and as a path, and the lists of findings in outcomes
 /// and responses. An item of a list has at least one finding, even if it is empty (a container without a limit).
 const FINDING: usize = 400;
+/// The most findings that follow from the two node selectors of a namespace, one for each pair that the pod contradicts.
+/// An estimate counts the pairs of the pod as items; a map in a tree has none.
+const SELECTOR_FINDINGS: usize = 2 * SELECTOR_PAIRS;
 /// The memory of texts beside the tree, in lengths of the longest one: the parser's copy of a text with escapes, which
 /// grows by doubling.
 const ESCAPED: usize = 3;
@@ -23,22 +31,25 @@ pub struct ReviewMemory {
 }
 
 impl ReviewMemory {
-    /// The memory for the review of this body, of which `all` is available. If the review of all that it contains takes
-    /// more, the objects are read under the widest limits with which it does not, if there are any. Fails if the body
-    /// cannot be parsed.
-    pub fn of(body: &[u8], all: usize) -> anyhow::Result<Self> {
+    /// The memory for the review of this body in that cluster, of which `all` is available. If the review of all that it
+    /// contains takes more, the objects are read under the widest limits with which it does not, if there are any. Fails
+    /// if the body cannot be parsed.
+    pub fn of(body: &[u8], all: usize, snapshot: &ClusterSnapshot) -> anyhow::Result<Self> {
+        let learned = learned_size(snapshot);
         let estimate = estimate(body);
         if estimate.bytes <= ESTIMATED {
-            return Ok(Self { bytes: needed(estimate, body), limits: None });
+            return Ok(Self { bytes: needed(estimate, estimate.items, learned, body), limits: None });
         }
-        let sizes = AdmissionRequest::<TreeSize>::parse(body)?;
-        let mut memory = Self { bytes: needed(sizes.object.and(sizes.old_object), body), limits: None };
+        let needed = |sizes: &AdmissionRequest<TreeSize>| {
+            let size = sizes.object.and(sizes.old_object);
+            needed(size, size.items.saturating_add(SELECTOR_FINDINGS), learned, body)
+        };
+        let mut memory = Self { bytes: needed(&AdmissionRequest::parse(body)?), limits: None };
         for limits in STEPS {
             if memory.bytes <= all {
                 break;
             }
-            let sizes = AdmissionRequest::<TreeSize>::parse_within(body, limits)?;
-            memory = Self { bytes: needed(sizes.object.and(sizes.old_object), body), limits: Some(limits) };
+            memory = Self { bytes: needed(&AdmissionRequest::parse_within(body, limits)?), limits: Some(limits) };
         }
         Ok(memory)
     }
@@ -52,10 +63,11 @@ impl ReviewMemory {
     }
 }
 
-fn needed(size: TreeSize, body: &[u8]) -> usize {
+/// `findings`: the maximum number of them; `learned`: the size of the tolerations that the patch can add.
+fn needed(size: TreeSize, findings: usize, learned: usize, body: &[u8]) -> usize {
     // Findings, patch and response take no more than the trees, unless these consist of small items.
-    let review = size.bytes.max(size.items.saturating_mul(FINDING));
+    let review = size.bytes.max(findings.saturating_mul(FINDING));
     // Names in the request are repeated in the response, and are at most as long as the body.
     let texts = (size.longest_text * ESCAPED).saturating_add(body.len());
-    size.bytes.saturating_add(review).saturating_add(texts)
+    [size.bytes, review, texts, learned].into_iter().fold(0, usize::saturating_add)
 }

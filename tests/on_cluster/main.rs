@@ -26,6 +26,7 @@ mod field_types;
 mod fields;
 #[path = "../generator/mod.rs"]
 mod generator;
+mod hostile_facts;
 mod hostile_objects;
 mod hostile_requests;
 mod identity;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
             memory::earlier_taints_are_removed_and_forged_ones_kept,
             memory::a_node_that_cycles_its_kernel_version_leaves_nothing,
             policies::admins_see_the_result_of_their_edit,
+            hostile_facts::long_annotations_and_taints_cost_little,
             status::faults_are_shown_with_their_names,
             withdraw::nodes_are_left_as_they_were_found,
             withdraw::classes_that_are_named_stay,

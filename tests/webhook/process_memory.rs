@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, mem};
@@ -246,16 +247,14 @@ async fn statuses(requests: Vec<JoinHandle<u16>>) -> Vec<u16> {
     join_all(requests).await.into_iter().map(Result::unwrap).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn hostile_requests_take_no_more_memory_than_the_budget() {
-    raise_limit_of_open_files();
-    let (dir, roots) = folder(POLICY);
-    fs::write(dir.path().join("snapshot.json"), fleet::dump(NODES, NAMESPACES).to_string()).unwrap();
+/// A webhook under the limit of the kernel, with that snapshot.
+async fn limited_webhook(dir: &Path, roots: RootCertStore, snapshot: &Value) -> Webhook {
+    fs::write(dir.join("snapshot.json"), snapshot.to_string()).unwrap();
     let (bind, admin) = (loopback(), loopback());
     let limited = format!("ulimit -d {WRITABLE} && exec \"$0\" \"$@\"");
     let process = MullionProcess::builder("/bin/sh")
         .args(["-c", &limited, env!("CARGO_BIN_EXE_mullion")])
-        .args(arguments(dir.path(), bind, admin))
+        .args(arguments(dir, bind, admin))
         // The released program has mimalloc. The one under test has glibc's allocator, which keeps freed memory in an
         // arena for each thread, and raises the size from which it returns memory immediately.
         .env("MALLOC_ARENA_MAX", "1")
@@ -265,7 +264,43 @@ async fn hostile_requests_take_no_more_memory_than_the_budget() {
         .start()
         .await
         .unwrap();
-    let webhook = Webhook { process, bind, admin, roots };
+    Webhook { process, bind, admin, roots }
+}
+
+/// A spec that selects so many nodes that the namespace does not.
+fn selecting(keys: usize) -> String {
+    let selector = items(keys, |at| format!(r#""key-{at:05}":"mine""#));
+    let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+    format!(r#"{{"nodeSelector":{{{selector}}},"containers":[{{"name":"c","image":"{image}"}}]}}"#)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_of_others_take_no_more_memory_than_the_budget() {
+    let (dir, roots) = folder(POLICY);
+    let mut snapshot = fleet::dump(NODES, NAMESPACES);
+    snapshot["items"].as_array_mut().unwrap().extend(fleet::hostile_items());
+    let webhook = limited_webhook(dir.path(), roots, &snapshot).await;
+    let mut peaks = format!("{} KiB at the start", webhook.peak());
+    for (path, keys) in [("/mutate", 0), ("/mutate", 1_800), ("/validate", 1_800), ("/mutate", 14_000)] {
+        let body = |namespace| {
+            let here = format!(r#""namespace":"{namespace}""#);
+            review(&selecting(keys), false).replace(r#""namespace":"shop""#, &here)
+        };
+        let bodies = [vec![body("selects-much"); 4], vec![body("selects-too-much"); 4]].concat();
+        let got = statuses(webhook.send(path, bodies)).await;
+        write!(peaks, "; {} after {keys} keys to {path} {got:?}", webhook.peak()).unwrap();
+        assert!(got.contains(&200) && got.iter().all(|status| [200, 429].contains(status)), "{peaks}");
+    }
+    assert!(webhook.peak() < RESIDENT, "{peaks}");
+    let (status, log) = webhook.process.stop().await.unwrap();
+    assert_eq!(status.code(), Some(0), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_requests_take_no_more_memory_than_the_budget() {
+    raise_limit_of_open_files();
+    let (dir, roots) = folder(POLICY);
+    let webhook = limited_webhook(dir.path(), roots, &fleet::dump(NODES, NAMESPACES)).await;
     let mut peaks = format!("{} KiB at the start", webhook.peak());
     let mut connections = Vec::new();
     for (name, path, bodies) in cases() {

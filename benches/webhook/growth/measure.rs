@@ -263,7 +263,10 @@ struct Server {
 impl Server {
     fn new() -> Self {
         let state = || {
-            let mut state = WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
+            let mut dump = fleet::dump(20_000, 2_000);
+            dump["items"].as_array_mut().unwrap().extend(fleet::hostile_items());
+            let snapshot = mullion_snapshot::from_text("snapshot.json", dump.to_string().as_bytes()).unwrap();
+            let mut state = WebhookState::fixed(snapshot, PolicySet::default());
             state.namespace = Some("team-1".to_owned());
             state
         };

@@ -1,8 +1,9 @@
-//! Shapes of the other objects that the webhook reviews: nodes, and ConfigMaps with policies.
+//! Shapes of the other objects that the webhook reviews: nodes, ConfigMaps with policies, and pods in namespaces with
+//! long annotations.
 
 use serde_json::{Map, Value, json};
 
-use crate::growth::requests::{CONFIG_MAP, NODE, Request};
+use crate::growth::requests::{CONFIG_MAP, HOSTILE, NODE, Request};
 
 /// A shape, its object of that size, and its requests.
 pub struct ObjectShape {
@@ -11,7 +12,16 @@ pub struct ObjectShape {
     pub requests: &'static [Request],
 }
 
-pub const OBJECTS: [ObjectShape; 8] = [
+pub const OBJECTS: [ObjectShape; 9] = [
+    ObjectShape {
+        name: "nodeSelector that its namespace contradicts",
+        object: |n| {
+            let selector: Map<_, _> = (0..n).map(|at| (format!("key-{at}"), "mine".into())).collect();
+            json!({"metadata": {"name": "web"}, "spec": {"nodeSelector": selector,
+                "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]}})
+        },
+        requests: &HOSTILE,
+    },
     ObjectShape { name: "labels", object: |n| with(node(), "/metadata/labels", names(n)), requests: &NODE },
     ObjectShape { name: "annotations", object: |n| with(node(), "/metadata/annotations", names(n)), requests: &NODE },
     ObjectShape {

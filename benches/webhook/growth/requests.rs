@@ -10,10 +10,11 @@ pub struct Request {
     pub subresource: &'static str,
     /// The kind of the controller that a pod names as its owner; empty: none.
     pub owner: &'static str,
+    pub namespace: &'static str,
 }
 
 const fn request(kind: &'static str, operation: &'static str, subresource: &'static str) -> Request {
-    Request { kind, operation, subresource, owner: "" }
+    Request { kind, operation, subresource, owner: "", namespace: "team-1" }
 }
 
 /// The requests for pods and templates, at least one for each category: an UPDATE of most templates also reviews the old
@@ -31,6 +32,14 @@ pub const REQUESTS: [Request; 10] = [
     request("CronJob", "UPDATE", ""),
 ];
 
+/// The requests for pods in [the namespaces with long node selectors](crate::fleet::hostile_items).
+pub const HOSTILE: [Request; 4] = [
+    Request { namespace: "selects-much", ..request("Pod", "CREATE", "") },
+    Request { namespace: "selects-much", ..request("DaemonSet", "UPDATE", "") },
+    Request { namespace: "selects-too-much", ..request("Pod", "CREATE", "") },
+    Request { namespace: "selects-too-much", ..request("DaemonSet", "UPDATE", "") },
+];
+
 /// The requests for other objects.
 pub const NODE: [Request; 1] = [request("Node", "CREATE", "")];
 pub const CONFIG_MAP: [Request; 2] = [request("ConfigMap", "CREATE", ""), request("ConfigMap", "UPDATE", "")];
@@ -40,7 +49,8 @@ impl Request {
     pub fn name(self) -> String {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         let owner = if self.owner.is_empty() { String::new() } else { format!(" of a {}", self.owner) };
-        format!("{} {}{slash}{}{owner}", self.operation, self.kind, self.subresource)
+        let namespace = if self.namespace == "team-1" { String::new() } else { format!(" in {}", self.namespace) };
+        format!("{} {}{slash}{}{owner}{namespace}", self.operation, self.kind, self.subresource)
     }
 
     /// The body for `pod`; `old`: the pod before an UPDATE, if the shape has one of its own.
@@ -61,9 +71,9 @@ impl Request {
             "Job" | "CronJob" => "batch",
             _ => "apps",
         };
-        let (Self { kind, operation, subresource, .. }, object) = (self, self.object(Some(&pod)));
+        let (Self { kind, operation, subresource, namespace, .. }, object) = (self, self.object(Some(&pod)));
         format!(
-            r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"0df28fbd-5f5f-11e8-bc74-36e6bb280816","kind":{{"group":"{group}","version":"v1","kind":"{kind}"}},"resource":{{"group":"{group}","version":"v1","resource":"r"}},"subResource":"{subresource}","namespace":"team-1","operation":"{operation}","userInfo":{{"username":"kubernetes-admin"}},"object":{object},"oldObject":{old},"dryRun":false}}}}"#
+            r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"0df28fbd-5f5f-11e8-bc74-36e6bb280816","kind":{{"group":"{group}","version":"v1","kind":"{kind}"}},"resource":{{"group":"{group}","version":"v1","resource":"r"}},"subResource":"{subresource}","namespace":"{namespace}","operation":"{operation}","userInfo":{{"username":"kubernetes-admin"}},"object":{object},"oldObject":{old},"dryRun":false}}}}"#
         )
         .into_bytes()
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use mullion_engine::model::cluster::Namespace;
-use mullion_engine::model::names::TOLERATIONS_WHITELIST_ANNOTATION;
 use mullion_engine::model::settings::HonourIgnore;
 use mullion_engine::node::reaches;
 
@@ -19,6 +18,6 @@ pub fn all_covered(namespaces: &BTreeMap<String, Namespace>, policies: &PolicySe
             let settings = policies.settings(name, Some(&namespace.labels), &());
             reaches(&settings, Some(namespace), None, &policies.nodes)
                 && settings.ignore != HonourIgnore::Pods
-                && !namespace.annotations.contains_key(TOLERATIONS_WHITELIST_ANNOTATION)
+                && !namespace.has_whitelist()
         })
 }

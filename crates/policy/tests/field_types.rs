@@ -294,7 +294,7 @@ fn a_level_that_was_left_out_is_named() {
     let found = in_object(&object);
     let paths: Vec<&str> = found.iter().map(|finding| finding.path.as_str()).collect();
     assert_eq!(paths, ["metadata", "spce"]);
-    assert_eq!(found[1].help, "did you mean spec?");
+    assert_eq!(found[1].help.to_string(), "did you mean spec?");
 }
 
 #[test]

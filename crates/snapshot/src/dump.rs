@@ -244,7 +244,7 @@ items:
 ";
         let snapshot = from_text("snapshot.yaml", text.as_bytes()).unwrap();
         let nodes = snapshot.nodes.unwrap();
-        assert_eq!(nodes.windows_taints().iter().next().unwrap().to_string(), "os=Windows:NoSchedule");
+        assert_eq!(nodes.windows_taints().iter().next().unwrap().0.to_string(), "os=Windows:NoSchedule");
         assert!(snapshot.namespaces.contains_key("web"));
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::cluster::{Namespace, Node, NodeParts, RuntimeClass, Taint};
+use mullion_engine::model::cluster::{Namespace, Node, NodeParts, RuntimeClass, Taint, UnusableFact};
 use mullion_engine::node::{NodeFacts, facts};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -63,6 +63,16 @@ pub fn namespace_from_json(object: &Value) -> Option<(String, Namespace)> {
     namespace_from_value(object).ok()
 }
 
+/// A RuntimeClass by name; `None` if it has no name or no handler.
+pub fn runtime_class_from_json(object: &Value) -> Option<(String, RuntimeClass)> {
+    runtime_class_from_value(object).ok()
+}
+
+/// The taints of a Node, if they are not used.
+pub fn unusable_taints(object: &Value) -> Option<UnusableFact> {
+    node_from_value(object, &mut NodeParts::default()).ok()??.unusable_fact()
+}
+
 /// A Node as a fact; `None` for a virtual-kubelet node. An error contains the field that cannot be read.
 pub(crate) fn node_from_value(object: &Value, parts: &mut NodeParts) -> Result<Option<Node>, serde_json::Error> {
     let object: NodeObject = read(object)?;
@@ -75,15 +85,20 @@ pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, Runtim
     let ours = is_ours(&object.metadata.labels);
     let Scheduling { node_selector, tolerations } = object.scheduling;
     let overhead = object.overhead.pod_fixed.into_iter().map(|(name, quantity)| (name, quantity_text(&quantity)));
-    let class =
-        RuntimeClass { handler: object.handler, node_selector, tolerations, overhead: overhead.collect(), ours };
+    let class = RuntimeClass {
+        handler: object.handler,
+        node_selector,
+        tolerations: RuntimeClass::tolerations(tolerations),
+        overhead: overhead.collect(),
+        ours,
+    };
     Ok((object.metadata.name, class))
 }
 
 /// Does the same as [`namespace_from_json`]; an error contains the field that cannot be read.
 pub(crate) fn namespace_from_value(object: &Value) -> Result<(String, Namespace), serde_json::Error> {
     let NamedObject { metadata } = read(object)?;
-    Ok((metadata.name, namespace(metadata.labels, metadata.annotations)))
+    Ok((metadata.name, Namespace::new(metadata.labels, &metadata.annotations)))
 }
 
 /// Reads an object that has a name. The name is checked first, because serde reads a list of the right length as a
@@ -110,19 +125,13 @@ pub fn node(
     Some(Node {
         os: facts::os(&labels),
         build: facts::build(&labels, &info.kernel_version),
-        taints: parts.taints(spec.taints.iter().filter_map(Taint::from_json)),
+        taints: Taint::all_from_json(&spec.taints).map(|taints| parts.taints(taints.into_iter())).into(),
         unschedulable: spec.unschedulable,
         container_runtime: parts.text(&info.container_runtime_version),
         name,
         labels: parts.labels(labels),
         uid: None,
     })
-}
-
-/// Builds a namespace, without the annotations that no review reads.
-pub fn namespace(labels: LabelMap, annotations: LabelMap) -> Namespace {
-    let read = |key: &str| Namespace::ANNOTATIONS.contains(&key);
-    Namespace { labels, annotations: annotations.into_iter().filter(|(key, _)| read(key)).collect() }
 }
 
 /// A quantity as text, because hand-written YAML also has `cpu: 1`.
@@ -197,8 +206,8 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use mullion_engine::model::Os;
     use mullion_engine::model::windows::Build;
+    use mullion_engine::model::{Os, ScopeOs};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -206,10 +215,6 @@ mod tests {
 
     fn node_from_json(object: &Value) -> Option<Node> {
         node_from_value(object, &mut NodeParts::default()).ok().flatten()
-    }
-
-    fn runtime_class_from_json(object: &Value) -> Option<(String, RuntimeClass)> {
-        runtime_class_from_value(object).ok()
     }
 
     fn windows(labels: &Value, kernel: &str) -> Node {
@@ -298,7 +303,7 @@ mod tests {
             "status": null,
         }))
         .unwrap();
-        let taints: Vec<String> = node.taints.iter().map(ToString::to_string).collect();
+        let taints: Vec<String> = node.known_taints().iter().map(ToString::to_string).collect();
         assert_eq!(taints, ["os=Windows:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]);
         assert!(node.unschedulable);
     }
@@ -313,7 +318,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!((class.overhead["memory"].as_str(), class.overhead["cpu"].as_str()), ("120Mi", "1"));
-        assert_eq!(class.tolerations, [json!({"key": "os", "operator": "Exists"})]);
+        assert_eq!(class.tolerations.parsed().unwrap()[..], [json!({"key": "os", "operator": "Exists"})]);
         assert_eq!((name.as_str(), class.handler.as_str(), class.ours), ("windows2022", "runhcs-wcow-process", true));
         assert_eq!(class.node_selector["kubernetes.io/os"], "windows");
         let plain = runtime_class_from_json(&json!({"metadata": {"name": "kata"}, "handler": "kata"})).unwrap().1;
@@ -325,8 +330,7 @@ mod tests {
             "scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]"}}}))
             .unwrap();
         assert_eq!(name, "web");
-        let kept = ["mullion.dev/os", "scheduler.alpha.kubernetes.io/tolerationsWhitelist"];
-        assert_eq!(namespace.annotations.keys().collect::<Vec<_>>(), kept);
+        assert_eq!((namespace.os(), namespace.has_whitelist()), (Some(ScopeOs::Windows), true));
         assert_eq!(namespace.labels["team"], "a");
     }
 

@@ -60,6 +60,7 @@ mod tests {
             deployments: Err(denied()),
             pods: Err(denied()),
             nodes: Err(denied()),
+            unusable: Err(denied()),
             findings: Err(denied()),
             events: Err(denied()),
             ..good()

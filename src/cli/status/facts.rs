@@ -30,6 +30,9 @@ pub(crate) struct StatusFacts {
     pub(crate) pods: Read<Vec<PodFacts>>,
     /// Windows nodes.
     pub(crate) nodes: Read<Vec<NodeFacts>>,
+    /// What others wrote and Mullion does not use: annotations of namespaces, tolerations of RuntimeClasses, taints of
+    /// Windows nodes.
+    pub(crate) unusable: Read<Vec<String>>,
     /// Pods with the label `mullion.dev/findings`.
     pub(crate) findings: Read<FindingFacts>,
     /// Mullion's Events of about the last hour.
@@ -268,6 +271,7 @@ pub(crate) mod tests {
             deployments: Ok(components.map(deployment).to_vec()),
             pods: Ok(components.map(pod).to_vec()),
             nodes: Ok(vec![node("win-1", true, &["os=windows:NoSchedule"])]),
+            unusable: Ok(Vec::new()),
             findings: Ok(FindingFacts::default()),
             events: Ok(Vec::new()),
         }

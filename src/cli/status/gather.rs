@@ -12,9 +12,10 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
 use kube::{Resource, ResourceExt as _};
-use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::cluster::{Taint, UnusableFact};
 use mullion_engine::model::names::{FINDINGS_LABEL, OS_LABEL, WINDOWS_RELEASE_LABEL};
 use mullion_engine::model::text::list_with;
+use mullion_snapshot::objects;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ use crate::cli::status::facts::{
 use crate::cluster::MANAGER;
 use crate::cluster::reading::{
     Absence, CONFIG_MAPS, ClusterReader, DEPLOYMENTS, EVENTS, Item, Kind, LEASES, ListQuery, MUTATING_CONFIGURATIONS,
-    NODES, PODS, VALIDATING_CONFIGURATIONS,
+    NAMESPACES, NODES, PODS, RUNTIME_CLASSES, VALIDATING_CONFIGURATIONS,
 };
 use crate::cluster::state::{MullionState, NAME};
 use crate::controller::{CONFIGURATION, LEASE_NAME};
@@ -93,14 +94,31 @@ pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) 
         None
     };
     let of_chart = ListQuery { namespace: Some(&namespace), labels: Some(CHART_LABEL), ..everywhere };
-    let (pods, nodes, labelled, events) = try_join!(
+    let mut of_nodes = Vec::new();
+    let windows_node = |node: Value| {
+        of_nodes.extend(objects::unusable_taints(&node));
+        parsed(node).map(node_facts)
+    };
+    let (pods, nodes, of_namespaces, of_classes, labelled, events) = try_join!(
         list(reader, &PODS, of_chart, |pod| parsed(pod).map(|pod| pod_facts(&pod))),
-        list(reader, &NODES, ListQuery { labels: Some(&windows), ..everywhere }, |node| parsed(node).map(node_facts)),
+        list(reader, &NODES, ListQuery { labels: Some(&windows), ..everywhere }, windows_node),
+        list(reader, &NAMESPACES, everywhere, |namespace| {
+            let (name, namespace) = objects::namespace_from_json(&namespace)?;
+            some_facts(namespace.unusable_facts(&name))
+        }),
+        list(reader, &RUNTIME_CLASSES, everywhere, |class| {
+            let (name, class) = objects::runtime_class_from_json(&class)?;
+            some_facts(class.unusable_fact(&name).into_iter())
+        }),
         list(reader, &PODS, ListQuery { labels: Some(FINDINGS_LABEL), ..everywhere }, count),
         list(reader, &EVENTS, ListQuery { fields: Some(&own_events), ..everywhere }, |event| {
             event_facts(parsed(event)?, now)
         }),
     )?;
+    let unusable = of_namespaces.and_then(|mut all| {
+        all.extend(of_classes?);
+        Ok(all.into_iter().flatten().chain(of_nodes).map(|fact| fact.to_string()).collect())
+    });
     let is_own = |namespace_of: Option<String>| namespace_of.as_ref() == Some(&namespace);
     Ok(Gathered::Installed(Box::new(StatusFacts {
         state: states.map(|all| all.iter().find(|map| is_own(map.namespace())).map(state)),
@@ -113,6 +131,7 @@ pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) 
             .map(|all| all.iter().filter(|one| is_own(one.namespace())).map(deployment_facts).collect()),
         pods,
         nodes,
+        unusable,
         findings: labelled.map(|_| findings),
         events: events.map(newest),
         namespace,
@@ -137,6 +156,12 @@ fn list<'a, T: 'a>(
         Ok(listed.map(|_| all).map_err(|unread| unread.to_string()))
     };
     work.boxed_local()
+}
+
+/// The facts; `None` if there are none.
+fn some_facts(facts: impl Iterator<Item = UnusableFact>) -> Option<Vec<UnusableFact>> {
+    let facts: Vec<UnusableFact> = facts.collect();
+    (!facts.is_empty()).then_some(facts)
 }
 
 /// The object; `None` if it is not one, which the API server never returns.

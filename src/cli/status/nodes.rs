@@ -1,4 +1,4 @@
-//! Checks of Windows nodes: their labels and taints, and changes that others undo or that the API server rejects.
+//! Checks of nodes: labels and taints of Windows nodes, values that Mullion does not use, and changes that others undo or that the API server rejects.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,26 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
         }
         Err(check) => checks.push(check),
     }
+    checks.push(unusable(facts));
     checks.push(events(facts, now));
     checks
+}
+
+/// What others wrote about namespaces, RuntimeClasses and nodes, and Mullion does not use.
+fn unusable(facts: &StatusFacts) -> StatusCheck {
+    let name = "facts-used";
+    let next = "shorten or correct them; docs/operators/troubleshooting.md lists the limits and what follows";
+    match &facts.unusable {
+        Err(why) => StatusCheck::unknown(SECTION, name, "whether all annotations and taints are used is", why, next),
+        Ok(all) if all.is_empty() => {
+            StatusCheck::good(SECTION, name, "all annotations, taints and tolerations are used")
+        }
+        // Anyone who may annotate a namespace can cause this, so it does not fail the command.
+        Ok(all) => {
+            let message = format!("{} cannot be read or is too large to use", counted(all.len(), "value"));
+            StatusCheck::notice(SECTION, name, message, next).with_items(all.clone())
+        }
+    }
 }
 
 /// The nodes and the report about them; `None` while Mullion is withdrawn. The error is the check to print instead.

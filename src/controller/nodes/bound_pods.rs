@@ -115,7 +115,7 @@ mod tests {
         let whitelist = |text: &str| {
             let annotations =
                 [("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), text.to_owned())].into();
-            let namespaces = BTreeMap::from([("web".to_owned(), Namespace { annotations, ..Namespace::default() })]);
+            let namespaces = BTreeMap::from([("web".to_owned(), Namespace::new(BTreeMap::new(), &annotations))]);
             ClusterSnapshot { namespaces, ..ClusterSnapshot::default() }
         };
         let plain = json!({"metadata": {"name": "p", "namespace": "web"}, "spec": {"tolerations": [

@@ -14,7 +14,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Patch;
-use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
 use mullion_policy::PolicySet;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -304,16 +304,15 @@ fn fingerprint(snapshot: &ClusterSnapshot) -> u64 {
         hash_of(&(node.os, labels))
     });
     let kinds: BTreeSet<u64> = kinds.collect();
-    let taints = nodes.map(|nodes| (nodes.windows_taints(), nodes.windows_builds()));
+    let taints: Vec<_> = nodes.iter().flat_map(|nodes| nodes.windows_taints().iter()).map(|(taint, _)| taint).collect();
+    let builds = nodes.map(Nodes::windows_builds);
     let classes: Vec<_> = snapshot
         .runtime_classes
         .iter()
         .flatten()
         .map(|(name, class)| (name, &class.handler, &class.node_selector, class.ours))
         .collect();
-    let namespaces: Vec<_> =
-        snapshot.namespaces.iter().map(|(name, namespace)| (name, &namespace.labels, &namespace.annotations)).collect();
-    hash_of(&(kinds, taints, &snapshot.seen_taints, &snapshot.seen_builds, classes, namespaces))
+    hash_of(&(kinds, taints, builds, &snapshot.seen_taints, &snapshot.seen_builds, classes, &snapshot.namespaces))
 }
 
 /// How long a pod must still wait. Because clocks differ, it is never longer than for a new pod.

@@ -54,6 +54,8 @@ pub enum NodeObstacle<'w> {
     NodeAffinity,
     /// The pods do not tolerate this taint.
     Taint(&'w Taint),
+    /// The taints of the node are too large to use, so whether the pods tolerate them is unknown.
+    UnknownTaints,
     /// The node is cordoned.
     Unschedulable,
     /// The pods, or one of their images, are for another operating system.
@@ -70,6 +72,7 @@ impl Display for NodeObstacle<'_> {
             Self::NodeSelector { key, value } => write!(f, "spec.nodeSelector has {key}: {value}"),
             Self::NodeAffinity => f.write_str("the required node affinity does not match"),
             Self::Taint(taint) => write!(f, "the pods do not tolerate the taint {taint}"),
+            Self::UnknownTaints => f.write_str("unknown: the taints of the node are too large to use"),
             Self::Unschedulable => f.write_str("the node is cordoned"),
             Self::OperatingSystem => f.write_str("the pods are for another operating system"),
             Self::Build(build) => write!(f, "an image does not run on Windows build {build}"),
@@ -118,7 +121,8 @@ pub fn find_nodes<'w>(
             return Some(other_build(node).map_or(NodeObstacle::NodeAffinity, NodeObstacle::Build));
         }
         let repels = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !placement.tolerates(taint);
-        let taint = node.taints.iter().find(repels).map(NodeObstacle::Taint);
+        let Some(taints) = node.taints.parsed() else { return Some(NodeObstacle::UnknownTaints) };
+        let taint = taints.iter().find(repels).map(NodeObstacle::Taint);
         taint.or_else(|| node.unschedulable.then_some(NodeObstacle::Unschedulable))
     };
     let other_os = |os: Os| {

@@ -7,18 +7,22 @@ use crate::admission::pre_existing::mark_pre_existing;
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize;
 use crate::detect::{DefaultCandidate, DetectionInput, check_linux_default, decide, images_of, read_os_annotation};
-use crate::model::cluster::{ClusterSnapshot, Namespace, opts_out};
+use crate::model::cluster::{ClusterSnapshot, Namespace, UnusableFact};
 use crate::model::json_pointer::{field_path, member};
 use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
 use crate::model::pod_view::{Container, Pod};
 use crate::model::scheduling::{OsWanted, selector_os};
-use crate::model::settings::{Action, Exemptions, HonourIgnore, Lookup, Mode, ReviewSettings, Settings};
+use crate::model::settings::{
+    Action, Exemptions, HonourIgnore, Lookup, Mode, ReviewSettings, Settings, TolerationsMode,
+};
 use crate::model::{
     Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, Os, OsDecision, ReviewRequest, ScopeOs,
     WorkloadKind, WorkloadObject,
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
-use crate::place::{CheckScope, LeftOutNodes, WorkloadContext, new_ephemeral_containers, pod_builds};
+use crate::place::{
+    CheckScope, LeftOutNodes, WorkloadContext, find_marker_taints, new_ephemeral_containers, pod_builds,
+};
 use crate::rules::{Finding, RejectedBy, catalogue};
 
 /// The result of reviewing one request.
@@ -46,6 +50,9 @@ pub struct Review {
     /// Whether the workload's namespace is unknown and could change the result: policies that select namespaces by
     /// labels did not match, and its annotations were not read.
     pub namespace_unknown: bool,
+    /// What others wrote and is not used, although it could change the result: annotations of the namespace,
+    /// tolerations of the RuntimeClass, taints of nodes.
+    pub unusable: Vec<UnusableFact>,
 }
 
 /// Reviews one request. Total: missing or malformed input is a value or a finding, never an error.
@@ -147,8 +154,9 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
     let hint = hint(&cx, category, &changes);
+    let unusable = find_unusable_facts(&cx);
     let settings = Arc::clone(new);
-    Review { settings, category, decision, findings, changes, wanted, hint, left_out, namespace_unknown }
+    Review { settings, category, decision, findings, changes, wanted, hint, left_out, namespace_unknown, unusable }
 }
 
 impl Review {
@@ -167,13 +175,13 @@ impl Review {
             hint: None,
             left_out: None,
             namespace_unknown: false,
+            unusable: Vec::new(),
         }
     }
 }
 
 fn opted_out(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) -> bool {
-    let by_namespace =
-        || namespace.is_some_and(|namespace| [&namespace.annotations, &namespace.labels].into_iter().any(opts_out));
+    let by_namespace = || namespace.is_some_and(Namespace::opts_out);
     let by_pod = || [pod.annotation(IGNORE_ANNOTATION), pod.label(IGNORE_ANNOTATION)].contains(&Some("true"));
     match settings.ignore {
         HonourIgnore::Never => false,
@@ -319,6 +327,20 @@ fn changes(
         }
         RequestCategory::Template { .. } => template_changes(cx, update, findings),
     }
+}
+
+/// See [`Review::unusable`].
+fn find_unusable_facts(cx: &WorkloadContext<'_>) -> Vec<UnusableFact> {
+    let request = &cx.input.request.workload;
+    let namespace = cx.input.namespace.into_iter().flat_map(|found| found.unusable_facts(request.namespace));
+    let class = cx
+        .own_runtime_class()
+        .and_then(|class| class.unusable_fact(cx.input.pod.text("/spec/runtimeClassName").unwrap_or_default()));
+    let taints = cx.placed_on().filter(|_| cx.input.settings.tolerations == TolerationsMode::Learn).and_then(|os| {
+        let found = find_marker_taints(os, cx.input.snapshot, cx.node_settings);
+        found.unusable_fact(os)
+    });
+    namespace.chain(class).chain(taints).collect()
 }
 
 /// See [`Review::hint`].

@@ -7,7 +7,6 @@ use crate::detect::earlier_placement::placed_by_mullion;
 use crate::detect::input::DetectionInput;
 use crate::detect::node_evidence::bound_node;
 use crate::detect::node_pool::find_pool_os;
-use crate::model::cluster::namespace_restrictions;
 use crate::model::json_pointer::member;
 use crate::model::names::{OS_ANNOTATION, OS_LABEL, OS_LABELS};
 use crate::model::pod_view::Pod;
@@ -120,10 +119,10 @@ pub(crate) fn windows_options(pod: &Pod<'_>) -> Option<String> {
 
 /// The OS that the namespace's node selector names.
 fn namespace_selector_os(input: &DetectionInput<'_>) -> Option<Evidence> {
-    namespace_restrictions::node_selector(input.namespace).find(|(_, key, _)| OS_LABELS.contains(key)).and_then(
-        |(annotation, _, value)| {
-            let os = Os::from_name(value)?;
-            Some(Evidence { os: EvidenceOs::Os(os), source: EvidenceSource::Namespace(annotation.to_owned()) })
-        },
-    )
+    let (annotation, value) = input.namespace?.node_selectors().find_map(|(annotation, selector)| {
+        let selector = selector.parsed()?;
+        Some((annotation, OS_LABELS.iter().find_map(|label| selector.get(label))?))
+    })?;
+    let os = Os::from_name(value)?;
+    Some(Evidence { os: EvidenceOs::Os(os), source: EvidenceSource::Namespace(annotation.to_owned()) })
 }

@@ -5,7 +5,7 @@
 
 use crate::detect::input::DetectionInput;
 use crate::detect::node_pool::node_constraints;
-use crate::model::cluster::Node;
+use crate::model::cluster::{Node, namespace_restrictions};
 use crate::model::image::ImageOs;
 use crate::model::scheduling::marks;
 use crate::model::settings::{LinuxDefault, NodeSettings};
@@ -45,6 +45,8 @@ pub enum NoDefault {
     WindowsHandler,
     /// It has node constraints or a RuntimeClass, and the cluster's are unknown; or it has too many node constraints.
     UnknownCluster,
+    /// Its namespace has a node selector that cannot be used, so its node constraints are unknown.
+    NamespaceSelector,
     /// No live Linux node satisfies its node constraints.
     NoLinuxNode,
     /// Every Linux node has a taint that marks it as Linux: in such a cluster a pod without selector is meant for
@@ -68,6 +70,7 @@ impl NoDefault {
             Self::UnknownRuntimeClass => "its RuntimeClass is not known",
             Self::WindowsHandler => "the handler of its RuntimeClass is for Windows",
             Self::UnknownCluster => "its node constraints or its RuntimeClass cannot be checked",
+            Self::NamespaceSelector => "the node selector of its namespace is too large to use",
             Self::NoLinuxNode => "no Linux node satisfies its node constraints",
             Self::LinuxIsMarked => "every Linux node has a taint that marks it, so no selector means Windows",
             Self::UnlabelledNode => "a node has no operating system label",
@@ -80,6 +83,7 @@ impl NoDefault {
             Self::LooksWindows
             | Self::UnknownRuntimeClass
             | Self::WindowsHandler
+            | Self::NamespaceSelector
             | Self::NoLinuxNode
             | Self::UnlabelledNode => true,
             Self::Decided
@@ -133,6 +137,9 @@ pub(crate) fn check_linux_default(
             Some(_) => {}
         }
     }
+    if namespace_restrictions::unusable_selector(input.namespace).is_some() {
+        return Err(NoDefault::NamespaceSelector);
+    }
     let constraints = node_constraints(input);
     let Some(known) = &snapshot.nodes else {
         return if constraints.is_empty() { Ok(()) } else { Err(NoDefault::UnknownCluster) };
@@ -145,7 +152,10 @@ pub(crate) fn check_linux_default(
     if !constraints.is_empty() && !known.samples(constraints.keys()).any(fits) {
         return Err(NoDefault::NoLinuxNode);
     }
-    let marked = |node: &Node| node.taints.iter().any(|taint| marks(&nodes.linux_taints, taint));
+    // Taints that are too large to use may mark the node.
+    let marked = |node: &Node| {
+        node.taints.parsed().is_none_or(|taints| taints.iter().any(|taint| marks(&nodes.linux_taints, taint)))
+    };
     if linux().next().is_some() && linux().all(marked) {
         return Err(NoDefault::LinuxIsMarked);
     }

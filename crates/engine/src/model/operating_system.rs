@@ -48,7 +48,7 @@ impl Os {
 }
 
 /// The operating system that a scope (namespace, policy) or a person sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopeOs {
     /// Windows.

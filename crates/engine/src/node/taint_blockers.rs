@@ -161,7 +161,7 @@ pub fn reaches(
         TolerationsMode::Never => false,
     };
     let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(opts_out);
-    let by_namespace = || namespace.is_some_and(|namespace| ignores([&namespace.labels, &namespace.annotations]));
+    let by_namespace = || namespace.is_some_and(Namespace::opts_out);
     let opted_out = match settings.ignore {
         HonourIgnore::Never => false,
         HonourIgnore::Namespaces => by_namespace(),

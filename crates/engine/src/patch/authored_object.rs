@@ -82,7 +82,8 @@ fn undo(annotation: &DecisionAnnotation, object: &mut Value, spec: &str, snapsho
         });
     }
     if let Some(Value::Array(tolerations)) = object.pointer_mut(&format!("{spec}/tolerations")) {
-        let of_class = |one: &Value| class.is_some_and(|class| class.tolerations.contains(one));
+        let of_class =
+            |one: &Value| class.and_then(|class| class.tolerations.parsed()).is_some_and(|all| all.contains(one));
         tolerations.retain(|one| !annotation.placed_toleration(one) && !of_class(one));
     }
     if build {

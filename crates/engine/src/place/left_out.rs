@@ -36,7 +36,8 @@ impl WorkloadContext<'_> {
         let repelling = repelling_taints(nodes, &self.tolerations_with_missing())?;
         let mut found = LeftOutNodes::default();
         for node in nodes.iter().filter(|node| node.os == Some(Os::Windows) && required.fit(node)) {
-            if node.taints.iter().any(|taint| repelling.contains(taint)) {
+            // Taints that are too large to use may keep the pods off.
+            if node.taints.parsed().is_none_or(|taints| taints.iter().any(|taint| repelling.contains(taint))) {
                 continue;
             }
             found.of += 1;
@@ -77,9 +78,9 @@ impl WorkloadContext<'_> {
 /// have the same taints.
 fn repelling_taints<'n>(nodes: &'n Nodes, tolerations: &[Value]) -> Option<BTreeSet<&'n Taint>> {
     let taints = nodes.windows_taints();
-    if taints.len().saturating_mul(tolerations.len()) > MAX_COMPARISONS {
+    if taints.left_out() > 0 || taints.iter().len().saturating_mul(tolerations.len()) > MAX_COMPARISONS {
         return None;
     }
     let lasts = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !taint.describes_state();
-    Some(taints.iter().filter(lasts).filter(|taint| !tolerated(tolerations, taint)).collect())
+    Some(taints.iter().map(|(taint, _)| taint).filter(lasts).filter(|taint| !tolerated(tolerations, taint)).collect())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::cluster::namespace_restrictions;
+use crate::model::cluster::{Contradiction, namespace_restrictions};
 use crate::model::json_pointer::escape;
 use crate::model::names::{OS_LABEL, OS_LABELS};
 use crate::model::scheduling::node_constraints;
@@ -55,9 +55,8 @@ impl<'a> WorkloadContext<'a> {
             || pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, Os::Windows.name()))
     }
 
-    /// The namespace annotation that requires another value of that node label: see
-    /// [`namespace_restrictions::contradiction`].
-    pub fn contradiction(&self, key: &str, value: &str) -> Option<(&'static str, &'a str)> {
+    /// Why the namespace does not admit that value of a node label: see [`namespace_restrictions::contradiction`].
+    pub fn contradiction(&self, key: &str, value: &str) -> Option<Contradiction<'a>> {
         namespace_restrictions::contradiction(self.input.namespace, key, value)
     }
 }

@@ -96,7 +96,9 @@ impl<'a> WorkloadContext<'a> {
     fn lets_in(&self, class: &RuntimeClass) -> bool {
         let rejected = |(key, value): (&String, &String)| self.contradiction(key, value).is_some();
         let whitelist = self.whitelist();
-        !class.node_selector.iter().any(rejected) && !class.tolerations.iter().any(|one| whitelist.rejects(one))
+        let tolerations = class.tolerations.parsed();
+        !class.node_selector.iter().any(rejected)
+            && tolerations.is_some_and(|all| !all.iter().any(|one| whitelist.rejects(one)))
     }
 
     /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy requires equality), a
@@ -117,6 +119,9 @@ impl<'a> WorkloadContext<'a> {
         };
         // A class is for one build, so it is not assigned while a node of another build, such as Windows 11, can run
         // the pod too. A node must also satisfy the pod's constraints; a virtual node, or a pool at zero, has no build.
+        if namespace_restrictions::unusable_selector(self.input.namespace).is_some() {
+            return None;
+        }
         let required = NodeConstraints::of(
             &self.input.pod,
             namespace_restrictions::node_selector(self.input.namespace).map(|(_, key, value)| (key, value)),

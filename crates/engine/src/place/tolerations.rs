@@ -1,16 +1,41 @@
 //! Tolerations for the taints that mark the nodes of an operating system.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::cluster::{Nodes, Taint, TolerationsWhitelist};
+use crate::model::cluster::{
+    ClusterSnapshot, DistinctTaints, Excess, Taint, TolerationsWhitelist, Unusable, UnusableFact,
+};
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::{includes, marks, tolerated, toleration_of, toleration_value, toleration_word};
-use crate::model::settings::{TolerationsMode, possible_taint};
+use crate::model::settings::{NodeSettings, TolerationsMode, possible_taint};
 use crate::model::{DecisionAnnotation, Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
+
+/// The most taints seen on nodes for which a pod gets tolerations. One to three taints mark the nodes of an operating
+/// system in the clusters that are known, and each toleration adds up to 500 bytes to the patch of every pod.
+pub const LEARNED_TAINTS: usize = 32;
+
+/// The taints that mark nodes of an operating system.
+#[derive(Debug, Default)]
+pub struct MarkerTaints {
+    /// Seen now or earlier, at most [`LEARNED_TAINTS`] of them, expected, or Mullion's own.
+    pub taints: BTreeSet<Taint>,
+    /// How many more were seen. Those that the fewest nodes have are left out, first those that no node has any more.
+    pub left_out: usize,
+}
+
+impl MarkerTaints {
+    /// The taints without tolerations, if there are any.
+    pub fn unusable_fact(&self, os: Os) -> Option<UnusableFact> {
+        let excess = Excess { size: LEARNED_TAINTS + self.left_out, limit: LEARNED_TAINTS, unit: "taint" };
+        let value = format!("the set of taints that mark {} nodes", os.title());
+        (self.left_out > 0).then(|| UnusableFact::new("Node", "", value, &Unusable::TooLarge(excess)))
+    }
+}
 
 /// A toleration that a pod needs and does not have.
 #[derive(Debug)]
@@ -29,7 +54,7 @@ impl MissingToleration {
     }
 }
 
-impl WorkloadContext<'_> {
+impl<'a> WorkloadContext<'a> {
     /// Adds the tolerations that the pod needs and does not have, except those that its namespace would reject.
     pub fn add_tolerations(&self, os: Os, placed: &mut PlacementChanges<'_>) {
         let missing = self.missing_tolerations(os);
@@ -44,7 +69,7 @@ impl WorkloadContext<'_> {
     }
 
     /// The tolerations that the namespace admits for the pod, after an update has restored its earlier tolerations.
-    pub fn whitelist(&self) -> TolerationsWhitelist {
+    pub fn whitelist(&self) -> TolerationsWhitelist<'a> {
         let present = self.input.pod.items("/spec/tolerations").iter().chain(self.earlier_tolerations());
         TolerationsWhitelist::of(self.input.namespace, present)
     }
@@ -98,26 +123,56 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Taints that mark nodes of that OS: seen now or earlier, expected, or Mullion's own. They never include spot, GPU
-    /// or tenant taints.
+    /// See [`find_marker_taints`].
     pub fn marker_taints(&self, os: Os) -> BTreeSet<Taint> {
-        let (snapshot, nodes) = (self.input.snapshot, self.node_settings);
-        let live = snapshot.nodes.iter();
-        match os {
-            Os::Linux => {
-                let seen = live.flat_map(Nodes::linux_taints);
-                seen.filter(|taint| marks(&nodes.linux_taints, taint)).cloned().collect()
-            }
-            Os::Windows => {
-                let seen = live.flat_map(Nodes::windows_taints).chain(&snapshot.seen_taints).cloned();
-                let expected = nodes.expected_pools.iter().flat_map(|pool| &pool.taints);
-                let mut all: BTreeSet<Taint> = seen
-                    .chain(expected.filter_map(|taint| Taint::parse(taint)))
-                    .filter(|taint| marks(&nodes.windows_taints, taint))
-                    .collect();
-                all.extend(possible_taint(nodes));
-                all
-            }
-        }
+        find_marker_taints(os, self.input.snapshot, self.node_settings).taints
     }
+}
+
+/// The most bytes that the tolerations for [marker taints](find_marker_taints) take in a review: as JSON, as changes, in the
+/// patch and in the response.
+pub fn learned_size(snapshot: &ClusterSnapshot) -> usize {
+    /// A toleration as JSON is a map with four entries, in an allocation of 640 bytes, and eight texts of 32 bytes and
+    /// more.
+    const TOLERATION: usize = 640 + 8 * 32;
+    const COPIES: usize = 4;
+    let of_nodes = |taints: &DistinctTaints| taints.iter().map(|(taint, _)| taint.size()).collect();
+    let (linux, mut windows): (Vec<usize>, Vec<usize>) = snapshot
+        .nodes
+        .as_ref()
+        .map(|nodes| (of_nodes(nodes.linux_taints()), of_nodes(nodes.windows_taints())))
+        .unwrap_or_default();
+    windows.extend(snapshot.seen_taints.iter().map(Taint::size));
+    let size = |sizes: Vec<usize>| {
+        let longest = sizes.iter().max().copied().unwrap_or_default();
+        sizes.len().min(LEARNED_TAINTS) * COPIES * (TOLERATION + longest)
+    };
+    size(linux).max(size(windows))
+}
+
+/// The taints that mark nodes of that operating system. They never include spot, GPU or tenant taints.
+pub fn find_marker_taints(os: Os, snapshot: &ClusterSnapshot, nodes: &NodeSettings) -> MarkerTaints {
+    let patterns = if os == Os::Linux { &nodes.linux_taints } else { &nodes.windows_taints };
+    let live = snapshot.nodes.iter().flat_map(|all| match os {
+        Os::Linux => all.linux_taints().iter(),
+        Os::Windows => all.windows_taints().iter(),
+    });
+    let mut seen: BTreeMap<&Taint, usize> = live.filter(|(taint, _)| marks(patterns, taint)).collect();
+    let mut taints = BTreeSet::new();
+    if os == Os::Windows {
+        for taint in snapshot.seen_taints.iter().filter(|taint| marks(patterns, taint)) {
+            seen.entry(taint).or_default();
+        }
+        let expected = nodes.expected_pools.iter().flat_map(|pool| &pool.taints);
+        let expected = expected.filter_map(|taint| Taint::parse(taint));
+        taints.extend(expected.filter(|taint| marks(patterns, taint)).chain(possible_taint(nodes)));
+    }
+    let left_out = seen.len().saturating_sub(LEARNED_TAINTS);
+    let mut seen: Vec<(&Taint, usize)> = seen.into_iter().collect();
+    if left_out > 0 {
+        seen.sort_by_key(|(_, nodes)| Reverse(*nodes));
+        seen.truncate(LEARNED_TAINTS);
+    }
+    taints.extend(seen.into_iter().map(|(taint, _)| taint.clone()));
+    MarkerTaints { taints, left_out }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::model::Edit;
 use crate::model::json_pointer::field_path;
 use crate::model::settings::Action;
+use crate::rules::help::{Help, bounded};
 use crate::rules::rule::Rule;
 
 /// One place in one workload where one rule fired.
@@ -26,10 +27,10 @@ pub struct Finding {
     pub pointer: String,
     /// The same place as the API server writes it: `spec.containers[0].securityContext.runAsUser`.
     pub path: String,
-    /// Why it cannot work: one sentence without a period.
+    /// Why it cannot work: one sentence without a period; at most 1,024 bytes.
     pub message: Cow<'static, str>,
-    /// What to write instead: one clause; may be empty.
-    pub help: Cow<'static, str>,
+    /// What to write instead.
+    pub help: Help,
     /// What a repair adds where it removes the field; `None` if it adds nothing.
     pub replacement: Option<Edit>,
     /// Whether Kubernetes would reject the pod too.
@@ -65,8 +66,8 @@ impl Finding {
             hint: rule.hint,
             path: field_path(&pointer),
             pointer,
-            message: message.into(),
-            help: rule.instead.into(),
+            message: bounded(message.into()),
+            help: Help::from(rule.instead),
             replacement: None,
             rejected_by: RejectedBy::None,
             forbidden_by_os: false,

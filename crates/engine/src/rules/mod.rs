@@ -7,6 +7,7 @@ pub mod catalogue;
 mod cluster;
 pub mod field_types;
 mod finding;
+mod help;
 mod identity;
 mod images;
 pub mod linux_only;
@@ -19,5 +20,6 @@ mod storage;
 
 pub use catalogue::{catalogue, find};
 pub use finding::{Finding, RejectedBy};
+pub use help::Help;
 pub use rule::Rule;
 pub use sidecar_injectors::{Injector, Systems, injector_of};

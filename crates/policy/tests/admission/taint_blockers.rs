@@ -32,7 +32,7 @@ fn decisions_define_what_belongs() {
     };
     let namespace = |os: &str| {
         let annotations = [("mullion.dev/os".to_owned(), os.to_owned())].into();
-        Namespace { annotations, ..Namespace::default() }
+        Namespace::new(BTreeMap::new(), &annotations)
     };
     let snapshot = ClusterSnapshot {
         nodes: Some(Nodes::new(vec![node("w", Os::Windows), node("l", Os::Linux)])),
@@ -100,7 +100,7 @@ fn policies_reach_or_they_do_not() {
     };
     let namespace = |key: &str, value: &str| {
         let annotations = [(key.to_owned(), value.to_owned())].into();
-        BTreeMap::from([("web".to_owned(), Namespace { annotations, ..Namespace::default() })])
+        BTreeMap::from([("web".to_owned(), Namespace::new(BTreeMap::new(), &annotations))])
     };
     let plain = namespace("mullion.dev/os", "windows");
     let ignored = namespace("mullion.dev/ignore", "true");

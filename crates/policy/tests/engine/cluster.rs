@@ -15,7 +15,7 @@ const ENFORCE_VERSION: &str = "pod-security.kubernetes.io/enforce-version";
 fn annotated(pairs: &[(&str, &str)]) -> ClusterSnapshot {
     let mut snapshot = snapshot();
     let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    snapshot.namespaces.get_mut("default").unwrap().annotations = pairs.iter().map(own).collect();
+    snapshot.namespaces.get_mut("default").unwrap().set_annotations(&pairs.iter().map(own).collect());
     snapshot
 }
 
@@ -144,7 +144,9 @@ fn a_class_with_tolerations_the_namespace_rejects_is_not_assigned() {
         "mullion-windows-ltsc2025"
     );
     let ours = snapshot.runtime_classes.as_mut().unwrap().get_mut("mullion-windows-ltsc2025").unwrap();
-    ours.tolerations = vec![json!({"key": "sku", "operator": "Equal", "value": "win", "effect": "NoSchedule"})];
+    ours.tolerations = RuntimeClass::tolerations(vec![
+        json!({"key": "sku", "operator": "Equal", "value": "win", "effect": "NoSchedule"}),
+    ]);
     let outcome = create_with(&with_image(image), &snapshot);
     assert!(outcome.stored["spec"].get("runtimeClassName").is_none());
     assert_eq!(outcome.tolerations().len(), 2);

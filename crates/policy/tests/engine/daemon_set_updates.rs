@@ -1,6 +1,7 @@
 //! Updates of DaemonSets: what Mullion added to the template stays or is removed with its reason, even if Mullion knows
 //! more later.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Nodes, Taint};
@@ -155,9 +156,9 @@ fn restored_tolerations_count_for_the_whitelist_of_the_namespace() {
     let stored = create(&own).stored;
     assert_eq!(tolerations(&stored), 2);
     let mut snapshot = snapshot();
-    let annotations = &mut snapshot.namespaces.get_mut("default").unwrap().annotations;
-    annotations
-        .insert("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), r#"[{"key": "team"}]"#.to_owned());
+    let list = r#"[{"key": "team"}]"#.to_owned();
+    let annotations = [("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), list)].into();
+    snapshot.namespaces.get_mut("default").unwrap().set_annotations(&annotations);
     let next = daemon_set("mcr.microsoft.com/windows/nanoserver:ltsc2019");
     let changed = outcome(Operation::Update, &next, Some(&stored), &snapshot, &PolicySet::default()).stored;
     assert_eq!(tolerations(&changed), 2, "{}", template(&changed));
@@ -251,9 +252,7 @@ fn a_selector_that_returns_for_another_reason_changes_nothing() {
     own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
     let mut cluster = snapshot();
     let selector = ("scheduler.alpha.kubernetes.io/node-selector".to_owned(), "kubernetes.io/os=windows".to_owned());
-    cluster
-        .namespaces
-        .insert("default".to_owned(), Namespace { annotations: [selector].into(), ..Namespace::default() });
+    cluster.namespaces.insert("default".to_owned(), Namespace::new(BTreeMap::new(), &[selector].into()));
     let stored = create_in(&own, &cluster, &PolicySet::default()).stored;
     let first = outcome(Operation::Update, &next, Some(&stored), &cluster, &PolicySet::default());
     assert_eq!(first.stored, stored);
@@ -326,7 +325,7 @@ fn snapshot_of(name: &str) -> ClusterSnapshot {
         }
         "Windows namespace" => {
             let space = snapshot.namespaces.get_mut("default").unwrap();
-            space.annotations.insert("mullion.dev/os".to_owned(), "windows".to_owned());
+            space.set_annotations(&[("mullion.dev/os".to_owned(), "windows".to_owned())].into());
         }
         "Linux" => {
             let nodes = vec![node("l1", Os::Linux, None, &["cattle.io/os=linux:NoSchedule"])];

@@ -19,6 +19,7 @@ mod fields;
 #[path = "../../../../tests/generator/mod.rs"]
 #[allow(dead_code, reason = "the on_cluster tests use the rest")]
 mod generator;
+mod hostile_facts;
 mod identity;
 mod large_objects;
 #[path = "../../../../fuzz/targets/lost_fields.rs"]

@@ -205,8 +205,8 @@ fn a_namespaces_node_selector_is_a_constraint() {
     for annotation in ["scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector"] {
         let decide = |selector: &str| {
             let mut snapshot = snapshot();
-            snapshot.namespaces.get_mut("default").unwrap().annotations =
-                [(annotation.to_owned(), selector.to_owned())].into();
+            let annotations = [(annotation.to_owned(), selector.to_owned())].into();
+            snapshot.namespaces.get_mut("default").unwrap().set_annotations(&annotations);
             create_in(&pod(silent(json!({}))), &snapshot, &PolicySet::default()).review.decision.os
         };
         assert_eq!(decide("kubernetes.io/os=windows"), DetectedOs::Windows, "{annotation}");

@@ -101,7 +101,7 @@ fn images_decide_without_fields() {
 fn scope_decides_only_if_the_pod_does_not() {
     let mut snapshot = snapshot();
     let annotations = [("mullion.dev/os".to_owned(), "windows".to_owned())].into();
-    snapshot.namespaces.get_mut("default").unwrap().annotations = annotations;
+    snapshot.namespaces.get_mut("default").unwrap().set_annotations(&annotations);
     let policies = mullion_policy::PolicySet::default();
     let decision = |spec: Value| create_in(&pod(with(spec)), &snapshot, &policies).review.decision.os;
     assert_eq!(decision(json!({})), DetectedOs::Windows);

@@ -120,7 +120,7 @@ fn findings_in_an_injected_sidecar_name_its_injector() {
     assert!(!outcome.denial().contains("runAsUserName"), "{}", outcome.denial());
     assert!(of(&object, "MUL601").is_empty(), "its limits are not the author's to set");
     object["spec"]["containers"][0]["securityContext"] = json!({"runAsUser": 0});
-    assert_eq!(of(&object, "MUL201")[0].help, "write windowsOptions.runAsUserName: ContainerUser");
+    assert_eq!(of(&object, "MUL201")[0].help.to_string(), "write windowsOptions.runAsUserName: ContainerUser");
 }
 
 #[test]
@@ -146,7 +146,8 @@ fn unknown_names() {
         let found = of(&pod(spec.clone()), "MUL109");
         assert_eq!(found.len(), 1, "{spec}");
         let found = &found[0];
-        let seen = (found.path.as_str(), &*found.help, found.rejected_by, found.action);
+        let shown = found.help.to_string();
+        let seen = (found.path.as_str(), shown.as_str(), found.rejected_by, found.action);
         assert_eq!(seen, (path, help, rejected_by, Action::Warn), "{spec}");
     }
 }

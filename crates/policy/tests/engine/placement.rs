@@ -159,7 +159,7 @@ fn a_patch_is_whole_or_absent() {
 fn openshift_user_ids_are_repaired_not_denied() {
     let mut snapshot = snapshot();
     let range = [("openshift.io/sa.scc.uid-range".to_owned(), "1000650000/10000".to_owned())];
-    snapshot.namespaces.get_mut("default").unwrap().annotations = range.into();
+    snapshot.namespaces.get_mut("default").unwrap().set_annotations(&range.into());
     let object = |uid: u64| -> Value {
         let mut object = pod(json!({"containers": [{"name": "c", "image": LTSC2022,
             "securityContext": {"runAsUser": uid}}]}));

@@ -310,8 +310,8 @@ fn ignore_is_honoured_by_policy() {
     let outcome = given(&object, &["optOut: {ignore: Pods}"]);
     assert!(!outcome.denied() && outcome.mutate.patch.is_empty());
     let mut snapshot = snapshot();
-    snapshot.namespaces.get_mut("default").unwrap().annotations =
-        [("mullion.dev/ignore".to_owned(), "true".to_owned())].into();
+    let annotations = [("mullion.dev/ignore".to_owned(), "true".to_owned())].into();
+    snapshot.namespaces.get_mut("default").unwrap().set_annotations(&annotations);
     assert!(!create_in(&with_user(), &snapshot, &PolicySet::default()).denied());
     assert!(create_in(&with_user(), &snapshot, &policy(&["optOut: {ignore: Never}"])).denied());
 }

@@ -1,5 +1,7 @@
 //! Security fields: none is removed from a pod that may run on Linux, whatever policies, namespaces and authors set.
 
+use std::collections::BTreeMap;
+
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace};
 use mullion_engine::rules::catalogue;
 use mullion_policy::PolicySet;
@@ -25,7 +27,7 @@ fn snapshot_with(namespace: Namespace) -> ClusterSnapshot {
 
 fn namespace(annotations: &[(&str, &str)]) -> Namespace {
     let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Namespace { annotations, ..Namespace::default() }
+    Namespace::new(BTreeMap::new(), &annotations)
 }
 
 /// A pod with an AppArmor profile by annotation.
@@ -297,7 +299,7 @@ fn any_namespace() -> impl Strategy<Value = Namespace> {
     let owned =
         |all: Vec<(&str, &str)>| all.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     (prop::collection::vec(annotation, 0..3), prop::collection::vec(label, 0..3))
-        .prop_map(move |(annotations, labels)| Namespace { annotations: owned(annotations), labels: owned(labels) })
+        .prop_map(move |(annotations, labels)| Namespace::new(owned(labels), &owned(annotations)))
 }
 
 fn any_policy() -> impl Strategy<Value = PolicySet> {

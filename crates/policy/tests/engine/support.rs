@@ -2,7 +2,7 @@
 
 use mullion_engine::admission;
 use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond};
-use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, Nodes, RuntimeClass, Taint};
+use mullion_engine::model::cluster::{ClusterSnapshot, Fact, Namespace, Node, Nodes, RuntimeClass, Taint};
 use mullion_engine::model::image::KnownImages;
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{Operation, Os, ReviewRequest, WorkloadKind, WorkloadObject};
@@ -49,7 +49,7 @@ pub fn node(name: &str, os: Os, build: Option<u32>, taints: &[&str]) -> Node {
         name: name.to_owned(),
         os: Some(os),
         labels: labels.into_iter().collect(),
-        taints: taints.iter().map(|taint| Taint::parse(taint).unwrap()).collect(),
+        taints: Fact::Parsed(taints.iter().map(|taint| Taint::parse(taint).unwrap()).collect()),
         build,
         ..Node::default()
     }

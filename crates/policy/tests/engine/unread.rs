@@ -50,9 +50,19 @@ fn with_unread_members(value: &Value, parent: &str) -> Value {
 /// The whole result of a review, without the settings that it repeats.
 fn result(outcome: Outcome) -> impl PartialEq + Debug {
     let Outcome { review, mutate, validate, stored: _ } = outcome;
-    let Review { settings: _, category, decision, findings, changes, wanted, hint, left_out, namespace_unknown } =
-        review;
-    ((category, decision, findings, changes, wanted, hint, left_out, namespace_unknown), mutate, validate)
+    let Review {
+        settings: _,
+        category,
+        decision,
+        findings,
+        changes,
+        wanted,
+        hint,
+        left_out,
+        namespace_unknown,
+        unusable,
+    } = review;
+    ((category, decision, findings, changes, wanted, hint, left_out, namespace_unknown, unusable), mutate, validate)
 }
 
 fn reviewed(operation: Operation, object: &Value, old: Option<&Value>) -> impl PartialEq + Debug + use<> {

@@ -143,7 +143,7 @@ impl<'a> Fleet<'a> {
                 *runtimes.entry(node.container_runtime.to_string()).or_insert(0) += 1;
             }
             // Taints of a node's state are temporary.
-            for taint in node.taints.iter().filter(|taint| !taint.describes_state()) {
+            for taint in node.known_taints().iter().filter(|taint| !taint.describes_state()) {
                 *taints.entry(taint.to_string()).or_insert(0) += 1;
             }
             ready += usize::from(record.is_some_and(|record| record.ready));

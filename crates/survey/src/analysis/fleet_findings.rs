@@ -229,7 +229,7 @@ fn find_open_pools(fleet: &Fleet<'_>, found: &mut Findings) {
         for FleetNode { node, .. } in fleet.nodes_of(pool) {
             let keeps_off = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !taint.describes_state();
             if pool.os == Some(Os::Windows)
-                && !node.taints.iter().any(|taint| keeps_off(&taint))
+                && node.taints.parsed().is_some_and(|taints| !taints.iter().any(|taint| keeps_off(&taint)))
                 && fleet.has(Os::Linux)
             {
                 found.add(

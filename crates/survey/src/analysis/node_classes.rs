@@ -67,7 +67,7 @@ impl<'a> NodeClasses<'a> {
         let mut single = Vec::new();
         for one in &fleet.nodes {
             let values: Vec<Option<&str>> = keys.iter().map(|key| one.node.labels.get(key)).collect();
-            let key = (one.pool, &*one.node.taints, one.node.unschedulable, values);
+            let key = (one.pool, &one.node.taints, one.node.unschedulable, values);
             let class = NodeClass { node: one.node, pool: one.pool, count: 1 };
             classes.entry(key).and_modify(|known| known.count += 1).or_insert(class);
             single.push(class);
@@ -160,9 +160,9 @@ pub(crate) fn fits(constraints: &SchedulingConstraints, node: &Node) -> bool {
     constraints.fits(&node.name, |key| node.labels.get(key))
 }
 
-/// The taints of a node that keep the pod off.
+/// The taints of a node that keep the pod off. Taints that are too large to use are no known obstacle.
 pub(crate) fn blocking<'n>(constraints: &SchedulingConstraints, node: &'n Node) -> impl Iterator<Item = &'n Taint> {
-    node.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !constraints.tolerates(taint))
+    node.known_taints().iter().filter(|taint| taint.effect != "PreferNoSchedule" && !constraints.tolerates(taint))
 }
 
 /// The constraints with what the RuntimeClass of the pod adds. A class that contradicts the pod adds nothing, because

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
+use mullion_engine::model::cluster::UnusableFact;
 use mullion_engine::model::image::ImageOs;
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};
+use mullion_engine::place::find_marker_taints;
 use mullion_policy::PolicySet;
 
 use crate::analysis::findings::Findings;
@@ -76,6 +78,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let mut pools = fleet.report(&pool_pods);
     let deadlines = fleet_findings::find(fleet, &totals.images, facts, today, &mut pools, &mut totals.findings);
     let mut unknown = totals.unknown(fleet);
+    unknown.push(unusable_facts(inventory, policies));
     unknown.retain(|unknown| unknown.all > 0);
     let Totals { findings, mut workloads, daemon_sets, builds, changes, .. } = totals;
     for workload in &mut workloads {
@@ -104,6 +107,27 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
         changes: namespace_changes(changes),
         deadlines,
         unknown,
+    }
+}
+
+/// The objects with values that are not used.
+fn unusable_facts(inventory: &Inventory, policies: &PolicySet) -> Unknown {
+    let snapshot = &inventory.snapshot;
+    let marks = [Os::Linux, Os::Windows]
+        .into_iter()
+        .filter_map(|os| find_marker_taints(os, snapshot, &policies.nodes).unusable_fact(os));
+    let facts: Vec<UnusableFact> = snapshot.unusable_facts().chain(marks).collect();
+    let object = |fact: &UnusableFact| {
+        // Taints of all nodes have no object of their own.
+        let name = if fact.name.is_empty() { "all nodes" } else { &fact.name };
+        ObjectRef { namespace: String::new(), kind: fact.kind.to_owned(), name: name.to_owned() }
+    };
+    Unknown {
+        what: "What these objects require of pods is not known: an annotation, or a list of taints or tolerations, cannot be read or is too large to use."
+            .to_owned(),
+        resolve: "Run mullion status, which names the values and the limits; shorten or correct them.".to_owned(),
+        objects: facts.iter().take(MAX_OBJECTS).map(object).collect(),
+        all: facts.len(),
     }
 }
 

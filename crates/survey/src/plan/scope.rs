@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mullion_engine::model::Os;
-use mullion_engine::model::cluster::{Node, Taint};
+use mullion_engine::model::cluster::{Fact, Node, Taint};
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL};
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::windows::{Build, release_name};
@@ -205,10 +205,10 @@ impl MoveScope {
         let mut labels: BTreeMap<String, String> =
             selected.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let mut taints: Vec<Taint> =
-            first.node.taints.iter().filter(|taint| !taint.describes_state()).cloned().collect();
+            first.node.known_taints().iter().filter(|taint| !taint.describes_state()).cloned().collect();
         for node in nodes {
             labels.retain(|key, value| node.node.labels.get(key) == Some(value.as_str()));
-            taints.retain(|taint| node.node.taints.contains(taint));
+            taints.retain(|taint| node.node.known_taints().contains(taint));
         }
         taints.sort_unstable();
         (labels, taints)
@@ -252,14 +252,15 @@ impl MoveScope {
             os: Some(Os::Windows),
             build: Some(self.target),
             labels: labels.into_iter().collect(),
-            taints: taints.into(),
+            taints: Fact::Parsed(taints.into()),
             ..Node::default()
         }
     }
 
     fn closed(&self, mut node: Node) -> Node {
-        let own = node.taints.iter().filter(|taint| !taint.describes_state() && taint.key != self.taint.key);
-        node.taints = own.cloned().chain([self.taint.clone()]).collect();
+        let own = node.known_taints().iter();
+        let own = own.filter(|taint| !taint.describes_state() && taint.key != self.taint.key);
+        node.taints = Fact::Parsed(own.cloned().chain([self.taint.clone()]).collect());
         node.unschedulable = false;
         node
     }
@@ -357,7 +358,7 @@ impl NewPool {
             exists: self.existing.is_some(),
             replaces: self.replaces.iter().filter_map(name).collect(),
             labels: self.node.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-            taints: self.node.taints.iter().map(ToString::to_string).collect(),
+            taints: self.node.known_taints().iter().map(ToString::to_string).collect(),
         }
     }
 }

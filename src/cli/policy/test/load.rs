@@ -243,7 +243,9 @@ impl LoadedTest<'_> {
         let mut namespace = before.clone().unwrap_or_default();
         if let Some(ShortForm::Full(NamespaceSpec { labels, annotations, .. })) = &case.namespace {
             namespace.labels = labels.clone().unwrap_or(namespace.labels);
-            namespace.annotations = annotations.clone().unwrap_or(namespace.annotations);
+            if let Some(annotations) = annotations {
+                namespace.set_annotations(annotations);
+            }
         }
         // The API server sets this label.
         namespace.labels.insert("kubernetes.io/metadata.name".to_owned(), name.to_owned());

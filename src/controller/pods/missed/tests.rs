@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use mullion_engine::admission::review;
-use mullion_engine::model::cluster::{Namespace, Node, NodeParts, Nodes, Taint};
+use mullion_engine::model::cluster::{Fact, Namespace, Node, NodeParts, Nodes, Taint};
 use mullion_engine::model::{ReviewRequest, WorkloadObject};
 use mullion_policy::PolicySet;
 use proptest::prelude::*;
@@ -34,16 +34,16 @@ fn snapshot() -> ClusterSnapshot {
             name: name.to_owned(),
             os: Some(os),
             labels: parts.labels(labels),
-            taints: taints.into(),
+            taints: Fact::Parsed(taints.into()),
             build,
             ..Node::default()
         }
     };
     let nodes =
         vec![node("l", Os::Linux, None), node("w", Os::Windows, Some(20348)), node("old", Os::Windows, Some(17763))];
-    let namespace = |annotation: Option<(&str, &str)>| Namespace {
-        annotations: annotation.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-        ..Namespace::default()
+    let namespace = |annotation: Option<(&str, &str)>| {
+        let annotations = annotation.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Namespace::new(BTreeMap::new(), &annotations)
     };
     let whitelist = r#"[{"key": "team", "operator": "Exists"}]"#;
     ClusterSnapshot {

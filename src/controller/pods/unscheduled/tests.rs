@@ -8,7 +8,7 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use mullion_engine::model::Os;
-use mullion_engine::model::cluster::{Namespace, Node, Nodes, Taint};
+use mullion_engine::model::cluster::{Fact, Namespace, Node, Nodes, Taint};
 use serde_json::json;
 use tokio::sync::watch as channel;
 
@@ -21,7 +21,8 @@ const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
 fn snapshot() -> ClusterSnapshot {
     let taints = vec![Taint::parse("os=windows:NoSchedule").unwrap()];
-    let node = Node { name: "w".to_owned(), os: Some(Os::Windows), taints: taints.into(), ..Node::default() };
+    let node =
+        Node { name: "w".to_owned(), os: Some(Os::Windows), taints: Fact::Parsed(taints.into()), ..Node::default() };
     ClusterSnapshot {
         nodes: Some(Nodes::new(vec![node])),
         namespaces: [("shop", ()), ("kube-system", ()), ("mullion", ())]
@@ -310,7 +311,7 @@ fn another_node_of_a_pool_changes_nothing() {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into_iter()
             .collect(),
-        taints: taint.into_iter().filter_map(Taint::parse).collect(),
+        taints: Fact::Parsed(taint.into_iter().filter_map(Taint::parse).collect()),
         ..Node::default()
     };
     let snapshot = |nodes: Vec<Node>| ClusterSnapshot { nodes: Some(Nodes::new(nodes)), ..snapshot() };
@@ -321,6 +322,7 @@ fn another_node_of_a_pool_changes_nothing() {
         assert_ne!(one, fingerprint(&snapshot(other)));
     }
     let mut ignoring = snapshot(vec![node("a", "x", None)]);
-    ignoring.namespaces.get_mut("shop").unwrap().annotations.insert("mullion.dev/ignore".to_owned(), "true".to_owned());
+    let annotations = [("mullion.dev/ignore".to_owned(), "true".to_owned())].into();
+    ignoring.namespaces.get_mut("shop").unwrap().set_annotations(&annotations);
     assert_ne!(one, fingerprint(&ignoring));
 }

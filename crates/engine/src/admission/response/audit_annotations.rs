@@ -24,6 +24,10 @@ pub(crate) fn audit_annotations(outcomes: &ReviewOutcomes<'_>) -> BTreeMap<&'sta
     }
     let findings: Vec<&Finding> = outcomes.findings.iter().map(|(finding, _)| *finding).collect();
     annotations.extend(places(&findings).map(|value| ("findings", value)));
+    if !review.unusable.is_empty() {
+        let value = list_within(&review.unusable, review.unusable.len(), "; ", AUDIT_LIMIT);
+        annotations.insert("unusable", value);
+    }
     if outcomes.audit_only {
         let denied: Vec<&Finding> = outcomes.with(FindingOutcome::Denied).collect();
         annotations.extend(places(&denied).map(|value| ("would-deny", value)));

@@ -102,6 +102,7 @@ mod tests {
                 hint: None,
                 left_out: None,
                 namespace_unknown: false,
+                unusable: Vec::new(),
             };
             let outcomes = ReviewOutcomes::new(&review, Endpoint::Mutate);
             for finding in &review.findings {

@@ -39,6 +39,7 @@ fn review(mode: Mode, findings: Vec<Finding>, changes: Vec<Change>) -> Review {
         hint: None,
         left_out: None,
         namespace_unknown: false,
+        unusable: Vec::new(),
     }
 }
 

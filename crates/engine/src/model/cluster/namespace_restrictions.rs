@@ -5,93 +5,82 @@
 //! and `PodTolerationRestriction` (off by default in the API server, on in AKS). Mullion cannot detect whether they are
 //! on. It never adds what an annotation forbids, because the author of the annotation meant it.
 
-use std::fmt;
+use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Value;
 
+use crate::model::cluster::admitted_toleration::AdmittedToleration;
+use crate::model::cluster::fact::{Fact, Unusable};
 use crate::model::cluster::namespace::Namespace;
-use crate::model::names::{
-    NODE_SELECTOR_ANNOTATIONS, POD_SECURITY_ENFORCE_LABEL, POD_SECURITY_ENFORCE_VERSION_LABEL,
-    TOLERATIONS_WHITELIST_ANNOTATION,
-};
+use crate::model::cluster::namespace_selector::NodeSelector;
+use crate::model::names::{POD_SECURITY_ENFORCE_LABEL, POD_SECURITY_ENFORCE_VERSION_LABEL};
 
 // === node selectors ===
 
-/// Annotation, key and value of every pair of the namespace's node selectors. Malformed pairs are skipped, because they
-/// make the plugin reject every pod, whatever Mullion does.
+/// Annotation, key and value of every pair of the namespace's node selectors, as far as they are used; see
+/// [`unusable_selector`].
 pub(crate) fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'static str, &str, &str)> {
-    NODE_SELECTOR_ANNOTATIONS.into_iter().flat_map(move |annotation| {
-        let text = namespace.and_then(|namespace| namespace.annotations.get(annotation)).map_or("", String::as_str);
-        text.split(',').filter_map(move |pair| {
-            let (key, value) = pair.split_once('=')?;
-            Some((annotation, key.trim(), value.trim()))
-        })
-    })
+    let selectors = namespace.into_iter().flat_map(Namespace::node_selectors);
+    selectors
+        .filter_map(|(annotation, fact)| Some((annotation, fact.parsed()?)))
+        .flat_map(|(annotation, selector)| selector.pairs().map(move |(key, value)| (annotation, key, value)))
 }
 
-/// Annotation and value, if the namespace requires another value of that node label: then a pod with this one in its
-/// nodeSelector is rejected.
-pub(crate) fn contradiction<'n>(
-    namespace: Option<&'n Namespace>,
-    key: &str,
-    value: &str,
-) -> Option<(&'static str, &'n str)> {
-    NODE_SELECTOR_ANNOTATIONS.into_iter().find_map(|annotation| {
-        // If a key occurs twice, the last value counts, because the plugin puts the pairs into a map.
-        let required = node_selector(namespace).filter(|(of, name, _)| *of == annotation && *name == key).last();
-        required.map(|(annotation, _, other)| (annotation, other)).filter(|(_, other)| *other != value)
-    })
+/// The node selector of the namespace that is not used, and why. What it requires is unknown.
+pub(crate) fn unusable_selector(namespace: Option<&Namespace>) -> Option<(&'static str, &Unusable)> {
+    namespace?.node_selectors().find_map(|(annotation, fact)| Some((annotation, fact.unusable()?)))
+}
+
+/// Why a namespace does not admit a pair of a pod's nodeSelector, with the annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contradiction<'n> {
+    /// Its selector requires this other value: then the pod is rejected.
+    Requires(&'static str, &'n Arc<NodeSelector>, &'n str),
+    /// What it requires is unknown.
+    Unknown(&'static str, &'n Unusable),
+}
+
+/// Whether the namespace requires another value of that node label, or may require one.
+pub(crate) fn contradiction<'n>(namespace: Option<&'n Namespace>, key: &str, value: &str) -> Option<Contradiction<'n>> {
+    let required = namespace.into_iter().flat_map(Namespace::node_selectors).find_map(|(annotation, fact)| {
+        let selector = fact.parsed()?;
+        let other = selector.get(key).filter(|other| *other != value)?;
+        Some(Contradiction::Requires(annotation, selector, other))
+    });
+    let unknown = || unusable_selector(namespace).map(|(annotation, why)| Contradiction::Unknown(annotation, why));
+    required.or_else(unknown)
 }
 
 // === tolerations ===
 
 /// Which tolerations a namespace admits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TolerationsWhitelist {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TolerationsWhitelist<'n> {
     /// All tolerations.
     Anything,
     /// Tolerations of which one of these is a superset.
-    Only(Vec<AdmittedToleration>),
-    /// No toleration, because the annotation is not a JSON list of tolerations; the value is the error.
-    Unreadable(String),
+    Only(&'n Arc<[AdmittedToleration]>),
+    /// No toleration, because the annotation is not a JSON list of tolerations or is too large to use.
+    Unusable(&'n Unusable),
 }
 
-/// A toleration in the form that admission compares.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AdmittedToleration {
-    key: String,
-    operator: String,
-    value: String,
-    effect: String,
-    seconds: Option<i64>,
-}
-
-impl TolerationsWhitelist {
+impl<'n> TolerationsWhitelist<'n> {
     /// The whitelist for a pod of that namespace with these tolerations (raw JSON, as in a pod spec).
     ///
     /// Also `TolerationsWhitelist::Anything` if the pod's own tolerations would be rejected already. At the webhook,
     /// which runs after the plugin, this proves that the plugin is off; in a file, the pod is rejected whatever Mullion
-    /// adds.
-    pub fn of<'t>(namespace: Option<&Namespace>, present: impl IntoIterator<Item = &'t Value>) -> Self {
+    /// adds. A list that is too large to use may admit them, and proves nothing.
+    pub fn of<'t>(namespace: Option<&'n Namespace>, present: impl IntoIterator<Item = &'t Value>) -> Self {
         let mut present = present.into_iter();
-        let text = namespace
-            .and_then(|namespace| namespace.annotations.get(TOLERATIONS_WHITELIST_ANNOTATION))
-            .map_or("", String::as_str);
-        if text.is_empty() {
-            return Self::Anything;
-        }
-        match serde_json::from_str::<Option<Vec<Option<AdmittedToleration>>>>(text) {
-            Ok(list) => {
-                let list: Vec<AdmittedToleration> = list.into_iter().flatten().map(Option::unwrap_or_default).collect();
+        match namespace.and_then(Namespace::whitelist) {
+            None => Self::Anything,
+            Some(Fact::Parsed(list)) => {
                 let only = Self::Only(list);
-                if only.is_empty() || present.any(|toleration| only.rejects(toleration)) {
-                    return Self::Anything;
-                }
-                only
+                let proves = list.is_empty() || present.any(|toleration| only.rejects(toleration));
+                if proves { Self::Anything } else { only }
             }
-            Err(error) if present.next().is_none() => Self::Unreadable(error.to_string()),
-            Err(_) => Self::Anything,
+            Some(Fact::Unusable(Unusable::Unreadable(_))) if present.next().is_some() => Self::Anything,
+            Some(Fact::Unusable(why)) => Self::Unusable(why),
         }
     }
 
@@ -104,96 +93,8 @@ impl TolerationsWhitelist {
                 let toleration = AdmittedToleration::of(toleration);
                 !list.iter().any(|allowed| allowed.is_superset_of(&toleration))
             }
-            Self::Unreadable(_) => true,
+            Self::Unusable(_) => true,
         }
-    }
-
-    /// Whether the list is empty. An empty list admits everything.
-    fn is_empty(&self) -> bool {
-        matches!(self, Self::Only(list) if list.is_empty())
-    }
-}
-
-impl AdmittedToleration {
-    /// Reads a toleration of a pod spec. The API server itself rejects other types.
-    fn of(value: &Value) -> Self {
-        let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self {
-            key: text("key"),
-            operator: text("operator"),
-            value: text("value"),
-            effect: text("effect"),
-            seconds: value.get("tolerationSeconds").and_then(Value::as_i64),
-        }
-    }
-
-    /// Kubernetes' `isSuperset` (pkg/util/tolerations/tolerations.go), exactly: a missing operator counts as `Equal`
-    /// only in the wider toleration, and a limit in seconds counts only with the effect `NoExecute`.
-    fn is_superset_of(&self, narrow: &Self) -> bool {
-        if self == narrow {
-            return true;
-        }
-        let any_key = self.key.is_empty() && self.operator == "Exists";
-        let lasts = match self.seconds {
-            Some(seconds) if self.effect == "NoExecute" => narrow.seconds.is_some_and(|narrow| narrow <= seconds),
-            _ => true,
-        };
-        (self.key == narrow.key || any_key)
-            && (self.effect.is_empty() || self.effect == narrow.effect)
-            && lasts
-            && match self.operator.as_str() {
-                "" | "Equal" => narrow.operator == "Equal" && narrow.value == self.value,
-                "Exists" => true,
-                _ => false,
-            }
-    }
-
-    /// Sets one member, as Go's `encoding/json` does: names match in any case, the last of equal names wins, and null
-    /// sets nothing.
-    fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
-        let texts = [
-            ("key", &mut self.key),
-            ("operator", &mut self.operator),
-            ("value", &mut self.value),
-            ("effect", &mut self.effect),
-        ];
-        let field = texts.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-        match (field, value) {
-            (_, Value::Null) => {}
-            (Some((_, field)), Value::String(text)) => *field = text,
-            (Some((known, _)), other) => return Err(format!("`{known}` takes a text, not {other}")),
-            (None, other) if name.eq_ignore_ascii_case("tolerationSeconds") => {
-                let seconds =
-                    other.as_i64().ok_or_else(|| format!("`tolerationSeconds` takes a number, not {other}"))?;
-                self.seconds = Some(seconds);
-            }
-            (None, _) => {}
-        }
-        Ok(())
-    }
-}
-
-impl<'de> Deserialize<'de> for AdmittedToleration {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Members)
-    }
-}
-
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = AdmittedToleration;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a toleration")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<AdmittedToleration, A::Error> {
-        let mut toleration = AdmittedToleration::default();
-        while let Some((name, value)) = members.next_entry::<String, Value>()? {
-            toleration.set(&name, value).map_err(A::Error::custom)?;
-        }
-        Ok(toleration)
     }
 }
 
@@ -257,17 +158,22 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::model::cluster::admitted_toleration::{WHITELIST_LENGTH, WHITELIST_TOLERATIONS};
+    use crate::model::cluster::namespace_selector::{SELECTOR_LENGTH, SELECTOR_PAIRS};
+    use crate::model::names::{NODE_SELECTOR_ANNOTATIONS, TOLERATIONS_WHITELIST_ANNOTATION};
 
     fn namespace(annotation: &str, text: &str) -> Namespace {
-        Namespace { annotations: [(annotation.to_owned(), text.to_owned())].into(), ..Namespace::default() }
+        Namespace::new(BTreeMap::new(), &[(annotation.to_owned(), text.to_owned())].into())
     }
 
-    fn whitelist(text: &str) -> TolerationsWhitelist {
-        TolerationsWhitelist::of(Some(&namespace(TOLERATIONS_WHITELIST_ANNOTATION, text)), &[])
+    fn with_list(text: &str) -> Namespace {
+        namespace(TOLERATIONS_WHITELIST_ANNOTATION, text)
     }
 
     fn os_toleration() -> Value {
@@ -319,7 +225,9 @@ mod tests {
             (r#"[{"key": "a", "operator": "Exists", "tolerationSeconds": 300}]"#, forever, false),
         ];
         for (text, toleration, rejected) in cases {
-            assert_eq!(whitelist(text).rejects(&toleration), rejected, "{text} {toleration}");
+            let namespace = with_list(text);
+            let whitelist = TolerationsWhitelist::of(Some(&namespace), &[]);
+            assert_eq!(whitelist.rejects(&toleration), rejected, "{text} {toleration}");
         }
     }
 
@@ -337,11 +245,13 @@ mod tests {
             "[] []",
         ];
         for text in bad {
-            assert!(matches!(whitelist(text), TolerationsWhitelist::Unreadable(_)), "{text}: {:?}", whitelist(text));
-            assert!(whitelist(text).rejects(&os_toleration()));
+            let namespace = with_list(text);
+            let whitelist = TolerationsWhitelist::of(Some(&namespace), &[]);
+            let unreadable = matches!(whitelist, TolerationsWhitelist::Unusable(Unusable::Unreadable(_)));
+            assert!(unreadable && whitelist.rejects(&os_toleration()), "{text}: {whitelist:?}");
             // If a pod with a toleration was admitted, the plugin did not check it.
-            let passed =
-                TolerationsWhitelist::of(Some(&namespace(TOLERATIONS_WHITELIST_ANNOTATION, text)), &[os_toleration()]);
+            let present = [os_toleration()];
+            let passed = TolerationsWhitelist::of(Some(&namespace), &present);
             assert_eq!(passed, TolerationsWhitelist::Anything, "{text}");
         }
     }
@@ -370,9 +280,39 @@ mod tests {
         for (text, expected) in cases {
             for annotation in NODE_SELECTOR_ANNOTATIONS {
                 let namespace = namespace(annotation, text);
-                let found = contradiction(Some(&namespace), "kubernetes.io/os", "windows");
+                let found = contradiction(Some(&namespace), "kubernetes.io/os", "windows").map(|found| match found {
+                    Contradiction::Requires(annotation, _, value) => (annotation, value),
+                    Contradiction::Unknown(..) => panic!("{found:?}"),
+                });
                 assert_eq!(found, expected.map(|value| (annotation, value)), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn what_exceeds_a_limit_is_unknown() {
+        let selector = |pairs: usize| (0..pairs).map(|at| format!("k{at}=v")).collect::<Vec<_>>().join(",");
+        let fits = namespace(NODE_SELECTOR_ANNOTATIONS[0], &selector(SELECTOR_PAIRS));
+        assert_eq!(contradiction(Some(&fits), "kubernetes.io/os", "windows"), None);
+        let long = format!("kubernetes.io/os=linux,{}", "x".repeat(SELECTOR_LENGTH));
+        for (text, size) in [(selector(SELECTOR_PAIRS + 1), 65), (long, SELECTOR_LENGTH + 23)] {
+            let namespace = namespace(NODE_SELECTOR_ANNOTATIONS[1], &text);
+            let found = contradiction(Some(&namespace), "kubernetes.io/os", "windows");
+            let Some(Contradiction::Unknown(annotation, Unusable::TooLarge(excess))) = found else {
+                panic!("{found:?}")
+            };
+            assert_eq!((annotation, excess.size), (NODE_SELECTOR_ANNOTATIONS[1], size));
+            assert_eq!(node_selector(Some(&namespace)).count(), 0);
+        }
+        let list = |tolerations: usize| Value::from(vec![os_toleration(); tolerations]).to_string();
+        let present = [os_toleration()];
+        let fits = with_list(&list(WHITELIST_TOLERATIONS));
+        assert!(!TolerationsWhitelist::of(Some(&fits), &present).rejects(&os_toleration()));
+        for text in [list(WHITELIST_TOLERATIONS + 1), format!("[]{}", " ".repeat(WHITELIST_LENGTH))] {
+            // Whether it admits the pod's own tolerations is unknown too, so they prove nothing.
+            let namespace = with_list(&text);
+            let found = TolerationsWhitelist::of(Some(&namespace), &present);
+            assert!(matches!(found, TolerationsWhitelist::Unusable(Unusable::TooLarge(_))), "{found:?}");
         }
     }
 
@@ -397,7 +337,7 @@ mod tests {
                 .into_iter()
                 .flatten()
                 .collect();
-            let found = PodSecurity::of(Some(&Namespace { labels, ..Namespace::default() }));
+            let found = PodSecurity::of(Some(&Namespace::new(labels, &BTreeMap::new())));
             assert_eq!((found.level, found.rejects_windows_os()), (expected, rejects), "{level:?} {version:?}");
         }
         assert_eq!(PodSecurity::of(None).level, PodSecurityLevel::Privileged);
@@ -407,12 +347,13 @@ mod tests {
         #[test]
         fn any_annotation_is_read_or_an_error(text in ".*", json in r#"\[\{"(key|Key|operator|tolerationSeconds)": ("[a-z]*"|[0-9.]{1,22}|null)\}?\]?"#) {
             for text in [text, json] {
-                let list = whitelist(&text);
+                let with_list = with_list(&text);
+                let list = TolerationsWhitelist::of(Some(&with_list), &[]);
                 // Whatever the value is, the result is the same for the same toleration, and for all tolerations if the
                 // list restricts nothing.
-                prop_assert_eq!(list.rejects(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(&list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
+                prop_assert_eq!(list.rejects(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
                 let namespace = namespace(NODE_SELECTOR_ANNOTATIONS[0], &text);
-                let _: Option<(&str, &str)> = contradiction(Some(&namespace), "kubernetes.io/os", "windows");
+                let _: Option<Contradiction<'_>> = contradiction(Some(&namespace), "kubernetes.io/os", "windows");
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Nodes of the cluster, indexed so that no review iterates over all of them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use crate::model::cluster::fact::{Excess, Fact, Unusable, UnusableFact};
 use crate::model::cluster::node_labels::NodeLabels;
 use crate::model::cluster::taint::Taint;
 use crate::model::operating_system::Os;
@@ -20,13 +22,26 @@ pub struct Nodes {
     kinds: Vec<usize>,
     /// Keys of labels with a value that only one node has.
     individual: BTreeSet<String>,
-    linux_taints: BTreeSet<Taint>,
-    windows_taints: BTreeSet<Taint>,
+    linux_taints: DistinctTaints,
+    windows_taints: DistinctTaints,
     windows_builds: BTreeSet<Build>,
     /// See [`Nodes::generation`].
     generations: BTreeMap<Build, Generation>,
     has_windows: bool,
     has_unknown: bool,
+}
+
+/// The most distinct taints of an operating system's nodes that are kept. Each review compares them with the taints of
+/// the NodePolicy; fleets have a few, of which one to three mark the operating system.
+pub const DISTINCT_TAINTS: usize = 1_024;
+
+/// The distinct taints of an operating system's nodes: if there are more than [`DISTINCT_TAINTS`], those that the most
+/// nodes have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DistinctTaints {
+    /// Each with the number of nodes that have it.
+    nodes: BTreeMap<Taint, usize>,
+    left_out: usize,
 }
 
 /// One node, reduced to what decisions need. Virtual-kubelet nodes are never part of a snapshot.
@@ -39,7 +54,7 @@ pub struct Node {
     /// `metadata.labels`.
     pub labels: NodeLabels,
     /// `spec.taints`.
-    pub taints: Arc<[Taint]>,
+    pub taints: Fact<Arc<[Taint]>>,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
     /// Label `node.kubernetes.io/windows-build`, else the first three numbers of `status.nodeInfo.kernelVersion`.
@@ -78,22 +93,12 @@ impl Nodes {
             }
         }
         let of = |os| all.iter().filter(move |node| node.os == Some(os));
-        // Each is copied once: `collect` would copy the taints of all nodes first.
-        let taints = |os| {
-            let mut distinct = BTreeSet::new();
-            for taint in of(os).flat_map(|node| node.taints.iter()) {
-                if !distinct.contains(taint) {
-                    distinct.insert(taint.clone());
-                }
-            }
-            distinct
-        };
         Self {
             by_name,
             kinds,
             individual,
-            linux_taints: taints(Os::Linux),
-            windows_taints: taints(Os::Windows),
+            linux_taints: DistinctTaints::of(of(Os::Linux).map(Arc::as_ref)),
+            windows_taints: DistinctTaints::of(of(Os::Windows).map(Arc::as_ref)),
             windows_builds: of(Os::Windows).filter_map(|node| node.build).collect(),
             generations: generations(of(Os::Windows).map(Arc::as_ref)),
             has_windows: of(Os::Windows).next().is_some(),
@@ -135,12 +140,12 @@ impl Nodes {
     }
 
     /// Distinct taints of all Linux nodes.
-    pub fn linux_taints(&self) -> &BTreeSet<Taint> {
+    pub fn linux_taints(&self) -> &DistinctTaints {
         &self.linux_taints
     }
 
     /// Distinct taints of all Windows nodes.
-    pub fn windows_taints(&self) -> &BTreeSet<Taint> {
+    pub fn windows_taints(&self) -> &DistinctTaints {
         &self.windows_taints
     }
 
@@ -160,10 +165,60 @@ impl Nodes {
         self.has_windows
     }
 
+    /// The taints that are not used.
+    pub fn unusable_facts(&self) -> impl Iterator<Item = UnusableFact> {
+        let of_nodes = self.iter().filter_map(Node::unusable_fact);
+        let of = |taints: &DistinctTaints, os: Os| {
+            let excess =
+                Excess { size: taints.nodes.len() + taints.left_out, limit: DISTINCT_TAINTS, unit: "distinct taint" };
+            let value = format!("the set of taints of all {} nodes", os.title());
+            (taints.left_out > 0).then(|| UnusableFact::new("Node", "", value, &Unusable::TooLarge(excess)))
+        };
+        of_nodes.chain(of(&self.linux_taints, Os::Linux)).chain(of(&self.windows_taints, Os::Windows))
+    }
+
     /// Whether a schedulable node has no OS label, or one that Mullion does not know: such a node is not safe for the
     /// Linux default.
     pub fn has_unknown_os(&self) -> bool {
         self.has_unknown
+    }
+}
+
+impl Node {
+    /// The taints, if they are not used.
+    pub fn unusable_fact(&self) -> Option<UnusableFact> {
+        Some(UnusableFact::new("Node", &self.name, "the list of taints".to_owned(), self.taints.unusable()?))
+    }
+
+    /// The taints that are known: none if they are too large to use.
+    pub fn known_taints(&self) -> &[Taint] {
+        self.taints.parsed().map_or(&[], |taints| &**taints)
+    }
+}
+
+impl DistinctTaints {
+    fn of<'n>(nodes: impl Iterator<Item = &'n Node>) -> Self {
+        let mut counts: BTreeMap<&Taint, usize> = BTreeMap::new();
+        for taint in nodes.flat_map(Node::known_taints) {
+            *counts.entry(taint).or_default() += 1;
+        }
+        let left_out = counts.len().saturating_sub(DISTINCT_TAINTS);
+        let mut counts: Vec<(&Taint, usize)> = counts.into_iter().collect();
+        if left_out > 0 {
+            counts.sort_by_key(|(_, nodes)| Reverse(*nodes));
+            counts.truncate(DISTINCT_TAINTS);
+        }
+        Self { nodes: counts.into_iter().map(|(taint, nodes)| (taint.clone(), nodes)).collect(), left_out }
+    }
+
+    /// The taints that are kept, each with the number of nodes that have it.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Taint, usize)> {
+        self.nodes.iter().map(|(taint, nodes)| (taint, *nodes))
+    }
+
+    /// How many distinct taints are not kept.
+    pub fn left_out(&self) -> usize {
+        self.left_out
     }
 }
 

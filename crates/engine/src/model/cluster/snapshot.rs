@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::cluster::fact::UnusableFact;
 use crate::model::cluster::namespace::Namespace;
 use crate::model::cluster::nodes::Nodes;
 use crate::model::cluster::runtime_class::RuntimeClass;
@@ -38,6 +39,15 @@ impl ClusterSnapshot {
         !self.seen_builds.is_empty()
             || !self.seen_taints.is_empty()
             || self.nodes.as_ref().is_none_or(Nodes::has_windows)
+    }
+
+    /// Every value of the snapshot that is not used: annotations of namespaces, tolerations of RuntimeClasses, taints of
+    /// nodes.
+    pub fn unusable_facts(&self) -> impl Iterator<Item = UnusableFact> {
+        let namespaces = self.namespaces.iter().flat_map(|(name, namespace)| namespace.unusable_facts(name));
+        let classes = self.runtime_classes.iter().flatten().filter_map(|(name, class)| class.unusable_fact(name));
+        let nodes = self.nodes.iter().flat_map(Nodes::unusable_facts);
+        namespaces.chain(classes).chain(nodes)
     }
 
     /// Builds of Windows nodes, now or before.

@@ -5,6 +5,15 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::cluster::fact::Unusable;
+
+/// The most taints of a node that are used. EKS accepts 50 for a node group, the highest number of a provider's API, and
+/// controllers add a few.
+const NODE_TAINTS: usize = 128;
+/// Their size, in bytes: so many of the longest that the API server accepts, with 317 bytes of key, 63 of value and 16 of
+/// effect.
+const NODE_TAINTS_SIZE: usize = NODE_TAINTS * (317 + 63 + 16);
+
 /// Prefixes of the keys of taints that come and go with a node's state. A DaemonSet that does not tolerate them belongs
 /// on the node anyway.
 const PASSING: [&str; 9] = [
@@ -57,6 +66,21 @@ impl Taint {
         let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let taint = Self { key: text("key"), value: text("value"), effect: text("effect") };
         (!taint.key.is_empty()).then_some(taint)
+    }
+
+    /// The bytes of its texts.
+    pub(crate) fn size(&self) -> usize {
+        self.key.len() + self.value.len() + self.effect.len()
+    }
+
+    /// Reads all taints of a node spec; those without a key are skipped.
+    pub fn all_from_json(raw: &[Value]) -> Result<Vec<Self>, Unusable> {
+        Unusable::check(raw.len(), NODE_TAINTS, "taint")?;
+        let texts = |raw: &Value| -> usize {
+            ["key", "value", "effect"].iter().filter_map(|key| raw.get(key)?.as_str()).map(str::len).sum()
+        };
+        Unusable::check(raw.iter().map(texts).sum(), NODE_TAINTS_SIZE, "byte")?;
+        Ok(raw.iter().filter_map(Self::from_json).collect())
     }
 
     /// Reads `key=value:Effect`, `key:Effect`; `None` without an effect Kubernetes knows.

@@ -104,7 +104,7 @@ impl SchedulingConstraints {
     }
 
     /// Adds the constraints of the pod's RuntimeClass, as the API server does (`setScheduling` in
-    /// plugin/pkg/admission/runtimeclass/admission.go). Returns false if the API server rejects the pod, because both
+    /// plugin/pkg/admission/runtimeclass/admission.go), except tolerations that are too large to use. Returns false if the API server rejects the pod, because both
     /// select different nodes.
     pub fn takes_over(&mut self, class: &RuntimeClass) -> bool {
         let selector = self.node_selector.get_or_insert_default();
@@ -113,7 +113,12 @@ impl SchedulingConstraints {
                 return false;
             }
         }
-        let brought = class.tolerations.iter().filter_map(|toleration| TolerationTerm::deserialize(toleration).ok());
+        let brought = class
+            .tolerations
+            .parsed()
+            .into_iter()
+            .flatten()
+            .filter_map(|toleration| TolerationTerm::deserialize(toleration).ok());
         self.tolerations.get_or_insert_default().extend(brought);
         true
     }

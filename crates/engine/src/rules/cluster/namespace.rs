@@ -3,31 +3,53 @@
 //! Mullion does not add what they reject: see [`place`](crate::place). The message reports it, with the annotation that
 //! would admit it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::model::cluster::{TolerationsWhitelist, namespace_restrictions};
+use crate::model::cluster::{Contradiction, Fact, TolerationsWhitelist, Unusable, namespace_restrictions};
 use crate::model::json_pointer::escape;
-use crate::model::names::{OS_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::names::{OS_LABEL, OS_LABELS, TOLERATIONS_WHITELIST_ANNOTATION, WINDOWS_BUILD_LABEL};
 use crate::model::settings::BuildMode;
-use crate::model::text::list;
-use crate::model::{Basis, DetectedOs, Os, names};
+use crate::model::text::{list, shown};
+use crate::model::{Basis, DetectedOs, Os};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
+use crate::rules::help::Help;
 use crate::rules::rule::Rule;
+
+/// How many tolerations a finding lists.
+const LISTED: usize = 5;
 
 /// Findings of `namespace-node-selector`.
 pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    if namespace_restrictions::node_selector(cx.input.namespace).next().is_none()
-        || cx.decision.os == DetectedOs::Conflict
+    let Some(namespace) = cx.input.namespace.filter(|_| cx.decision.os != DetectedOs::Conflict) else { return };
+    let unusable = namespace_restrictions::unusable_selector(Some(namespace));
+    if let Some((annotation, why)) = unusable
+        && (cx.is_windows() || given(cx).is_some_and(|os| cx.lacks_node_selector(os)))
     {
+        let message = format!("the namespace's node selector {why}, so none is added");
+        let mut found = cx.finding(rule, cx.input.pod.at("/spec/nodeSelector"), message);
+        found.help = shorten_annotation(cx, annotation);
+        out.push(found);
+    }
+    if namespace_restrictions::node_selector(Some(namespace)).next().is_none() {
         return;
     }
+    let name: Arc<str> = cx.input.request.workload.namespace.into();
     // `what` returns a message with the value that the namespace requires. The messages are short, because a warning
     // has 120 characters.
     let mut add = |pointer: &str, key: &str, value: &str, what: &dyn Fn(&str) -> String| {
-        let Some((annotation, required)) = cx.contradiction(key, value) else { return };
-        let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(required));
-        found.help = annotate(cx, annotation, &without(cx, annotation, key)).into();
+        let Some(Contradiction::Requires(annotation, selector, required)) = cx.contradiction(key, value) else {
+            return;
+        };
+        let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(&shown(required)));
+        found.help = Help::RemoveKey {
+            namespace: Arc::clone(&name),
+            annotation,
+            selector: Arc::clone(selector),
+            key: key.into(),
+        };
         out.push(found);
     };
     for (key, value) in cx.input.pod.strings("/spec/nodeSelector") {
@@ -50,7 +72,9 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
     }
     if let Some(class) = cx.own_runtime_class().filter(|_| cx.is_windows()) {
         for (key, value) in &class.node_selector {
-            let brought = |other: &str| format!("this RuntimeClass requires {value}, the namespace {key}={other}");
+            let value_shown = shown(value);
+            let brought =
+                |other: &str| format!("this RuntimeClass requires {value_shown}, the namespace {}={other}", shown(key));
             add("/spec/runtimeClassName", key, value, &brought);
         }
     }
@@ -58,39 +82,47 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
 
 /// Findings of `namespace-tolerations`.
 pub(crate) fn tolerations(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let Some(text) =
-        cx.input.namespace.and_then(|namespace| namespace.annotations.get(names::TOLERATIONS_WHITELIST_ANNOTATION))
-    else {
-        return;
-    };
     let whitelist = cx.whitelist();
     if whitelist == TolerationsWhitelist::Anything {
         return;
     }
-    let rejected = |all: Vec<Value>| -> Vec<Value> { all.into_iter().filter(|one| whitelist.rejects(one)).collect() };
-    let missing = given(cx).map(|os| cx.missing_tolerations(os)).unwrap_or_default();
-    let missing = rejected(missing.into_iter().map(|missing| missing.value).collect());
+    let missing: Vec<Value> = given(cx)
+        .map(|os| cx.missing_tolerations(os))
+        .unwrap_or_default()
+        .into_iter()
+        .map(|missing| missing.value)
+        .filter(|one| whitelist.rejects(one))
+        .collect();
     if !missing.is_empty() {
         let message = match &whitelist {
-            TolerationsWhitelist::Unreadable(_) => {
+            TolerationsWhitelist::Unusable(Unusable::Unreadable(_)) => {
                 "the namespace's tolerationsWhitelist cannot be read, so none is added".to_owned()
             }
-            _ => format!("the namespace's tolerationsWhitelist rejects {}, so the pod may wait", shown(&missing)),
+            TolerationsWhitelist::Unusable(why) => {
+                format!("the namespace's tolerationsWhitelist {why}, so none is added")
+            }
+            _ => format!("the namespace's tolerationsWhitelist rejects {}, so the pod may wait", listed(&missing)),
         };
-        out.push(with_help(
-            cx,
-            cx.finding(rule, cx.input.pod.at("/spec/tolerations"), message),
-            &whitelist,
-            text,
-            missing,
-        ));
+        let found = cx.finding(rule, cx.input.pod.at("/spec/tolerations"), message);
+        out.push(with_help(cx, found, &whitelist, missing));
     }
-    let class = cx.own_runtime_class().filter(|_| cx.is_windows());
-    let brought = class.map(|class| rejected(class.tolerations.clone())).unwrap_or_default();
-    if !brought.is_empty() {
-        let message = format!("the namespace's tolerationsWhitelist rejects {}, which this adds", shown(&brought));
-        let found = cx.finding(rule, cx.input.pod.at("/spec/runtimeClassName"), message);
-        out.push(with_help(cx, found, &whitelist, text, brought));
+    let Some(class) = cx.own_runtime_class().filter(|_| cx.is_windows()) else { return };
+    let at = cx.input.pod.at("/spec/runtimeClassName");
+    match &class.tolerations {
+        Fact::Parsed(all) => {
+            let brought: Vec<Value> = all.iter().filter(|one| whitelist.rejects(one)).cloned().collect();
+            if !brought.is_empty() {
+                let message =
+                    format!("the namespace's tolerationsWhitelist rejects {}, which this adds", listed(&brought));
+                out.push(with_help(cx, cx.finding(rule, at, message), &whitelist, brought));
+            }
+        }
+        Fact::Unusable(why) => {
+            let message = format!("the list of tolerations that this adds {why}; the namespace may reject them");
+            let mut found = cx.finding(rule, at, message);
+            found.help = "shorten the tolerations of the RuntimeClass".into();
+            out.push(found);
+        }
     }
 }
 
@@ -113,41 +145,40 @@ fn exact_build(cx: &WorkloadContext<'_>) -> Option<String> {
 fn with_help(
     cx: &WorkloadContext<'_>,
     mut found: Finding,
-    whitelist: &TolerationsWhitelist,
-    text: &str,
+    whitelist: &TolerationsWhitelist<'_>,
     rejected: Vec<Value>,
 ) -> Finding {
-    found.help = if let TolerationsWhitelist::Unreadable(error) = whitelist {
-        format!("write a JSON list that holds {}: {error}", Value::from(rejected)).into()
-    } else {
-        let mut list: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
-        list.extend(rejected);
-        // A quote in JSON text can be escaped like this, and the shell does not interpret it.
-        let list = Value::from(list).to_string().replace('\'', "\\u0027");
-        annotate(cx, names::TOLERATIONS_WHITELIST_ANNOTATION, &list).into()
-    };
+    match whitelist {
+        TolerationsWhitelist::Anything => {}
+        TolerationsWhitelist::Only(admitted) => {
+            let namespace = cx.input.request.workload.namespace.into();
+            found.help = Help::Admit { namespace, admitted: Arc::clone(admitted), more: rejected };
+        }
+        TolerationsWhitelist::Unusable(Unusable::Unreadable(error)) => {
+            found.help = format!("write a JSON list that holds {}: {error}", Value::from(rejected)).into();
+        }
+        TolerationsWhitelist::Unusable(Unusable::TooLarge(_)) => {
+            found.help = shorten_annotation(cx, TOLERATIONS_WHITELIST_ANNOTATION);
+        }
+    }
     found
 }
 
-/// Tolerations as `key=value:Effect`.
-fn shown(tolerations: &[Value]) -> String {
+fn shorten_annotation(cx: &WorkloadContext<'_>, annotation: &str) -> Help {
+    format!("shorten annotation {annotation} of namespace {}", cx.input.request.workload.namespace).into()
+}
+
+/// The first tolerations as `key=value:Effect`, and how many more there are.
+fn listed(tolerations: &[Value]) -> String {
     let one = |toleration: &Value| {
         let text = |name| toleration.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let value = text("value").map(|value| format!("={value}")).unwrap_or_default();
-        let effect = text("effect").map(|effect| format!(":{effect}")).unwrap_or_default();
-        format!("{}{value}{effect}", text("key").unwrap_or("*"))
+        let value = text("value").map(|value| format!("={}", shown(value))).unwrap_or_default();
+        let effect = text("effect").map(|effect| format!(":{}", shown(effect))).unwrap_or_default();
+        format!("{}{value}{effect}", text("key").map_or_else(|| "*".to_owned(), shown))
     };
-    list(tolerations.iter().map(one))
-}
-
-/// The namespace's node selector without that key. The annotation is never removed, because then the plugin's default
-/// for the whole cluster would apply.
-fn without(cx: &WorkloadContext<'_>, annotation: &str, key: &str) -> String {
-    let kept = namespace_restrictions::node_selector(cx.input.namespace)
-        .filter(|(of, other, _)| *of == annotation && *other != key);
-    kept.map(|(_, key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
-}
-
-fn annotate(cx: &WorkloadContext<'_>, annotation: &str, value: &str) -> String {
-    format!("kubectl annotate namespace {} --overwrite '{annotation}={value}'", cx.input.request.workload.namespace)
+    let first: Vec<String> = tolerations.iter().take(LISTED).map(one).collect();
+    match tolerations.len().saturating_sub(LISTED) {
+        0 => list(first),
+        more => format!("{} and {more} more", list(first)),
+    }
 }

@@ -74,8 +74,10 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
 fn placement(cx: &WorkloadContext<'_>, rule: &'static Rule, name: &str, class: &RuntimeClass, out: &mut Vec<Finding>) {
     let before = out.len();
     let required = || class.node_selector.iter().filter(|(key, _)| !OS_LABELS.contains(&key.as_str()));
+    let selector = cx.input.pod.get("/spec/nodeSelector");
     for (key, value) in required() {
-        let differs = cx.input.pod.strings("/spec/nodeSelector").any(|(own, other)| own == key && other != value);
+        let own = selector.and_then(|selector| selector.get(key)?.as_str());
+        let differs = own.is_some_and(|other| other != value);
         if differs {
             let pointer = cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(key)));
             let message =

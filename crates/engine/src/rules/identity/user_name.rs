@@ -83,10 +83,10 @@ pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &
     let mut found = cx.finding(&RUN_AS_USER_NAME, pointer, message.join(", and "));
     found.rejected_by = RejectedBy::ApiServer;
     if let Some(meant) = meant(name) {
-        found.help = format!("write {meant}").into();
-        if broken == [UserNameFault::ControlCharacter] && meant != name.trim() {
-            found.help.to_mut().push_str(r" without double quotes: in them YAML reads \n as a line break, \t as a tab");
-        }
+        let quoted = broken == [UserNameFault::ControlCharacter] && meant != name.trim();
+        let so =
+            if quoted { r" without double quotes: in them YAML reads \n as a line break, \t as a tab" } else { "" };
+        found.help = format!("write {meant}{so}").into();
     }
     out.push(found);
 }

@@ -6,7 +6,6 @@
 use serde_json::Value;
 
 use crate::model::cluster::Namespace;
-use crate::model::names::{OPENSHIFT_GROUPS_ANNOTATION, OPENSHIFT_LEVEL_ANNOTATION, OPENSHIFT_UID_RANGE_ANNOTATION};
 use crate::model::pod_view::Pod;
 
 /// Annotation of a pod: the constraint that admitted it.
@@ -14,47 +13,31 @@ const SCC: &str = "openshift.io/scc";
 
 /// Whether OpenShift added `value`, which the rule of that name reports.
 pub(crate) fn stamped(rule: &str, value: &Value, pod: &Pod<'_>, namespace: Option<&Namespace>) -> bool {
-    let annotation = |key: &str| namespace.and_then(|namespace| namespace.annotations.get(key)).map(String::as_str);
+    let id = value.as_u64();
     let given = || match rule {
-        "run-as-user" => in_ranges(value, annotation(OPENSHIFT_UID_RANGE_ANNOTATION)),
-        "fs-group" => {
-            in_ranges(value, annotation(OPENSHIFT_GROUPS_ANNOTATION).or(annotation(OPENSHIFT_UID_RANGE_ANNOTATION)))
-        }
+        "run-as-user" => id.zip(namespace?.user_ids()).map(|(id, ranges)| ranges.contains(id)),
+        "fs-group" => id.zip(namespace?.group_ids()).map(|(id, ranges)| ranges.contains(id)),
         "se-linux-options" => {
             let level = value.get("level").and_then(Value::as_str);
-            level.is_some()
-                && level == annotation(OPENSHIFT_LEVEL_ANNOTATION)
-                && value.as_object().is_some_and(|all| all.len() == 1)
+            Some(level? == namespace?.level()? && value.as_object().is_some_and(|all| all.len() == 1))
         }
-        _ => false,
+        _ => None,
     };
-    pod.annotation(SCC).is_some() && given()
-}
-
-fn in_ranges(value: &Value, ranges: Option<&str>) -> bool {
-    let number = |text: &str| text.trim().parse::<u64>().ok();
-    let holds = |range: &str, id: u64| {
-        let bounds = match (range.split_once('/'), range.split_once('-')) {
-            (Some((start, size)), _) => {
-                number(start).zip(number(size)).map(|(start, size)| (start, start.saturating_add(size)))
-            }
-            (None, Some((start, end))) => {
-                number(start).zip(number(end)).map(|(start, end)| (start, end.saturating_add(1)))
-            }
-            (None, None) => None,
-        };
-        bounds.is_some_and(|(start, end)| (start..end).contains(&id))
-    };
-    value.as_u64().zip(ranges).is_some_and(|(id, ranges)| ranges.split(',').any(|range| holds(range, id)))
+    pod.annotation(SCC).is_some() && given() == Some(true)
 }
 
 #[cfg(test)]
 mod tests {
 
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
     use crate::model::WorkloadKind;
+    use crate::model::names::{
+        OPENSHIFT_GROUPS_ANNOTATION, OPENSHIFT_LEVEL_ANNOTATION, OPENSHIFT_UID_RANGE_ANNOTATION,
+    };
 
     #[test]
     fn only_values_of_the_namespace_are_stamped() {
@@ -64,7 +47,7 @@ mod tests {
                 (OPENSHIFT_UID_RANGE_ANNOTATION.to_owned(), "1000650000/10000".to_owned()),
                 (OPENSHIFT_LEVEL_ANNOTATION.to_owned(), "s0:c26,c5".to_owned()),
             ];
-            Namespace { annotations: rest.into_iter().chain(groups).collect(), ..Namespace::default() }
+            Namespace::new(BTreeMap::new(), &rest.into_iter().chain(groups).collect())
         };
         let cases = [
             ("run-as-user", json!(1_000_650_000), None, true),

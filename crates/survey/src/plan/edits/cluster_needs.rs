@@ -124,10 +124,10 @@ impl Labelled {
         let old = old.flat_map(|pool| fleet.nodes_of(pool)).map(|node| node.node);
         let (with, without): (Vec<&Node>, Vec<&Node>) = old.partition(|node| node.labels.get(key) == Some(value));
         let mut taints: BTreeSet<Taint> =
-            with.first()?.taints.iter().filter(|taint| !taint.describes_state()).cloned().collect();
+            with.first()?.known_taints().iter().filter(|taint| !taint.describes_state()).cloned().collect();
         taints.retain(|taint| {
-            with.iter().all(|node| node.taints.contains(taint))
-                && !without.iter().any(|node| node.taints.contains(taint))
+            with.iter().all(|node| node.known_taints().contains(taint))
+                && !without.iter().any(|node| node.known_taints().contains(taint))
         });
         let found = Self { nodes: with.len(), all: with.len() + without.len(), taints };
         (found.nodes < found.all).then_some(found)

@@ -350,9 +350,9 @@ impl Placement<'_> {
     ) {
         let own = SchedulingConstraints::deserialize(&json!({ "tolerations": spec.items(TOLERATIONS) }));
         let own = own.unwrap_or_default();
-        let of_class = class.map(|class| json!({ "tolerations": class.tolerations }));
+        let of_class = class.map(|class| json!({ "tolerations": class.tolerations.parsed() }));
         let of_class = of_class.and_then(|value| SchedulingConstraints::deserialize(&value).ok()).unwrap_or_default();
-        for taint in self.pool.node.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule") {
+        for taint in self.pool.node.known_taints().iter().filter(|taint| taint.effect != "PreferNoSchedule") {
             if self.reach == Reach::Present && *taint != self.scope.taint {
                 continue;
             }

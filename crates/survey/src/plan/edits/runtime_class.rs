@@ -133,8 +133,8 @@ fn class_of_pool(class: &RuntimeClass, scope: &MoveScope, pool: &NewPool) -> Run
 fn manifest(name: &str, class: &RuntimeClass) -> Value {
     let mut scheduling = Map::new();
     scheduling.insert("nodeSelector".to_owned(), json!(class.node_selector));
-    if !class.tolerations.is_empty() {
-        scheduling.insert("tolerations".to_owned(), json!(class.tolerations));
+    if let Some(tolerations) = class.tolerations.parsed().filter(|all| !all.is_empty()) {
+        scheduling.insert("tolerations".to_owned(), json!(tolerations));
     }
     let mut manifest = json!({
         "apiVersion": "node.k8s.io/v1",

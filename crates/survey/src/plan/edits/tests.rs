@@ -743,7 +743,7 @@ fn a_workload_of_a_pool_that_stays_is_left_alone() {
 fn fits(object: &Value, node: &Node) -> bool {
     let constraints = SchedulingConstraints::deserialize(&object["spec"]["template"]["spec"]).unwrap();
     let blocked = |taint: &Taint| taint.effect != "PreferNoSchedule" && !constraints.tolerates(taint);
-    constraints.fits(&node.name, |key| node.labels.get(key)) && !node.taints.iter().any(blocked)
+    constraints.fits(&node.name, |key| node.labels.get(key)) && !node.known_taints().iter().any(blocked)
 }
 
 fn nodes(objects: &[Value]) -> Vec<Node> {
@@ -858,7 +858,7 @@ proptest! {
         prop_assert!(fits(&direct, &found.node));
         // There is nothing to change afterwards, once the pool exists.
         let mut new = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c", "labels": {}},
-            "spec": {"taints": serde_json::to_value(&*found.node.taints).unwrap()},
+            "spec": {"taints": serde_json::to_value(found.node.known_taints()).unwrap()},
             "status": {"nodeInfo": {"kernelVersion": "10.0.26100.1"}}});
         for (key, value) in found.node.labels.iter() {
             new["metadata"]["labels"][key] = value.into();

@@ -173,7 +173,7 @@ pub(crate) fn pool_values(
     nodes: Option<usize>,
 ) -> HashMap<&'static str, String> {
     let existing = new.existing.and_then(|at| input.fleet.pools.get(at));
-    let taints = &*new.node.taints;
+    let taints = new.node.known_taints();
     let texts = |taints: &[&Taint]| taints.iter().map(ToString::to_string).collect::<Vec<_>>();
     let closed = texts(&taints.iter().collect::<Vec<_>>());
     let is_spot = input.scope.provider.as_deref() == Some("AKS") && taints.iter().any(is_spot_taint);
