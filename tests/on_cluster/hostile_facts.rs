@@ -12,7 +12,7 @@ use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, wait_for};
 use serde_json::{Value, json};
 
 use crate::memory::{controller, controllers, webhook, webhooks, windows_pod};
-use crate::shared::{DEADLINE, create, dry_run};
+use crate::shared::{DEADLINE, create, dry_run, pod};
 
 /// The most resident memory of webhook and controller, in KiB.
 const RESIDENT: u64 = 128 << 10;
@@ -22,6 +22,9 @@ const ANNOTATION: usize = 250 << 10;
 const TAINTS: usize = 12_000;
 /// Keys of the pod's nodeSelector, about 33 KB.
 const KEYS: usize = 2_000;
+
+/// The label of the namespaces whose pods the API server sends to the webhook.
+const LABEL: (&str, &str) = ("mullion-test", "facts");
 
 const POLICY: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec: {priority: 7}\n";
 
@@ -49,8 +52,8 @@ fn tolerations(pod: &Value) -> Vec<&Value> {
 
 pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
-    let hostile = plane.namespace("hostile").await?;
-    let other = plane.namespace("other").await?;
+    let hostile = plane.namespace_with_labels("hostile", &[LABEL]).await?;
+    let other = plane.namespace_with_labels("other", &[LABEL]).await?;
     let policies = tempfile::tempdir()?;
     fs::write(policies.path().join("mine.yaml"), POLICY)?;
     plane.create_node(&NodeSpec::linux("facts-linux")).await?;
@@ -75,6 +78,7 @@ pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Re
 
     let controller = controller(&controllers(plane, &own).await?, &own, policies.path()).await?;
     let (webhook, registration) = webhook(plane, &webhooks(plane, &own, true).await?, &own, policies.path()).await?;
+    let registration = registration.namespace_label(LABEL.0, LABEL.1);
     registration.register(&plane.client()).await?;
 
     // A pod elsewhere is placed, by the taints of the other nodes.
@@ -87,8 +91,8 @@ pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Re
     ensure!(tolerations(&placed).len() <= 2, "{:?}", tolerations(&placed));
 
     // In the namespace nothing is added that its selector may reject.
-    let mut pod = windows_pod("web");
-    pod["spec"]["nodeSelector"] = (0..KEYS).map(|at| (format!("key-{at}"), json!("mine"))).collect::<Value>();
+    let mut selecting = windows_pod("web");
+    selecting["spec"]["nodeSelector"] = (0..KEYS).map(|at| (format!("key-{at}"), json!("mine"))).collect::<Value>();
     let stored = wait_for("reviews in the namespace", DEADLINE, async || {
         let pod = dry_run(&hostile, &windows_pod("plain")).await?;
         ensure!(pod["spec"].get("nodeSelector").is_none(), "{}", pod["spec"]);
@@ -98,19 +102,22 @@ pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Re
     .await?;
     ensure!(stored["spec"].get("runtimeClassName").is_none(), "{}", stored["spec"]);
     for at in 0..20 {
-        pod["metadata"]["name"] = json!(format!("web-{at}"));
-        create(&hostile, &pod).await?;
+        selecting["metadata"]["name"] = json!(format!("web-{at}"));
+        create(&hostile, &selecting).await?;
     }
-    let linux = json!({"kind": "Pod", "metadata": {"name": "linux", "namespace": hostile.name},
-        "spec": {"nodeSelector": {"kubernetes.io/os": "linux"}, "containers": [{"name": "c", "image": "app"}]}});
+    let linux = json!({"nodeSelector": {"kubernetes.io/os": "linux"}, "containers": [{"name": "c", "image": "app"}]});
+    let linux = pod("linux", linux);
     create(&hostile, &linux).await?;
 
     let [of_webhook, of_controller] = [peak(&webhook.process)?, peak(&controller.process)?];
     ensure!(of_webhook < RESIDENT && of_controller < RESIDENT, "{of_webhook} KiB, {of_controller} KiB");
     let named = named_by_status(&plane.kubeconfig()).await?;
-    for part in [annotation, &hostile.name, "facts-tainted", "limit 128", "limit 64"] {
+    for part in [annotation, &hostile.name, "facts-tainted", "limit 128", "limit 24,448"] {
         ensure!(named.contains(part), "{part}: {named}");
     }
+    registration.remove(&plane.client()).await?;
+    drop((webhook, controller));
+    plane.kubectl(&["delete", "node", "facts-linux", "facts-windows", "facts-tainted"]).await?;
     Ok(())
 }
 

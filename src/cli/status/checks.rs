@@ -13,6 +13,7 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
         webhook::checks(facts, now),
         policies::checks(facts, now),
         nodes::checks(facts, now),
+        vec![nodes::unusable(facts)],
         workloads::checks(facts, now),
     ]
     .concat()

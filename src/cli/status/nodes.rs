@@ -30,13 +30,12 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
         }
         Err(check) => checks.push(check),
     }
-    checks.push(unusable(facts));
     checks.push(events(facts, now));
     checks
 }
 
 /// What others wrote about namespaces, RuntimeClasses and nodes, and Mullion does not use.
-fn unusable(facts: &StatusFacts) -> StatusCheck {
+pub(crate) fn unusable(facts: &StatusFacts) -> StatusCheck {
     let name = "facts-used";
     let next = "shorten or correct them; docs/operators/troubleshooting.md lists the limits and what follows";
     match &facts.unusable {
@@ -46,7 +45,7 @@ fn unusable(facts: &StatusFacts) -> StatusCheck {
         }
         // Anyone who may annotate a namespace can cause this, so it does not fail the command.
         Ok(all) => {
-            let message = format!("{} cannot be read or is too large to use", counted(all.len(), "value"));
+            let message = format!("unreadable, or too large to use: {}", counted(all.len(), "value"));
             StatusCheck::notice(SECTION, name, message, next).with_items(all.clone())
         }
     }
