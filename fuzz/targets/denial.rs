@@ -25,8 +25,8 @@ pub fn run(bytes: &[u8], _: &dyn Meter) {
     static SETS: LazyLock<Vec<PolicySet>> =
         LazyLock::new(|| POLICIES.iter().take(POLICIES.len() - OPT_OUTS).map(|spec| policy(spec)).collect());
     let mut input = Input::of(bytes);
-    let (policies, mut namespace) = (input.one_of(&SETS), input.namespace());
-    namespace.annotations.retain(|key, _| !key.starts_with("openshift.io/sa.scc."));
+    let policies = input.one_of(&SETS);
+    let namespace = input.namespace_without(|key| key.starts_with("openshift.io/sa.scc."));
     let mut object = input.pod();
     // The pod's own fields may be the reason of the denial.
     let os = object.pointer("/metadata/annotations/mullion.dev~1os").filter(|os| os.is_string()).cloned();

@@ -48,13 +48,19 @@ impl<'a> Input<'a> {
     }
 
     pub fn namespace(&mut self) -> Namespace {
-        let (mut labels, mut annotations) = (BTreeMap::new(), BTreeMap::new());
+        self.namespace_without(|_| false)
+    }
+
+    /// A namespace without these annotations.
+    pub fn namespace_without(&mut self, is_left_out: impl Fn(&str) -> bool) -> Namespace {
+        let (mut labels, mut annotations) = (BTreeMap::new(), BTreeMap::<String, String>::new());
         for _ in 0..self.byte() % 4 {
             let (key, value) = *self.one_of(&NAMESPACES);
             let is_label = key.starts_with("pod-security") || key == "team";
             let map = if is_label { &mut labels } else { &mut annotations };
             map.insert(key.to_owned(), value.to_owned());
         }
+        annotations.retain(|key, _| !is_left_out(key));
         Namespace::new(labels, &annotations)
     }
 

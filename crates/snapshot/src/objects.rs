@@ -206,8 +206,8 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use mullion_engine::model::Os;
     use mullion_engine::model::windows::Build;
-    use mullion_engine::model::{Os, ScopeOs};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -330,7 +330,10 @@ mod tests {
             "scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]"}}}))
             .unwrap();
         assert_eq!(name, "web");
-        assert_eq!((namespace.os(), namespace.has_whitelist()), (Some(ScopeOs::Windows), true));
+        let kept = [("mullion.dev/os", "windows"), ("scheduler.alpha.kubernetes.io/tolerationsWhitelist", "[]")];
+        let kept = kept.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        assert_eq!(namespace, Namespace::new(namespace.labels.clone(), &kept));
+        assert!(namespace.os().is_some() && namespace.has_whitelist());
         assert_eq!(namespace.labels["team"], "a");
     }
 
