@@ -12,6 +12,10 @@ use tokio::task::JoinHandle;
 use super::container::Site;
 use crate::mullion::status_line;
 
+/// The longest time between two requests until one succeeds, so that tests do not wait for a period until a container is
+/// started and ready. Failures count at most once in a period, as on a node.
+const UNTIL_GOOD: Duration = Duration::from_millis(200);
+
 /// An HTTP probe and its results for one run of its container.
 #[derive(Debug)]
 pub(super) struct Prober {
@@ -20,7 +24,16 @@ pub(super) struct Prober {
     timeout: Duration,
     count: Count,
     next: Instant,
-    asking: Option<JoinHandle<bool>>,
+    /// Failures of earlier requests do not count.
+    counts_from: Instant,
+    asking: Option<Request>,
+}
+
+/// A request that was sent.
+#[derive(Debug)]
+struct Request {
+    at: Instant,
+    good: JoinHandle<bool>,
 }
 
 /// The number of equal responses in a row that make a result.
@@ -62,6 +75,7 @@ impl Prober {
         let host = http.host.clone().map(|name| Host { name, node: site.sandbox.enter() });
         let seconds =
             |value: Option<i32>, or: u64| Duration::from_secs(value.map_or(or, |value| value.unsigned_abs().into()));
+        let next = Instant::now() + seconds(probe.initial_delay_seconds, 0);
         Ok(Self {
             target: Target {
                 host,
@@ -76,23 +90,30 @@ impl Prober {
                 run: 0,
                 result: None,
             },
-            next: Instant::now() + seconds(probe.initial_delay_seconds, 0),
+            next,
+            counts_from: next,
             asking: None,
         })
     }
 
     /// Processes a received response, and sends the next request when it is due; returns the result so far.
     pub(super) async fn look(&mut self, address: Ipv4Addr) -> Option<bool> {
-        if let Some(asking) = self.asking.take_if(|asking| asking.is_finished()) {
-            self.count.take(asking.await.unwrap_or(false));
+        if let Some(request) = self.asking.take_if(|request| request.good.is_finished()) {
+            let good = request.good.await.unwrap_or(false);
+            if good || request.at >= self.counts_from {
+                self.count.take(good);
+                self.counts_from = request.at + self.period;
+            }
         }
         let now = Instant::now();
         if self.asking.is_none() && now >= self.next {
-            self.next = now + self.period;
+            let settled = self.count.result == Some(true);
+            self.next = now + if settled { self.period } else { self.period.min(UNTIL_GOOD) };
             let (target, timeout) = (self.target.clone(), self.timeout);
-            self.asking = Some(tokio::spawn(async move {
+            let good = tokio::spawn(async move {
                 tokio::time::timeout(timeout, get(address, &target)).await.is_ok_and(|answer| answer.is_ok())
-            }));
+            });
+            self.asking = Some(Request { at: now, good });
         }
         self.count.result
     }
