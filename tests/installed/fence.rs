@@ -1,9 +1,14 @@
 //! The writes that the fence denies to the controller itself.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
 use mullion_cluster::wait_for;
+use serde_json::json;
 
-use crate::site::{DEADLINE, NAMESPACE, Site};
+use crate::site::{DEADLINE, NAMESPACE, Site, USUAL, chart};
 
 const KEY: &str = "example.com/platform";
 
@@ -17,7 +22,14 @@ pub async fn a_denied_taint_names_the_value_that_allows_it(site: &Site) -> Resul
     let file = site.plane.dir().join("platform.yaml");
     std::fs::write(&file, policy)?;
     let policies = format!("policies.files.platform\\.yaml={}", file.display());
-    site.install(&["--set-file", &policies]).await?;
+    // The API server applies new admission policies a moment after their creation, so the controller starts later.
+    site.plane.kubectl(&["cordon", "l1", "l2"]).await?;
+    let chart = chart();
+    let chart = chart.to_str().context("a path that is not UTF-8")?;
+    let install = ["install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--set-file", &policies];
+    site.helm(&[&install[..], &USUAL].concat()).await?;
+    in_effect(site).await?;
+    site.plane.kubectl(&["uncordon", "l1", "l2"]).await?;
     for (object, value) in [("Node", "fence.taintKeys"), ("RuntimeClass", "fence.runtimeClassHandlers")] {
         wait_for(&format!("an Event on a {object} that names {value}"), DEADLINE, async || {
             let selector = format!("reason=WriteDenied,involvedObject.kind={object}");
@@ -43,4 +55,23 @@ pub async fn a_denied_taint_names_the_value_that_allows_it(site: &Site) -> Resul
     wait_for("a class", DEADLINE, || site.plane.kubectl(&["get", "runtimeclass", "mullion-windows-ltsc2022"])).await?;
     site.helm(&["uninstall", "mullion", "-n", NAMESPACE, "--wait"]).await?;
     set(false).await
+}
+
+/// Waits until the API server denies the controller a taint and a RuntimeClass that the fence does not know.
+async fn in_effect(site: &Site) -> Result<()> {
+    let client = site.plane.client_as_service_account(NAMESPACE, "mullion-controller").await?;
+    let (nodes, classes): (Api<Node>, Api<RuntimeClass>) = (Api::all(client.clone()), Api::all(client));
+    let taint = Patch::Merge(json!({"spec": {"taints": [{"key": KEY, "value": "windows", "effect": "NoSchedule"}]}}));
+    let class = json!({"metadata": {"name": "mullion-windows-none"}, "handler": "company-windows"});
+    let class: RuntimeClass = serde_json::from_value(class)?;
+    let patch = PatchParams { dry_run: true, ..PatchParams::default() };
+    let create = PostParams { dry_run: true, ..PostParams::default() };
+    wait_for("the fence to be in effect", DEADLINE, async || {
+        let patched = nodes.patch("l1", &patch, &taint).await.err().context("the taint was allowed")?.to_string();
+        ensure!(patched.contains("mullion-fence-nodes"), "{patched}");
+        let created = classes.create(&create, &class).await.err().context("the class was allowed")?.to_string();
+        ensure!(created.contains("mullion-fence-runtimeclasses"), "{created}");
+        Ok(())
+    })
+    .await
 }

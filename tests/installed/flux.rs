@@ -40,7 +40,6 @@ pub fn folder() -> Option<PathBuf> {
 /// comparison of the helm-controller was in effect.
 pub async fn ten_reconciliations_without_drift(site: &Site) -> Result<()> {
     let flux = Flux::start(site).await?;
-    site.bare().await?;
     for name in [FLUX, SHOP] {
         site.plane.kubectl(&["create", "namespace", name]).await?;
     }

@@ -17,7 +17,6 @@ pub async fn installs_upgrades_rolls_back_and_uninstalls(site: &Site) -> Result<
     let helm = async |arguments: &[&str]| site.helm_of(Command::new(&program_3), arguments).await;
     let version = helm(&["version", "--short"]).await?;
     ensure!(version.starts_with("v3."), "HELM3 is {version}");
-    site.bare().await?;
     site.kubelet.image(&format!("{NEXT}:next"), program());
     let chart = chart();
     let chart = chart.to_str().context("a path that is not UTF-8")?;

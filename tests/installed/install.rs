@@ -17,7 +17,6 @@ use crate::site::{DEADLINE, NAMESPACE, Site};
 
 /// From `helm install` to pods that are placed and denied, waiting only for Helm and Kubernetes.
 pub async fn the_defaults_work(site: &Site) -> Result<()> {
-    site.bare().await?;
     let client = site.plane.client();
     // As in a strict cluster: pods that violate the strictest level are rejected.
     let namespace =

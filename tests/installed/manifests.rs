@@ -14,7 +14,6 @@ use crate::user_actions::at_work;
 /// Applies the manifest, then a kustomize overlay over it with server-side apply, then the manifest again, and deletes
 /// everything as docs/how-to/uninstall.md describes.
 pub async fn kubectl_applies_and_deletes_them(site: &Site) -> Result<()> {
-    site.bare().await?;
     site.kubelet.image(&format!("{NEXT}:next"), program());
     let folder = site.plane.dir().join("manifests");
     let overlay = site.plane.dir().join("overlay");

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::ListParams;
 use mullion_cluster::{ControlPlane, Fixture, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
 
 /// The time limit for all actions of a cluster, far longer than they take on an idle machine.
@@ -43,6 +43,11 @@ impl Fixture for Site {
     fn keep_logs(&self) -> Vec<PathBuf> {
         vec![self.plane.keep_logs(), self.kubelet.keep_logs()]
     }
+
+    async fn clean(&self) -> Result<()> {
+        sweep(&self.plane).await?;
+        self.create_nodes().await
+    }
 }
 
 impl Site {
@@ -50,8 +55,13 @@ impl Site {
         let plane = ControlPlane::builder().network(Network::up()?).limited_system_classes().start().await?;
         plane.kubectl_with_input(&["create", "-f", "-"], QUOTA_OF_THE_CLUSTER).await?;
         let kubelet = Kubelet::start(&plane, [(image(REPOSITORY), program())])?;
-        plane.create_nodes(&[linux_nodes(), windows_nodes()].concat()).await?;
-        Ok(Self { kubelet, plane })
+        let site = Self { kubelet, plane };
+        site.create_nodes().await?;
+        Ok(site)
+    }
+
+    async fn create_nodes(&self) -> Result<()> {
+        self.plane.create_nodes(&[linux_nodes(), windows_nodes()].concat()).await.map(drop)
     }
 
     /// The output of `helm <arguments>`.
@@ -76,6 +86,17 @@ impl Site {
     /// The pods in Mullion's namespace.
     pub fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.plane.client(), NAMESPACE)
+    }
+
+    /// Waits until no pod is left in Mullion's namespace.
+    pub async fn without_pods(&self) -> Result<()> {
+        let pods = self.pods();
+        wait_for("all pods of Mullion to be gone", DEADLINE, async || match pods.list(&ListParams::default()).await {
+            Ok(left) if left.items.is_empty() => Seen::Done(()),
+            Ok(left) => Seen::NotYet(left.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>().join(", ")),
+            Err(error) => Seen::NotYet(error.to_string()),
+        })
+        .await
     }
 
     /// Waits until a Deployment has its number of pods, all of the latest version and ready.
@@ -108,23 +129,6 @@ impl Site {
         Ok(pods)
     }
 
-    /// Removes what earlier trials have installed.
-    pub async fn bare(&self) -> Result<()> {
-        self.helm(&["uninstall", "mullion", "-n", NAMESPACE, "--wait", "--ignore-not-found"]).await?;
-        let namespaces: Api<Namespace> = Api::all(self.plane.client());
-        if namespaces.get_opt(NAMESPACE).await?.is_some() {
-            namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
-        }
-        wait_for(&format!("the namespace {NAMESPACE} to be gone"), DEADLINE, async || {
-            match namespaces.get_opt(NAMESPACE).await {
-                Ok(None) => Seen::Done(()),
-                Ok(Some(found)) => Seen::NotYet(format!("{:?}", found.status)),
-                Err(error) => Seen::NotYet(error.to_string()),
-            }
-        })
-        .await
-    }
-
     /// Installs the chart as in the README, or upgrades an installed one to these arguments (`--set`, …).
     pub async fn install(&self, arguments: &[&str]) -> Result<String> {
         self.install_chart(&chart(), arguments).await
@@ -136,6 +140,23 @@ impl Site {
         let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
         self.helm(&[&usual[..], &USUAL, arguments].concat()).await
     }
+}
+
+/// Removes everything that a trial has left: its nodes, its namespaces and Mullion.
+pub async fn sweep(plane: &ControlPlane) -> Result<()> {
+    plane.clean().await?;
+    let namespaces: Api<Namespace> = Api::all(plane.client());
+    wait_for("the namespaces of trials to be gone", DEADLINE, async || {
+        match namespaces.list_metadata(&ListParams::default()).await {
+            Ok(list) => {
+                let names = list.iter().map(kube::ResourceExt::name_any);
+                let left: Vec<_> = names.filter(|name| name != "default" && !name.starts_with("kube-")).collect();
+                if left.is_empty() { Seen::Done(()) } else { Seen::NotYet(left.join(", ")) }
+            }
+            Err(error) => Seen::NotYet(error.to_string()),
+        }
+    })
+    .await
 }
 
 /// Nodes with pods that run as real processes.

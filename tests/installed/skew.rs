@@ -73,7 +73,6 @@ impl Next {
 /// only, and the older one keeps its policies, even if it starts again.
 pub async fn webhook_and_controller_of_different_releases(site: &Site) -> Result<()> {
     let (next, old) = (Next::on(site)?, image(REPOSITORY));
-    site.bare().await?;
     site.plane.kubectl(&["create", "namespace", NAMESPACE]).await?;
     apply_own(site, &policy("set one", ""), None).await?;
     site.install(&["--set", &format!("policies.configMap={OWN}")]).await?;
@@ -138,7 +137,6 @@ pub async fn webhook_and_controller_of_different_releases(site: &Site) -> Result
 /// files stay as the next release needs them.
 pub async fn upgrade_and_rollback_with_newer_policy_files(site: &Site) -> Result<()> {
     let next = Next::on(site)?;
-    site.bare().await?;
     let folder = tempfile::tempdir()?;
     let values = |name: &str, policy: &str| -> Result<String> {
         let path = folder.path().join(name);

@@ -38,7 +38,6 @@ async fn wait_for_result(site: &Site, name: &str, result: &str, part: &str) -> R
 
 /// Good after an installation, bad without the webhook, good again; and withdrawn.
 pub async fn an_installation_is_good_until_it_is_not(site: &Site) -> Result<()> {
-    site.bare().await?;
     let nothing = status(site, &[]).await?;
     ensure!(nothing.status.code() == Some(1), "{}", text(&nothing));
     ensure!(text(&nothing).contains("× Mullion is not installed in this cluster\n"), "{}", text(&nothing));

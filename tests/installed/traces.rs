@@ -23,6 +23,8 @@ pub enum But {
 
 /// Waits until only these traces are left, which takes the garbage collector and terminating pods some time.
 pub async fn none(site: &Site, but: But) -> Result<()> {
+    // Pods take longest, and the search in all objects costs the API server about a hundred requests.
+    site.without_pods().await?;
     wait_for("all objects of Mullion to be removed", DEADLINE, async || match of_mullion(site, but).await {
         Ok(traces) if traces.is_empty() => Seen::Done(()),
         Ok(traces) => Seen::NotYet(traces.into_iter().take(20).collect::<Vec<_>>().join("\n  ")),

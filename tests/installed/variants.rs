@@ -16,7 +16,6 @@ const NAME: &str = "mullion-webhook.mullion-system.svc";
 
 /// A provided certificate, changed while everything runs, and then managed by Mullion again.
 pub async fn a_provided_certificate(site: &Site) -> Result<()> {
-    site.bare().await?;
     namespace(site, "restricted").await?;
     let [first, second] = [ServingCert::for_names(&[NAME])?, ServingCert::for_names(&[NAME])?];
     let bundles = tempfile::tempdir()?;
@@ -50,7 +49,6 @@ pub async fn a_provided_certificate(site: &Site) -> Result<()> {
 
 /// cert-manager creates the Secret, and its CA injector fills in `caBundle`: an upgrade does not remove it.
 pub async fn cert_manager(site: &Site) -> Result<()> {
-    site.bare().await?;
     namespace(site, "restricted").await?;
     let kinds = [("certificates", "Certificate"), ("issuers", "Issuer")].map(|(plural, kind)| definition(plural, kind));
     for kind in &kinds {

@@ -4,7 +4,10 @@ use std::fmt::Debug;
 
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -12,6 +15,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -30,10 +34,13 @@ impl ControlPlane {
     pub(crate) async fn sweep(&self) -> Result<()> {
         self.check()?;
         let client = &self.client();
-        // First the webhooks, which could deny the deletion of the rest.
+        // First webhooks and policies, which could deny the deletion of the rest.
         all::<MutatingWebhookConfiguration>(client).await?;
         all::<ValidatingWebhookConfiguration>(client).await?;
+        all::<ValidatingAdmissionPolicyBinding>(client).await?;
+        all::<ValidatingAdmissionPolicy>(client).await?;
         all::<RuntimeClass>(client).await?;
+        priority_classes(client).await?;
         all_but_bootstrapped::<ClusterRoleBinding>(client).await?;
         all_but_bootstrapped::<ClusterRole>(client).await?;
         for namespace in namespaces(client).await? {
@@ -43,6 +50,7 @@ impl ControlPlane {
             within::<Deployment>(client, &namespace).await?;
             within::<ReplicaSet>(client, &namespace).await?;
             within::<DaemonSet>(client, &namespace).await?;
+            within::<Pod>(client, &namespace).await?;
             // `mullion-state`, `mullion-controller` and similar objects, because a withdrawal searches them everywhere.
             within::<ConfigMap>(client, &namespace).await?;
             within::<Secret>(client, &namespace).await?;
@@ -110,6 +118,17 @@ where
 {
     let others = ListParams::default().labels("!kubernetes.io/bootstrapping");
     Api::<K>::all(client.clone()).delete_collection(&at_once(), &others).await?;
+    Ok(())
+}
+
+/// Those of Kubernetes itself cannot be deleted.
+async fn priority_classes(client: &Client) -> Result<()> {
+    let classes: Api<PriorityClass> = Api::all(client.clone());
+    for class in classes.list_metadata(&ListParams::default()).await? {
+        if !class.name_any().starts_with("system-") {
+            classes.delete(&class.name_any(), &at_once()).await?;
+        }
+    }
     Ok(())
 }
 
