@@ -2,9 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::node::v1::RuntimeClass;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, TestNamespace, wait_for};
 use serde_json::json;
@@ -87,14 +88,7 @@ pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
         site.plane.kubectl(&scaled).await?;
     }
     // The last replica to stop still responds.
-    wait_for("all pods of Mullion to be gone", DEADLINE, async || {
-        match site.pods().list(&ListParams::default()).await {
-            Ok(pods) if pods.items.is_empty() => Seen::Done(()),
-            Ok(pods) => Seen::NotYet(pods.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>().join(", ")),
-            Err(error) => Seen::NotYet(error.to_string()),
-        }
-    })
-    .await?;
+    site.without_pods().await?;
     rejected(&shop).await?;
     let linux = tried(&shop, &pod("linux", LINUX)).await?;
     ensure!(system(&linux).is_none(), "who has placed it?");
@@ -104,18 +98,17 @@ pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// The Job cannot do its work: Helm reports that and changes nothing, so that it can be repeated. Without the Job,
-/// traces are left only on nodes and in RuntimeClasses, and `mullion withdraw` removes them.
-pub async fn a_failed_job_is_tried_again_or_skipped(site: &Site) -> Result<()> {
+/// The Job cannot do its work: Helm reports that and changes nothing, so that it can be repeated.
+pub async fn a_failed_job_is_tried_again(site: &Site) -> Result<()> {
     let shop = site.plane.namespace("shop").await?;
-    // The deadline is awaited to its end, and is long enough for a busy machine to do the work of a few seconds in the
-    // second attempt, because Helm does not upgrade a release that is being uninstalled.
-    let deadline = ["--set", "withdraw.deadlineSeconds=90"];
+    let deadline = ["--set", "withdraw.deadlineSeconds=300"];
     site.install(&deadline).await?;
     at_work(site).await?;
     // An image that does not exist. The earlier pods continue to run.
     upgrade(site, &[&deadline[..], &["--set", "image.tag=nowhere"]].concat()).await?;
-    let error = uninstall(site, &["--wait"]).await.err().context("it was uninstalled without its Job")?.to_string();
+    let (uninstalled, ended) = tokio::join!(uninstall(site, &["--wait"]), end_by_deadline(site));
+    ended?;
+    let error = uninstalled.err().context("it was uninstalled without its Job")?.to_string();
     for words in ["Job/mullion-system/mullion-withdraw", "Failed"] {
         ensure!(error.contains(words), "{error}");
     }
@@ -123,8 +116,12 @@ pub async fn a_failed_job_is_tried_again_or_skipped(site: &Site) -> Result<()> {
     site.kubelet.image(&format!("{}:nowhere", crate::site::REPOSITORY), crate::site::program());
     uninstall(site, &["--wait"]).await.context("the second try")?;
     traces::none(site, But::Pods).await?;
-    left_alone(&shop, WINDOWS).await?;
+    left_alone(&shop, WINDOWS).await
+}
 
+/// Without the Job, traces are left only on nodes and in RuntimeClasses, and `mullion withdraw` removes them.
+pub async fn a_skipped_job_leaves_only_nodes_and_classes(site: &Site) -> Result<()> {
+    let shop = site.plane.namespace("shop").await?;
     site.install(&[]).await?;
     at_work(site).await?;
     uninstall(site, &["--no-hooks", "--wait"]).await?;
@@ -149,37 +146,61 @@ pub async fn a_failed_job_is_tried_again_or_skipped(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// The user deletes the namespace first, although there are more objects. Nothing hangs, no Linux pod is rejected, and
-/// the commands in the chart's README remove the rest; or the chart does if it is installed and uninstalled again.
-pub async fn the_namespace_is_deleted_first(site: &Site) -> Result<()> {
-    let shop = site.plane.namespace("shop").await?;
-    for way in ["by hand", "by the chart"] {
-        site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
-        at_work(site).await?;
-        let load = Load::of(site, LINUX, "linux").await?;
-        // It ends when the namespace is deleted.
-        site.plane.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=300s"]).await?;
-        load.more(20).await?;
-        let outcomes = load.stop().await;
-        ensure!(outcomes.iter().all(|outcome| outcome.rejections.is_empty()), "{outcomes:#?}");
-        rejected(&shop).await?;
+/// Waits until the Job's pod cannot start, and then shortens the deadline of the Job, so that the trial does not last that
+/// long.
+async fn end_by_deadline(site: &Site) -> Result<()> {
+    wait_for("the image of the Job not to be found", DEADLINE, async || {
+        let pods = site.pods().list(&ListParams::default().labels("job-name=mullion-withdraw")).await?.items;
+        let status = pods.first().and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
+        let waiting = status.and_then(|status| status.state.as_ref()?.waiting.as_ref()?.reason.as_deref());
+        ensure!(waiting == Some("ErrImagePull"), "{waiting:?}");
+        Ok(())
+    })
+    .await?;
+    let jobs: Api<Job> = Api::namespaced(site.plane.client(), NAMESPACE);
+    let deadline = jobs.get("mullion-withdraw").await?.spec.and_then(|spec| spec.active_deadline_seconds);
+    ensure!(deadline == Some(300), "{deadline:?}");
+    let now = Patch::Merge(json!({"spec": {"activeDeadlineSeconds": 1}}));
+    jobs.patch("mullion-withdraw", &PatchParams::default(), &now).await.map(drop).context("patch the Job")
+}
 
-        if way == "by hand" {
-            mullion(site, &["withdraw"]).await?;
-            let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding,\
-                validatingadmissionpolicy,validatingadmissionpolicybinding";
-            site.plane.kubectl(&["delete", kinds, "-l", "app.kubernetes.io/name=mullion"]).await?;
-            let kinds = "role,rolebinding";
-            site.plane.kubectl(&["delete", kinds, "-A", "-l", "app.kubernetes.io/name=mullion"]).await?;
-        } else {
-            site.install(&[]).await?;
-            at_work(site).await?;
-            uninstall(site, &["--wait"]).await?;
-        }
-        traces::none(site, But::Pods).await.context(way)?;
-        left_alone(&shop, WINDOWS).await?;
-    }
-    Ok(())
+/// The user deletes the namespace first, although there are more objects, and then the rest as in the chart's README.
+pub async fn the_namespace_is_deleted_first_and_the_rest_by_hand(site: &Site) -> Result<()> {
+    let shop = delete_namespace_first(site).await?;
+    mullion(site, &["withdraw"]).await?;
+    let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding,\
+        validatingadmissionpolicy,validatingadmissionpolicybinding";
+    site.plane.kubectl(&["delete", kinds, "-l", "app.kubernetes.io/name=mullion"]).await?;
+    let kinds = "role,rolebinding";
+    site.plane.kubectl(&["delete", kinds, "-A", "-l", "app.kubernetes.io/name=mullion"]).await?;
+    traces::none(site, But::Pods).await?;
+    left_alone(&shop, WINDOWS).await
+}
+
+/// The user deletes the namespace first. The chart removes the rest if it is installed and uninstalled again.
+pub async fn the_namespace_is_deleted_first_and_the_rest_by_the_chart(site: &Site) -> Result<()> {
+    let shop = delete_namespace_first(site).await?;
+    site.install(&[]).await?;
+    at_work(site).await?;
+    uninstall(site, &["--wait"]).await?;
+    traces::none(site, But::Pods).await?;
+    left_alone(&shop, WINDOWS).await
+}
+
+/// Installs with `Fail` and deletes the namespace: nothing hangs, and no Linux pod is rejected. Returns a namespace in
+/// which Windows pods are rejected.
+async fn delete_namespace_first(site: &Site) -> Result<TestNamespace> {
+    let shop = site.plane.namespace("shop").await?;
+    site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
+    at_work(site).await?;
+    let load = Load::of(site, LINUX, "linux").await?;
+    // It ends when the namespace is deleted.
+    site.plane.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=300s"]).await?;
+    load.more(20).await?;
+    let outcomes = load.stop().await;
+    ensure!(outcomes.iter().all(|outcome| outcome.rejections.is_empty()), "{outcomes:#?}");
+    rejected(&shop).await?;
+    Ok(shop)
 }
 
 /// Waits until the API server rejects a Windows pod because no webhook responds and the policy is `Fail`.
