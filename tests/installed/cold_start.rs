@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Image, Seen, TestNamespace, wait_for};
 use serde_json::json;
+use x509_parser::pem::Pem;
 
 use crate::site::{DEADLINE, NAMESPACE, Site, linux_nodes, windows_nodes};
 use crate::traces::{self, But};
@@ -17,15 +18,18 @@ use crate::user_actions::{WINDOWS, at_work, mullion, running, uninstall, upgrade
 /// The program for every Linux image except Mullion's: it sleeps.
 const SLEEP: &str = "registry.example.com/linux/sleep:1";
 /// The lifetime of certificates here.
-const LIFETIME: Duration = Duration::from_secs(20);
-const CA_LIFETIME: Duration = Duration::from_secs(30);
+const LIFETIME: Duration = Duration::from_secs(12);
+const CA_LIFETIME: Duration = Duration::from_secs(18);
+
+/// A new controller waits that long for the one that ended without power.
+const LEASE: &str = "--lease-duration=5";
 
 /// Every node is drained, no pod is left, all certificates expire, and the API server restarts. Then the nodes return,
 /// Windows first: its network plugin, the cluster's own components, and Deployments of users.
 pub async fn everything_comes_up(site: &Site) -> Result<()> {
     site.kubelet.image(SLEEP, Image::new("/bin/sleep"));
     let flags = format!(
-        "controller.extraArgs={{--certificate-lifetime={},--ca-lifetime={}}}",
+        "controller.extraArgs={{{LEASE},--certificate-lifetime={},--ca-lifetime={}}}",
         LIFETIME.as_secs(),
         CA_LIFETIME.as_secs()
     );
@@ -52,14 +56,18 @@ pub async fn everything_comes_up(site: &Site) -> Result<()> {
     };
     all_up().await?;
 
+    // The controller renews the CA in the last third of its life. Kubernetes creates pods again at intervals that double, so
+    // each second until the certificates expire costs up to two.
+    valid_for_less_than(CA_LIFETIME.as_secs().cast_signed() / 2, site, &["mullion-ca"]).await?;
     let nodes = ["l1", "l2", "w2019", "w2022"];
     site.plane.kubectl(&[&["cordon"], &nodes[..]].concat()).await?;
     power_off(site).await?;
     site.plane.restart_api_server().await?;
     // New processes create certificates with a long lifetime, so that only the old ones have expired.
-    upgrade(site, &["--set", "admission.failurePolicy=Fail"]).await?;
-    // By then every old certificate has expired, and no process is left to renew them.
-    tokio::time::sleep(CA_LIFETIME.max(LIFETIME)).await;
+    let flags = format!("controller.extraArgs={{{LEASE}}}");
+    upgrade(site, &["--set", "admission.failurePolicy=Fail", "--set", &flags]).await?;
+    // No process is left to renew the old certificates.
+    valid_for_less_than(0, site, &["mullion-ca", "mullion-tls"]).await?;
 
     site.plane.kubectl(&["uncordon", "w2019", "w2022"]).await?;
     running(&system, "app=network", 2).await?;
@@ -82,6 +90,30 @@ pub async fn everything_comes_up(site: &Site) -> Result<()> {
     shop.delete().await?;
     uninstall(site, &["--wait"]).await?;
     traces::none(site, But::Pods).await
+}
+
+/// Waits until the certificates in these Secrets are valid for less than some seconds.
+async fn valid_for_less_than(seconds: i64, site: &Site, names: &[&str]) -> Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(site.plane.client(), NAMESPACE);
+    wait_for(&format!("certificates to be valid for less than {seconds} s"), DEADLINE, async || {
+        let mut ends = Vec::new();
+        for name in names {
+            // Keys are PEM too.
+            for value in secrets.get(name).await?.data.unwrap_or_default().into_values() {
+                for pem in Pem::iter_from_buffer(&value.0) {
+                    let pem = pem?;
+                    if pem.label == "CERTIFICATE" {
+                        ends.push(pem.parse_x509()?.validity().not_after.timestamp());
+                    }
+                }
+            }
+        }
+        let last = ends.into_iter().max().context("no certificate")?;
+        let left = last - jiff::Timestamp::now().as_second();
+        ensure!(left < seconds, "{left} s are left");
+        Ok(())
+    })
+    .await
 }
 
 /// All pods are deleted, Mullion's first, and return as pods without a node; or not at all, while no webhook can admit
@@ -170,7 +202,7 @@ pub async fn one_node(site: &Site) -> Result<()> {
     site.plane.kubectl(&["delete", "nodes", "--all"]).await?;
     power_off(site).await?;
     site.plane.create_nodes(&windows_nodes()).await?;
-    let [one, other] = linux_nodes();
+    let [one, _] = linux_nodes();
     site.plane.create_node(&one).await?;
     at_work(site).await.context("on new nodes")?;
     for deployment in ["mullion-webhook", "mullion-controller"] {
@@ -183,6 +215,5 @@ pub async fn one_node(site: &Site) -> Result<()> {
 
     mullion(site, &["withdraw"]).await?;
     uninstall(site, &["--wait"]).await?;
-    traces::none(site, But::Pods).await?;
-    site.plane.create_node(&other).await.map(drop)
+    traces::none(site, But::Pods).await
 }
