@@ -1,24 +1,27 @@
 //! README.md, the chart's and `docs/`: every command that needs a cluster, run on one with Mullion installed as described.
 //!
-//! A page is a directory with copies of the repository's folders, its own files, kubectl, helm and mullion, and a home
-//! with a kubeconfig. Pages that install Mullion begin without it. `UPDATE_DOCS=1` writes the output of `console`
-//! blocks.
+//! Each page with such commands is a trial. It runs in a directory with copies of the repository's folders, the page's own
+//! files, kubectl, helm and mullion, and a home with a kubeconfig. Pages that install Mullion begin without it.
+//! `UPDATE_DOCS=1` writes the output of `console` blocks.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::{ControlPlane, Kubelet, Network, NodeSpec, Tool};
+use mullion_cluster::{ControlPlane, Fixture, Kubelet, Network, NodeSpec, Pool, Suite, Tool};
 
 use crate::pages::page::Shown;
 use crate::pages::places::{self, Place};
 use crate::pages::run::Directory;
 use crate::pages::{Page, all_pages, is_known_to_servers};
-use crate::site::{PATIENT, REPOSITORY, image, program};
+use crate::site::{PATIENT, REPOSITORY, image, program, sweep};
 
-/// The state of the cluster for a page; all pages that are not listed come after these.
+/// The number of clusters for pages at the same time.
+pub const CLUSTERS: usize = 2;
+
+/// The state of the cluster for a page. All other pages begin with Mullion and its default policies.
 const FOUND: [(&str, Found); 5] = [
     ("README.md", Found::Bare),
     ("docs/how-to/install.md", Found::Bare),
@@ -27,7 +30,7 @@ const FOUND: [(&str, Found); 5] = [
     ("docs/how-to/roll-out.md", Found::Installed("audit")),
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Bare,
     /// Mullion with these shipped policies.
@@ -37,11 +40,8 @@ enum Found {
 const INSTALL: &str = "helm upgrade --install mullion charts/mullion --namespace mullion-system --create-namespace --wait \
     --set image.repository=registry.example.com/mullion";
 
-/// Without Mullion, and without objects of other pages.
-const CLEAR: &str = "helm uninstall mullion --namespace mullion-system --ignore-not-found --no-hooks --wait && \
-    kubectl delete namespace mullion-system --ignore-not-found && \
-    kubectl delete all --all --namespace shop --force --grace-period=0 && \
-    kubectl annotate namespace shop legacy mullion.dev/ignore- mullion.dev/os-";
+/// Namespaces that the pages mention.
+const NAMESPACES: [&str; 2] = ["shop", "legacy"];
 
 /// Kinds of the Prometheus operator, for commands that check whether they exist.
 const MONITORING: &str = "
@@ -56,87 +56,138 @@ spec:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ";
 
-pub async fn commands_for_a_cluster_print_what_their_pages_show() -> Result<()> {
-    let plane = ControlPlane::builder().network(Network::up()?).start().await?;
-    let _kubelet = Kubelet::start(&plane, [(image(REPOSITORY), program())])?;
-    // The nodes of the demo, which the pages mention.
-    let nodes = [
-        NodeSpec::linux("linux-1").played(),
-        NodeSpec::linux("linux-2").played(),
-        NodeSpec::windows("win2019", "10.0.17763.6893").label("agentpool", "win19"),
-        NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=Windows:NoSchedule"),
-        NodeSpec::windows("win2025", "10.0.26100.2894"),
-    ];
-    plane.create_nodes(&nodes).await?;
-    for namespace in ["shop", "legacy"] {
-        plane.kubectl(&["create", "namespace", namespace]).await?;
+/// Adds a trial for each page with commands that need a cluster. Pages that change Mullion take longest, and come first.
+pub fn add(suite: &mut Suite) {
+    let clusters = Pool::new(CLUSTERS, PageCluster::start);
+    let mut pages = all_pages();
+    pages.retain(|page| cluster_commands(page).next().is_some());
+    pages.sort_by_key(|page| !changes_mullion(page));
+    for page in pages {
+        let name = format!("documents::{}", page.name);
+        suite.pooled_trial(&clusters, name, |cluster| Box::pin(prints_what_it_shows(cluster, page)));
     }
-    let kinds = plane.dir().join("monitoring.yaml");
-    fs::write(&kinds, MONITORING)?;
-    plane.kubectl(&["apply", "-f", kinds.to_str().context("a path that is not UTF-8")?]).await?;
-    let plane = Arc::new(plane);
-    let run = {
-        let plane = Arc::clone(&plane);
-        move || run_all(&plane)
+}
+
+fn cluster_commands(page: &Page) -> impl Iterator<Item = String> + use<> {
+    let all = places::of(&page.sections).into_iter();
+    all.filter(|(_, place)| *place == Place::Cluster).map(|(run, _)| run.command)
+}
+
+/// Whether Mullion may not be as it was installed after the page.
+fn changes_mullion(page: &Page) -> bool {
+    let changes = |command: String| {
+        let mut verbs =
+            ["helm install ", "helm upgrade ", "helm rollback ", "helm uninstall ", "mullion withdraw "].iter();
+        verbs.any(|verb| command.contains(verb)) || (command.contains("kubectl delete ") && command.contains("mullion"))
     };
-    let complaints = tokio::task::spawn_blocking(run).await??;
-    if !complaints.is_empty() {
-        plane.keep_logs();
+    cluster_commands(page).any(changes)
+}
+
+async fn prints_what_it_shows(cluster: Arc<PageCluster>, page: Page) -> Result<()> {
+    let page = Arc::new(page);
+    let mut wrong = cluster.run(&page).await?;
+    // The API server waits for the webhook for 5 s, the chart's maximum, and admits a pod after that. A busy
+    // machine can take longer, so a page counts as wrong only if it is also wrong after a new start.
+    if !wrong.is_empty() {
+        wrong = cluster.run(&page).await?;
     }
-    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
 
-fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
-    let mut pages = all_pages();
-    let asks = |page: &Page| places::of(&page.sections).iter().any(|(_, place)| *place == Place::Cluster);
-    pages.retain(asks);
-    let order = |page: &Page| FOUND.iter().position(|(name, _)| *name == page.name).unwrap_or(FOUND.len());
-    pages.sort_by_key(order);
-    let mut complaints = Vec::new();
-    let mut clear = false;
-    for page in pages {
-        let found =
-            FOUND.iter().find(|(name, _)| *name == page.name).map_or(Found::Installed("default"), |(_, found)| *found);
-        let mut wrong = run_page(plane, &page, found, clear && found != Found::Bare)?;
-        // The API server waits for the webhook for 5 s, the chart's maximum, and admits a pod after that. A busy
-        // machine can take longer, so a page counts as wrong only if it is also wrong after a new start.
-        if !wrong.is_empty() {
-            wrong = run_page(plane, &page, found, true)?;
-        }
-        complaints.extend(wrong);
-        // A page that installs or removes Mullion can leave it in any state, for example withdrawn.
-        let removes = |command: &str| command.contains("mullion withdraw") || command.contains("helm uninstall");
-        clear = found == Found::Bare
-            || places::of(&page.sections).iter().any(|(run, place)| *place == Place::Cluster && removes(&run.command));
-    }
-    Ok(complaints)
+/// A cluster with the nodes of the demo, which the pages mention. Pages run in it one after the other, because their
+/// commands show all objects of the cluster.
+struct PageCluster {
+    kubelet: Kubelet, // first, because it ends before the servers that it uses
+    plane: ControlPlane,
+    /// Its state, if it is one in which a page can begin.
+    state: Mutex<Option<Found>>,
 }
 
-/// What is wrong with a page on a cluster in the state `found`; `clear`: whether Mullion is removed before.
-fn run_page(plane: &ControlPlane, page: &Page, found: Found, clear: bool) -> Result<Vec<String>> {
+impl Fixture for PageCluster {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs(), self.kubelet.keep_logs()]
+    }
+}
+
+impl PageCluster {
+    async fn start() -> Result<Self> {
+        let plane = ControlPlane::builder().network(Network::up()?).start().await?;
+        let kubelet = Kubelet::start(&plane, [(image(REPOSITORY), program())])?;
+        plane.kubectl_with_input(&["apply", "-f", "-"], MONITORING).await?;
+        Ok(Self { kubelet, plane, state: Mutex::default() })
+    }
+
+    /// What is wrong with a page on this cluster.
+    async fn run(self: &Arc<Self>, page: &Arc<Page>) -> Result<Vec<String>> {
+        let found =
+            FOUND.iter().find(|(name, _)| *name == page.name).map_or(Found::Installed("default"), |(_, found)| *found);
+        // Until the page has ended well, the state is unknown.
+        let reached = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if reached == Some(found) {
+            self.remove_objects_of_pages().await?;
+        } else {
+            self.empty().await?;
+        }
+        let wrong = {
+            let (cluster, page) = (Arc::clone(self), Arc::clone(page));
+            let install = reached != Some(found);
+            tokio::task::spawn_blocking(move || run_page(&cluster.plane, &page, found, install)).await??
+        };
+        if wrong.is_empty() && !changes_mullion(page) {
+            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        }
+        Ok(wrong)
+    }
+
+    /// A cluster as it was when it was started: without Mullion, and without objects of pages.
+    async fn empty(&self) -> Result<()> {
+        sweep(&self.plane).await?;
+        let nodes = [
+            NodeSpec::linux("linux-1").played(),
+            NodeSpec::linux("linux-2").played(),
+            NodeSpec::windows("win2019", "10.0.17763.6893").label("agentpool", "win19"),
+            NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=Windows:NoSchedule"),
+            NodeSpec::windows("win2025", "10.0.26100.2894"),
+        ];
+        self.plane.create_nodes(&nodes).await?;
+        for namespace in NAMESPACES {
+            self.plane.kubectl(&["create", "namespace", namespace]).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_objects_of_pages(&self) -> Result<()> {
+        for namespace in NAMESPACES {
+            let all = ["delete", "all", "--all", "--namespace", namespace, "--force", "--grace-period=0"];
+            self.plane.kubectl(&all).await?;
+        }
+        let annotations = ["mullion.dev/ignore-", "mullion.dev/os-"];
+        self.plane.kubectl(&[&["annotate", "namespace"], &NAMESPACES[..], &annotations].concat()).await.map(drop)
+    }
+}
+
+/// What is wrong with a page; `install`: whether Mullion must first be installed as the page finds it.
+fn run_page(plane: &ControlPlane, page: &Page, found: Found, install: bool) -> Result<Vec<String>> {
     let directory = directory(plane)?;
     page.fill(&directory);
-    let installs = match found {
-        Found::Bare => CLEAR.to_owned(),
-        Found::Installed(policies) => format!("{INSTALL} --set policies.shipped={policies}"),
+    let installation = match found {
+        Found::Bare => None,
+        Found::Installed(policies) => Some(format!("{INSTALL} --set policies.shipped={policies}")),
     };
-    let set_up = |command: &str| {
-        let done = directory.run(command);
-        ensure!(done.code == 0, "for {}: {command}\n{done}", page.name);
-        Ok(())
-    };
-    if clear {
-        set_up(CLEAR)?;
+    if install && let Some(installation) = &installation {
+        let done = directory.run(installation);
+        ensure!(done.code == 0, "for {}: {installation}\n{done}", page.name);
     }
-    set_up(&installs)?;
     let (mut wrong, printed) = page.run(
         &directory,
         |place| !matches!(place, Place::Nowhere(_)),
         |run| {
             // The page describes how to stop before it describes the running cluster.
-            if found != Found::Bare && run.command.contains("delete mutatingwebhookconfiguration") {
-                directory.run(&installs);
+            if let Some(installation) = &installation
+                && run.command.contains("delete mutatingwebhookconfiguration")
+            {
+                directory.run(installation);
             }
         },
     );
@@ -165,11 +216,13 @@ fn directory(plane: &ControlPlane) -> Result<Directory> {
     Ok(directory.programs(programs).programs(plane.tools().folder().to_owned()).variable("HOME", home))
 }
 
-/// Helm, which sets the timeout of the other trials in every installation.
+/// Helm, which sets in every installation the timeout of the other trials, and that the controller probes the webhook every
+/// second, so that `mullion status --wait` does not wait for the second probe.
 fn patient_helm(plane: &ControlPlane, path: &Path) -> Result<()> {
     let (helm, patience) = (plane.tools().path(Tool::Helm), PATIENT.join(" "));
+    let values = format!("{patience} --set 'controller.extraArgs={{--probe-interval=1}}'");
     let script = format!(
-        "#!/bin/sh\ncase $1 in\n  install | upgrade) exec '{0}' \"$@\" {patience} ;;\n  *) exec '{0}' \"$@\" ;;\nesac\n",
+        "#!/bin/sh\ncase $1 in\n  install | upgrade) exec '{0}' \"$@\" {values} ;;\n  *) exec '{0}' \"$@\" ;;\nesac\n",
         helm.display()
     );
     fs::write(path, script)?;

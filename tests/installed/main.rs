@@ -44,7 +44,7 @@ use mullion_cluster::{Pool, Suite, trials};
 
 use crate::site::Site;
 
-/// The number of control planes at the same time: 0.7 GB each, and they mostly wait. `documents` uses one more.
+/// The number of control planes at the same time, besides those of `documents`: 0.7 GB each, and they mostly wait.
 const SITES: usize = 3;
 
 fn main() -> ExitCode {
@@ -55,11 +55,8 @@ fn main() -> ExitCode {
         eprintln!("{why:#}");
         return ExitCode::FAILURE;
     }
-    let mut suite = Suite::new("installed", SITES + 1);
-    suite.trial(
-        "documents::commands_for_a_cluster_print_what_their_pages_show",
-        documents::commands_for_a_cluster_print_what_their_pages_show(),
-    );
+    let mut suite = Suite::new("installed", SITES + documents::CLUSTERS);
+    documents::add(&mut suite);
     let sites = Pool::new(SITES, Site::start);
     suite.pooled(
         &sites,

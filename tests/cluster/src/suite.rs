@@ -127,26 +127,34 @@ impl Suite {
 
     /// Adds trials that each have a fixture of the pool to themselves.
     pub fn pooled<T: Fixture>(&mut self, pool: &Arc<Pool<T>>, trials: impl IntoIterator<Item = FixtureTrial<T>>) {
-        let left = Arc::clone(pool);
-        self.stops.push(Box::new(move || left.stop()));
         for (name, run) in trials {
-            let (context, pool) = (Arc::clone(&self.context), Arc::clone(pool));
-            pool.expect();
-            self.add(name.to_owned(), async move {
-                let turn = pool.take().await.map_err(|error| context.failure(name, &error, &[]))?;
-                let permit = context.permits.acquire().await?;
-                let fixture = Arc::clone(turn.fixture());
-                let outcome = context.timed(name, async move { run(&fixture).await }).await;
-                drop(permit);
-                match outcome {
-                    Ok(()) => {
-                        turn.give_back();
-                        Ok(())
-                    }
-                    Err(error) => Err(context.failure(name, &error, &turn.throw_away())),
-                }
-            });
+            self.pooled_trial(pool, name.to_owned(), move |fixture| Box::pin(async move { run(&fixture).await }));
         }
+    }
+
+    /// Adds one of them.
+    pub fn pooled_trial<T: Fixture>(
+        &mut self,
+        pool: &Arc<Pool<T>>,
+        name: String,
+        run: impl FnOnce(Arc<T>) -> BoxFuture<'static, Result<()>> + Send + 'static,
+    ) {
+        let (context, left, pool) = (Arc::clone(&self.context), Arc::clone(pool), Arc::clone(pool));
+        self.stops.push(Box::new(move || left.stop()));
+        pool.expect();
+        self.add(name.clone(), async move {
+            let turn = pool.take().await.map_err(|error| context.failure(&name, &error, &[]))?;
+            let permit = context.permits.acquire().await?;
+            let outcome = context.timed(&name, run(Arc::clone(turn.fixture()))).await;
+            drop(permit);
+            match outcome {
+                Ok(()) => {
+                    turn.give_back();
+                    Ok(())
+                }
+                Err(error) => Err(context.failure(&name, &error, &turn.throw_away())),
+            }
+        });
     }
 
     /// The names of the trials that were added so far.
