@@ -121,13 +121,13 @@ where
 }
 
 /// Whether the events of a place in the code may be logged. kube's client logs whole responses of the API server that
-/// it cannot parse, at `warn` and below (kube-client, `src/client/mod.rs`, `Client::request`), including Secrets. kube
-/// also logs warnings about failures that it returns (`on_failure` in kube-client, `src/client/builder.rs`;
-/// kube-runtime, `src/watcher.rs`); the caller logs them with the object and what happens next.
+/// it cannot parse, at `warn` and below (kube-client, `src/client/mod.rs`, `Client::request`), including Secrets. It
+/// also logs failures that it returns (`on_failure` in kube-client, `src/client/builder.rs`); the caller logs them with
+/// the object and what happens next.
 fn is_loggable(place: &Metadata<'_>) -> bool {
     match place.target() {
         "kube_client::client" => false,
-        "kube_client::client::builder" | "kube_runtime::watcher" => *place.level() > Level::WARN,
+        "kube_client::client::builder" => *place.level() > Level::WARN,
         _ => true,
     }
 }
@@ -261,9 +261,8 @@ mod tests {
         let (memory, subscriber, _handle) = logged(LogFormat::Text, "warn,kube_client=debug");
         tracing::subscriber::with_default(subscriber, || {
             tracing::error!(target: "kube_client::client::builder", "failed with status 500");
-            tracing::warn!(target: "kube_runtime::watcher", "watch initlist error with 403");
             tracing::debug!(target: "kube_client::client::builder", "requesting");
-            tracing::warn!(target: "kube_runtime::controller", "shown");
+            tracing::warn!(target: "kube_client::config", "shown");
         });
         let text = memory.text();
         assert!(text.contains("requesting") && text.contains("shown") && text.lines().count() == 2, "{text}");
