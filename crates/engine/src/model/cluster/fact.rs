@@ -1,6 +1,6 @@
 //! Facts from what others wrote: the parsed value, or why it is not used.
 //!
-//! Whoever may annotate a namespace, taint a node or create a RuntimeClass decides how long these values are. They are
+//! Users who may annotate a namespace, taint a node or create a RuntimeClass decide how long these values are. They are
 //! parsed once, when the snapshot is built, and each has a limit. A value beyond its limit is a fact of its own: it is
 //! never cut, and never taken for an absent one.
 
