@@ -111,7 +111,7 @@ pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Re
 
     let [of_webhook, of_controller] = [peak(&webhook.process)?, peak(&controller.process)?];
     ensure!(of_webhook < RESIDENT && of_controller < RESIDENT, "{of_webhook} KiB, {of_controller} KiB");
-    let named = named_by_status(&plane.kubeconfig()).await?;
+    let named = named_by_status(plane.kubeconfig()).await?;
     for part in [annotation, &hostile.name, "facts-tainted", "limit 128", "limit 24,448"] {
         ensure!(named.contains(part), "{part}: {named}");
     }
