@@ -76,7 +76,7 @@ fn a_node_selector_of_any_size_costs_a_review_little() {
 }
 
 /// What the namespace requires is unknown then, so nothing is added that it may reject, and a finding
-/// says so.
+/// reports why.
 #[test]
 fn an_unusable_node_selector_is_unknown_and_not_absent() {
     let text = format!("kubernetes.io/os=linux,{}", selector(2_000, "x"));
