@@ -15,7 +15,7 @@
 //! | `namespace` | [`TestNamespace`]: a namespace of a test's own |
 //! | `wait` | [`wait_for`]: every wait with a deadline |
 //! | `webhook` | [`WebhookRegistration`]: registers a webhook with the API server |
-//! | `helm` | [`helm`]: Helm commands that need no cluster |
+//! | `helm` | [`helm()`]: Helm commands that need no cluster |
 //! | `chart` | [`Chart`]: the objects of `charts/mullion` |
 //! | `mount` | [`ConfigMapMount`]: a ConfigMap as a kubelet mounts it |
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
