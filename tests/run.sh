@@ -128,7 +128,7 @@ summary() {
   local label _ passed=0 failed=0 numbers
   printf '\nThe slowest %d trials, in seconds:\n' "$slowest"
   times | sort -rn | uniq | awk -F '\t' -v most="$slowest" -v long="$long" '
-    NR <= most || $1 > long { printf "%7.1f  %s%s\n", $1, $2, $1 > long ? "  <- above " long " s" : "" }'
+    NR <= most || $1 > long { printf "%7.1f  %s%s\n", $1, $2, ($1 > long ? "  <- above " long " s" : "") }'
   failures
   while IFS=$'\t' read -r label _; do
     # A suite that ended early counts as one failure.

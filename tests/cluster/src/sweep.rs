@@ -39,7 +39,6 @@ impl ControlPlane {
         all::<ValidatingWebhookConfiguration>(client).await?;
         all::<ValidatingAdmissionPolicyBinding>(client).await?;
         all::<ValidatingAdmissionPolicy>(client).await?;
-        all::<RuntimeClass>(client).await?;
         priority_classes(client).await?;
         all_but_bootstrapped::<ClusterRoleBinding>(client).await?;
         all_but_bootstrapped::<ClusterRole>(client).await?;
@@ -76,6 +75,8 @@ impl ControlPlane {
             none::<Pod>(client).await?;
             none::<DaemonSet>(client).await?;
             none::<Node>(client).await?;
+            // Mullion's controller creates its classes again until its process has ended.
+            all::<RuntimeClass>(client).await?;
             none::<RuntimeClass>(client).await?;
             // The API server stops calling deleted webhooks a moment after the deletion.
             let created = Api::<Node>::all(client.clone()).create(&dry_run, &node).await?;
