@@ -3,14 +3,12 @@
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use mullion_engine::model::dns_name::{DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
 
 use crate::cluster::reading::scanner::{MAX_OBJECT, ValueScanner};
 
-/// The longest namespace, a DNS label, and the longest name of any kind (apimachinery `pkg/util/validation`).
-const MAX_NAMESPACE: usize = 63;
-const MAX_NAME: usize = 253;
 /// The longest uid (36 characters) and version (20 digits), with room for other servers.
 const MAX_ID: usize = 64;
 
@@ -187,8 +185,8 @@ impl<'de> Visitor<'de> for MetadataSeed<'_> {
         let head = self.0;
         while let Some(member) = members.next_key()? {
             let (part, most) = match member {
-                MetadataMember::Namespace => (&mut head.namespace, MAX_NAMESPACE),
-                MetadataMember::Name => (&mut head.name, MAX_NAME),
+                MetadataMember::Namespace => (&mut head.namespace, DNS_LABEL_LIMIT),
+                MetadataMember::Name => (&mut head.name, DNS_SUBDOMAIN_LIMIT),
                 MetadataMember::Uid => (&mut head.uid, MAX_ID),
                 MetadataMember::ResourceVersion => (&mut head.resource_version, MAX_ID),
                 MetadataMember::Other => {

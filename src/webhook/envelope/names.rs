@@ -5,15 +5,11 @@
 use std::fmt;
 use std::ops::Deref;
 
+use mullion_engine::model::dns_name::{DNS_SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use crate::webhook::envelope::object::BorrowedText;
-
-/// The longest DNS label, in bytes (`DNS1123LabelMaxLength`, apimachinery pkg/util/validation/validation.go).
-const LABEL: usize = 63;
-/// The longest DNS subdomain, in bytes (`DNS1123SubdomainMaxLength`, same file).
-const SUBDOMAIN: usize = 253;
 
 /// Declares types of checked names, each with what it expects and its check.
 macro_rules! checked_names {
@@ -56,15 +52,15 @@ macro_rules! checked_names {
 
 checked_names! {
     /// The name of a namespace (`ValidateNamespaceName`, apimachinery pkg/api/validation/generic.go).
-    NamespaceName: "the name of a namespace: a DNS label (RFC 1123)", is_label;
+    NamespaceName: "the name of a namespace: a DNS label (RFC 1123)", is_dns_label;
     /// `request.uid`. The API server sends a UUID, which is a DNS label (`CreateAdmissionObjects`, apiserver
     /// pkg/admission/plugin/webhook/request/admissionreview.go).
-    RequestUid: "a UID: at most 63 lowercase letters, digits and dashes", is_label;
+    RequestUid: "a UID: at most 63 lowercase letters, digits and dashes", is_dns_label;
     /// The name of a Secret (`ValidateSecretName`, kubernetes pkg/apis/core/validation/validation.go).
-    SecretName: "the name of a Secret: a DNS subdomain (RFC 1123)", is_subdomain;
+    SecretName: "the name of a Secret: a DNS subdomain (RFC 1123)", is_dns_subdomain;
     /// A name of which only the length is checked, and which can be empty: webhooks are called before the API server
     /// validates the name of an object. It rejects longer ones.
-    ShortName: "at most 253 bytes", |text| text.len() <= SUBDOMAIN;
+    ShortName: "at most 253 bytes", |text| text.len() <= DNS_SUBDOMAIN_LIMIT;
 }
 
 impl Default for ShortName {
@@ -73,29 +69,16 @@ impl Default for ShortName {
     }
 }
 
-fn is_label(text: &str) -> bool {
-    text.len() <= LABEL && is_part(text)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.len() <= SUBDOMAIN && text.split('.').all(is_part)
-}
-
-/// Whether these are lowercase letters, digits, and dashes between them.
-fn is_part(text: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let ends = [text.bytes().next(), text.bytes().next_back()];
-    text.bytes().all(|byte| is_letter(byte) || byte == b'-') && ends.iter().all(|end| end.is_some_and(is_letter))
-}
-
 #[cfg(test)]
 mod tests {
+
+    use mullion_engine::model::dns_name::DNS_LABEL_LIMIT;
 
     use super::*;
 
     #[test]
     fn names_are_those_of_kubernetes() {
-        let (label, subdomain) = ("a".repeat(LABEL), "a".repeat(SUBDOMAIN));
+        let (label, subdomain) = ("a".repeat(DNS_LABEL_LIMIT), "a".repeat(DNS_SUBDOMAIN_LIMIT));
         for (name, is_namespace, is_secret) in [
             ("shop", true, true),
             ("0df28fbd-5f5f-11e8-bc74-36e6bb280816", true, true),
@@ -119,7 +102,7 @@ mod tests {
             assert_eq!(NamespaceName::new(name).is_some(), is_namespace, "{name}");
             assert_eq!(RequestUid::new(name).is_some(), is_namespace, "{name}");
             assert_eq!(SecretName::new(name).is_some(), is_secret, "{name}");
-            assert_eq!(ShortName::new(name).is_some(), name.len() <= SUBDOMAIN, "{name}");
+            assert_eq!(ShortName::new(name).is_some(), name.len() <= DNS_SUBDOMAIN_LIMIT, "{name}");
         }
     }
 }

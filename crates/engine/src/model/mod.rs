@@ -7,6 +7,7 @@
 mod change;
 pub mod cluster;
 mod decision_annotation;
+pub mod dns_name;
 pub mod image;
 pub mod json_pointer;
 pub mod names;

@@ -1,6 +1,7 @@
 //! Forms of text in policy files: which texts each form accepts, and what to write instead of others.
 
 use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::dns_name::{DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain};
 use mullion_engine::model::settings::MAX_PATTERN;
 use mullion_engine::model::text::{one_line, shown};
 use mullion_engine::model::windows::Build;
@@ -113,8 +114,8 @@ impl TextFormat {
     /// The maximum length, if `pattern` does not limit it.
     pub(crate) fn max_length(self) -> Option<usize> {
         match self {
-            Self::Name => Some(253),
-            Self::ShortName => Some(63),
+            Self::Name => Some(DNS_SUBDOMAIN_LIMIT),
+            Self::ShortName => Some(DNS_LABEL_LIMIT),
             Self::Image => Some(MAX_PATTERN),
             Self::Line => Some(MAX_LINE),
             _ => None,
@@ -127,11 +128,11 @@ impl TextFormat {
         match self {
             Self::Any | Self::Rule | Self::TranslatedRule => is(!text.is_empty() || self == Self::Any, "it is empty"),
             Self::Name => is(
-                text.len() <= 253 && text.split('.').all(lower_case),
+                is_dns_subdomain(text),
                 "names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
             ),
             Self::ShortName => is(
-                text.len() <= 63 && lower_case(text),
+                is_dns_label(text),
                 "it becomes a part of names and labels, which have no other characters, and begin and end with a letter or digit",
             ),
             Self::Namespaces => namespaces(text),
@@ -166,10 +167,6 @@ impl Malformed {
         self.hint = Some(hint.into());
         self
     }
-}
-
-fn lower_case(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') && ends_well(text)
 }
 
 fn ends_well(text: &str) -> bool {

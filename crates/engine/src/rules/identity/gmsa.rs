@@ -1,5 +1,6 @@
 //! Group managed service accounts.
 
+use crate::model::dns_name::{DNS_SUBDOMAIN_LIMIT, is_dns_subdomain};
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::{GMSA_CREDENTIAL_SPEC, GMSA_WITHOUT_NAME};
@@ -7,9 +8,6 @@ use crate::rules::identity::security_context::SecurityContext;
 
 /// `maxGMSACredentialSpecLength`, in bytes.
 const CONTENTS_LIMIT: usize = 64 * 1024;
-
-/// `validation.DNS1123SubdomainMaxLength`, in bytes.
-const NAME_LIMIT: usize = 253;
 
 /// The findings about the credential spec of one `securityContext`. They never quote its contents, which contain
 /// account names.
@@ -23,18 +21,18 @@ pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadCont
         out.push(found);
     };
     let name = place.text("gmsaCredentialSpecName");
-    if let Some(name) = name.filter(|name| !is_subdomain(name)) {
+    if let Some(name) = name.filter(|name| !is_dns_subdomain(name)) {
         let lower = name.to_ascii_lowercase();
         let message = match name.len() {
             0 => "the name is empty".to_owned(),
-            1..=NAME_LIMIT => {
+            1..=DNS_SUBDOMAIN_LIMIT => {
                 "the name of a GMSACredentialSpec has only lower case letters, digits, - and ., and a letter \
                                or digit at both ends"
                     .to_owned()
             }
-            bytes => format!("the name has {bytes} bytes, and at most {NAME_LIMIT} are allowed"),
+            bytes => format!("the name has {bytes} bytes, and at most {DNS_SUBDOMAIN_LIMIT} are allowed"),
         };
-        reject("gmsaCredentialSpecName", message, is_subdomain(&lower).then(|| format!("write {lower}")));
+        reject("gmsaCredentialSpecName", message, is_dns_subdomain(&lower).then(|| format!("write {lower}")));
     }
     let Some(contents) = place.text("gmsaCredentialSpec") else { return };
     let leave_out = || {
@@ -54,15 +52,4 @@ pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadCont
         // container separately, as does DetermineEffectiveSecurityContext of the kubelet.
         out.push(cx.finding(&GMSA_WITHOUT_NAME, place.option_at(cx, "gmsaCredentialSpec"), GMSA_WITHOUT_NAME.why));
     }
-}
-
-/// `validation.IsDNS1123Subdomain`.
-fn is_subdomain(name: &str) -> bool {
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.len() <= NAME_LIMIT && name.split('.').all(is_label)
 }
