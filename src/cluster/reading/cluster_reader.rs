@@ -14,8 +14,7 @@ use tokio::time::timeout;
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::kind_api::KindApi;
 use crate::cluster::reading::kinds::Kind;
-use crate::cluster::reading::list_scanner::ListMetadata;
-use crate::cluster::reading::object::{HeadedItem, Item, Unreadable, read};
+use crate::cluster::reading::object::{HeadedItem, Item, Unreadable};
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
@@ -114,7 +113,7 @@ impl<'a> ClusterReader<'a> {
                     visited = visit(item.map(|object| whole(kind, object)));
                 }
             };
-            let page = self.answer(read_page(&api, &params, each)).await?;
+            let page = self.answer(api.page_with_heads(&params, each)).await?;
             visited?;
             let metadata = match page {
                 Ok(metadata) => metadata,
@@ -129,7 +128,7 @@ impl<'a> ClusterReader<'a> {
                 Err(status) => return Ok(Err(unread(kind, query.namespace, &status, seen.len()))),
             };
             let remaining = metadata.remaining_item_count;
-            params.continue_token = metadata.r#continue.filter(|token| !token.is_empty());
+            params.continue_token = metadata.next_page();
             let more = params.continue_token.is_some();
             progress(seen.len(), if more { remaining.map(|more| seen.len() + more) } else { Some(seen.len()) })?;
             if !more {
@@ -185,19 +184,6 @@ impl<'a> ClusterReader<'a> {
             )),
         }
     }
-}
-
-/// Calls `each` with every object of a page.
-async fn read_page(
-    api: &KindApi,
-    params: &ListParams,
-    mut each: impl FnMut(HeadedItem<Map<String, Value>>),
-) -> kube::Result<ListMetadata> {
-    let mut list = api.list(params).await?;
-    while let Some(value) = list.next().await? {
-        each(read(value));
-    }
-    list.end()
 }
 
 /// The object with its type, and without what only the API server needs.

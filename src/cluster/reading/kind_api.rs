@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::reading::kinds::Kind;
 use crate::cluster::reading::list_scanner::ListMetadata;
-use crate::cluster::reading::object::{Item, read};
+use crate::cluster::reading::object::{HeadedItem, Item, read};
 use crate::cluster::reading::response::{ListResponse, ResponseBody};
 
 /// Objects of a kind, in one namespace or everywhere.
@@ -125,9 +125,18 @@ impl KindApi {
         params: &ListParams,
         mut each: impl FnMut(Item<T>),
     ) -> Result<ListMetadata> {
+        self.page_with_heads(params, |object| each(object.item)).await
+    }
+
+    /// Does the same, with the head of each object.
+    pub(super) async fn page_with_heads<T: DeserializeOwned>(
+        &self,
+        params: &ListParams,
+        mut each: impl FnMut(HeadedItem<T>),
+    ) -> Result<ListMetadata> {
         let mut list = self.list(params).await?;
         while let Some(value) = list.next().await? {
-            each(read(value).item);
+            each(read(value));
         }
         list.end()
     }

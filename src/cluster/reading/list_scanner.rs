@@ -13,10 +13,17 @@ const MAX_MEMBER: usize = 64 << 10;
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ListMetadata {
     pub(crate) resource_version: Option<String>,
-    /// Where the next page begins.
-    pub(crate) r#continue: Option<String>,
+    /// See [`ListMetadata::next_page`].
+    pub(super) r#continue: Option<String>,
     /// How many objects follow, if the API server knows.
     pub(crate) remaining_item_count: Option<usize>,
+}
+
+impl ListMetadata {
+    /// The token of the next page; `None` after the last one.
+    pub(crate) fn next_page(self) -> Option<String> {
+        self.r#continue.filter(|token| !token.is_empty())
+    }
 }
 
 /// The response is not a list.

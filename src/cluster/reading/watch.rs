@@ -410,11 +410,14 @@ async fn read_list<T: DeserializeOwned>(mut list: ListResponse, later_page: bool
             (Some(Ok(RawEvent::Listed(item))), State::List { list, later_page })
         }
         Ok(None) => match list.end() {
-            Ok(metadata) => match (metadata.r#continue, metadata.resource_version.unwrap_or_default()) {
-                (Some(token), _) if !token.is_empty() => (None, State::Page { token: Some(token) }),
-                (_, version) if version.is_empty() => (Some(Err(WatchError::NoVersion)), State::Begin),
-                (_, version) => (Some(Ok(RawEvent::ListEnded)), State::Listed { version }),
-            },
+            Ok(mut metadata) => {
+                let version = metadata.resource_version.take().unwrap_or_default();
+                match metadata.next_page() {
+                    Some(token) => (None, State::Page { token: Some(token) }),
+                    None if version.is_empty() => (Some(Err(WatchError::NoVersion)), State::Begin),
+                    None => (Some(Ok(RawEvent::ListEnded)), State::Listed { version }),
+                }
+            }
             Err(error) => (Some(Err(WatchError::List { error, later_page })), State::Begin),
         },
         Err(error) => (Some(Err(WatchError::List { error, later_page })), State::Begin),

@@ -64,7 +64,7 @@ async fn sweep(context: &PodContext) -> anyhow::Result<MisplacedPods> {
         // A pod that cannot be read is left out, as one that has not been created.
         let each = |pod: Item<WholePod>| misplaced.add(context, &snapshot, pod.ok(), Timestamp::now());
         let metadata = timeout(PAGE_TIMEOUT, api.page(&list, each)).await??;
-        list.continue_token = metadata.r#continue.filter(|token| !token.is_empty());
+        list.continue_token = metadata.next_page();
         if list.continue_token.is_none() {
             return Ok(misplaced);
         }

@@ -131,5 +131,5 @@ fn is_passing(code: u16) -> bool {
 async fn page<T: DeserializeOwned>(api: &KindApi, params: &ListParams) -> kube::Result<(Vec<Item<T>>, Option<String>)> {
     let mut items = Vec::new();
     let metadata = api.page(params, |item| items.push(item)).await?;
-    Ok((items, metadata.r#continue.filter(|token| !token.is_empty())))
+    Ok((items, metadata.next_page()))
 }
