@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::cluster::{
-    ClusterSnapshot, DistinctTaints, Excess, Taint, TolerationsWhitelist, Unusable, UnusableFact,
-};
+use crate::model::cluster::{ClusterSnapshot, Excess, Taint, TolerationsWhitelist, Unusable, UnusableFact};
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::{includes, marks, tolerated, toleration_of, toleration_value, toleration_word};
 use crate::model::settings::{NodeSettings, TolerationsMode, possible_taint};
@@ -136,18 +134,15 @@ pub fn learned_size(snapshot: &ClusterSnapshot) -> usize {
     /// more.
     const TOLERATION: usize = 640 + 8 * 32;
     const COPIES: usize = 4;
-    let of_nodes = |taints: &DistinctTaints| taints.iter().map(|(taint, _)| taint.size()).collect();
-    let (linux, mut windows): (Vec<usize>, Vec<usize>) = snapshot
-        .nodes
-        .as_ref()
-        .map(|nodes| (of_nodes(nodes.linux_taints()), of_nodes(nodes.windows_taints())))
-        .unwrap_or_default();
-    windows.extend(snapshot.seen_taints.iter().map(Taint::size));
-    let size = |sizes: Vec<usize>| {
-        let longest = sizes.iter().max().copied().unwrap_or_default();
-        sizes.len().min(LEARNED_TAINTS) * COPIES * (TOLERATION + longest)
-    };
-    size(linux).max(size(windows))
+    fn size<'t>(taints: impl Iterator<Item = &'t Taint>) -> usize {
+        let (number, longest) =
+            taints.fold((0_usize, 0), |(number, longest), taint| (number + 1, longest.max(taint.size())));
+        number.min(LEARNED_TAINTS) * COPIES * (TOLERATION + longest)
+    }
+    let nodes = snapshot.nodes.as_ref();
+    let linux = nodes.into_iter().flat_map(|nodes| nodes.linux_taints().iter().map(|(taint, _)| taint));
+    let windows = nodes.into_iter().flat_map(|nodes| nodes.windows_taints().iter().map(|(taint, _)| taint));
+    size(linux).max(size(windows.chain(&snapshot.seen_taints)))
 }
 
 /// The taints that mark nodes of that operating system. They never include spot, GPU or tenant taints.
