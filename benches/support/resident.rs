@@ -1,6 +1,6 @@
 //! The resident memory of a process.
 
-use std::fs;
+use mullion_cluster::ProcessMemory;
 
 /// Its current resident set, and its maximum so far, in MiB.
 pub fn of(process: u32) -> [f64; 2] {
@@ -9,10 +9,6 @@ pub fn of(process: u32) -> [f64; 2] {
 
 /// The same values; `None` once the process has ended.
 pub fn if_running(process: u32) -> Option<[f64; 2]> {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let mebibytes = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().ok().map(|size| size / 1024.0)
-    };
-    Some([mebibytes("VmRSS")?, mebibytes("VmHWM")?])
+    let ProcessMemory { resident, peak } = ProcessMemory::of(process).ok()?;
+    Some([resident, peak].map(|kibibytes| kibibytes as f64 / 1024.0))
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, wait_for};
+use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use serde_json::{Value, json};
 
 use crate::memory::{controller, controllers, webhook, webhooks, windows_pod};
@@ -27,13 +27,6 @@ const KEYS: usize = 2_000;
 const LABEL: (&str, &str) = ("mullion-test", "facts");
 
 const POLICY: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec: {priority: 7}\n";
-
-/// The maximum resident memory so far, in KiB.
-fn peak(process: &MullionProcess) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", process.pid().context("a process")?))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
-}
 
 /// A tenant who may change the annotations of one namespace.
 async fn annotator(plane: &ControlPlane, namespace: &str) -> Result<Api<Namespace>> {
@@ -109,7 +102,7 @@ pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Re
     let linux = pod("linux", linux);
     create(&hostile, &linux).await?;
 
-    let [of_webhook, of_controller] = [peak(&webhook.process)?, peak(&controller.process)?];
+    let [of_webhook, of_controller] = [webhook.process.memory()?.peak, controller.process.memory()?.peak];
     ensure!(of_webhook < RESIDENT && of_controller < RESIDENT, "{of_webhook} KiB, {of_controller} KiB");
     let named = named_by_status(plane.kubeconfig()).await?;
     for part in [annotation, &hostile.name, "facts-tainted", "limit 128", "limit 24,448"] {

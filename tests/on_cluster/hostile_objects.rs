@@ -6,8 +6,7 @@ use std::path::Path;
 use std::process::Output;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client};
+use kube::Client;
 use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, wait_for};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -22,7 +21,7 @@ const ADJACENT: usize = 7;
 /// Large pods. Together they have more than the memory of the controller.
 const LARGE: usize = 40;
 /// The limit of the resident memory, in KiB.
-const MEMORY: usize = 128 << 10;
+const MEMORY: u64 = 128 << 10;
 /// Mullion's policy for the namespace of the attack: pods are for Windows.
 const POLICIES: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: of-label}\nspec:\n  priority: 10\n  \
                         match: {namespaceSelector: {matchLabels: {team: a}}}\n  detect: {os: windows}\n";
@@ -52,7 +51,6 @@ async fn are_isolated(plane: &ControlPlane) -> Result<()> {
 
     // A new Windows node has label and taint.
     plane.create_node(&NodeSpec::windows("hostile-new", "10.0.20348.2655")).await?;
-    let nodes: Api<Node> = Api::all(plane.client());
     for name in ["hostile-new", "hostile-kubelet"] {
         wait_for(&format!("label and taint of {name}"), DEADLINE, async || {
             // Not read into a type, because that is what the attack is about.
@@ -65,7 +63,6 @@ async fn are_isolated(plane: &ControlPlane) -> Result<()> {
         })
         .await?;
     }
-    drop(nodes);
 
     // The policies of the namespace apply.
     let any = pod("any", json!({"containers": [{"name": "c", "image": "registry.example.com/app:1"}]}));
@@ -111,7 +108,7 @@ async fn are_isolated(plane: &ControlPlane) -> Result<()> {
         let text = program.get("/metrics").await?;
         let failing = text.lines().find(|line| line.starts_with("mullion_watch_failing{") && !line.ends_with(" 0"));
         ensure!(failing.is_none(), "{failing:?}");
-        let peak = peak_memory(program.process.pid().context("it runs")?)?;
+        let peak = program.process.memory()?.peak;
         ensure!(peak < MEMORY, "{peak} KiB: {}", program.process.log()?);
     }
     plane.kubectl(&["delete", "pod", "huge", "-n", &tenant.name, "--grace-period=0", "--force"]).await?;
@@ -231,11 +228,4 @@ fn get(path: &str) -> Result<http::Request<Vec<u8>>> {
 async fn mullion(kubeconfig: &Path, words: &[&str]) -> Result<Output> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mullion"));
     Ok(command.args(words).env("KUBECONFIG", kubeconfig).output().await?)
-}
-
-/// The maximum resident memory of a process so far, in KiB.
-fn peak_memory(pid: u32) -> Result<usize> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }

@@ -1,13 +1,12 @@
 //! Objects and requests of an attacker, on a real control plane: no depth, no redundancy and no name takes a review away
 //! or fills the webhook.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::Client;
 use kube::client::Body;
-use mullion_cluster::{ControlPlane, MullionProcess, free_port};
+use mullion_cluster::{ControlPlane, free_port};
 use serde_json::{Value, json};
 
 use crate::shared::*;
@@ -77,14 +76,6 @@ pub async fn redundant_pods_are_reviewed(shared: &Shared) -> Result<()> {
     namespace.delete().await
 }
 
-/// The resident memory of a process, in KiB.
-fn resident(process: &MullionProcess) -> Result<u64> {
-    let pid = process.pid().context("it runs")?;
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a resident set")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
-}
-
 /// Anyone who reaches the port of a webhook sends reviews with names of 4 MB, and with many names that do not exist.
 pub async fn names_in_requests_leave_no_memory(plane: &ControlPlane) -> Result<()> {
     let [bind, admin] = [free_port()?, free_port()?];
@@ -106,7 +97,7 @@ pub async fn names_in_requests_leave_no_memory(plane: &ControlPlane) -> Result<(
     for _ in 0..10 {
         ensure!(status("default", &"x".repeat(4 << 20)).await? == 200);
     }
-    let before = resident(&webhook)?;
+    let before = webhook.memory()?.resident;
     let (_, metrics) = admin_get(admin, "/metrics").await?;
     for number in 0..60 {
         let name = format!("n{number}{}", "x".repeat(4 << 20));
@@ -115,7 +106,7 @@ pub async fn names_in_requests_leave_no_memory(plane: &ControlPlane) -> Result<(
     for number in 0..2_000 {
         ensure!(status(&format!("n{number}"), "").await? == 200);
     }
-    let (after, (_, now)) = (resident(&webhook)?, admin_get(admin, "/metrics").await?);
+    let (after, (_, now)) = (webhook.memory()?.resident, admin_get(admin, "/metrics").await?);
     ensure!(after < before + (16 << 10), "{before} KiB before, {after} KiB after");
     ensure!(!now.contains("namespace=\"n1\"") && now.len() < metrics.len() + 4_096, "{now}");
     Ok(())

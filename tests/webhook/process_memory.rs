@@ -15,7 +15,7 @@ use futures::future::{join, join_all, select_all};
 use futures::{StreamExt as _, stream};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use mullion_cluster::MullionProcess;
+use mullion_cluster::{MullionBuilder, MullionProcess};
 use rustls::RootCertStore;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -181,18 +181,12 @@ impl Webhook {
 
     /// The maximum resident memory so far, in KiB.
     fn peak(&self) -> u64 {
-        self.memory("VmHWM:")
+        self.process.memory().unwrap().peak
     }
 
     /// The resident memory now, in KiB.
     fn resident(&self) -> u64 {
-        self.memory("VmRSS:")
-    }
-
-    fn memory(&self, name: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.pid().unwrap())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        self.process.memory().unwrap().resident
     }
 }
 
@@ -250,10 +244,15 @@ async fn statuses(requests: Vec<JoinHandle<u16>>) -> Vec<u16> {
 /// A webhook under the limit of the kernel, with that snapshot.
 async fn limited_webhook(dir: &Path, roots: RootCertStore, snapshot: &Value) -> Webhook {
     fs::write(dir.join("snapshot.json"), snapshot.to_string()).unwrap();
-    let (bind, admin) = (loopback(), loopback());
     let limited = format!("ulimit -d {WRITABLE} && exec \"$0\" \"$@\"");
-    let process = MullionProcess::builder("/bin/sh")
-        .args(["-c", &limited, env!("CARGO_BIN_EXE_mullion")])
+    let limited = MullionProcess::builder("/bin/sh").args(["-c", &limited, env!("CARGO_BIN_EXE_mullion")]);
+    start(limited, dir, roots).await
+}
+
+/// A webhook that keeps little freed memory.
+async fn start(program: MullionBuilder, dir: &Path, roots: RootCertStore) -> Webhook {
+    let (bind, admin) = (loopback(), loopback());
+    let process = program
         .args(arguments(dir, bind, admin))
         // The released program has mimalloc. The one under test has glibc's allocator, which keeps freed memory in an
         // arena for each thread, and raises the size from which it returns memory immediately.
@@ -328,17 +327,7 @@ async fn hostile_requests_take_no_more_memory_than_the_budget() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_names_leave_no_memory() {
     let (dir, roots) = folder(POLICY);
-    let (bind, admin) = (loopback(), loopback());
-    let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
-        .args(arguments(dir.path(), bind, admin))
-        .env("MALLOC_ARENA_MAX", "1")
-        .env("MALLOC_MMAP_THRESHOLD_", "131072")
-        .env("MALLOC_TRIM_THRESHOLD_", "131072")
-        .admin(admin)
-        .start()
-        .await
-        .unwrap();
-    let webhook = Webhook { process, bind, admin, roots };
+    let webhook = start(MullionProcess::builder(env!("CARGO_BIN_EXE_mullion")), dir.path(), roots).await;
     // As many bytes in a place that no review reads.
     let long = "x".repeat(4 << 20);
     let mut padded = pod_review("web");

@@ -9,6 +9,7 @@
 //! | `tools` | where the programs are ([`Tools`]); `tools/build.sh` builds them |
 //! | `release` | [`Release`]: the Kubernetes release of the tools |
 //! | `process` | a group of processes that never outlives this one |
+//! | `process_memory` | [`ProcessMemory`]: the resident memory of a process |
 //! | `pki` | the control plane's certificates, and [`ServingCert`] for a webhook |
 //! | `plane` | [`ControlPlane`]: options, start, clients, kubectl, nodes |
 //! | `node` | [`NodeSpec`]: nodes as kubelets register them |
@@ -47,6 +48,7 @@ mod node;
 mod pki;
 mod plane;
 mod process;
+mod process_memory;
 mod release;
 mod suite;
 mod sweep;
@@ -66,6 +68,7 @@ pub use node::{NodeSpec, UNMANAGED};
 pub use pki::ServingCert;
 pub use plane::{Builder, ControlPlane};
 pub use process::free_port;
+pub use process_memory::ProcessMemory;
 pub use release::Release;
 pub use suite::{FixtureTrial, Suite, named, soak};
 pub use tools::{Tool, Tools, helm_3};

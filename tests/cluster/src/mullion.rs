@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::process::{Group, Rank, tail};
+use crate::process_memory::ProcessMemory;
 use crate::wait::{Seen, wait_for};
 
 const NAME: &str = "mullion";
@@ -99,6 +100,11 @@ impl MullionProcess {
     /// The process id.
     pub fn pid(&self) -> Option<u32> {
         self.group().pids().first().copied()
+    }
+
+    /// Its resident memory.
+    pub fn memory(&self) -> Result<ProcessMemory> {
+        ProcessMemory::of(self.pid().context("the program has ended")?)
     }
 
     /// What the program has printed so far, to stdout and stderr.
