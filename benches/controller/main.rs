@@ -4,6 +4,7 @@
 //! | part | what it prints |
 //! |---|---|
 //! | rate | patches per second of the controller from cold, of a loop that only sends the same patches, and of that loop beside a watch, in turn |
+//! | attack | the resident sets of webhook and controller beside objects of attackers: at their start, later, and when lists are read again; with streamed and with plain lists |
 //! | memory | how long the built program reads the cluster at its start, its resident set, and what the heartbeats of all Windows nodes cost it |
 //!
 //! On a real API server with 5,000 Windows and 15,000 Linux nodes; `-- rate` runs one part, `NODES=400` creates a
@@ -19,6 +20,7 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one program")]
 
+mod attack;
 mod fleet;
 mod memory;
 #[path = "../support/parts.rs"]
@@ -26,6 +28,7 @@ mod parts;
 mod rate;
 #[path = "../support/resident.rs"]
 mod resident;
+mod running;
 #[path = "../support/thread_times.rs"]
 mod thread_times;
 
@@ -37,6 +40,12 @@ async fn main() {
     let wanted = Parts::wanted();
     let windows = std::env::var("NODES").ok().and_then(|text| text.parse().ok()).unwrap_or(5_000);
     mullion::server::tls::install_crypto();
+    if wanted.has("attack") {
+        attack::run(windows).await;
+    }
+    if !wanted.has("rate") && !wanted.has("memory") {
+        return;
+    }
     let alone = ControlPlane::builder().kwok(false).controller_manager(false).scheduler(false);
     let plane = alone.start().await.unwrap();
     fleet::create(&plane, windows, windows * 3).await;

@@ -7,6 +7,7 @@ use std::process::Output;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
+use mullion_cluster::hostile::{DEEP, create_text, has_deep_owners, large_pod, with_deep_owners};
 use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, wait_for};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -14,8 +15,6 @@ use tokio::process::Command;
 use crate::memory;
 use crate::shared::{DEADLINE, as_tenant, dry_run, pod};
 
-/// The levels of the deepest object: more than the 128 that `serde_json` reads into values.
-const LEVELS: usize = 400;
 /// How many objects of each kind have that depth: more than the failures after which a watch is restarted.
 const ADJACENT: usize = 7;
 /// Large pods. Together they have more than the memory of the controller.
@@ -126,24 +125,15 @@ async fn attack(plane: &ControlPlane, tenant: &TestNamespace) -> Result<TestName
     let daemon_sets = format!("/apis/apps/v1/namespaces/{}/daemonsets", tenant.name);
     let spec = json!({"containers": [{"name": "c", "image": "redis:7"}], "nodeSelector": {"no": "node"}});
     for at in 0..ADJACENT {
-        let body = json!({"metadata": {"name": format!("deep-{at}"), "managedFields": "DEEP"}, "spec": {
+        let body = json!({"metadata": {"name": format!("deep-{at}"), "managedFields": DEEP}, "spec": {
             "selector": {"matchLabels": {"app": "deep"}},
-            "template": {"metadata": {"labels": {"app": "deep"}, "managedFields": "DEEP"}, "spec": spec}}});
+            "template": {"metadata": {"labels": {"app": "deep"}, "managedFields": DEEP}, "spec": spec}}});
         create_deep(&tenant.client, &daemon_sets, &body).await?;
-        let body = json!({"metadata": {"name": format!("deep-{at}"), "managedFields": "DEEP"}, "spec": spec});
+        let body = json!({"metadata": {"name": format!("deep-{at}"), "managedFields": DEEP}, "spec": spec});
         create_deep(&tenant.client, &pods, &body).await?;
     }
-    // Long texts, and a value for each three bytes, which takes ten times as many when it is parsed. Half of the pods have
-    // a node.
     for at in 0..LARGE {
-        let command = if at % 4 < 2 { vec![String::new(); 400_000] } else { vec!["x".repeat(1_200_000)] };
-        let mut spec = json!({"containers": [{"name": "c", "image": "redis:7", "command": command}]});
-        if at % 2 == 0 {
-            spec["nodeName"] = json!("hostile-linux");
-        } else {
-            spec["nodeSelector"] = json!({"no": "node"});
-        }
-        create_text(&tenant.client, &pods, pod(&format!("large-{at}"), spec).to_string()).await?;
+        create_text(&tenant.client, &pods, large_pod(at, "hostile-linux").to_string()).await?;
     }
 
     for (user, resource) in [("namespace-creator", "namespaces"), ("class-creator", "runtimeclasses.node.k8s.io")] {
@@ -156,7 +146,7 @@ async fn attack(plane: &ControlPlane, tenant: &TestNamespace) -> Result<TestName
     let victim = plane.namespace_with_labels("hostile", &[("team", "a")]).await?;
     for at in 0..ADJACENT {
         let name = if at == 0 { victim.name.clone() } else { format!("hostile-{at}") };
-        let body = json!({"metadata": {"name": name, "labels": {"team": "a"}, "managedFields": "DEEP"}});
+        let body = json!({"metadata": {"name": name, "labels": {"team": "a"}, "managedFields": DEEP}});
         if at == 0 {
             replace_deep(&creator, &format!("/api/v1/namespaces/{name}"), &body).await?;
         } else {
@@ -165,7 +155,7 @@ async fn attack(plane: &ControlPlane, tenant: &TestNamespace) -> Result<TestName
     }
     let creator = plane.client_as("class-creator", &[]).await?;
     for at in 0..ADJACENT {
-        let body = json!({"metadata": {"name": format!("deep-{at}"), "managedFields": "DEEP"}, "handler": "runc"});
+        let body = json!({"metadata": {"name": format!("deep-{at}"), "managedFields": DEEP}, "handler": "runc"});
         create_deep(&creator, "/apis/node.k8s.io/v1/runtimeclasses", &body).await?;
     }
 
@@ -173,7 +163,7 @@ async fn attack(plane: &ControlPlane, tenant: &TestNamespace) -> Result<TestName
     let created = plane.create_node(&NodeSpec::windows("hostile-kubelet", "10.0.20348.2655")).await?;
     let kubelet = plane.client_as("system:node:hostile-kubelet", &["system:nodes"]).await?;
     let mut node = serde_json::to_value(&created)?;
-    node["metadata"]["managedFields"] = json!("DEEP");
+    node["metadata"]["managedFields"] = json!(DEEP);
     if let Some(metadata) = node["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
     }
@@ -181,17 +171,11 @@ async fn attack(plane: &ControlPlane, tenant: &TestNamespace) -> Result<TestName
     Ok(victim)
 }
 
-/// The object as text, with a record of great depth in each `managedFields`. The API server drops records of other API
-/// versions.
+/// The text of an object at that path, with deep owners of fields.
 fn deep(path: &str, object: &Value) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     let version = if parts[1] == "api" { parts[2].to_owned() } else { format!("{}/{}", parts[2], parts[3]) };
-    let fields = format!("{}{}{}", "{\"f:a\":".repeat(LEVELS), "{}", "}".repeat(LEVELS));
-    let entry = format!(
-        "[{{\"manager\":\"a\",\"operation\":\"Update\",\"apiVersion\":\"{version}\",\"time\":\"2026-01-01T00:00:00Z\",\
-         \"fieldsType\":\"FieldsV1\",\"fieldsV1\":{fields}}}]"
-    );
-    object.to_string().replace("\"DEEP\"", &entry)
+    with_deep_owners(&version, object)
 }
 
 /// Creates an object, and checks that the API server has stored the depth.
@@ -210,15 +194,10 @@ async fn replace_deep(client: &Client, path: &str, object: &Value) -> Result<()>
 
 async fn ensure_depth(client: &Client, path: &str) -> Result<()> {
     let text = client.request_text(get(path)?).await?;
-    if !text.contains(&"{\"f:a\":".repeat(130)) {
+    if !has_deep_owners(&text) {
         bail!("{path} is not stored with its depth: {}", text.chars().take(2_000).collect::<String>());
     }
     Ok(())
-}
-
-async fn create_text(client: &Client, path: &str, text: String) -> Result<()> {
-    let request = http::Request::post(path).header("content-type", "application/json").body(text.into_bytes())?;
-    client.request_text(request).await.map(drop).with_context(|| format!("POST {path}"))
 }
 
 fn get(path: &str) -> Result<http::Request<Vec<u8>>> {

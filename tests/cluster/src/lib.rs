@@ -22,6 +22,7 @@
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
 //! | `kubelet` | [`Kubelet`]: pods of some nodes really run |
 //! | `mullion` | [`MullionProcess`]: the program under test |
+//! | [`hostile`] | objects that attackers may store |
 //! | `suite` | [`Suite`]: the trials of a program with `harness = false`, and [`soak`] |
 //! | `fixture` | [`Shared`], [`Pool`]: fixtures that trials share or use in turn |
 //! | `sweep` | clearing a control plane for the next trial |
@@ -39,6 +40,7 @@
 mod chart;
 mod fixture;
 mod helm;
+pub mod hostile;
 mod kubelet;
 mod mount;
 mod mullion;
