@@ -23,6 +23,8 @@ mod action;
 mod bad_input;
 #[path = "cli/cluster.rs"]
 mod cluster;
+#[path = "cli/explain.rs"]
+mod explain;
 #[path = "cli/facts.rs"]
 mod facts;
 #[path = "cli/manual.rs"]

@@ -1,14 +1,18 @@
 //! `mullion explain`: the OS decision of a workload, its evidence, and the changes, nodes and settings that follow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use clap::Args;
 use mullion_engine::admission::{NodeObstacle, Review, effective_action, find_nodes};
-use mullion_engine::model::Cause;
+use mullion_engine::detect::NoDefault;
+use mullion_engine::model::cluster::Node;
+use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::scheduling::marks;
 use mullion_engine::model::settings::{Action, Labels};
 use mullion_engine::model::text::list_within;
+use mullion_engine::model::{Cause, Os};
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::{Finding, catalogue};
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
@@ -66,6 +70,9 @@ struct Explanation<'a> {
     /// What the cluster has done with it, for a live pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'a PodStatus>,
+    /// Why it does not get the Linux default although nothing decides its operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_default: Option<String>,
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
     /// What others wrote about its namespace, its RuntimeClass and the nodes, and is not used.
@@ -86,6 +93,8 @@ struct Explanation<'a> {
 struct LeftOut<'a> {
     /// Why not, as a clause: `the node is cordoned`.
     reason: String,
+    /// Whether the scheduler may put the pods there all the same.
+    schedulable: bool,
     nodes: Vec<&'a str>,
 }
 
@@ -135,12 +144,13 @@ fn explain(
     let review = review_of(&request, &sources.snapshot, &sources.policies);
     let changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
     let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
-    let (nodes, rest) = nodes.map(|nodes| (nodes.schedulable, (nodes.runnable, left_out(nodes.left_out)))).unzip();
-    let (runnable, left_out) = rest.unzip();
+    let left_out = nodes.as_ref().map(|nodes| left_out(nodes.left_out.clone(), &nodes.schedulable));
+    let (nodes, runnable) = nodes.map(|nodes| (nodes.schedulable, nodes.runnable)).unzip();
     let explanation = Explanation {
         workload: WorkloadRecord::new(&name, &review, Some(&changes.pods)),
         because: decision_reason(&review.decision),
         status,
+        no_default: no_default(&review, sources),
         denied: denials(&review).map(Finding::sentence).collect(),
         unusable: review.unusable.iter().map(ToString::to_string).collect(),
         settings: settings(workload, namespace, sources),
@@ -186,6 +196,7 @@ impl Explanation<'_> {
         let evidence = review.decision.evidence.iter();
         let mut lines: Vec<String> = self.status.map(PodStatus::lines).unwrap_or_default();
         lines.extend(evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))));
+        lines.extend(self.no_default.iter().map(|reason| format!("  no Linux default: {reason}")));
         lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
         lines.extend(self.unusable.iter().map(|fact| format!("  not used: {fact}")));
@@ -199,7 +210,8 @@ impl Explanation<'_> {
         let left_out = self.left_out.as_deref().unwrap_or_default();
         lines.extend(left_out.iter().take(REASONS).map(|group| {
             let nodes = list_within(&group.nodes, group.nodes.len(), ", ", NAMES);
-            format!("  not on {nodes}: {}", group.reason)
+            let verb = if group.schedulable { "cannot run on" } else { "not on" };
+            format!("  {verb} {nodes}: {}", group.reason)
         }));
         if let Some(more @ 1..) = left_out.len().checked_sub(REASONS) {
             lines.push(format!("  and {more} more reasons; -o json has all"));
@@ -229,13 +241,47 @@ impl Explanation<'_> {
     }
 }
 
-/// Groups nodes by reason.
-fn left_out<'a>(nodes: Vec<(&'a str, NodeObstacle<'a>)>) -> Vec<LeftOut<'a>> {
-    let mut groups: BTreeMap<NodeObstacle<'a>, Vec<&'a str>> = BTreeMap::new();
+/// Why the workload does not get the Linux default, on account of which nodes, and what to write instead; `None` if
+/// something decided, or if the evidence says it.
+fn no_default(review: &Review, sources: &ReviewSources) -> Option<String> {
+    let reason = review.no_default.filter(|reason| !matches!(reason, NoDefault::Decided | NoDefault::LooksWindows))?;
+    let nodes = || sources.snapshot.nodes.iter().flat_map(|nodes| nodes.iter());
+    let of = |os: Option<Os>| nodes().filter(move |node| node.os == os);
+    let causes: Vec<String> = match reason {
+        NoDefault::LinuxIsMarked => of(Some(Os::Linux)).filter_map(|node| marked(node, sources)).collect(),
+        NoDefault::UnlabelledNode => of(None).map(|node| node.name.clone()).collect(),
+        _ => Vec::new(),
+    };
+    let causes = if causes.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", list_within(&causes, causes.len(), ", ", NAMES))
+    };
+    let advice = format!("; write nodeSelector {OS_LABEL}: {} or {}", Os::Linux.name(), Os::Windows.name());
+    let advice = if reason.needs_author() { &*advice } else { "" };
+    Some(format!("{}{causes}{advice}", reason.clause()))
+}
+
+/// `lin1 has cattle.io/os=linux:NoSchedule`, if a taint marks the node as Linux.
+fn marked(node: &Node, sources: &ReviewSources) -> Option<String> {
+    let patterns = &sources.policies.nodes.linux_taints;
+    let taint = node.taints.parsed()?.iter().find(|taint| marks(patterns, taint))?;
+    Some(format!("{} has {taint}", node.name))
+}
+
+/// Groups nodes by reason. `schedulable`: the nodes on which the pods may be scheduled.
+fn left_out<'a>(nodes: Vec<(&'a str, NodeObstacle<'a>)>, schedulable: &[&str]) -> Vec<LeftOut<'a>> {
+    let schedulable: BTreeSet<&str> = schedulable.iter().copied().collect();
+    let mut groups: BTreeMap<(NodeObstacle<'a>, bool), Vec<&'a str>> = BTreeMap::new();
     for (node, obstacle) in nodes {
-        groups.entry(obstacle).or_default().push(node);
+        groups.entry((obstacle, schedulable.contains(node))).or_default().push(node);
     }
-    groups.into_iter().map(|(obstacle, nodes)| LeftOut { reason: obstacle.to_string(), nodes }).collect()
+    let of = |((obstacle, schedulable), nodes): ((NodeObstacle<'a>, bool), _)| LeftOut {
+        reason: obstacle.to_string(),
+        schedulable,
+        nodes,
+    };
+    groups.into_iter().map(of).collect()
 }
 
 /// Names of nodes.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::admission::pre_existing::mark_pre_existing;
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize;
-use crate::detect::{DefaultCandidate, DetectionInput, check_linux_default, decide, images_of, read_os_annotation};
+use crate::detect::{
+    DefaultCandidate, DetectionInput, NoDefault, check_linux_default, decide, images_of, read_os_annotation,
+};
 use crate::model::cluster::{ClusterSnapshot, Namespace, UnusableFact};
 use crate::model::json_pointer::{field_path, member};
 use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
@@ -21,7 +23,7 @@ use crate::model::{
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
 use crate::place::{
-    CheckScope, LeftOutNodes, WorkloadContext, find_marker_taints, new_ephemeral_containers, pod_builds,
+    CheckScope, LeftOutNodes, WorkloadContext, find_unlearned_taints, new_ephemeral_containers, pod_builds,
 };
 use crate::rules::{Finding, RejectedBy, catalogue};
 
@@ -34,6 +36,8 @@ pub struct Review {
     pub category: RequestCategory,
     /// The operating system, and why.
     pub decision: OsDecision,
+    /// Why an undecided workload does not get the Linux default; `None` if it does, or if no default was requested.
+    pub no_default: Option<NoDefault>,
     /// The findings, most important first.
     pub findings: Vec<Finding>,
     /// The changes to make.
@@ -156,7 +160,19 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     let hint = hint(&cx, category, &changes);
     let unusable = find_unusable_facts(&cx);
     let settings = Arc::clone(new);
-    Review { settings, category, decision, findings, changes, wanted, hint, left_out, namespace_unknown, unusable }
+    Review {
+        settings,
+        category,
+        decision,
+        no_default,
+        findings,
+        changes,
+        wanted,
+        hint,
+        left_out,
+        namespace_unknown,
+        unusable,
+    }
 }
 
 impl Review {
@@ -169,6 +185,7 @@ impl Review {
             settings,
             category,
             decision: OsDecision::undecided(Vec::new(), false),
+            no_default: None,
             findings: Vec::new(),
             changes: Vec::new(),
             wanted: Vec::new(),
@@ -336,10 +353,8 @@ fn find_unusable_facts(cx: &WorkloadContext<'_>) -> Vec<UnusableFact> {
     let class = cx
         .own_runtime_class()
         .and_then(|class| class.unusable_fact(cx.input.pod.text("/spec/runtimeClassName").unwrap_or_default()));
-    let taints = cx.placed_on().filter(|_| cx.input.settings.tolerations == TolerationsMode::Learn).and_then(|os| {
-        let found = find_marker_taints(os, cx.input.snapshot, cx.node_settings);
-        found.unusable_fact(os)
-    });
+    let learns = cx.placed_on().filter(|_| cx.input.settings.tolerations == TolerationsMode::Learn);
+    let taints = learns.and_then(|os| find_unlearned_taints(os, cx.input.snapshot, cx.node_settings));
     namespace.chain(class).chain(taints).collect()
 }
 

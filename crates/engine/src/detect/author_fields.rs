@@ -106,10 +106,18 @@ fn implied(input: &DetectionInput<'_>) -> Option<OsDecision> {
     Some(OsDecision::undecided(found, false))
 }
 
-/// Pointer, below the pod, of the first `windowsOptions` that is set.
+/// Pointer, below the pod, of the first `windowsOptions` that sets anything. Charts write `hostProcess: false` and empty
+/// names for every pod.
 pub(crate) fn windows_options(pod: &Pod<'_>) -> Option<String> {
     const OPTIONS: &str = "/securityContext/windowsOptions";
-    let set = |value: Option<&Value>| value.and_then(Value::as_object).is_some_and(|options| !options.is_empty());
+    let is_neutral = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    let set = |value: Option<&Value>| {
+        value.and_then(Value::as_object).is_some_and(|options| !options.values().all(is_neutral))
+    };
     if set(pod.get(&format!("/spec{OPTIONS}"))) {
         return Some(format!("/spec{OPTIONS}"));
     }

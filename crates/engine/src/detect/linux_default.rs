@@ -77,6 +77,12 @@ impl NoDefault {
         }
     }
 
+    /// Whether another reason than the workload's own decision or the cluster's settings prevents the default, so that its
+    /// author should write the operating system.
+    pub fn needs_author(self) -> bool {
+        self.is_reported() || matches!(self, Self::EveryNode | Self::UnknownCluster | Self::LinuxIsMarked)
+    }
+
     /// Whether it is reported as a finding. The others are the user's choice, or require no action.
     pub fn is_reported(self) -> bool {
         match self {

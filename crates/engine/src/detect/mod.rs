@@ -21,6 +21,7 @@ pub(crate) use container_images::{ContainerImage, images_of};
 pub use container_images::{ImageFacts, image_facts};
 pub(crate) use decide::decide;
 pub(crate) use input::{DetectionInput, EarlierPlacement};
-pub(crate) use linux_default::{DefaultCandidate, NoDefault, check_linux_default};
+pub use linux_default::NoDefault;
+pub(crate) use linux_default::{DefaultCandidate, check_linux_default};
 pub(crate) use node_evidence::place_of;
 pub use windows_hints::{is_windows_path, is_windows_shell};

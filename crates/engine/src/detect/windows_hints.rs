@@ -1,10 +1,10 @@
-//! Windows hints: paths, shells and labels that never decide for Windows, and always prevent the Linux default.
+//! Windows hints: paths, shells, resources and labels that never decide for Windows, and always prevent the Linux default.
 
 use serde_json::Value;
 
 use crate::model::json_pointer::member;
 use crate::model::names::OS_LABEL;
-use crate::model::pod_view::Pod;
+use crate::model::pod_view::{Container, Pod};
 use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os, json_pointer};
 
 /// Programs that a command line names only on Windows; `pwsh` exists on Linux too, but is never evidence against
@@ -21,8 +21,15 @@ const COMMANDS: [&str; 6] = [
     "/lifecycle/preStop/exec/command",
 ];
 
-/// The first hint of Windows: a drive or pipe path, a Windows shell, or a label with which a kubelet on Linux rejects
-/// the pod.
+/// Extended resources that device plugins and controllers advertise only on Windows nodes. Any kubelet can advertise any
+/// resource, so that nodes are no evidence for others.
+const WINDOWS_RESOURCES: [(&str, &str); 2] = [
+    ("microsoft.com/directx", "kubernetes/kubernetes test/e2e/windows/device_plugin.go"),
+    ("vpc.amazonaws.com/PrivateIPv4Address", "aws/amazon-vpc-resource-controller-k8s pkg/config/type.go"),
+];
+
+/// The first hint of Windows: a drive or pipe path, a Windows shell, a resource of Windows nodes, or a label with which a
+/// kubelet on Linux rejects the pod.
 pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
     if pod.label(OS_LABEL) == Some(Os::Windows.name()) {
         let pointer = pod.at(&format!("/metadata/labels/{}", json_pointer::escape(OS_LABEL)));
@@ -42,7 +49,8 @@ pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
             .then_some("/volumeMounts");
         let working =
             container.get("/workingDir").and_then(Value::as_str).is_some_and(is_windows_path).then_some("/workingDir");
-        shell.or(path).or(mount).or(working).map(|field| container.pointer() + field)
+        let hint = shell.or(path).or(mount).or(working).map(str::to_owned).or_else(|| windows_resource(&container))?;
+        Some(container.pointer() + &hint)
     });
     let pointer = in_containers.or_else(|| {
         let volumes = pod.items("/spec/volumes").iter().enumerate();
@@ -52,6 +60,15 @@ pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
             .next()
     })?;
     Some(Evidence { os: EvidenceOs::LooksWindows, source: EvidenceSource::Field(pod.at(&pointer)) })
+}
+
+/// The pointer, below the container, of a resource that only Windows nodes have.
+fn windows_resource(container: &Container<'_>) -> Option<String> {
+    ["/resources/limits", "/resources/requests"].into_iter().find_map(|list| {
+        let resources = container.get(list)?.as_object()?;
+        let (name, _) = WINDOWS_RESOURCES.iter().find(|(name, _)| resources.contains_key(*name))?;
+        Some(format!("{list}/{}", json_pointer::escape(name)))
+    })
 }
 
 /// Whether it is a path that only Windows has: `C:\…`, `c:/…`, `\\.\pipe\…`, `npipe://…`.

@@ -28,10 +28,10 @@ pub struct MarkerTaints {
 
 impl MarkerTaints {
     /// The taints without tolerations, if there are any.
-    pub fn unusable_fact(&self, os: Os) -> Option<UnusableFact> {
+    fn unusable_fact(&self, os: Os) -> Option<UnusableFact> {
         let excess = Excess { size: LEARNED_TAINTS + self.left_out, limit: LEARNED_TAINTS, unit: "taint" };
-        let value = format!("the set of taints that mark {} nodes", os.title());
-        (self.left_out > 0).then(|| UnusableFact::new("Node", "", value, &Unusable::TooLarge(excess)))
+        let value = || format!("the set of taints that mark {} nodes", os.title());
+        (self.left_out > 0).then(|| UnusableFact::new("Node", "", value(), &Unusable::TooLarge(excess)))
     }
 }
 
@@ -143,6 +143,19 @@ pub fn learned_size(snapshot: &ClusterSnapshot) -> usize {
     let linux = nodes.into_iter().flat_map(|nodes| nodes.linux_taints().iter().map(|(taint, _)| taint));
     let windows = nodes.into_iter().flat_map(|nodes| nodes.windows_taints().iter().map(|(taint, _)| taint));
     size(linux).max(size(windows.chain(&snapshot.seen_taints)))
+}
+
+/// The taints that mark nodes of that operating system and get no tolerations, if there are any.
+pub fn find_unlearned_taints(os: Os, snapshot: &ClusterSnapshot, nodes: &NodeSettings) -> Option<UnusableFact> {
+    let of_nodes = snapshot.nodes.as_ref().map_or(0, |all| match os {
+        Os::Linux => all.linux_taints().iter().len(),
+        Os::Windows => all.windows_taints().iter().len(),
+    });
+    // In nearly all clusters. This is a part of each review.
+    if of_nodes + snapshot.seen_taints.len() <= LEARNED_TAINTS {
+        return None;
+    }
+    find_marker_taints(os, snapshot, nodes).unusable_fact(os)
 }
 
 /// The taints that mark nodes of that operating system. They never include spot, GPU or tenant taints.

@@ -7,7 +7,7 @@
 use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::{left_out, platforms};
+use crate::rules::images::{left_out, platforms, selected_builds};
 use crate::rules::linux_only::{app_armor, table};
 use crate::rules::rule::Rule;
 use crate::rules::{cluster, field_types, identity, images, linux_only, os_intent, resources, storage};
@@ -22,7 +22,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
         .chain(&identity::rules::RULES)
         .chain(&images::rules::RULES)
         .chain(&platforms::RULES)
-        .chain([&left_out::RULE])
+        .chain([&left_out::RULE, &selected_builds::RULE])
         .chain(&resources::RULES)
         .chain(&cluster::rules::RULES)
         .chain(&field_types::rules::RULES)

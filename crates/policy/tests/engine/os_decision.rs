@@ -80,6 +80,18 @@ fn what_is_excluded_or_offered_beside_linux_is_no_windows() {
 }
 
 #[test]
+fn neutral_windows_options_are_no_evidence() {
+    for options in [json!({}), json!({"hostProcess": false}), json!({"runAsUserName": "", "hostProcess": null})] {
+        let of_pod = json!({"securityContext": {"windowsOptions": options}});
+        assert_eq!(decide(with(of_pod)), (DetectedOs::Linux, Basis::Default), "{options}");
+        let container = json!({"name": "c", "image": "app", "securityContext": {"windowsOptions": options}});
+        assert_eq!(decide(json!({"containers": [container]})), (DetectedOs::Linux, Basis::Default), "{options}");
+    }
+    let options = json!({"hostProcess": false, "runAsUserName": "ContainerUser"});
+    assert_eq!(decide(with(json!({"securityContext": {"windowsOptions": options}}))).0, DetectedOs::Windows);
+}
+
+#[test]
 fn images_decide_without_fields() {
     let images = |list: &[&str]| {
         let containers: Vec<Value> =
@@ -131,6 +143,16 @@ fn the_linux_default_needs_certainty() {
         let spec = json!({"containers": [{"name": "c", "image": "app", "command": command}]});
         assert_eq!(decide(spec).0, none, "{command}");
     }
+    for resource in ["microsoft.com/directx", "vpc.amazonaws.com/PrivateIPv4Address"] {
+        for list in ["limits", "requests"] {
+            let mut resources = json!({list: {"memory": "1Gi"}});
+            resources[list][resource] = json!("1");
+            let spec = json!({"containers": [{"name": "c", "image": "app", "resources": resources}]});
+            assert_eq!(decide(spec).0, none, "{resource} in {list}");
+        }
+    }
+    let gpu = json!({"containers": [{"name": "c", "image": "app", "resources": {"limits": {"nvidia.com/gpu": 1}}}]});
+    assert_eq!(decide(gpu), linux, "nodes of both systems have it");
     let pipe = json!({"containers": [{"name": "c", "image": "app"}],
         "volumes": [{"name": "v", "hostPath": {"path": r"\\.\pipe\docker_engine"}}]});
     assert_eq!(decide(pipe).0, none);

@@ -54,6 +54,7 @@ fn result(outcome: Outcome) -> impl PartialEq + Debug {
         settings: _,
         category,
         decision,
+        no_default,
         findings,
         changes,
         wanted,
@@ -62,7 +63,11 @@ fn result(outcome: Outcome) -> impl PartialEq + Debug {
         namespace_unknown,
         unusable,
     } = review;
-    ((category, decision, findings, changes, wanted, hint, left_out, namespace_unknown, unusable), mutate, validate)
+    (
+        (category, decision, no_default, findings, changes, wanted, hint, left_out, namespace_unknown, unusable),
+        mutate,
+        validate,
+    )
 }
 
 fn reviewed(operation: Operation, object: &Value, old: Option<&Value>) -> impl PartialEq + Debug + use<> {

@@ -3,22 +3,18 @@
 use mullion_engine::detect::image_names::{Retag, frozen_since, retag};
 use mullion_engine::model::Os;
 use mullion_engine::model::image::{ImageOs, ImageRef};
-use mullion_engine::model::names::{EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
+use mullion_engine::model::names::EPHEMERAL_CONTAINERS;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::published_images::PublishedImages;
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::text::{list_with, upper_first};
-use mullion_engine::model::windows::Build;
+use mullion_engine::model::windows::{Build, names_build};
 use serde_json::Value;
 
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::Fleet;
 use crate::analysis::node_classes::NodeClasses;
 use crate::analysis::workload_view::{ContainerPlace, FloatingTag, WorkloadView};
-
-/// Labels whose value is one Windows release.
-const BUILD_LABELS: [&str; 3] =
-    [WINDOWS_BUILD_LABEL, "kubernetes.azure.com/os-sku", "cloud.google.com/gke-windows-os-version"];
 
 /// Adds what is fragile in a workload. `images`: the table of published images.
 pub(crate) fn find(
@@ -114,18 +110,16 @@ fn without_blanket(constraints: &SchedulingConstraints) -> SchedulingConstraints
 
 fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings) {
     let selected = view.authored.node_selector.iter().flatten();
-    let selected = selected.filter(|(key, _)| BUILD_LABELS.contains(&key.as_str()));
+    let selected = selected.filter(|(key, _)| names_build(key));
     let mut pinned: Vec<String> = selected.map(|(key, value)| format!("{key}={value}")).collect();
     let mut path = view.path("spec.nodeSelector");
     if pinned.is_empty() {
         let required = view.authored.affinity.iter().filter_map(|all| all.node_affinity.as_ref()?.required.as_ref());
         let terms = required.flat_map(|terms| terms.node_selector_terms.iter().flatten());
         for expression in terms.flat_map(|term| term.match_expressions.iter().flatten()) {
-            if let (Some([value]), "In", true) = (
-                expression.values.as_deref(),
-                expression.operator.as_str(),
-                BUILD_LABELS.contains(&expression.key.as_str()),
-            ) {
+            if let (Some([value]), "In", true) =
+                (expression.values.as_deref(), expression.operator.as_str(), names_build(&expression.key))
+            {
                 pinned.push(format!("{}={value}", expression.key));
             }
         }

@@ -7,7 +7,7 @@ use mullion_engine::model::cluster::UnusableFact;
 use mullion_engine::model::image::ImageOs;
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};
-use mullion_engine::place::find_marker_taints;
+use mullion_engine::place::find_unlearned_taints;
 use mullion_policy::PolicySet;
 
 use crate::analysis::findings::Findings;
@@ -113,9 +113,8 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
 /// The objects with values that are not used.
 fn unusable_facts(inventory: &Inventory, policies: &PolicySet) -> Unknown {
     let snapshot = &inventory.snapshot;
-    let marks = [Os::Linux, Os::Windows]
-        .into_iter()
-        .filter_map(|os| find_marker_taints(os, snapshot, &policies.nodes).unusable_fact(os));
+    let marks =
+        [Os::Linux, Os::Windows].into_iter().filter_map(|os| find_unlearned_taints(os, snapshot, &policies.nodes));
     let facts: Vec<UnusableFact> = snapshot.unusable_facts().chain(marks).collect();
     let object = |fact: &UnusableFact| {
         // Taints of all nodes have no object of their own.

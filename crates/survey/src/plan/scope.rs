@@ -6,7 +6,7 @@ use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{Fact, Node, Taint};
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL};
 use mullion_engine::model::scheduling::SchedulingConstraints;
-use mullion_engine::model::windows::{Build, release_name};
+use mullion_engine::model::windows::{Build, provider_release, provider_release_labels, release_name};
 
 use crate::analysis::{Fleet, FleetPool, HOST_NAME, POOL_LABELS, PoolPods};
 use crate::inventory::Inventory;
@@ -73,19 +73,9 @@ impl NewPool {
     }
 }
 
-/// Labels by which a provider names the Windows release of a node. Sources: windows.md of the reference, section 5.5.
-pub(crate) const RELEASE_LABELS: [(&str, &[(u32, &str)]); 2] = [
-    (
-        "kubernetes.azure.com/os-sku",
-        &[(17763, "Windows2019"), (20348, "Windows2022"), (25398, "WindowsAnnual"), (26100, "Windows2025")],
-    ),
-    ("cloud.google.com/gke-windows-os-version", &[(17763, "2019"), (20348, "2022"), (26100, "2025")]),
-];
-
 /// The label that names a release or a pool, if `key` is one.
 pub(crate) fn pin_label(key: &str) -> Option<&'static str> {
-    let release = RELEASE_LABELS.iter().map(|(label, _)| *label);
-    let all = release.chain(POOL_LABELS).chain([WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL]);
+    let all = provider_release_labels().chain(POOL_LABELS).chain([WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL]);
     all.into_iter().find(|label| *label == key)
 }
 
@@ -227,7 +217,7 @@ impl MoveScope {
         if let Some(key) = pool {
             labels.insert(key.to_owned(), name.to_owned());
         }
-        if let Some((key, value)) = release.and_then(|key| Some((key, release_label(key, self.target)?))) {
+        if let Some((key, value)) = release.and_then(|key| Some((key, provider_release(key, self.target)?))) {
             labels.insert(key.to_owned(), value.to_owned());
         }
         if provider == Some("AKS") {
@@ -241,7 +231,7 @@ impl MoveScope {
             let value = match key {
                 WINDOWS_RELEASE_LABEL => Some(self.release.as_str()),
                 _ if POOL_LABELS.contains(&key) => Some(name),
-                _ => release_label(key, self.target),
+                _ => provider_release(key, self.target),
             };
             if let (Some(value), false) = (value, labels.contains_key(key)) {
                 labels.insert(key.to_owned(), value.to_owned());
@@ -368,10 +358,4 @@ fn selected(inventory: &Inventory) -> BTreeSet<&str> {
     let classes = inventory.snapshot.runtime_classes.iter().flat_map(BTreeMap::values);
     let of_classes = classes.flat_map(|class| class.node_selector.keys());
     inventory.selected.iter().chain(of_classes).map(String::as_str).collect()
-}
-
-/// The value of a release label for a build.
-pub(crate) fn release_label(key: &str, build: Build) -> Option<&'static str> {
-    let (_, values) = RELEASE_LABELS.iter().find(|(label, _)| *label == key)?;
-    values.iter().find(|(known, _)| Build::new(*known) == build).map(|(_, value)| *value)
 }

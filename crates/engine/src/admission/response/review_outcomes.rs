@@ -96,6 +96,7 @@ mod tests {
                 settings: Arc::default(),
                 category: RequestCategory::Pod,
                 decision: OsDecision::undecided(Vec::new(), false),
+                no_default: None,
                 findings: fields.iter().map(finding).collect(),
                 changes: changes.collect(),
                 wanted: Vec::new(),

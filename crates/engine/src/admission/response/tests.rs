@@ -33,6 +33,7 @@ fn review(mode: Mode, findings: Vec<Finding>, changes: Vec<Change>) -> Review {
         settings: Arc::new(Settings { mode, ..Settings::default() }),
         category: RequestCategory::Pod,
         decision: OsDecision::os(Os::Windows, Basis::Intent, evidence),
+        no_default: None,
         findings,
         changes,
         wanted: Vec::new(),

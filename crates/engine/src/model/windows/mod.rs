@@ -5,6 +5,7 @@
 mod build;
 mod compat;
 mod release;
+mod release_labels;
 mod release_names;
 mod runtime;
 mod support;
@@ -14,6 +15,8 @@ pub use compat::{Generation, STABLE_ABI_FROM, floor, runs, table};
 pub(crate) use compat::{LTSC, runs_any};
 pub use release::{ExtraRelease, RELEASES, known_host_builds, release_name};
 pub(crate) use release::{is_image_build, server_releases};
+pub(crate) use release_labels::named_build;
+pub use release_labels::{names_build, provider_release, provider_release_labels};
 pub(crate) use release_names::{LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS, release_names};
 pub(crate) use runtime::SINGLE_RULE_UP_TO;
 pub use runtime::generation_for;

@@ -3,7 +3,7 @@
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::images::rules::RULES;
-use crate::rules::images::{hosts, left_out, tags};
+use crate::rules::images::{hosts, left_out, selected_builds, tags};
 
 /// Findings about builds of a Windows pod.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
@@ -19,6 +19,10 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
         } else {
             hosts::no_common_build(cx, no_common_build, out);
         }
+    }
+    // What no node of this cluster runs is reported with these nodes.
+    if !out.iter().any(|found| found.code == no_node_for_build.code) {
+        selected_builds::check(cx, out);
     }
     tags::build_end_of_life(cx, build_end_of_life, out);
     tags::floating_windows_tag(cx, floating_windows_tag, out);

@@ -14,6 +14,7 @@ use crate::model::windows::{Build, LTSC_NAMES, is_image_build, known_host_builds
 use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
 use crate::rules::images::proposal::{ImageChange, Proposal, fleet, reference, runnable, such_as};
+use crate::rules::images::selected_builds::build_requirements;
 use crate::rules::rule::Rule;
 
 /// No build runs all images: the pod cannot run anywhere.
@@ -88,29 +89,40 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     }
     let nodes = if open.len() < all.len() { "the nodes it selects" } else { "Windows nodes" };
     let releases = list(open.iter().map(|build| release_name(*build, &cx.node_settings.releases)));
+    let other = all.iter().rev().copied().find(will_do).filter(|_| equal.is_none());
+    let elsewhere = other.map(|build| select_instead(cx, build));
     let report = |image: &ContainerImage<'_>, fit: Option<Proposal>, out: &mut Vec<Finding>| {
         let wanted = list(&image.facts.builds);
         let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.input.snapshot, cx.node_settings));
+        let node = if elsewhere.is_some() { "node that it selects" } else { "node" };
         let short = match equal {
             Some(own) => format!("no node has {own}, as the policy requires"),
-            None if alone => format!("no node runs {wanted} and its other images"),
-            None => format!("no node runs {wanted}"),
+            None if alone => format!("no {node} runs {wanted} and its other images"),
+            None => format!("no {node} runs {wanted}"),
         };
         // A build that would work comes before the list, which can be long, because warnings are shortened.
         let release = fit.as_ref().map(|fit| release_name(fit.build, &cx.node_settings.releases));
         let fits = release.map(|release| format!("; {release} would fit")).unwrap_or_default();
         let message = format!("{short}{fits}; {nodes} have {releases}");
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        let pool = match &elsewhere {
+            Some(select) => select.clone(),
+            None => format!("add nodes for {wanted}"),
+        };
         found.help = match fit.as_ref().map(|fit| (&fit.change, fit.remarks())) {
             Some((ImageChange::Tag(tag), remarks)) if tag.confidence == Confidence::Table => {
-                format!("it cannot start; use {}, or add nodes for {wanted}{remarks}", reference(tag)).into()
+                format!("it cannot start; use {}, or {pool}{remarks}", reference(tag)).into()
+            }
+            Some((ImageChange::Tag(tag), remarks)) if elsewhere.is_some() => {
+                format!("it cannot start; {pool}, or use another tag, {}{remarks}", such_as(tag)).into()
             }
             Some((ImageChange::Tag(tag), remarks)) => {
                 format!("it cannot start; {}, {}{remarks}", rule.instead, such_as(tag)).into()
             }
             Some((ImageChange::Rebuild(from, _), remarks)) => {
-                format!("it cannot start; build it again FROM {from}, or add nodes for {wanted}{remarks}").into()
+                format!("it cannot start; build it again FROM {from}, or {pool}{remarks}").into()
             }
+            None if elsewhere.is_some() => format!("it cannot start; {pool}").into(),
             None => format!("it cannot start; {} instead of {}", rule.instead, image.image).into(),
         };
         out.push(found);
@@ -129,6 +141,17 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         .collect();
     for image in misfits(cx, *best) {
         report(image, Proposal::find(image.image, images.iter().rev().copied()), out);
+    }
+}
+
+/// What to select so that the pod gets to the cluster's nodes of that build.
+fn select_instead(cx: &WorkloadContext<'_>, build: Build) -> String {
+    let release = release_name(build, &cx.node_settings.releases);
+    let nodes = format!("the nodes of {release} that the cluster has");
+    let required = build_requirements(cx).into_iter().filter(|one| !one.admits(build));
+    match required.into_iter().find_map(|one| Some((one.with_build(build)?, one.text()))) {
+        Some((select, instead)) => format!("select {select} instead of {instead}, for {nodes}"),
+        None => format!("change its node selector or affinity so that it selects {nodes}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! 5xx: Windows builds of images, floating tags, platforms that a registry reports.
+//! 5xx: Windows builds of images, selected builds, floating tags, platforms that a registry reports.
 
 pub(crate) mod check;
 mod hosts;
@@ -6,4 +6,5 @@ pub(crate) mod left_out;
 pub(crate) mod platforms;
 mod proposal;
 pub(crate) mod rules;
+pub(crate) mod selected_builds;
 mod tags;
