@@ -12,7 +12,9 @@ mod golden;
 mod hostile;
 #[path = "../reports/json_schema.rs"]
 mod json_schema;
+mod planted;
 mod redaction;
+mod saved;
 mod schema;
 
 use mullion::report::survey::{SurveyFormat, SurveyOptions, write};

@@ -23,4 +23,5 @@ pub(crate) use decide::decide;
 pub(crate) use input::{DetectionInput, EarlierPlacement};
 pub(crate) use linux_default::{DefaultCandidate, NoDefault, check_linux_default};
 pub(crate) use node_evidence::place_of;
-pub use windows_hints::{is_windows_path, is_windows_shell};
+pub(crate) use windows_hints::PIPES;
+pub use windows_hints::{is_windows_path, is_windows_shell, windows_path_start};
