@@ -148,14 +148,18 @@ impl Saved {
     }
 }
 
-/// A member below the pod or the pod template, which is the same for all kinds that have one.
+/// The member below the pod template, or below the spec of a Pod.
 fn of_pod(kind: &str, path: &str) -> Option<String> {
     let below = match kind {
         "Pod" => path.strip_prefix("spec.").map(|below| format!("spec.{below}")),
         "CronJob" => path.strip_prefix("spec.jobTemplate.spec.template.").map(str::to_owned),
         _ => path.strip_prefix("spec.template.").map(str::to_owned),
     };
-    below.filter(|below| !below.starts_with("metadata."))
+    Some(
+        below?
+            .replace("spec.initContainers[]", "spec.containers[]")
+            .replace("spec.ephemeralContainers[]", "spec.containers[]"),
+    )
 }
 
 fn page(saved: &[Value]) -> String {
@@ -178,8 +182,8 @@ fn page(saved: &[Value]) -> String {
         let rows = rows.map(|((_, path), how)| format!("| `{path}` | {} |\n", how.words()));
         format!("| member | saved |\n|---|---|\n{}", rows.collect::<String>())
     };
-    let mut page = include_str!("saved-inventory.head.md").to_owned();
-    page += "\n## Pods and pod templates\n\nThe members of `spec` are the same in a Pod and in every pod template.\n\n";
+    let mut page = include_str!("saved_inventory_head.txt").to_owned();
+    page += "\n## Pods and pod templates\n\nThe members are the same in a Pod and in every pod template. Those of `spec.containers` are also those of init containers and of ephemeral containers.\n\n";
     page += &table("");
     let kinds: BTreeSet<&str> = rows.keys().map(|(kind, _)| kind.as_str()).filter(|kind| !kind.is_empty()).collect();
     for kind in kinds {
@@ -321,6 +325,32 @@ fn recognized_texts_have_no_secret() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+}
+
+/// The last line of the file, and what registries report.
+#[test]
+fn the_last_line_has_what_the_objects_do_not_contain() {
+    let mut reader = InventoryReader::default();
+    reader.begin("prod");
+    reader.listed("pods");
+    reader.kubernetes("v1.36.1");
+    reader.taken_at("2026-11-22T10:00:00Z");
+    let unread = json!({"kind": "events", "namespace": null, "reason": "forbidden", "missing": "failures"});
+    reader.unread(serde_json::from_value(unread.clone()).unwrap());
+    let platforms = json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "ImagePlatforms", "takenAt": "2026-11-22T10:00:00Z",
+        "images": {"r.example/web:1": {"index": [{"os": "windows", "architecture": "amd64", "os.version": "10.0.20348.1"}]}},
+        "sizes": {"r.example/web:1": {"10.0.20348": 7}}, "absent": ["r.example/web:2"],
+        "unanswered": {"r.example/web:3": "the registry cannot be reached"}});
+    let mut saved = Vec::new();
+    let mut more = platforms.clone();
+    more["password"] = json!("s3cret");
+    reader.add(more, None, &mut |kept| saved.push(kept.clone()));
+    assert_eq!((saved, reader.end().problems), (vec![platforms], Vec::<String>::new()));
+    assert_eq!(
+        reader.saved_end(),
+        json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "SavedInventory", "takenAt": "2026-11-22T10:00:00Z",
+            "kubernetes": "v1.36.1", "kinds": ["pods"], "others": 0, "unread": [unread]})
+    );
 }
 
 /// A kind with a name of Kubernetes in another API group is not read, and nothing of it is saved.

@@ -96,10 +96,21 @@ pub(crate) fn image(text: &str) -> String {
         return text.to_owned();
     }
     let text = text.split(['?', '#']).next().unwrap_or_default();
-    let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
-    let without = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    let separator = if scheme.is_empty() { "" } else { "://" };
-    format!("{scheme}{separator}{without}")
+    let (scheme, rest) = text.find("://").map_or(("", text), |at| text.split_at(at + "://".len()));
+    let (name, digest) = match rest.rfind('@').map(|at| rest.split_at(at)) {
+        Some((name, digest)) if is_digest(digest) => (name, digest),
+        _ => (rest, ""),
+    };
+    let name = name.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}{name}{digest}")
+}
+
+/// `@sha256:…`, of any length.
+fn is_digest(text: &str) -> bool {
+    let digest = text.strip_prefix('@').and_then(|text| text.split_once(':'));
+    digest.is_some_and(|(algorithm, digits)| {
+        ["sha256", "sha512"].contains(&algorithm) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 /// The path of a mount or of a working directory: a drive, the beginning of a path of Windows, or that of a service account.
@@ -234,6 +245,55 @@ pub(crate) fn program_names(words: &Value) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_have_no_credentials_and_no_query() {
+        for (text, expected) in [
+            ("", ""),
+            ("registry.example.com:5000/web:1", "registry.example.com:5000/web:1"),
+            ("r.example/web@sha256:11", "r.example/web@sha256:11"),
+            ("docker-pullable://r.example/web@sha256:11", "docker-pullable://r.example/web@sha256:11"),
+            ("A:B:C", "A:B:C"),
+            ("user:s3cret@r.example/web:1", "r.example/web:1"),
+            ("https://user:s3cret@r.example/web@sha256:11?token=s3cret", "https://r.example/web@sha256:11"),
+            ("https://user:s3c@ret@r.example/web#s3cret", "https://r.example/web"),
+            ("r.example/web@sha256:s3cret", "sha256:s3cret"),
+        ] {
+            assert_eq!(image(text), expected);
+            assert_eq!(image(expected), expected);
+        }
+    }
+
+    #[test]
+    fn texts_are_reduced_once() {
+        let table: [(fn(&str) -> String, &str, &str); 18] = [
+            (word, "NoSchedule", "NoSchedule"),
+            (word, "s3cret", "…"),
+            (time, "2026-11-22T10:00:00Z", "2026-11-22T10:00:00Z"),
+            (time, "soon", "…"),
+            (quantity, "512Mi", "512Mi"),
+            (quantity, "s3cret", "…"),
+            (percentage, "25%", "25%"),
+            (percentage, "s3cret%", "…"),
+            (medium, "HugePages-2Mi", "HugePages-2Mi"),
+            (medium, "HugePages-s3cret", "HugePages"),
+            (medium, "s3cret", "…"),
+            (container_path, "D:", "D:"),
+            (container_path, r"D:\s3cret", r"D:\…"),
+            (container_path, "/s3cret", "…"),
+            (openshift_range, "1000650000/10000", "1000650000/10000"),
+            (tolerations, r#"[{"key":"a","more":"s3cret"},"s3cret"]"#, r#"[{"key":"a"},null]"#),
+            (tolerations, "s3cret", "…"),
+            (decision, "s3cret", "…"),
+        ];
+        for (reduce, text, expected) in table {
+            assert_eq!((reduce(text).as_str(), reduce(expected).as_str()), (expected, expected), "{text}");
+        }
+        // Too many pairs are still too many.
+        let pairs = "a=s3cret,".repeat(100);
+        assert!(NodeSelector::parse(&pairs).is_err() && NodeSelector::parse(&node_selector(&pairs)).is_err());
+        assert!(!node_selector(&pairs).contains("s3cret"));
+    }
 
     #[test]
     fn of_command_lines_only_evidence_and_known_programs_are_kept() {

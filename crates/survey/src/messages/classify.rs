@@ -362,7 +362,7 @@ mod tests {
             ("s3cret", "…"),
             (
                 "0/5 nodes are available: 1 node(s) had untolerated taint(s), 4 node(s) didn't match Pod's node affinity/selector.",
-                "0/5 nodes are available: 1 node(s) had untolerated taint … 4 node(s) didn't match Pod's node affinity/selector.",
+                "0/5 nodes are available: 1 node(s) had untolerated taint(s), 4 node(s) didn't match Pod's node affinity/selector.",
             ),
             (
                 "Failed to pull image \"r/web:1\": GET https://u:s3cret@r/v2?token=s3cret: 401 Unauthorized",

@@ -1,5 +1,5 @@
 //! Reduces a message to the phrases of Kubernetes that it contains, and to the images and numbers that stand in them.
-//! Anybody who may create an Event can write a message, and a kubelet puts the output of probes and hooks into it.
+//! Anyone who may create an Event can write a message, and a kubelet puts the output of probes and hooks into it.
 
 use std::sync::LazyLock;
 
@@ -17,6 +17,7 @@ const EXPLANATIONS: &[&str] = &[
     // kube-scheduler pkg/scheduler/framework/types.go and its plugins.
     "nodes are available",
     "node(s) had untolerated taint",
+    "node(s) had untolerated taint(s)",
     "node(s) didn't match Pod's node affinity/selector",
     "node(s) didn't match pod affinity rules",
     "node(s) didn't match pod anti-affinity rules",
@@ -38,7 +39,15 @@ const EXPLANATIONS: &[&str] = &[
     "denied the request",
     "failed calling webhook",
     "unable to validate against any security context constraint",
-    // kubelet: volumes, hooks and restarts.
+    // kubelet: pulls, volumes, hooks and restarts; codes of gRPC.
+    "Back-off",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "rpc error: code = Unknown desc =",
+    "rpc error: code = NotFound desc =",
+    "rpc error: code = PermissionDenied desc =",
+    "rpc error: code = Unavailable desc =",
+    "rpc error: code = DeadlineExceeded desc =",
     "MountVolume.SetUp failed",
     "MountVolume.MountDevice failed",
     "Unable to attach or mount volumes",
