@@ -76,6 +76,9 @@ fn enrich(object: &mut Value) {
         if name == "annotations" {
             members.extend(ANNOTATIONS.map(|key| (key.to_owned(), text())));
         }
+        if name == "allocatable" {
+            members.extend(["cpu", "memory", "pods"].map(|key| (key.to_owned(), text())));
+        }
         if let Some(Value::Array(conditions)) = members.get_mut("conditions")
             && let Some(first) = conditions.first().cloned()
         {
@@ -97,11 +100,11 @@ fn enrich(object: &mut Value) {
 
 /// What is saved of these objects, by kind. They are read as a file is.
 fn saved(objects: &[Value]) -> Vec<Value> {
-    let lines: String = objects.iter().map(|object| format!("{object}\n")).collect();
+    let lines: Vec<String> = objects.iter().map(Value::to_string).collect();
     let mut saved = Vec::new();
     let mut reader = InventoryReader::default();
     reader.begin("dump");
-    let read = read_json(lines.as_bytes(), 1 << 30, &mut |object, kind| {
+    let read = read_json(lines.join("\n").as_bytes(), 1 << 30, &mut |object, kind| {
         reader.add(object, kind, &mut |kept| saved.push(kept.clone()));
     });
     assert_eq!((read, reader.end().problems), (Ok(()), Vec::<String>::new()));
@@ -169,9 +172,10 @@ fn page(saved: &[Value]) -> String {
         visit(&MemberPath::default(), object, &mut |path, value| {
             let path = path.0.as_str();
             let Some(how) = Saved::of(value).filter(|_| !["apiVersion", "kind"].contains(&path)) else { return };
+            let path = &path.replace("beta.kubernetes.io/web]", "beta.kubernetes.io/*]");
             let key = match of_pod(kind, path) {
                 Some(below) => (String::new(), below),
-                None => (kind.to_owned(), path.to_owned()),
+                None => (kind.to_owned(), path.clone()),
             };
             let row = rows.entry(key).or_insert(how);
             *row = how.min(*row);
@@ -187,7 +191,7 @@ fn page(saved: &[Value]) -> String {
     page += &table("");
     let kinds: BTreeSet<&str> = rows.keys().map(|(kind, _)| kind.as_str()).filter(|kind| !kind.is_empty()).collect();
     for kind in kinds {
-        page += &format!("\n## {kind}\n\n{}", table(kind));
+        page.extend(["\n## ", kind, "\n\n", &table(kind)]);
     }
     page
 }

@@ -1,7 +1,7 @@
 //! What reads a saved inventory finds in it what it finds in the dump: a review, the survey, a plan, and `--snapshot`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::civil::date;
 use mullion_engine::admission::{effective_action, review};
@@ -65,8 +65,10 @@ fn a_review_of_the_fixtures_of_all_rules() {
     let policies = PolicySet::built_in();
     let mut count = 0;
     for code in golden::names("tests/rules").iter().filter(|name| name.starts_with("MUL")) {
-        for name in golden::names(&format!("tests/rules/{code}")).iter().filter(|name| name.ends_with(".yaml")) {
-            let text = fs::read_to_string(golden::path(&format!("tests/rules/{code}/{name}"))).unwrap();
+        let folder = format!("tests/rules/{code}");
+        let names = golden::names(&folder);
+        for name in names.iter().filter(|name| Path::new(name).extension().is_some_and(|end| end == "yaml")) {
+            let text = fs::read_to_string(golden::path(&format!("{folder}/{name}"))).unwrap();
             read_yaml(&text, &mut |object, _| {
                 // Types that the API server rejects are not in a cluster.
                 if !code.starts_with("MUL8") && object["metadata"]["name"].is_string() {

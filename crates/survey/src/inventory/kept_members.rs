@@ -8,7 +8,7 @@ use mullion_engine::model::names::{
 };
 use serde_json::Value;
 
-use crate::inventory::reduced_texts as texts;
+use crate::inventory::reduced_texts::{self as texts, Reduce};
 
 /// A member that is kept.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub(crate) enum Kept {
     /// A whole text: a name, a label's value, a version.
     Name,
     /// A text as this function returns it. A number is kept.
-    Text(fn(&str) -> String),
+    Text(Reduce),
     /// A list as this function returns it.
     List(fn(&Value) -> Value),
     /// These members.
@@ -38,7 +38,7 @@ pub(crate) enum Kept {
     /// This of each value; the keys are images.
     ByImage(&'static Kept),
     /// The values of these annotations. A key that ends in `/` stands for all keys that begin with it.
-    Annotations(&'static [(&'static str, fn(&str) -> String)]),
+    Annotations(&'static [(&'static str, Reduce)]),
     /// These members of the conditions of these types.
     Conditions(&'static [&'static str], &'static [KeptMember]),
     /// How a container ended. The message is kept for reasons of [`RUNTIME_REASONS`]; that of another reason is a text of
@@ -74,7 +74,7 @@ const NOTHING: Kept = Object(&[]);
 
 /// Annotations of workloads and of pod templates: those that a review reads, and those that identify what manages an
 /// object.
-const WORKLOAD_ANNOTATIONS: &[(&str, fn(&str) -> String)] = &[
+const WORKLOAD_ANNOTATIONS: &[(&str, Reduce)] = &[
     (OS_ANNOTATION, texts::scope_os),
     (IGNORE_ANNOTATION, texts::only_true),
     (ALLOW_ANNOTATION, texts::rule_names),
@@ -88,7 +88,7 @@ const WORKLOAD_ANNOTATIONS: &[(&str, fn(&str) -> String)] = &[
 ];
 
 /// Annotations of namespaces.
-const NAMESPACE_ANNOTATIONS: &[(&str, fn(&str) -> String)] = &[
+const NAMESPACE_ANNOTATIONS: &[(&str, Reduce)] = &[
     (OS_ANNOTATION, texts::scope_os),
     (IGNORE_ANNOTATION, texts::only_true),
     (NODE_SELECTOR_ANNOTATIONS[0], texts::node_selector),

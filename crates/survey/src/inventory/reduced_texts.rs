@@ -24,6 +24,9 @@ pub(crate) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/service
 /// that one of them runs: what a Windows release changed or removed. Nothing else of the words around them is kept.
 const PROGRAMS: [&str; 6] = ["powershell", "pwsh", "wmic", "cscript", "wscript", ".vbs"];
 
+/// Reduces a text.
+pub(crate) type Reduce = fn(&str) -> String;
+
 /// The text if it passes, else `…`.
 fn text_if(passes: bool, text: &str) -> String {
     if passes || text.is_empty() { text.to_owned() } else { OMITTED.to_owned() }
@@ -76,12 +79,10 @@ pub(crate) fn stop_signal(text: &str) -> String {
 
 /// The medium of an emptyDir volume: `Memory`, `HugePages-2Mi`.
 pub(crate) fn medium(text: &str) -> String {
-    let pages = text.strip_prefix("HugePages");
-    match pages {
-        Some(size) if !size.strip_prefix('-').is_some_and(|size| Quantity::parse(size).is_some()) => {
-            "HugePages".to_owned()
-        }
-        _ => text_if(pages.is_some() || text == "Memory", text),
+    match text.strip_prefix("HugePages") {
+        None => text_if(text == "Memory", text),
+        Some(size) if size.strip_prefix('-').and_then(Quantity::parse).is_some() => text.to_owned(),
+        Some(_) => "HugePages".to_owned(),
     }
 }
 
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn texts_are_reduced_once() {
-        let table: [(fn(&str) -> String, &str, &str); 18] = [
+        let table: [(Reduce, &str, &str); 18] = [
             (word, "NoSchedule", "NoSchedule"),
             (word, "s3cret", "…"),
             (time, "2026-11-22T10:00:00Z", "2026-11-22T10:00:00Z"),

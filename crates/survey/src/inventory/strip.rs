@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::inventory::kept_members::{Kept, KeptMember, RUNTIME_REASONS, TERMINATED};
 use crate::inventory::kinds::kept_members_of;
-use crate::inventory::reduced_texts::{api_version, image, message};
+use crate::inventory::reduced_texts::{Reduce, api_version, image, message};
 
 /// The object with only what a survey reads; `None` for a kind that it does not read. Stripped again, it is the same.
 pub(crate) fn strip(kind: &str, object: &Value) -> Option<Value> {
@@ -67,7 +67,7 @@ fn empty(value: &Value) -> Value {
     }
 }
 
-fn keep_annotations(known: &[(&str, fn(&str) -> String)], all: &Map<String, Value>) -> Map<String, Value> {
+fn keep_annotations(known: &[(&str, Reduce)], all: &Map<String, Value>) -> Map<String, Value> {
     let kept = all.iter().filter_map(|(key, value)| {
         let is_it = |known: &str| known == key || (known.ends_with('/') && key.starts_with(known));
         let (_, reduce) = known.iter().find(|(known, _)| is_it(known))?;
