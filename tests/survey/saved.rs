@@ -67,6 +67,7 @@ const ANNOTATIONS: [&str; 18] = [
 /// Adds what the types do not show: annotations with a meaning, members of later versions of Kubernetes, and an item for
 /// each condition and reason with a meaning. Every text that is added is planted, too.
 fn enrich(object: &mut Value) {
+    let is_budget = object["kind"] == "PodDisruptionBudget";
     let mut count = 90_000;
     let mut text = || {
         count += 1;
@@ -92,7 +93,9 @@ fn enrich(object: &mut Value) {
             failed["state"]["terminated"]["reason"] = json!("StartError");
             statuses.push(failed);
         }
-        if !members.keys().any(|key| key.contains(PLANTED)) {
+        // A budget with a selector that is not known is an error.
+        let is_selector = is_budget && (members.contains_key("matchLabels") || members.contains_key("operator"));
+        if !is_selector && !members.keys().any(|key| key.contains(PLANTED)) {
             members.insert("laterMember".to_owned(), text());
         }
     });

@@ -31,6 +31,8 @@ pub(crate) enum Kept {
     List(fn(&Value) -> Value),
     /// These members.
     Object(&'static [KeptMember]),
+    /// These members, and whether there are others: without one that is not known, a selector would select more.
+    Closed(&'static [KeptMember]),
     /// This of each item.
     Items(&'static Kept),
     /// This of each value, with all keys.
@@ -46,7 +48,7 @@ pub(crate) enum Kept {
     Terminated,
 }
 
-use Kept::{Annotations, ByImage, Conditions, Items, List, Map, Name, Number, Object, Terminated, Text};
+use Kept::{Annotations, ByImage, Closed, Conditions, Items, List, Map, Name, Number, Object, Terminated, Text};
 
 const fn member(name: &'static str, kept: Kept) -> KeptMember {
     KeptMember { name, kept }
@@ -132,11 +134,9 @@ const TEMPLATE: Kept = Object(members! {
     "spec": POD_SPEC,
 });
 
-const LABEL_REQUIREMENTS: Kept = Items(&Object(members! {
-    "key": Name,
-    "operator": WORD,
-    "values": LIST_OF_NAMES,
-}));
+const LABEL_REQUIREMENT: &[KeptMember] = members! { "key": Name, "operator": WORD, "values": LIST_OF_NAMES };
+
+const LABEL_REQUIREMENTS: Kept = Items(&Object(LABEL_REQUIREMENT));
 
 const NODE_TERM: Kept = Object(members! {
     "matchExpressions": LABEL_REQUIREMENTS,
@@ -451,7 +451,10 @@ pub(crate) const POD_DISRUPTION_BUDGET: &[KeptMember] = members! {
     "spec": Object(members! {
         "maxUnavailable": Text(texts::percentage),
         "minAvailable": Text(texts::percentage),
-        "selector": Object(members! { "matchExpressions": LABEL_REQUIREMENTS, "matchLabels": NAMES }),
+        "selector": Closed(members! {
+            "matchExpressions": Items(&Closed(LABEL_REQUIREMENT)),
+            "matchLabels": NAMES,
+        }),
     }),
     "status": Object(members! {
         "currentHealthy": Number,

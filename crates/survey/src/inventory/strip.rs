@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::inventory::kept_members::{Kept, KeptMember, RUNTIME_REASONS, TERMINATED};
 use crate::inventory::kinds::kept_members_of;
 use crate::inventory::reduced_texts::{Reduce, api_version, image, message};
+use crate::messages::OMITTED;
 
 /// The object with only what a survey reads; `None` for a kind that it does not read. Stripped again, it is the same.
 pub(crate) fn strip(kind: &str, object: &Value) -> Option<Value> {
@@ -35,6 +36,13 @@ fn keep(kept: &Kept, value: &Value) -> Value {
         (Kept::Text(reduce), Value::String(text)) => reduce(text).into(),
         (Kept::List(reduce), Value::Array(_)) => reduce(value),
         (Kept::Object(members), Value::Object(_)) => keep_members(members, value).into(),
+        (Kept::Closed(members), Value::Object(all)) => {
+            let mut kept = keep_members(members, value);
+            if all.keys().any(|key| members.iter().all(|member| member.name != key)) {
+                kept.insert(OMITTED.to_owned(), Value::Null);
+            }
+            kept.into()
+        }
         (Kept::Items(item), Value::Array(items)) => items.iter().map(|value| keep(item, value)).collect(),
         (Kept::Map(of), Value::Object(all)) => {
             all.iter().map(|(key, value)| (key.clone(), keep(of, value))).collect::<Map<_, _>>().into()
