@@ -19,6 +19,7 @@ mod kubectl;
 mod live;
 mod man;
 pub mod mutate;
+mod new_file;
 mod object_head;
 mod outcome;
 mod output_format;

@@ -127,11 +127,46 @@ fn a_saved_inventory_is_a_dump() {
         report["header"]["cluster"] = json!("");
     }
     assert_eq!(first, again);
-    assert!(!dir.path().join("saved.json.gz.partial").exists());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "a partial file stays");
     // A survey without input leaves no file.
     let none = dir.path().join("none.gz");
     assert_eq!(mullion(&["survey", "nosuch.json", "--save", none.to_str().unwrap()], "").code, 2);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+/// The file is private from its first byte, replaces what has its name, and no link is followed.
+#[cfg(unix)]
+#[test]
+fn a_saved_inventory_is_private_and_follows_no_link() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    let dir = dir();
+    let at = |name: &str| dir.path().join(name);
+    let victim = write(&dir, "victim", "kept");
+    for name in ["saved.gz", "saved.gz.partial"] {
+        symlink(&victim, at(name)).unwrap();
+    }
+    let saved = at("saved.gz");
+    let ran = mullion(&["survey", MIXED, "--save", saved.to_str().unwrap()], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let metadata = fs::symlink_metadata(&saved).unwrap();
+    assert!(metadata.is_file() && metadata.permissions().mode() & 0o777 == 0o600, "{metadata:?}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+    // A file that others can read is replaced by one that they cannot.
+    let open = write(&dir, "open.gz", "old");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(mullion(&["plan", MIXED, "--to", "ltsc2025", "--save", &open], "").code, 0);
+    assert_eq!(fs::metadata(&open).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_ne!(fs::read(&open).unwrap(), b"old");
+    // After an error, there is no other file.
+    fs::create_dir(at("folder.gz")).unwrap();
+    for (input, to) in [("nosuch.json", "new.gz"), (MIXED, "folder.gz")] {
+        assert_eq!(mullion(&["survey", input, "--save", at(to).to_str().unwrap()], "").code, 2, "{to}");
+    }
+    let mut names: Vec<String> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["folder.gz", "open.gz", "saved.gz", "saved.gz.partial", "victim"]);
 }
 
 /// Policies decide what Mullion would change.

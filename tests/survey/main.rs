@@ -5,6 +5,9 @@
 
 mod fixtures;
 mod formats;
+#[path = "../generator/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "other suites use the rest")]
+mod generator;
 #[path = "../rules/golden.rs"]
 #[allow(dead_code, reason = "the rules use all of it")]
 mod golden;
@@ -12,7 +15,10 @@ mod golden;
 mod hostile;
 #[path = "../reports/json_schema.rs"]
 mod json_schema;
+mod planted;
 mod redaction;
+mod saved;
+mod saved_reads;
 mod schema;
 
 use mullion::report::survey::{SurveyFormat, SurveyOptions, write};

@@ -20,7 +20,7 @@ pub struct InventoryArgs {
     /// Policies: files or directories; may be given more than once. Default: the built-in ones
     #[arg(long, value_name = "FILE|DIR")]
     pub policies: Vec<PathBuf>,
-    /// Write what was read to a file, without values of environment variables and command lines; survey and plan read it again
+    /// Write the members that a report needs to a file that only you can read; survey and plan read it again
     #[arg(long, value_name = "FILE.gz")]
     pub save: Option<PathBuf>,
     /// Tables of facts in place of built-in ones, in the format of `mullion facts`

@@ -37,9 +37,7 @@ pub(crate) fn read(
         }
         let objects = ClusterReader::new(&connection);
         let mut progress = Progress::new("objects read");
-        // Events come first, because the API server keeps them for an hour, and reading a large cluster takes time.
-        let kinds = SURVEY.iter().chain([&NODES, &NAMESPACES, &RUNTIME_CLASSES]).chain(&WORKLOADS);
-        for kind in kinds {
+        for kind in kinds() {
             for query in queries(args, kind) {
                 let before = reader.len();
                 let mut unreadable = Vec::new();
@@ -90,6 +88,12 @@ pub(crate) fn read(
         }
         Ok(context)
     })
+}
+
+/// The kinds that are read. Events come first, because the API server keeps them for an hour, and reading a large cluster
+/// takes time.
+fn kinds() -> impl Iterator<Item = &'static Kind> {
+    SURVEY.iter().chain([&NODES, &NAMESPACES, &RUNTIME_CLASSES]).chain(&WORKLOADS)
 }
 
 /// The scope, for the first line.
@@ -148,5 +152,20 @@ fn unread_kind(plural: &str, namespace: Option<&str>, absence: Absence) -> Unrea
         namespace: namespace.map(str::to_owned),
         reason: reason.to_owned(),
         missing: missing.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// An inventory stores nothing of a kind that is not in its list, and what it lacks of one that is not read is not
+    /// reported.
+    #[test]
+    fn the_kinds_that_are_read_are_those_of_an_inventory() {
+        let read: BTreeSet<(&str, &str)> = kinds().map(|kind| (kind.name, kind.plural)).collect();
+        assert_eq!(read, KINDS.iter().map(|kind| (kind.kind, kind.plural)).collect());
     }
 }

@@ -1,7 +1,7 @@
 //! A saved inventory: JSON Lines of the objects as the survey stores them, compressed with gzip. It can be read as a
 //! dump.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,14 @@ use flate2::write::GzEncoder;
 use mullion_survey::InventoryReader;
 use serde_json::Value;
 
-/// A file that is being written. It is renamed to its final name when it is complete.
+use crate::cli::new_file::NewFile;
+
+/// A file that is being written. It gets its name when it is complete: an incomplete file would look like a dump of a
+/// smaller cluster.
 pub(crate) struct SavedInventory {
     path: PathBuf,
-    partial: PathBuf,
-    out: Option<GzEncoder<BufWriter<File>>>,
+    new: NewFile,
+    out: GzEncoder<BufWriter<File>>,
     /// The first error.
     failed: Option<std::io::Error>,
 }
@@ -25,12 +28,9 @@ impl SavedInventory {
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         let is_packed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
         ensure!(is_packed, "--save {}: the file is packed with gzip; give it a name that ends in .gz", path.display());
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
-        let file = File::create(&partial).with_context(|| format!("--save {}", path.display()))?;
+        let (new, file) = NewFile::create_private(path).with_context(|| format!("--save {}", path.display()))?;
         let out = GzEncoder::new(BufWriter::new(file), Compression::default());
-        Ok(Self { path: path.to_owned(), partial, out: Some(out), failed: None })
+        Ok(Self { path: path.to_owned(), new, out, failed: None })
     }
 
     /// Writes an object. Errors are reported at the end.
@@ -38,22 +38,22 @@ impl SavedInventory {
         if self.failed.is_some() {
             return;
         }
-        let Some(out) = &mut self.out else { return };
+        let out = &mut self.out;
         let written = serde_json::to_writer(&mut *out, object).map_err(Into::into).and_then(|()| out.write_all(b"\n"));
         self.failed = written.err();
     }
 
-    /// Writes the last object, and renames the file.
+    /// Writes the last object, and gives the file its name.
     pub(crate) fn finish(mut self, last: &Value) -> anyhow::Result<()> {
         self.add(last);
-        let context = || format!("--save {}", self.path.display());
-        if let Some(error) = self.failed.take() {
-            return Err(error).with_context(context);
-        }
-        if let Some(out) = self.out.take() {
-            out.finish().and_then(|mut file| file.flush()).with_context(context)?;
-        }
-        fs::rename(&self.partial, &self.path).with_context(context)
+        let Self { path, new, out, failed } = self;
+        let written = || {
+            failed.map_or(Ok(()), Err)?;
+            let file = out.finish()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            file.sync_all()?;
+            new.finish()
+        };
+        written().with_context(|| format!("--save {}", path.display()))
     }
 }
 
@@ -70,14 +70,4 @@ pub(crate) fn keep(
             saved.add(kept);
         }
     });
-}
-
-impl Drop for SavedInventory {
-    /// An incomplete file would look like a dump of a smaller cluster.
-    fn drop(&mut self) {
-        if self.partial.exists() {
-            // Nothing can be done about a file that cannot be removed.
-            drop(fs::remove_file(&self.partial));
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! The file of `--registry-cache`: what registries reported, as an `ImagePlatforms` object.
 
-use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use anyhow::{Context as _, anyhow, bail};
 use mullion_snapshot::ImagePlatforms;
 
 use crate::cli::input::read_file;
+use crate::cli::new_file::NewFile;
 
 /// The file, and what it has.
 pub(crate) struct RegistryCache {
@@ -57,15 +57,11 @@ impl RegistryCache {
         let name = self.path.display();
         let mut text = serde_json::to_string_pretty(&self.reported.to_value()?)?;
         text.push('\n');
-        let mut partial = self.path.as_os_str().to_owned();
-        partial.push(".partial");
-        let written = File::create(&partial)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&partial, &self.path));
-        if written.is_err() {
-            // Nothing can be done about a file that cannot be removed.
-            drop(fs::remove_file(&partial));
-        }
+        let written = NewFile::create(&self.path).and_then(|(new, mut file)| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            new.finish()
+        });
         written.with_context(|| format!("--registry-cache {name}: the file cannot be written"))
     }
 }

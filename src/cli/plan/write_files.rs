@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use json_patch::PatchOperation;
@@ -18,6 +18,7 @@ use mullion_survey::plan::report::{PlannedContainer, PlannedWorkload, ProposalCo
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::input::{SourceText, manifests_within, read_file, text};
 use crate::cli::io_handles::Io;
+use crate::cli::new_file::NewFile;
 use crate::cli::plan::field_edits::object_edits;
 use crate::report::InputFailure;
 
@@ -259,35 +260,15 @@ fn read(path: &Path) -> Result<SourceText, InputFailure> {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     // The file itself, so that a link to it stays one.
     let path = fs::canonicalize(path)?;
-    let partial = Partial::beside(&path)?;
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&partial.0)?;
-    let done = fill(&mut file, &path, text).and_then(|()| fs::rename(&partial.0, &path));
-    drop(file);
-    done
+    let (new, mut file) = NewFile::create(&path)?;
+    fill(&mut file, &path, text)?;
+    new.finish()
 }
 
 fn fill(file: &mut File, path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.set_permissions(fs::metadata(path)?.permissions())?;
     file.sync_all()
-}
-
-/// A file that is removed unless it got its name.
-struct Partial(PathBuf);
-
-impl Partial {
-    fn beside(path: &Path) -> io::Result<Self> {
-        let name = path.file_name().ok_or_else(|| io::Error::other("it has no name"))?.to_string_lossy().into_owned();
-        // Names that begin with a full stop are no manifests.
-        Ok(Self(path.with_file_name(format!(".{name}.mullion-{}.partial", std::process::id()))))
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // Nothing can be done about a file that cannot be removed; after the renaming there is none.
-        drop(fs::remove_file(&self.0));
-    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,18 @@ use serde_json::Value;
 use crate::model::json_pointer::member;
 use crate::model::names::OS_LABEL;
 use crate::model::pod_view::{Container, Pod};
+use crate::model::text::prefix;
 use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os, json_pointer};
 
 /// Programs that a command line names only on Windows; `pwsh` exists on Linux too, but is never evidence against
 /// Windows.
 const WINDOWS_SHELLS: [&str; 3] = ["powershell", "pwsh", "cmd"];
+
+/// How the path of a named pipe begins.
+pub(crate) const PIPES: &str = r"\\.\pipe\";
+
+/// How the address of a named pipe begins.
+const PIPE_SCHEME: &str = "npipe:";
 
 /// Fields of a container that name programs.
 const COMMANDS: [&str; 6] = [
@@ -74,7 +81,22 @@ fn windows_resource(container: &Container<'_>) -> Option<String> {
 /// Whether it is a path that only Windows has: `C:\…`, `c:/…`, `\\.\pipe\…`, `npipe://…`.
 pub fn is_windows_path(text: &str) -> bool {
     let drive = matches!(text.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
-    drive || text.starts_with(r"\\.\pipe\") || text.starts_with("npipe:")
+    drive || text.starts_with(PIPES) || text.starts_with(PIPE_SCHEME)
+}
+
+/// The beginning of a path by which it [is one of Windows](is_windows_path): `C:\`, `\\.\pipe\`, `npipe:`; empty if it
+/// is not.
+pub fn windows_path_start(text: &str) -> &str {
+    let end = if text.starts_with(PIPES) {
+        PIPES.len()
+    } else if text.starts_with(PIPE_SCHEME) {
+        PIPE_SCHEME.len()
+    } else if is_windows_path(text) {
+        r"C:\".len()
+    } else {
+        0
+    };
+    prefix(text, end)
 }
 
 /// Whether a program is a shell of Windows: `cmd`, `powershell.exe`, with any path.

@@ -54,7 +54,7 @@ pub const IMAGE_BUILD_LABEL: &str = "mullion.dev/windows-build";
 pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
 
 /// The annotation or label that exempts a workload if it is `true`: on namespaces, and on pods if a policy sets so.
-pub(crate) const IGNORE_ANNOTATION: &str = "mullion.dev/ignore";
+pub const IGNORE_ANNOTATION: &str = "mullion.dev/ignore";
 
 /// The annotation of a pod, or of a pod template, that exempts from rules as far as `optOut.allow` permits.
 pub const ALLOW_ANNOTATION: &str = "mullion.dev/allow";

@@ -23,3 +23,4 @@ pub use finding::{Finding, RejectedBy};
 pub use help::Help;
 pub use rule::Rule;
 pub use sidecar_injectors::{Injector, Systems, injector_of};
+pub use storage::recognized_part as recognized_host_path;

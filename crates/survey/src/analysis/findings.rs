@@ -6,6 +6,7 @@ use mullion_engine::model::text::prefix;
 
 use crate::catalogue::find_kind;
 use crate::inventory::KEPT_MESSAGE;
+use crate::messages::OMITTED;
 use crate::report::{Finding, ObjectRef};
 
 /// The maximum number of nodes that a finding lists.
@@ -62,7 +63,10 @@ impl Findings {
             pod: place.pod.map(str::to_owned),
             message: place.message,
             action: place.action.unwrap_or_else(|| kind.fix.to_owned()),
-            raw: place.raw.filter(|raw| !raw.is_empty()).map(|raw| prefix(raw, KEPT_MESSAGE).to_owned()),
+            raw: place
+                .raw
+                .filter(|raw| !raw.is_empty() && *raw != OMITTED)
+                .map(|raw| prefix(raw, KEPT_MESSAGE).to_owned()),
             pods: usize::from(place.pod.is_some()),
             nodes: node.into_iter().collect(),
         });

@@ -329,8 +329,8 @@ fn add_translated(
         Some(C::NoRuntimeHandler) => {
             let handler = text
                 .message
-                .split_once("no runtime for ")
-                .and_then(|(_, rest)| rest.split(['"', '\\']).find(|word| !word.is_empty()));
+                .split_once("no runtime for \"")
+                .and_then(|(_, rest)| rest.split('"').find(|word| !word.is_empty()));
             let handler = handler.map_or_else(String::new, |handler| format!(" {handler}"));
             let class =
                 pod.shape.runtime_class.as_ref().map_or_else(String::new, |class| format!(" of RuntimeClass {class}"));

@@ -96,6 +96,11 @@ mod tests {
         for (spec, problem) in [
             (json!({"selector": {"matchLabels": ["a"]}}), Some("spec.selector is not a label selector")),
             (json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}), Some("unknown variant")),
+            (json!({"selector": {"matchFields": {}}}), Some("unknown field `…`")),
+            (
+                json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Exists", "more": 1}]}}),
+                Some("unknown field `…`"),
+            ),
             (json!({"selector": null, "maxUnavailable": true}), None),
             (json!("text"), None),
         ] {

@@ -1,7 +1,9 @@
-//! The kinds of objects that a survey reads.
+//! The kinds of objects that a survey reads, and the members of each that it stores.
+
+use crate::inventory::kept_members::{self as members, KeptMember};
 
 /// A kind of object that a survey reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct SurveyKind {
     /// The value of `kind`.
     pub kind: &'static str,
@@ -11,14 +13,26 @@ pub struct SurveyKind {
     pub missing: &'static str,
     /// Whether only a plan uses these objects.
     pub only_for_plans: bool,
+    /// The members of its objects that are kept.
+    kept: &'static [KeptMember],
 }
 
-const fn kind(kind: &'static str, plural: &'static str, missing: &'static str) -> SurveyKind {
-    SurveyKind { kind, plural, missing, only_for_plans: false }
+const fn kind(
+    kind: &'static str,
+    plural: &'static str,
+    kept: &'static [KeptMember],
+    missing: &'static str,
+) -> SurveyKind {
+    SurveyKind { kind, plural, missing, only_for_plans: false, kept }
 }
 
-const fn plan_kind(kind: &'static str, plural: &'static str, missing: &'static str) -> SurveyKind {
-    SurveyKind { kind, plural, missing, only_for_plans: true }
+const fn plan_kind(
+    kind: &'static str,
+    plural: &'static str,
+    kept: &'static [KeptMember],
+    missing: &'static str,
+) -> SurveyKind {
+    SurveyKind { kind, plural, missing, only_for_plans: true, kept }
 }
 
 /// The entry in the coverage for objects that a label selector excludes. If there is one, a workload may have pods that were
@@ -27,28 +41,65 @@ pub const OTHER_LABELS: &str = "objects with other labels";
 
 /// Every kind, in the order of the coverage.
 pub const KINDS: [SurveyKind; 15] = [
-    kind("Node", "nodes", "pools, builds, taints, dates, and why pods are stuck"),
-    kind("Pod", "pods", "what runs where, what is stuck and what is misplaced"),
-    kind("Namespace", "namespaces", "what labels and annotations of namespaces decide"),
-    kind("Event", "events", "failures that the status of a pod does not repeat"),
-    kind("Deployment", "deployments", "Deployments without pods, and templates as their authors wrote them"),
-    kind("ReplicaSet", "replicasets", "ReplicaSets without pods"),
-    kind("StatefulSet", "statefulsets", "StatefulSets without pods, and templates as their authors wrote them"),
-    kind("DaemonSet", "daemonsets", "the pools that a DaemonSet does not reach"),
-    kind("Job", "jobs", "Jobs without pods, and the CronJob that a Job is from"),
-    kind("CronJob", "cronjobs", "CronJobs without pods"),
-    kind("ReplicationController", "replicationcontrollers", "ReplicationControllers without pods"),
+    kind("Node", "nodes", members::NODE, "pools, builds, taints, dates, and why pods are stuck"),
+    kind("Pod", "pods", members::POD, "what runs where, what is stuck and what is misplaced"),
+    kind("Namespace", "namespaces", members::NAMESPACE, "what labels and annotations of namespaces decide"),
+    kind("Event", "events", members::EVENT, "failures that the status of a pod does not repeat"),
+    kind(
+        "Deployment",
+        "deployments",
+        members::DEPLOYMENT,
+        "Deployments without pods, and templates as their authors wrote them",
+    ),
+    kind("ReplicaSet", "replicasets", members::REPLICA_SET, "ReplicaSets without pods"),
+    kind(
+        "StatefulSet",
+        "statefulsets",
+        members::STATEFUL_SET,
+        "StatefulSets without pods, and templates as their authors wrote them",
+    ),
+    kind("DaemonSet", "daemonsets", members::DAEMON_SET, "the pools that a DaemonSet does not reach"),
+    kind("Job", "jobs", members::JOB, "Jobs without pods, and the CronJob that a Job is from"),
+    kind("CronJob", "cronjobs", members::CRON_JOB, "CronJobs without pods"),
+    kind(
+        "ReplicationController",
+        "replicationcontrollers",
+        members::REPLICA_SET,
+        "ReplicationControllers without pods",
+    ),
     kind(
         "RuntimeClass",
         "runtimeclasses",
+        members::RUNTIME_CLASS,
         "what a RuntimeClass adds to its pods, and which pods run in virtual machines",
     ),
-    plan_kind("PodDisruptionBudget", "poddisruptionbudgets", "the budgets for which a drain waits"),
-    plan_kind("HorizontalPodAutoscaler", "horizontalpodautoscalers", "how many pods a workload has at most"),
-    plan_kind("CSINode", "csinodes", "the CSI drivers of the nodes"),
+    plan_kind(
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        members::POD_DISRUPTION_BUDGET,
+        "the budgets for which a drain waits",
+    ),
+    plan_kind(
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        members::HORIZONTAL_POD_AUTOSCALER,
+        "how many pods a workload has at most",
+    ),
+    plan_kind("CSINode", "csinodes", members::CSI_NODE, "the CSI drivers of the nodes"),
 ];
 
 /// The plural of a kind that a survey reads.
 pub fn plural_of(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|known| known.kind == kind).map(|known| known.plural)
+}
+
+/// Mullion's own object with what registries report about images. It is part of no cluster, so it is not in [`KINDS`].
+pub(crate) const IMAGE_PLATFORMS: &str = "ImagePlatforms";
+
+/// The members of a kind that are kept; `None` for a kind that a survey does not read.
+pub(crate) fn kept_members_of(kind: &str) -> Option<&'static [KeptMember]> {
+    if kind == IMAGE_PLATFORMS {
+        return Some(members::IMAGE_PLATFORMS);
+    }
+    KINDS.iter().find(|known| known.kind == kind).map(|known| known.kept)
 }

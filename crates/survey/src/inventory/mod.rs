@@ -1,20 +1,23 @@
 //! The data that a survey stores about the objects of a cluster, and how it reads them from a dump.
 //!
-//! [`stream`] reads JSON object by object, [`strip()`] removes what no report may contain or needs, and [`reader`]
-//! stores the rest in a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so the
-//! same code reads it.
+//! [`stream`] reads JSON object by object, [`strip`] keeps only the members that [`kinds`] and [`kept_members`] list, and
+//! [`reader`] stores them in a compact form: about 1 KB for a pod. A saved inventory is a dump of stripped objects, so
+//! the same code reads it.
 
 mod constraints;
 mod disruption;
+mod kept_members;
 mod kinds;
 mod reader;
 mod records;
+mod reduced_texts;
 mod status;
 mod stream;
 mod strip;
 mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
+pub(crate) use kept_members::PROGRAM_COMMANDS;
 pub use kinds::{KINDS, OTHER_LABELS, SurveyKind, plural_of};
 pub use reader::{InventoryReader, ReadInput};
 pub use records::Inventory;
@@ -22,7 +25,7 @@ pub(crate) use records::{
     BudgetRecord, BudgetStatus, NodeRecord, NodeSize, ObjectKey, OwnerKey, PodRecord, PodShape, RunningContainer,
     WorkloadRecord,
 };
+pub use reduced_texts::KEPT_MESSAGE;
+pub(crate) use reduced_texts::{SERVICE_ACCOUNT, program_names};
 pub use stream::{DumpProblem, MAX_OBJECT, MAX_VALUES, read_json};
-pub use strip::{KEPT_MESSAGE, strip};
-pub(crate) use strip::{PROGRAM_COMMANDS, program_names};
 pub use yaml::read_yaml;

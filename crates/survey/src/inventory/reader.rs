@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::inventory::constraints::{constraints_of, selected_labels};
 use crate::inventory::disruption::{read_budget, read_node_size};
-use crate::inventory::kinds::{KINDS, plural_of};
+use crate::inventory::kinds::{IMAGE_PLATFORMS, KINDS, plural_of};
 use crate::inventory::records::{
     ContainerShape, EventRecord, Inventory, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord,
 };
@@ -177,9 +177,9 @@ impl InventoryReader {
         let built_in = object.get("apiVersion").and_then(Value::as_str).is_none_or(|version| {
             // A custom resource may have the name of a kind of Kubernetes.
             !version.split_once('/').is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
-                || kind == "ImagePlatforms"
+                || kind == IMAGE_PLATFORMS
         });
-        let kept = if built_in { strip(&kind, &mut object) } else { None };
+        let kept = if built_in { strip(&kind, &object) } else { None };
         let Some(kept) = kept else {
             self.inventory.others += 1;
             return;
@@ -231,10 +231,10 @@ impl InventoryReader {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let name = text("/metadata/name").unwrap_or_default().to_owned();
         let namespace = text("/metadata/namespace").unwrap_or_default().to_owned();
-        if name.is_empty() && kind != "ImagePlatforms" {
+        if name.is_empty() && kind != IMAGE_PLATFORMS {
             return Err(format!("{kind} without a name: metadata.name is missing or not text"));
         }
-        if kind != "ImagePlatforms" && !self.seen.insert(self.hasher.hash_one((kind, &namespace, &name))) {
+        if kind != IMAGE_PLATFORMS && !self.seen.insert(self.hasher.hash_one((kind, &namespace, &name))) {
             self.inventory.repeated += 1;
             return Ok(());
         }
@@ -251,7 +251,7 @@ impl InventoryReader {
         match kind {
             "Node" => self.read_node(&name, object)?,
             "Namespace" | "RuntimeClass" => self.read_snapshot(object, kind)?,
-            "ImagePlatforms" => {
+            IMAGE_PLATFORMS => {
                 let reported = ImagePlatforms::from_value(object);
                 let reported = reported.map_err(|error| format!("ImagePlatforms cannot be read: {error}"))?;
                 self.images.extend(reported);
@@ -459,15 +459,16 @@ impl InventoryReader {
         if text("/type") == "Normal" && text("/reason") != "BackOff" {
             return;
         }
-        let key = ObjectKey {
-            namespace: self.text(text("/involvedObject/namespace")),
-            kind: self.text(text("/involvedObject/kind")),
-            name: self.text(text("/involvedObject/name")),
-        };
+        // events.k8s.io/v1 has other names for the same fields.
+        let is_later = object.get("regarding").is_some();
+        let (about, message) = if is_later { ("regarding", "/note") } else { ("involvedObject", "/message") };
+        let of = |name: &str| object.get(about).and_then(|about| about.get(name)?.as_str()).unwrap_or_default();
+        let (namespace, kind, name) = (of("namespace"), of("kind"), of("name"));
+        let key = ObjectKey { namespace: self.text(namespace), kind: self.text(kind), name: self.text(name) };
         let time = [text("/lastTimestamp"), text("/eventTime")].into_iter().find(|time| !time.is_empty());
         let record = EventRecord {
             reason: self.text(text("/reason")),
-            message: text("/message").into(),
+            message: text(message).into(),
             time: time.unwrap_or_default().into(),
         };
         let events = self.inventory.events.entry(key).or_default();

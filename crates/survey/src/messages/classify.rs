@@ -47,7 +47,7 @@ pub(crate) fn translate(reason: &str, message: &str) -> Option<Translation> {
 }
 
 /// The message without the escapes of `%q`, which the kubelet may apply twice.
-fn unescape(message: &str) -> String {
+pub(crate) fn unescape(message: &str) -> String {
     let mut text = message.to_owned();
     for _ in 0..2 {
         if !text.contains("\\\"") {
@@ -58,32 +58,28 @@ fn unescape(message: &str) -> String {
     text
 }
 
+/// The texts of operations, in lower case. The first that a message contains counts.
+pub(crate) const OPERATIONS: [(&str, Envelope); 8] = [
+    ("failed to create pod sandbox", Envelope::Sandbox),
+    ("failed to get sandbox image", Envelope::Sandbox),
+    ("pull", Envelope::Pull),
+    ("failed to create containerd task", Envelope::Start),
+    ("failed to create shim task", Envelope::Start),
+    ("hcs::", Envelope::Start),
+    ("hcsshim::", Envelope::Start),
+    ("failed to start", Envelope::Start),
+];
+
 fn envelope(reason: &str, lower: &str) -> Envelope {
-    if reason == "FailedCreatePodSandBox"
-        || lower.contains("failed to create pod sandbox")
-        || lower.contains("failed to get sandbox image")
-    {
-        Envelope::Sandbox
-    } else if lower.contains("pull") {
-        Envelope::Pull
-    } else if [
-        "failed to create containerd task",
-        "failed to create shim task",
-        "hcs::",
-        "hcsshim::",
-        "failed to start",
-    ]
-    .iter()
-    .any(|text| lower.contains(text))
-    {
-        Envelope::Start
-    } else {
-        Envelope::Other
+    if reason == "FailedCreatePodSandBox" {
+        return Envelope::Sandbox;
     }
+    let found = OPERATIONS.iter().find(|(text, _)| lower.contains(text));
+    found.map_or(Envelope::Other, |(_, envelope)| *envelope)
 }
 
 /// The texts after which an image is quoted.
-const BEFORE_IMAGE: [&str; 5] = [
+pub(crate) const BEFORE_IMAGE: [&str; 5] = [
     "failed to pull and unpack image \"",
     "failed to get sandbox image \"",
     "Failed to pull image \"",
@@ -119,6 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::messages::recognized_text;
 
     /// Messages from clusters, each with reason and class.
     const CASES: &[(&str, &str, MessageClass)] = &[
@@ -340,7 +337,64 @@ mod tests {
         assert_eq!((found.envelope, found.image.as_deref()), (Envelope::Sandbox, Some("pause:3.9")));
     }
 
+    /// A message is reduced when it is read, and again when a saved inventory is read.
+    fn check_reduced(reason: &str, message: &str) {
+        let reduced = recognized_text(message);
+        assert_eq!(recognized_text(&reduced), reduced, "again: {message}");
+        assert!(reduced.len() <= 1024, "{reduced}");
+        let (whole, found) = (translate(reason, message), translate(reason, &reduced));
+        let facts = |found: &Option<Translation>| found.as_ref().map(|found| (found.class, found.envelope, found.host));
+        assert_eq!(facts(&found), facts(&whole), "{message}: {reduced}");
+    }
+
+    #[test]
+    fn reduced_messages_mean_the_same() {
+        for (reason, message, _) in CASES {
+            for message in [(*message).to_owned(), format!("{message:?}"), format!("s3cret {message} s3cret")] {
+                check_reduced(reason, &message);
+                let image = |text: &str| translate(reason, text).and_then(|found| found.image);
+                assert_eq!(image(&recognized_text(&message)), image(&message), "{message}");
+                assert!(!recognized_text(&message).contains("s3cret"), "{message}");
+            }
+        }
+        let table = [
+            ("", ""),
+            ("s3cret", "…"),
+            (
+                "0/5 nodes are available: 1 node(s) had untolerated taint(s), 4 node(s) didn't match Pod's node affinity/selector.",
+                "0/5 nodes are available: 1 node(s) had untolerated taint(s), 4 node(s) didn't match Pod's node affinity/selector.",
+            ),
+            (
+                "Failed to pull image \"r/web:1\": GET https://u:s3cret@r/v2?token=s3cret: 401 Unauthorized",
+                "Failed to pull image \"r/web:1\" … 401 Unauthorized",
+            ),
+            ("Failed to pull image \"u:s3cret@r/web\"", "Failed to pull image …"),
+            ("Failed to pull image \"https://u:s3cret@r/web s3cret\"", "Failed to pull image …"),
+            ("exec [\"s3cret\"]: not found, s3cret: not found", "… not found …"),
+            (
+                "no runtime for \"runhcs-wcow-hypervisor\" is configured",
+                "no runtime for \"runhcs-wcow-hypervisor\" is configured",
+            ),
+        ];
+        for (message, expected) in table {
+            assert_eq!(recognized_text(message), expected);
+        }
+    }
+
     proptest! {
+        /// Any mixture of phrases and other words.
+        #[test]
+        fn reduced_mixtures_mean_the_same(
+            parts in prop::collection::vec((0..CASES.len(), 0usize..60, 0usize..200, "[ -~é]{0,12}"), 0..5),
+            reason in "|Failed|StartError|FailedCreatePodSandBox",
+        ) {
+            let cut = |(case, from, length, other): &(usize, usize, usize, String)| {
+                let text: String = CASES[*case].1.chars().skip(*from).take(*length).collect();
+                format!("{text}{other}")
+            };
+            check_reduced(&reason, &parts.iter().map(cut).collect::<String>());
+        }
+
         #[test]
         fn any_text_is_translated_or_not(reason in ".{0,20}", message in ".{0,200}") {
             let _ = translate(&reason, &message);

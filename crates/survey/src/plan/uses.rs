@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::analysis::{ContainerPlace, Fleet, FleetNode, ViewContainer, WorkloadView};
 use crate::facts::MinorVersion;
 use crate::facts::behavior_changes::Use;
-use crate::inventory::{PROGRAM_COMMANDS, program_names};
+use crate::inventory::{PROGRAM_COMMANDS, SERVICE_ACCOUNT, program_names};
 use crate::plan::report::{PlannedContainer, Risk};
 use crate::plan::scope::MoveScope;
 
@@ -31,9 +31,6 @@ const GPU_RESOURCES: [&str; 4] = ["microsoft.com/directx", "nvidia.com/", "amd.c
 /// Fields of a security context that only Linux has.
 const LINUX_FIELDS: [&str; 6] =
     ["runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions", "seccompProfile"];
-
-/// A service account, under which every pod has a volume mounted.
-const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Bytes to pull from which a pull alone may last longer than the ten minutes for which AKS waits for a node to drain
 /// (Azure/AKS#2114): 4 GiB take about six minutes at 100 Mbit/s, and then they are unpacked.

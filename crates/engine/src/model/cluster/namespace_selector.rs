@@ -18,7 +18,7 @@ pub struct NodeSelector(BTreeMap<String, String>);
 
 impl NodeSelector {
     /// Parses `key=value` pairs, separated by commas.
-    pub(crate) fn parse(text: &str) -> Result<Self, Unusable> {
+    pub fn parse(text: &str) -> Result<Self, Unusable> {
         Unusable::check_length(text, SELECTOR_LENGTH)?;
         Unusable::check(text.split(',').count(), SELECTOR_PAIRS, "pair")?;
         let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
@@ -31,7 +31,7 @@ impl NodeSelector {
     }
 
     /// Key and value of each pair.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 }

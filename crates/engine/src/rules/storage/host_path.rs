@@ -2,6 +2,8 @@
 //! (`pkg/volume/util/util.go`, `MakeAbsolutePath`), and containerd creates a directory if it is missing
 //! (`internal/cri/opts/spec_windows_opts.go`, `parseMount`).
 
+use crate::detect::{PIPES, windows_path_start};
+use crate::model::text::prefix;
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::identity::HOST_PROCESS_VOLUME;
@@ -98,7 +100,7 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
     let path = volume.text("hostPath", "path");
     let kind = volume.text("hostPath", "type");
     let pipe = is_pipe(path, &['\\', '/']);
-    let socket = kind == "Socket" || path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("sock"));
+    let socket = kind == "Socket" || is_socket(path);
     if path.is_empty() {
         return;
     }
@@ -117,7 +119,7 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
     let same = match known {
         // A pod that has the path created if it is missing also provides its contents.
         None => !socket && MADE_TYPES.contains(&kind),
-        Some((on_windows, _)) => matches!(on_windows, OnWindows::Same | OnWindows::SameTree),
+        Some((row, _)) => matches!(row.on_windows, OnWindows::Same | OnWindows::SameTree),
     };
     if !path.starts_with('/') || same {
         return;
@@ -135,11 +137,31 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
             found.message = "on a Windows node this Linux path is usually missing: the pod never starts".into();
         }
         found.help = match known {
-            Some((OnWindows::Moved(there), below)) => format!("write {there}{}", windows(below)).into(),
+            Some((NodePath { on_windows: OnWindows::Moved(there), .. }, below)) => {
+                format!("write {there}{}", windows(below)).into()
+            }
             _ => format!("there it is C:{}; {}", windows(path), linux_host_path.instead).into(),
         };
     }
     out.push(found);
+}
+
+/// The part of a path that these findings and the detection of the operating system read, with `…` for the rest:
+/// `/var/lib/kubelet/…`, `/….sock`, `C:\…`. Both read it as they read the path itself.
+pub fn recognized_part(path: &str) -> String {
+    let end = if is_socket(path) { ".sock" } else { "" };
+    let start = match known(path) {
+        _ if is_pipe(path, &['\\', '/']) => prefix(path, PIPES.len()),
+        Some((row, below)) if below.bytes().all(|b| b == b'/') => return row.linux.to_owned(),
+        Some((row, _)) => return format!("{}/…{end}", row.linux),
+        None if path.starts_with('/') => "/",
+        None => windows_path_start(path),
+    };
+    if start.len() == path.len() { path.to_owned() } else { format!("{start}…{end}") }
+}
+
+fn is_socket(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("sock"))
 }
 
 /// A named pipe works, unless it is written so that the kubelet interprets it as something else.
@@ -161,7 +183,7 @@ fn named_pipe(path: &str, kind: &str, volume: Volume<'_>, cx: &WorkloadContext<'
 }
 
 /// The table's entry for a path, and the rest of the path below it.
-fn known(path: &str) -> Option<(&'static OnWindows, &str)> {
+fn known(path: &str) -> Option<(&'static NodePath, &str)> {
     // /var/run is /run on Linux.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path);
     PATHS.iter().find_map(|row| {
@@ -170,14 +192,14 @@ fn known(path: &str) -> Option<(&'static OnWindows, &str)> {
         let ends = below.bytes().all(|b| b == b'/');
         let inside = below.starts_with('/') && !matches!(row.on_windows, OnWindows::Same);
         // Windows paths are case-insensitive.
-        (start.eq_ignore_ascii_case(root) && (ends || inside)).then_some((&row.on_windows, below))
+        (start.eq_ignore_ascii_case(root) && (ends || inside)).then_some((row, below))
     })
 }
 
 /// Whether the path is `\\.\pipe\…`, written with these separators.
 fn is_pipe(path: &str, separators: &[char]) -> bool {
     let mut rest = path.chars();
-    r"\\.\pipe\".chars().all(|expected| {
+    PIPES.chars().all(|expected| {
         rest.next().is_some_and(|c| match expected {
             '\\' => separators.contains(&c),
             letter => c.eq_ignore_ascii_case(&letter),
@@ -194,8 +216,8 @@ mod tests {
     fn every_row_has_a_source_and_is_reached() {
         for row in PATHS {
             assert!(!row.source.is_empty() && row.linux.starts_with('/'), "{}", row.linux);
-            let first = known(row.linux).map(|(on_windows, _)| std::ptr::from_ref(on_windows));
-            assert_eq!(first, Some(std::ptr::from_ref(&row.on_windows)), "{} stands behind another", row.linux);
+            let first = known(row.linux).map(|(row, _)| row.linux);
+            assert_eq!(first, Some(row.linux), "{} stands behind another", row.linux);
         }
         for socket in SOCKETS {
             assert!(!socket.source.is_empty() && is_pipe(socket.pipe, &['\\']), "{}", socket.name);

@@ -5,3 +5,5 @@ mod file_mode;
 mod host_path;
 pub(crate) mod rules;
 mod volume;
+
+pub use host_path::recognized_part;
