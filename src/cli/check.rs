@@ -196,7 +196,9 @@ impl<'a> Report<'a> {
                     let windows = windows_reason(&review.decision, workload.kind);
                     self.workload(&ReviewedWorkload { name, file, workload, review, findings, changes, windows }, io)?;
                 }
-                ClassifiedObject::Namespace(_) | ClassifiedObject::Other => self.totals.other_objects += 1,
+                ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {
+                    self.totals.other_objects += 1
+                }
                 ClassifiedObject::Skipped => self.totals.skipped_documents += 1,
             }
         }

@@ -37,6 +37,8 @@ pub enum ClassifiedObject<'d> {
     Workload(ManifestWorkload<'d>),
     /// A Namespace.
     Namespace(&'d ManifestObject),
+    /// A RuntimeClass.
+    RuntimeClass(&'d ManifestObject),
     /// Any other Kubernetes object.
     Other,
     /// Not a Kubernetes object.
@@ -124,7 +126,7 @@ pub(crate) fn each_workload(
                 match found {
                     ClassifiedObject::Workload(workload) => visit(&workload, file, io)?,
                     ClassifiedObject::Skipped => skipped += 1,
-                    ClassifiedObject::Namespace(_) | ClassifiedObject::Other => {}
+                    ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {}
                 }
             }
             Ok(())
@@ -154,6 +156,9 @@ impl ParsedDocument {
             Err(_) => ClassifiedObject::Skipped,
             Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => {
                 ClassifiedObject::Namespace(object)
+            }
+            Ok(object) if object.kind == "RuntimeClass" && object.api_version.starts_with("node.k8s.io/") => {
+                ClassifiedObject::RuntimeClass(object)
             }
             Ok(object) => match WorkloadKind::of_object(&object.api_version, &object.kind) {
                 Some(kind) => ClassifiedObject::Workload(ManifestWorkload { kind, object, document: &self.document }),

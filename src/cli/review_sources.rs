@@ -28,13 +28,13 @@ pub struct ReviewSourceArgs {
 pub struct ReviewSources {
     /// The policies.
     pub policies: PolicySet,
-    /// The snapshot of the file, with the namespaces of the input.
+    /// The snapshot of the file, with the namespaces and RuntimeClasses of the input.
     pub snapshot: ClusterSnapshot,
 }
 
 impl ReviewSourceArgs {
-    /// Loads policies and the snapshot: that of the file, else the `live` one of a cluster. Adds the Namespace objects
-    /// of the input, because they exist when its pods are created.
+    /// Loads policies and the snapshot: that of the file, else the `live` one of a cluster. Adds the namespaces and
+    /// RuntimeClasses of the input, because they exist when its pods are created.
     pub fn load(&self, files: &[ManifestFile<'_>], live: Option<ClusterSnapshot>) -> anyhow::Result<ReviewSources> {
         let mut snapshot = match &self.snapshot {
             None => live.unwrap_or_default(),
@@ -45,10 +45,18 @@ impl ReviewSourceArgs {
         };
         let policies = policy_files::load(&self.policies)?;
         // This is a pass of its own, because the order of files is not the order of creation.
-        for document in files.iter().flat_map(|file| file.documents().mentioning("Namespace")).flatten() {
-            for object in ParsedDocument::new(document).objects() {
-                if let ClassifiedObject::Namespace(object) = object {
-                    snapshot.namespaces.extend(objects::namespace_from_json(&object.value));
+        for kind in ["Namespace", "RuntimeClass"] {
+            for document in files.iter().flat_map(|file| file.documents().mentioning(kind)).flatten() {
+                for object in ParsedDocument::new(document).objects() {
+                    match object {
+                        ClassifiedObject::Namespace(object) if kind == "Namespace" => {
+                            snapshot.namespaces.extend(objects::namespace_from_json(&object.value));
+                        }
+                        ClassifiedObject::RuntimeClass(object) if kind == "RuntimeClass" => {
+                            snapshot.declared_classes.extend(objects::runtime_class_from_json(&object.value));
+                        }
+                        _ => {}
+                    }
                 }
             }
         }

@@ -284,6 +284,7 @@ impl Gathered {
         ClusterSnapshot {
             nodes: Some(Nodes::shared(self.nodes.entries.values().cloned().collect())),
             runtime_classes: Some(classes),
+            declared_classes: BTreeMap::new(),
             namespaces: self.namespaces.entries.clone(),
             seen_taints: seen.taints,
             seen_builds: seen.builds,

@@ -64,6 +64,21 @@ fn every_undecided_workload_has_a_reason() {
     assert!(!explain(mixed, GOOD).contains("no Linux default"));
 }
 
+/// The selector of a class in the same input counts, as if the class existed.
+#[test]
+fn a_class_of_the_input_selects_a_build() {
+    let class = "---\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: of-2019}\nhandler: runhcs-wcow-process\n\
+        scheduling: {nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}}\n";
+    let pod = GOOD.replace("spec:", "spec:\n  runtimeClassName: of-2019");
+    let pod = pod.replace("image: a", "image: \"mcr.microsoft.com/windows/nanoserver:ltsc2022\"");
+    let alone = mullion(&["check", "-"], &pod).out;
+    assert!(!alone.contains("MUL508"), "{alone}");
+    let found = mullion(&["check", "-"], &[&pod, class].concat()).out;
+    let expected =
+        "node.kubernetes.io/windows-build: 10.0.17763 selects ltsc2019, which does not run its image for ltsc2022";
+    assert!(found.contains("MUL508") && found.contains(expected), "{found}");
+}
+
 #[test]
 fn no_node_is_both_possible_and_left_out() {
     let image = GOOD.replace("image: a", "image: \"mcr.microsoft.com/windows/nanoserver:ltsc2022\"");

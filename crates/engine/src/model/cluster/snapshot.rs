@@ -17,6 +17,9 @@ pub struct ClusterSnapshot {
     pub nodes: Option<Nodes>,
     /// By name. `None` if they are unknown, which is not the same as an empty map.
     pub runtime_classes: Option<BTreeMap<String, RuntimeClass>>,
+    /// RuntimeClasses of the same input as the workload, by name. They exist when its pods are created, and replace
+    /// those of the cluster.
+    pub declared_classes: BTreeMap<String, RuntimeClass>,
     /// By name.
     pub namespaces: BTreeMap<String, Namespace>,
     /// Taints ever seen on Windows nodes, including those that are gone.
@@ -31,7 +34,7 @@ pub struct ClusterSnapshot {
 impl ClusterSnapshot {
     /// The RuntimeClass of that name, if it is known.
     pub fn runtime_class(&self, name: &str) -> Option<&RuntimeClass> {
-        self.runtime_classes.as_ref()?.get(name)
+        self.declared_classes.get(name).or_else(|| self.runtime_classes.as_ref()?.get(name))
     }
 
     /// Whether the cluster has or had Windows nodes; unknown counts as yes.

@@ -31,8 +31,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
         }
         return;
     };
-    let Some(classes) = &cx.input.snapshot.runtime_classes else { return };
-    let class = classes.get(name);
+    let class = cx.input.snapshot.runtime_class(name);
     if !cx.is_windows() {
         if let Some(class) = class.filter(|class| cx.decision.os == DetectedOs::Linux && is_for(class, Os::Windows)) {
             out.push(handler_finding(cx, conflict, class, Os::Linux));
@@ -40,6 +39,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
         return;
     }
     let Some(class) = class else {
+        let Some(classes) = &cx.input.snapshot.runtime_classes else { return };
         let message = format!("the cluster has no RuntimeClass {name}, and the API server rejects pods that name it");
         let mut found = cx.finding(missing, cx.input.pod.at(NAME), message);
         let usable = classes.iter().filter(|(_, class)| !is_for(class, Os::Linux));
