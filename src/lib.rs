@@ -40,6 +40,7 @@ mod admission_probe;
 pub mod cli;
 pub mod cluster;
 pub mod controller;
+mod exact_text;
 mod minor_release;
 pub mod policy_files;
 pub mod registry;

@@ -6,6 +6,7 @@ use std::io::Write;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::settings::{Action, Mode};
 use mullion_engine::model::{DetectedOs, OsDecision, WorkloadKind};
 use mullion_engine::patch::{decision_reason, linux_way_out};
@@ -20,7 +21,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
     CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName,
-    UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results, github, printable, review_of, sarif, write_line,
+    UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results, github, review_of, sarif, write_line,
 };
 
 /// Arguments of `check`.
@@ -231,7 +232,7 @@ impl<'a> Report<'a> {
                 write_line(io.stdout, &CheckRecord::Workload(record))
             }
             (Writer::Text, Some(changes)) => {
-                reviewed.change_lines(changes).iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
+                reviewed.change_lines(changes).iter().try_for_each(|line| writeln!(io.stdout, "{}", visible(line)))
             }
             _ => Ok(()),
         }

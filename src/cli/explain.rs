@@ -6,6 +6,7 @@ use std::io;
 use clap::Args;
 use mullion_engine::admission::{NodeObstacle, Review, effective_action, find_nodes};
 use mullion_engine::model::Cause;
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::{Action, Labels};
 use mullion_engine::model::text::list_within;
@@ -23,9 +24,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
-use crate::report::{
-    WorkloadChanges, WorkloadRecord, decider, evidence_text, printable, review_of, set_by, unquoted, write_line,
-};
+use crate::report::{WorkloadChanges, WorkloadRecord, decider, evidence_text, review_of, set_by, unquoted, write_line};
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
@@ -156,7 +155,7 @@ fn explain(
             if args.settings {
                 lines.extend(explanation.setting_lines(&review, &changes));
             }
-            lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
+            lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", visible(line)))
         }
     }
 }

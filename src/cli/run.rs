@@ -1,11 +1,13 @@
 //! Runs the program: parses the command line, and calls the function of its command.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use mullion_engine::model::foreign_text::{visible, visible_lines};
 
 use crate::cli::command_line::{Cli, Command};
 use crate::cli::io_handles::Io;
@@ -29,7 +31,7 @@ where
     let command = match (caller != Caller::Completion).then(|| parse(caller, &args)).transpose() {
         Ok(command) => command,
         Err(error) => {
-            let failed = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+            let failed = print(&error, &args).is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
             // Help and version are printed on stdout; everything else is wrong usage.
             let outcome = if error.use_stderr() || failed { Outcome::Unreadable } else { Outcome::Clean };
             return outcome.into();
@@ -61,6 +63,16 @@ where
 fn parse(caller: Caller, args: &[OsString]) -> Result<Command, clap::Error> {
     let matches = Cli::command().bin_name(caller.usage_name()).try_get_matches_from(args)?;
     Cli::from_arg_matches(&matches).map(|cli| cli.command)
+}
+
+/// Prints help, or what is wrong with the command line. A message that quotes characters that act or hide has no
+/// colors, because the sequences of both look the same.
+fn print(error: &clap::Error, args: &[OsString]) -> io::Result<()> {
+    let plain = args.iter().all(|arg| matches!(visible(&arg.to_string_lossy()), Cow::Borrowed(_)));
+    if plain || !error.use_stderr() {
+        return error.print();
+    }
+    io::stderr().write_all(visible_lines(&error.render().to_string()).as_bytes())
 }
 
 fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {

@@ -4,8 +4,9 @@
 use mullion_engine::detect::{is_windows_path, is_windows_shell};
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::Namespace;
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::names::CONTAINER_LISTS;
-use mullion_engine::model::text::{one_line, prefix};
+use mullion_engine::model::text::prefix;
 use serde_json::{Map, Value, json};
 
 /// The maximum number of bytes of a message of the cluster that are kept: the limit of Events.
@@ -348,7 +349,7 @@ pub(crate) fn message(text: &str) -> String {
         }
         None => text,
     };
-    prefix(&one_line(text), KEPT_MESSAGE).to_owned()
+    prefix(&visible(text), KEPT_MESSAGE).to_owned()
 }
 
 #[cfg(test)]
