@@ -40,6 +40,7 @@ mod admission_probe;
 pub mod cli;
 pub mod cluster;
 pub mod controller;
+mod directory_walk;
 mod exact_text;
 mod minor_release;
 pub mod policy_files;

@@ -12,6 +12,7 @@
 //! | line and paragraph separators | [Unicode 5.8](https://www.unicode.org/versions/latest/core-spec/chapter-5/): some programs end lines there |
 //! | characters that change the direction of text | [UTS 55](https://www.unicode.org/reports/tr55/), CVE-2021-42574 |
 //! | other characters without a glyph | `Default_Ignorable_Code_Point` in `DerivedCoreProperties.txt` of Unicode 17, and interlinear annotations; string searches of .NET, which CI agents use, skip them |
+//! | spaces that look like U+0020 | `Space_Separator`: a file in which one is in place of U+0020 is read differently |
 //! | `##[` and `##name[` | GitHub's runner (`ActionCommand.TryParse`), Azure's agent (`##vso[`, `Command.TryParse`) and TeamCity (`##teamcity[`) look for them anywhere in a line |
 //! | `::` after white space, or at the start | GitHub's runner (`ActionCommand.TryParseV2`) looks for it at the start of a line, after white space; long text is wrapped at white space |
 
@@ -95,6 +96,8 @@ fn acts_or_hides(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
         // Interlinear annotations.
         | '\u{fff9}'..='\u{fffb}'
+        // Space_Separator.
+        | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}'
     )
 }
 
@@ -144,7 +147,7 @@ mod tests {
             ("###[x]", "##\\u{23}[x]"),
             ("## Heading [1], #[x], ##", "## Heading [1], #[x], ##"),
             ("::error::x", ":\\u{3a}error::x"),
-            ("x  \u{a0}::add-mask::y", "x  \u{a0}:\\u{3a}add-mask::y"),
+            ("x  \u{a0}::add-mask::y", "x  \\u{a0}:\\u{3a}add-mask::y"),
             (":::", ":\\u{3a}:"),
             ("std::fmt [::1]:443 a: :b", "std::fmt [::1]:443 a: :b"),
         ];
