@@ -18,6 +18,8 @@
 //! | [`server`] | accept loop, TLS, limits and admin port of webhook and controller |
 //! | [`webhook`] | AdmissionReview requests and their responses |
 //! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
+//! | `directory_walk` | the files below a directory, without links that leave it |
+//! | `exact_text` | text of others in JSON and XML |
 //! | [`telemetry`] | logs, metrics, the health of watches |
 //!
 //! Where to add …

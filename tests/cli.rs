@@ -25,6 +25,8 @@ mod bad_input;
 mod cluster;
 #[path = "cli/facts.rs"]
 mod facts;
+#[path = "cli/foreign_text.rs"]
+mod foreign_text;
 #[path = "cli/manual.rs"]
 mod manual;
 #[path = "cli/outputs.rs"]
@@ -43,6 +45,8 @@ mod policy_diff;
 mod policy_files;
 #[path = "cli/policy_test.rs"]
 mod policy_test;
+#[path = "cli/repository.rs"]
+mod repository;
 #[path = "cli/show.rs"]
 mod show;
 #[path = "cli/sources.rs"]

@@ -6,7 +6,6 @@ use std::io::Write;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
-use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::settings::{Action, Mode};
 use mullion_engine::model::{DetectedOs, OsDecision, WorkloadKind};
 use mullion_engine::patch::{decision_reason, linux_way_out};
@@ -232,7 +231,7 @@ impl<'a> Report<'a> {
                 write_line(io.stdout, &CheckRecord::Workload(record))
             }
             (Writer::Text, Some(changes)) => {
-                reviewed.change_lines(changes).iter().try_for_each(|line| writeln!(io.stdout, "{}", visible(line)))
+                reviewed.change_lines(changes).iter().try_for_each(|line| io.println(line))
             }
             _ => Ok(()),
         }

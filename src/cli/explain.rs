@@ -6,7 +6,6 @@ use std::io;
 use clap::Args;
 use mullion_engine::admission::{NodeObstacle, Review, effective_action, find_nodes};
 use mullion_engine::model::Cause;
-use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::{Action, Labels};
 use mullion_engine::model::text::list_within;
@@ -155,7 +154,7 @@ fn explain(
             if args.settings {
                 lines.extend(explanation.setting_lines(&review, &changes));
             }
-            lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", visible(line)))
+            lines.iter().try_for_each(|line| io.println(line))
         }
     }
 }

@@ -153,12 +153,12 @@ fn list(shown: &Path, real: &Path, root: &Path) -> PolicyFiles {
     }
     // In a fixed order, so that the same files are read each time if all together are too large.
     names.sort_unstable();
-    let mut room = MAX_ALL;
+    let mut left = MAX_ALL;
     for name in names {
         let shown_file = shown.join(&name);
         match read_file(&real.join(&name), Some(root)) {
             Ok(Some(bytes)) => {
-                let Some(left) = room.checked_sub(bytes.len()) else {
+                let Some(rest) = left.checked_sub(bytes.len()) else {
                     let message = format!(
                         "the policy files of the directory have more than {} MiB together: none from {} on are read",
                         MAX_ALL >> 20,
@@ -171,7 +171,7 @@ fn list(shown: &Path, real: &Path, root: &Path) -> PolicyFiles {
                     ));
                     return files;
                 };
-                room = left;
+                left = rest;
                 files.texts.push(PolicyFile { name: shown_file.to_string_lossy().into_owned(), bytes });
             }
             // A container runtime creates a directory if the file of a mount does not exist.
@@ -403,7 +403,7 @@ mod tests {
         );
         // The whole content of a mount, and a link that the user passes.
         symlink("../outside", policies.join("..data")).unwrap();
-        let files = read(&[policies.clone()]);
+        let files = read(std::slice::from_ref(&policies));
         assert!(
             files.texts.is_empty() && problem_texts(&files, &policies)[0].contains("leaves the directory"),
             "{files:?}"

@@ -67,7 +67,7 @@ impl StatusReport {
     /// A line for each check, and what to do below those that are not good.
     pub(crate) fn write_text(&self, io: &mut Io<'_>) -> io::Result<()> {
         let namespace = self.namespace.as_ref().map(|namespace| format!(", namespace {namespace}")).unwrap_or_default();
-        writeln!(io.stdout, "context {}{}", visible(&self.context), visible(&namespace))?;
+        io.println(format_args!("context {}{namespace}", self.context))?;
         let mut section = None;
         for check in &self.checks {
             if section.replace(check.section) != Some(check.section) {
@@ -96,13 +96,13 @@ fn write_check(check: &StatusCheck, io: &mut Io<'_>) -> io::Result<()> {
     let style = if io.colour_stdout { Style::new().fg_color(Some(colour.into())).bold() } else { Style::new() };
     writeln!(io.stdout, "{style}{mark}{style:#} {}", visible(&check.message))?;
     for item in check.items.iter().take(SHOWN) {
-        writeln!(io.stdout, "    {}", visible(item))?;
+        io.println(format_args!("    {item}"))?;
     }
     if let Some(more) = check.items.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         writeln!(io.stdout, "    and {more} more, shown by -o json")?;
     }
     if !check.next.is_empty() {
-        writeln!(io.stdout, "    Next: {}", visible(&check.next))?;
+        io.println(format_args!("    Next: {}", check.next))?;
     }
     Ok(())
 }

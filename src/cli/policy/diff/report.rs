@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 
 use mullion_engine::model::WorkloadKind;
-use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::settings::NodeSettings;
 use mullion_engine::model::text::{counted, list_first, thousands};
 use mullion_engine::rules::find;
@@ -182,7 +181,7 @@ impl DiffReport {
             text.extend(causes.map(|(_, one)| format!("    {}", cause(one))));
         }
         for line in text {
-            writeln!(io.stdout, "{}", visible(&line))?;
+            io.println(line)?;
         }
         if self.totals.reviewed_with_owner > 0 {
             let more = thousands(self.totals.reviewed_with_owner);
@@ -258,7 +257,7 @@ pub(crate) fn write_settings(
             SettingDifference::Policy { policy, old: None, new } => format!("+ {policy} ({})", set_by(new.as_ref())),
             SettingDifference::Key { policy, cause: key } => format!("{policy}: {}", cause(key)),
         };
-        writeln!(io.stdout, "{}", visible(&line))?;
+        io.println(line)?;
     }
     let count = match differences.len() {
         0 => "no setting differs".to_owned(),
