@@ -71,6 +71,20 @@ expect 0 "mullion check" git commit -m good
 cp "$repository/examples/windows-bad-pod.yaml" manifests/bad.yaml
 git add .
 expect 1 "MUL201" git commit -m bad
+# A file whose name is an option: it is checked by default, and with the arguments of a user.
+mkdir -p -- '--policies=p' p
+printf 'apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: off}\nspec: {priority: 10, mode: Disabled}\n' >p/a.yaml
+cp manifests/bad.yaml './--policies=p/a.yaml'
+git add .
+expect 1 "--> --policies=p/a.yaml:" git commit -m option
+sed -i 's/id: mullion-check/&\n        args: [--fail-on, deny]/' .pre-commit-config.yaml
+git add .
+expect 1 "is an option, and the name of a file here" git commit -m arguments
+sed -i 's/args: .*/args: [--fail-on, deny, --]/' .pre-commit-config.yaml
+git add .
+expect 1 "--> --policies=p/a.yaml:" git commit -m arguments
+git rm --quiet --cached -r -- '--policies=p' p
+rm -r -- './--policies=p' p
 git rm --quiet --cached manifests/bad.yaml
 rm manifests/bad.yaml
 cd "$repository"

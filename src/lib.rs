@@ -18,6 +18,8 @@
 //! | [`server`] | accept loop, TLS, limits and admin port of webhook and controller |
 //! | [`webhook`] | AdmissionReview requests and their responses |
 //! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
+//! | `directory_walk` | the files below a directory, without links that leave it |
+//! | `exact_text` | text of others in JSON and XML |
 //! | [`telemetry`] | logs, metrics, the health of watches |
 //!
 //! Where to add …
@@ -40,6 +42,8 @@ mod admission_probe;
 pub mod cli;
 pub mod cluster;
 pub mod controller;
+mod directory_walk;
+mod exact_text;
 mod minor_release;
 pub mod policy_files;
 pub mod registry;

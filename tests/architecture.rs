@@ -51,7 +51,9 @@ const IMPURE: [&str; 8] = ["axum", "hyper", "kube", "rustls", "aws-lc-rs", "toki
 const ROOMS: [&str; 6] = ["model", "detect", "place", "rules", "patch", "admission"];
 
 /// The modules of the program. A module imports those before it; webhook and controller do not import each other.
-const PROGRAM: [&str; 13] = [
+const PROGRAM: [&str; 15] = [
+    "exact_text",
+    "directory_walk",
     "admission_probe",
     "shutdown_signals",
     "value_hash",

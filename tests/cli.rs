@@ -27,6 +27,8 @@ mod cluster;
 mod explain;
 #[path = "cli/facts.rs"]
 mod facts;
+#[path = "cli/foreign_text.rs"]
+mod foreign_text;
 #[path = "cli/manual.rs"]
 mod manual;
 #[path = "cli/outputs.rs"]
@@ -45,6 +47,8 @@ mod policy_diff;
 mod policy_files;
 #[path = "cli/policy_test.rs"]
 mod policy_test;
+#[path = "cli/repository.rs"]
+mod repository;
 #[path = "cli/show.rs"]
 mod show;
 #[path = "cli/sources.rs"]

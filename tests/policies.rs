@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use mullion::cli::policy::test::{PolicyTestArgs, TestFormat};
-use mullion::cli::{Io, Outcome, policy};
+use mullion::cli::{Io, LinkArgs, Outcome, policy};
 use mullion::policy_files::directory;
 use mullion_engine::admission::{Endpoint, respond, review};
 use mullion_engine::model::cluster::ClusterSnapshot;
@@ -79,6 +79,7 @@ fn run(path: &Path) -> (Outcome, String) {
     let args = PolicyTestArgs {
         paths: vec![path.to_owned()],
         filenames: Vec::new(),
+        links: LinkArgs::default(),
         output: TestFormat::Text,
         filter: None,
         verbose: true,

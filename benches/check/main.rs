@@ -27,8 +27,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mullion::cli::{
-    CheckArgs, FailOnFinding, FindingsFormat, Inputs, Io, LiveArguments, MutateArgs, Outcome, ReviewSourceArgs, check,
-    mutate,
+    CheckArgs, FailOnFinding, FindingsFormat, Inputs, Io, LinkArgs, LiveArguments, MutateArgs, Outcome,
+    ReviewSourceArgs, check, mutate,
 };
 use mullion_engine::admission::review;
 use mullion_engine::model::cluster::ClusterSnapshot;
@@ -127,7 +127,7 @@ fn mutated(text: &str) -> usize {
 }
 
 fn stdin() -> Inputs {
-    Inputs { paths: vec![PathBuf::from("-")], namespace: None }
+    Inputs { paths: vec![PathBuf::from("-")], namespace: None, links: LinkArgs::default() }
 }
 
 fn printed(text: &str, command: impl FnOnce(&mut Io<'_>) -> anyhow::Result<Outcome>) -> usize {

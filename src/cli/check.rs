@@ -20,7 +20,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
     CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName,
-    UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results, github, printable, review_of, sarif, write_line,
+    UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results, github, review_of, sarif, write_line,
 };
 
 /// Arguments of `check`.
@@ -233,7 +233,7 @@ impl<'a> Report<'a> {
                 write_line(io.stdout, &CheckRecord::Workload(record))
             }
             (Writer::Text, Some(changes)) => {
-                reviewed.change_lines(changes).iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
+                reviewed.change_lines(changes).iter().try_for_each(|line| io.println(line))
             }
             _ => Ok(()),
         }

@@ -27,9 +27,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
-use crate::report::{
-    WorkloadChanges, WorkloadRecord, decider, evidence_text, printable, review_of, set_by, unquoted, write_line,
-};
+use crate::report::{WorkloadChanges, WorkloadRecord, decider, evidence_text, review_of, set_by, unquoted, write_line};
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
@@ -166,7 +164,7 @@ fn explain(
             if args.settings {
                 lines.extend(explanation.setting_lines(&review, &changes));
             }
-            lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
+            lines.iter().try_for_each(|line| io.println(line))
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &FactsArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
     let replaced = |table: &FactsTable| facts.origins.get(table).is_some_and(|origin| origin.replaced);
     let tables = FactsTable::ALL.into_iter().filter(replaced);
     let counts = tables.map(|table| counted(facts.rows(table), table.name().trim_end_matches('s')));
-    writeln!(io.stdout, "{}: {}", path.display(), list(counts))?;
+    io.println(format_args!("{}: {}", path.display(), list(counts)))?;
     Ok(Outcome::Clean)
 }
 

@@ -12,6 +12,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use mullion_manifest::{LineColumn, LineIndex, MAX_BYTES, Problem, document};
 
 use crate::cli::io_handles::Io;
+use crate::directory_walk::{LeavingLinks, WalkProblem, files_below};
 use crate::report::{InputFailure, STDIN};
 
 /// The limit of all inputs of a command together, in bytes: their text stays in memory until the end.
@@ -44,6 +45,22 @@ pub struct Inputs {
     pub paths: Vec<PathBuf>,
     /// Namespace of objects that do not set one; `None` if the command line does not set it.
     pub namespace: Option<String>,
+    /// Which links in directories are followed.
+    pub links: LinkArgs,
+}
+
+/// The argument of commands that read the files below a directory.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct LinkArgs {
+    /// Also read what is behind symbolic links that leave a directory; without it, they are named and not followed
+    #[arg(long)]
+    pub follow_links: bool,
+}
+
+impl From<LinkArgs> for LeavingLinks {
+    fn from(LinkArgs { follow_links }: LinkArgs) -> Self {
+        if follow_links { Self::Followed } else { Self::Skipped }
+    }
 }
 
 /// The same arguments as a command line has them.
@@ -59,16 +76,18 @@ struct InputArgs {
     /// Namespace of KIND/NAME, and of objects that do not set one. Default: that of the context, else default
     #[arg(short, long, value_name = "NS", value_parser = namespace_name)]
     namespace: Option<String>,
+    #[command(flatten)]
+    links: LinkArgs,
 }
 
 impl FromArgMatches for Inputs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let InputArgs { paths, filenames, namespace } = InputArgs::from_arg_matches(matches)?;
+        let InputArgs { paths, filenames, namespace, links } = InputArgs::from_arg_matches(matches)?;
         let places = |id| matches.indices_of(id).into_iter().flatten();
         let mut all: Vec<(usize, PathBuf)> =
             places("paths").zip(paths).chain(places("filenames").zip(filenames)).collect();
         all.sort_by_key(|(place, _)| *place);
-        Ok(Self { paths: all.into_iter().map(|(_, path)| path).collect(), namespace })
+        Ok(Self { paths: all.into_iter().map(|(_, path)| path).collect(), namespace, links })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -110,6 +129,7 @@ pub struct InputTexts {
     /// Bytes of all `sources`.
     total: usize,
     limits: ReadLimits,
+    links: LeavingLinks,
 }
 
 impl Inputs {
@@ -125,7 +145,7 @@ impl Inputs {
             bail!("{command}: nothing to read; name files or directories, or - for standard input");
         }
         check_stdin_once(command, &self.paths)?;
-        let mut texts = InputTexts::new(limits);
+        let mut texts = InputTexts::new(limits, self.links.into());
         for path in &self.paths {
             if is_stdin(path) {
                 texts.add(STDIN.to_owned(), read_to(limits.one, stdin));
@@ -154,7 +174,7 @@ pub(crate) fn check_stdin_once<A: AsRef<OsStr>>(command: &str, arguments: &[A]) 
 }
 
 impl InputTexts {
-    pub(crate) fn new(limits: ReadLimits) -> Self {
+    pub(crate) fn new(limits: ReadLimits, links: LeavingLinks) -> Self {
         Self {
             sources: Vec::new(),
             unreadable: Vec::new(),
@@ -162,6 +182,7 @@ impl InputTexts {
             empty_files: Vec::new(),
             total: 0,
             limits,
+            links,
         }
     }
 
@@ -237,10 +258,8 @@ impl InputTexts {
     }
 
     fn add_directory(&mut self, directory: &Path, wanted: fn(&Path) -> bool) {
-        let (files, failed) = files_below(directory, wanted);
-        for (path, error) in failed {
-            self.add(path.display().to_string(), Err(error));
-        }
+        let (files, problems) = files_below(directory, wanted, self.links);
+        self.unreadable.extend(problems.iter().map(|(path, problem)| not_read(path, problem)));
         if files.is_empty() {
             self.empty_directories.push(directory.display().to_string());
         }
@@ -248,6 +267,15 @@ impl InputTexts {
             self.add_file(&path);
         }
     }
+}
+
+/// A file or a directory below a directory that was not read, with what to do.
+pub(crate) fn not_read(path: &Path, problem: &WalkProblem) -> InputFailure {
+    let remedy = match problem {
+        WalkProblem::Leaves => ", so it is not read; name it itself, or add --follow-links",
+        _ => "",
+    };
+    InputFailure::of_file(path.display().to_string(), format!("{problem}{remedy}"))
 }
 
 /// Reads a file of at most [`MAX_BYTES`]; the error contains what to do.
@@ -262,26 +290,6 @@ fn read_file_to(limit: usize, path: &Path) -> io::Result<Vec<u8>> {
         return Err(too_large(limit));
     }
     read_to(limit, &mut file)
-}
-
-/// Files, sorted, and what cannot be read.
-pub(crate) type FoundFiles = (Vec<PathBuf>, Vec<(PathBuf, io::Error)>);
-
-/// The wanted files below a directory, sorted, and what cannot be read.
-pub(crate) fn files_below(directory: &Path, wanted: fn(&Path) -> bool) -> FoundFiles {
-    walk(directory, wanted, None)
-}
-
-/// The manifests below a directory, sorted, and what cannot be read. Links that leave the directory are not followed.
-pub(crate) fn manifests_within(directory: &Path) -> io::Result<FoundFiles> {
-    let root = fs::canonicalize(directory).map_err(|error| with_hint(&error))?;
-    Ok(walk(directory, is_manifest, Some(root)))
-}
-
-fn walk(directory: &Path, wanted: fn(&Path) -> bool, root: Option<PathBuf>) -> FoundFiles {
-    let mut walk = Walk { wanted, root, files: Vec::new(), failed: Vec::new(), seen: BTreeSet::new() };
-    walk.directory(directory);
-    (walk.files, walk.failed.into_iter().map(|(path, error)| (path, with_hint(&error))).collect())
 }
 
 /// Opens a file to read it; the error contains what to do.
@@ -348,79 +356,8 @@ pub(crate) fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
     })
 }
 
-/// A walk through a directory. Every file and directory is entered once, however many links lead to it: a link to a
-/// parent would never end, and a link to a sibling would check the same text twice.
-struct Walk {
-    wanted: fn(&Path) -> bool,
-    /// The directory that links must not leave.
-    root: Option<PathBuf>,
-    files: Vec<PathBuf>,
-    failed: Vec<(PathBuf, io::Error)>,
-    seen: BTreeSet<PathBuf>,
-}
-
-impl Walk {
-    fn directory(&mut self, directory: &Path) {
-        match self.entries(directory) {
-            Ok(entries) => entries.iter().for_each(|path| self.entry(path)),
-            Err(error) => self.failed.push((directory.to_owned(), error)),
-        }
-    }
-
-    fn entries(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        let real = fs::canonicalize(directory)?;
-        self.check_within(&real)?;
-        if !self.seen.insert(real) {
-            return Ok(Vec::new());
-        }
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            // Also skips `..data` of a mounted ConfigMap, whose files are linked from the directory itself.
-            if !entry.file_name().to_string_lossy().starts_with('.') {
-                entries.push(entry.path());
-            }
-        }
-        entries.sort();
-        Ok(entries)
-    }
-
-    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        let real = fs::canonicalize(path)?;
-        self.check_within(&real)?;
-        Ok(real)
-    }
-
-    fn check_within(&self, real: &Path) -> io::Result<()> {
-        match &self.root {
-            Some(root) if !real.starts_with(root) => Err(io::Error::other("it is a link that leaves the directory")),
-            _ => Ok(()),
-        }
-    }
-
-    fn entry(&mut self, path: &Path) {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => self.directory(path),
-            Ok(found) if found.is_file() && (self.wanted)(path) => match self.real_path(path) {
-                Ok(real) => {
-                    if self.seen.insert(real) {
-                        self.files.push(path.to_owned());
-                    }
-                }
-                Err(error) => self.failed.push((path.to_owned(), error)),
-            },
-            // A pipe or a socket: without a writer, reading it never ends.
-            Ok(_) if (self.wanted)(path) => {
-                self.failed.push((path.to_owned(), io::Error::other("it is not a regular file")));
-            }
-            // A dangling link is a failure only if its name is that of a manifest.
-            Err(error) if (self.wanted)(path) => self.failed.push((path.to_owned(), error)),
-            Ok(_) | Err(_) => {}
-        }
-    }
-}
-
-fn is_manifest(path: &Path) -> bool {
+/// Whether a file is a manifest, by its name.
+pub(crate) fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
@@ -443,7 +380,8 @@ mod tests {
 
     #[test]
     fn all_inputs_together_have_a_limit() {
-        let mut texts = InputTexts { total: MAX_TOTAL - 5, ..InputTexts::new(ReadLimits::MANIFESTS) };
+        let mut texts =
+            InputTexts { total: MAX_TOTAL - 5, ..InputTexts::new(ReadLimits::MANIFESTS, LeavingLinks::Skipped) };
         for (name, text) in [("a", "12345678"), ("b", "1234"), ("c", "12"), ("d", "1")] {
             texts.add(name.to_owned(), Ok(text.into()));
         }

@@ -4,8 +4,7 @@ use std::io::{IsTerminal as _, Read, Write};
 use std::{fmt, io};
 
 use anstream::{AutoStream, ColorChoice};
-
-use crate::report::text;
+use mullion_engine::model::foreign_text::visible;
 
 /// The streams of a command. Data goes to `stdout`, messages go to `stderr`.
 ///
@@ -29,12 +28,16 @@ impl fmt::Debug for Io<'_> {
 }
 
 impl Io<'_> {
-    /// Prints one message on stderr: `mullion: …`. Control characters are escaped, because names in the message come
-    /// from input.
+    /// Prints one line of text for people on stdout.
+    pub(crate) fn println(&mut self, line: impl fmt::Display) -> io::Result<()> {
+        writeln!(self.stdout, "{}", visible(&line.to_string()))
+    }
+
+    /// Prints one message on stderr: `mullion: …`.
     pub fn eprintln(&mut self, message: impl fmt::Display) -> io::Result<()> {
         // On a terminal both streams are one, and a message belongs after the data that it is about.
         self.stdout.flush()?;
-        writeln!(self.stderr, "mullion: {}", text::printable(&message.to_string()))
+        writeln!(self.stderr, "mullion: {}", visible(&message.to_string()))
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::complete;
+use mullion_engine::model::foreign_text::visible;
 
 use crate::cli::command_line::Cli;
 use crate::cli::io_handles::Io;
@@ -58,7 +59,12 @@ pub(crate) fn candidates(words: &[OsString], io: &mut Io<'_>) -> io::Result<Outc
     // The first word is the program's own name.
     let line = [&[OsString::from("mullion")], words].concat();
     let here = std::env::current_dir().ok();
-    let found = complete(&mut Cli::command(), line, words.len(), here.as_deref())?;
+    let mut found = complete(&mut Cli::command(), line, words.len(), here.as_deref())?;
+    // A candidate is a line that the shell shows and inserts, so it has no other form.
+    found.retain(|candidate| {
+        let value = candidate.get_value().to_string_lossy();
+        visible(&value) == value
+    });
     for candidate in &found {
         writeln!(io.stdout, "{}", described(candidate))?;
     }

@@ -40,7 +40,7 @@ mod withdraw;
 pub use check::{CheckArgs, FailOnFinding, FindingsFormat};
 pub use cluster_arguments::ClusterArguments;
 pub use command_line::{Cli, Command};
-pub use input::Inputs;
+pub use input::{Inputs, LinkArgs};
 pub use inventory::InventoryArgs;
 pub use io_handles::Io;
 pub use live::LiveArguments;

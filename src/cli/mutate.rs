@@ -5,6 +5,7 @@ use std::io;
 use clap::Args;
 use json_patch::PatchOperation;
 use mullion_engine::admission::Denial;
+use mullion_engine::model::foreign_text::{visible, visible_lines};
 use mullion_manifest::edit::{ObjectPatch, Replacement, text_patch};
 use similar::TextDiff;
 
@@ -81,7 +82,9 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         let (name, old) = (&file.source.name, file.source.text.as_str());
         let new = text_patch::splice(old, &changed.replacements);
         if args.diff {
-            TextDiff::from_lines(old, &new).unified_diff().header(name, name).to_writer(&mut *io.stdout)?;
+            let name = visible(name);
+            let diff = TextDiff::from_lines(old, &new).unified_diff().header(&name, &name).to_string();
+            io.stdout.write_all(visible_lines(&diff).as_bytes())?;
         } else {
             stream.append(&new, io)?;
         }

@@ -1,11 +1,15 @@
 //! Runs the program: parses the command line, and calls the function of its command.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
+use mullion_engine::model::foreign_text::{visible, visible_lines};
 
 use crate::cli::command_line::{Cli, Command};
 use crate::cli::io_handles::Io;
@@ -29,7 +33,7 @@ where
     let command = match (caller != Caller::Completion).then(|| parse(caller, &args)).transpose() {
         Ok(command) => command,
         Err(error) => {
-            let failed = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+            let failed = print(&error, &args).is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
             // Help and version are printed on stdout; everything else is wrong usage.
             let outcome = if error.use_stderr() || failed { Outcome::Unreadable } else { Outcome::Clean };
             return outcome.into();
@@ -59,8 +63,34 @@ where
 }
 
 fn parse(caller: Caller, args: &[OsString]) -> Result<Command, clap::Error> {
+    check_options(args)?;
     let matches = Cli::command().bin_name(caller.usage_name()).try_get_matches_from(args)?;
     Cli::from_arg_matches(&matches).map(|cli| cli.command)
+}
+
+/// Returns an error for an option that is also the name of a file: a program that passes the names of files, as
+/// pre-commit and `xargs` do, may mean the file, whose name then selects other policies or another exit code.
+fn check_options(args: &[OsString]) -> Result<(), clap::Error> {
+    let mut options = args.iter().skip(1).take_while(|arg| *arg != "--");
+    let is_file = |arg: &&OsString| {
+        arg.as_encoded_bytes().starts_with(b"-") && *arg != "-" && Path::new(arg).symlink_metadata().is_ok()
+    };
+    let Some(both) = options.find(is_file) else { return Ok(()) };
+    let both = both.to_string_lossy();
+    Err(Cli::command().error(
+        ErrorKind::ArgumentConflict,
+        format!("{both} is an option, and the name of a file here; write -- before the names of files, or ./{both}"),
+    ))
+}
+
+/// Prints help, or what is wrong with the command line. A message that quotes characters that act or hide has no
+/// colors, because the sequences of both look the same.
+fn print(error: &clap::Error, args: &[OsString]) -> io::Result<()> {
+    let plain = args.iter().all(|arg| matches!(visible(&arg.to_string_lossy()), Cow::Borrowed(_)));
+    if plain || !error.use_stderr() {
+        return error.print();
+    }
+    io::stderr().write_all(visible_lines(&error.render().to_string()).as_bytes())
 }
 
 fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {

@@ -25,6 +25,7 @@ use crate::cluster::connect;
 use crate::controller::withdraw::{
     ClassUsers, ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport, undo, withdraw,
 };
+use crate::report::write_line;
 use crate::server::tls::install_crypto;
 use crate::shutdown_signals::Signals;
 
@@ -141,26 +142,26 @@ fn policies(args: &WithdrawArgs, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings
 fn text(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
     let would = if args.dry_run { "would be " } else { "" };
     for (namespace, status) in &report.controllers {
-        writeln!(io.stdout, "namespace {namespace}: {}", status_text(*status))?;
+        io.println(format_args!("namespace {namespace}: {}", status_text(*status)))?;
     }
     if !args.undo {
         let cleaned = report.cleaned.len();
-        writeln!(io.stdout, "nodes: {cleaned} of {} {would}freed of Mullion", report.nodes)?;
+        io.println(format_args!("nodes: {cleaned} of {} {would}freed of Mullion", report.nodes))?;
         if args.dry_run {
             for (name, removed) in report.cleaned.iter().take(SHOWN) {
-                writeln!(io.stdout, "  {name}: {}", removed.join(", "))?;
+                io.println(format_args!("  {name}: {}", removed.join(", ")))?;
             }
             more(io, cleaned)?;
         }
         for (name, users) in &report.classes {
-            writeln!(io.stdout, "RuntimeClass {name}: {}", class_text(users, would))?;
+            io.println(format_args!("RuntimeClass {name}: {}", class_text(users, would)))?;
         }
         if is_nothing(report) {
-            writeln!(io.stdout, "there is nothing to withdraw")?;
+            io.println("there is nothing to withdraw")?;
         }
     }
     for Remainder { what, why, help } in report.left.iter().take(SHOWN) {
-        writeln!(io.stdout, "left: {what}: {why}; {help}")?;
+        io.println(format_args!("left: {what}: {why}; {help}"))?;
     }
     more(io, report.left.len())
 }
@@ -174,7 +175,7 @@ fn is_nothing(report: &WithdrawReport) -> bool {
 fn more(io: &mut Io<'_>, all: usize) -> io::Result<()> {
     match all.saturating_sub(SHOWN) {
         0 => Ok(()),
-        more => writeln!(io.stdout, "  and {more} more, shown by -o json"),
+        more => io.println(format_args!("  and {more} more, shown by -o json")),
     }
 }
 
@@ -204,18 +205,18 @@ fn class_text(ClassUsers { named_by, names }: &ClassUsers, would: &str) -> Strin
 fn lines(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
     let WithdrawReport { controllers, nodes, cleaned, classes, left } = report;
     for (namespace, status) in controllers {
-        writeln!(io.stdout, "{}", json!({"type": "controller", "namespace": namespace, "controller": status}))?;
+        write_line(io.stdout, &json!({"type": "controller", "namespace": namespace, "controller": status}))?;
     }
     for (name, removed) in cleaned {
-        writeln!(io.stdout, "{}", json!({"type": "node", "name": name, "removed": removed}))?;
+        write_line(io.stdout, &json!({"type": "node", "name": name, "removed": removed}))?;
     }
     for (name, ClassUsers { named_by, names }) in classes {
         let class = json!({"type": "runtimeClass", "name": name, "deleted": *names == 0, "namedBy": named_by,
             "names": names});
-        writeln!(io.stdout, "{class}")?;
+        write_line(io.stdout, &class)?;
     }
     for Remainder { what, why, help } in left {
-        writeln!(io.stdout, "{}", json!({"type": "left", "what": what, "why": why, "help": help}))?;
+        write_line(io.stdout, &json!({"type": "left", "what": what, "why": why, "help": help}))?;
     }
     let deleted = classes.values().filter(|users| users.names == 0).count();
     let summary = json!({
@@ -227,7 +228,7 @@ fn lines(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::R
         "classesKept": classes.len() - deleted,
         "left": left.len(),
     });
-    writeln!(io.stdout, "{summary}")
+    write_line(io.stdout, &summary)
 }
 
 #[cfg(test)]
@@ -323,5 +324,13 @@ mod tests {
         assert_eq!(json.lines().count(), 1 + 1 + 1 + 22 + 1);
         let last: Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
         assert_eq!((&last["type"], &last["left"], &last["classesDeleted"]), (&json!("summary"), &json!(22), &json!(1)));
+        // Messages of the API server quote what others wrote.
+        let what = "node ##vso[x]\u{1b}[2J\u{202e}\n::error::x".to_owned();
+        let left = Remainder { what: what.clone(), why: String::new(), help: String::new() };
+        let report = WithdrawReport { left: vec![left], ..WithdrawReport::default() };
+        assert!(shown(&[], &report).contains("left: node #\\u{23}vso[x]\\u{1b}[2J\\u{202e}\\n:\\u{3a}error::x: ; \n"));
+        let json = shown(&["-o", "json"], &report);
+        assert!(!json.contains("##vso") && json.is_ascii(), "{json}");
+        assert_eq!(serde_json::from_str::<Value>(json.lines().next().unwrap()).unwrap()["what"], what);
     }
 }

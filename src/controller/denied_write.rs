@@ -3,7 +3,7 @@
 //! Each message of these policies lists what Mullion may write, and the chart value that changes it.
 
 use kube::Error;
-use mullion_engine::model::text::one_line;
+use mullion_engine::model::foreign_text::visible;
 
 use crate::controller::events::{EventType, NewEvent};
 
@@ -18,7 +18,7 @@ pub(crate) fn denied_write(error: &Error) -> Option<NewEvent> {
     let Error::Api(status) = error else { return None };
     let (_, denial) = status.message.split_once(POLICY)?;
     let (_, message) = denial.split_once(DENIED)?;
-    let note = format!("The chart's fence denies a write of Mullion to this object: {}", one_line(message));
+    let note = format!("The chart's fence denies a write of Mullion to this object: {}", visible(message));
     Some(NewEvent { r#type: EventType::Warning, reason: "WriteDenied", action: "Write", note })
 }
 

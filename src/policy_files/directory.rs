@@ -11,6 +11,8 @@ use mullion_manifest::Problem;
 use mullion_policy::load::MAX_POLICIES;
 use mullion_policy::{MAX_FILE, PolicyFile, PolicyFiles, is_policy_file};
 
+use crate::directory_walk::{WalkProblem, real_path_within};
+
 /// The maximum number of policy files of one directory: a set has at most [as many
 /// policies](mullion_policy::load::MAX_POLICIES).
 const MAX_FILES: usize = MAX_POLICIES;
@@ -62,7 +64,8 @@ fn unstable(path: &Path) -> Problem {
 }
 
 /// Reads `*.yaml`, `*.yml` and `*.json` of every directory, without subdirectories, names that start with `.` and test
-/// files; and files that are passed one by one, whatever their names are. A file that cannot be read is a problem.
+/// files; and files that are passed one by one, whatever their names are. A file that cannot be read is a problem, and
+/// so is a link that leaves its directory: without the policy behind it, the set would be another one.
 pub fn read(paths: &[PathBuf]) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     let mut seen = BTreeSet::new();
@@ -89,7 +92,7 @@ pub fn read(paths: &[PathBuf]) -> PolicyFiles {
 /// A file that is passed by its path.
 fn named(path: &Path) -> PolicyFiles {
     let mut files = PolicyFiles::default();
-    match read_file(path) {
+    match read_file(path, None) {
         Ok(Some(bytes)) => files.texts.push(PolicyFile { name: path.to_string_lossy().into_owned(), bytes }),
         // A directory that was created in the meantime.
         Ok(None) => return snapshot(path),
@@ -105,7 +108,9 @@ fn snapshot(directory: &Path) -> PolicyFiles {
     let target = || swapped(directory).or_else(|| fs::canonicalize(directory).ok());
     for _ in 0..10 {
         let before = target();
-        let files = list(directory, before.as_deref().unwrap_or(directory));
+        let real = before.as_deref().unwrap_or(directory);
+        let mounted = swapped(directory).and_then(|_| fs::canonicalize(directory).ok());
+        let files = list(directory, real, mounted.as_deref().unwrap_or(real));
         if target() == before {
             return files;
         }
@@ -118,11 +123,11 @@ fn swapped(directory: &Path) -> Option<PathBuf> {
     fs::canonicalize(directory.join("..data")).ok()
 }
 
-/// Reads the files of `real`, which messages show as `shown`.
-fn list(shown: &Path, real: &Path) -> PolicyFiles {
+/// Reads the files of `real`, which messages show as `shown`. Links must not leave `root`.
+fn list(shown: &Path, real: &Path, root: &Path) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     let fail = |error: io::Error| unreadable("the directory", shown, &error);
-    let entries = match fs::read_dir(real) {
+    let entries = match real_path_within(root, real).map_err(io::Error::other).and_then(|_| fs::read_dir(real)) {
         Ok(entries) => entries,
         Err(error) => {
             files.problems.push(fail(error));
@@ -148,12 +153,12 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
     }
     // In a fixed order, so that the same files are read each time if all together are too large.
     names.sort_unstable();
-    let mut room = MAX_ALL;
+    let mut left = MAX_ALL;
     for name in names {
         let shown_file = shown.join(&name);
-        match read_file(&real.join(&name)) {
+        match read_file(&real.join(&name), Some(root)) {
             Ok(Some(bytes)) => {
-                let Some(left) = room.checked_sub(bytes.len()) else {
+                let Some(rest) = left.checked_sub(bytes.len()) else {
                     let message = format!(
                         "the policy files of the directory have more than {} MiB together: none from {} on are read",
                         MAX_ALL >> 20,
@@ -166,7 +171,7 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
                     ));
                     return files;
                 };
-                room = left;
+                left = rest;
                 files.texts.push(PolicyFile { name: shown_file.to_string_lossy().into_owned(), bytes });
             }
             // A container runtime creates a directory if the file of a mount does not exist.
@@ -188,9 +193,9 @@ fn list(shown: &Path, real: &Path) -> PolicyFiles {
     files
 }
 
-/// `None` for a directory. Of a file that is too large, one byte more than the limit is read, so that the loader
+/// `None` for a directory. Links must not leave `root`, if there is one. Of a file that is too large, one byte more than the limit is read, so that the loader
 /// reports it.
-fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
+fn read_file(path: &Path, root: Option<&Path>) -> io::Result<Option<Vec<u8>>> {
     // Checked before opening, because opening a pipe would wait for a writer.
     let about = fs::metadata(path)?;
     if about.is_dir() {
@@ -199,6 +204,10 @@ fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if !about.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
+    let path = match root {
+        Some(root) => real_path_within(root, path).map_err(io::Error::other)?,
+        None => path.to_owned(),
+    };
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
@@ -221,6 +230,9 @@ fn unreadable(what: &str, path: &Path, error: &io::Error) -> Problem {
             format!("it is a link to {}, and the links form a circle", target.display()),
             "correct the link, or remove it",
         ),
+        (_, _) if matches!(error.get_ref().and_then(|problem| problem.downcast_ref()), Some(WalkProblem::Leaves)) => {
+            (error.to_string(), "pass the file or the directory that it leads to, or put a copy there")
+        }
         (_, _) => (error.to_string(), "put a regular file there, or remove it"),
     };
     Problem::of_file(path.to_string_lossy(), format!("{what} cannot be read: {why}"), hint)
@@ -372,6 +384,36 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
+    fn links_that_leave_the_directory_are_problems() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let (policies, outside) = (root.path().join("policies"), root.path().join("outside"));
+        fs::create_dir(&policies).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("config.json"), "secret").unwrap();
+        fs::write(policies.join("a.yaml"), "x").unwrap();
+        symlink("../outside/config.json", policies.join("b.yaml")).unwrap();
+        let files = read(std::slice::from_ref(&policies));
+        assert_eq!(names_below(&files, &policies), ["/a.yaml"]);
+        assert_eq!(
+            problem_texts(&files, &policies),
+            [
+                "/b.yaml: the file cannot be read: it is a link that leaves the directory (pass the file or the directory that it leads to, or put a copy there)"
+            ]
+        );
+        // The whole content of a mount, and a link that the user passes.
+        symlink("../outside", policies.join("..data")).unwrap();
+        let files = read(std::slice::from_ref(&policies));
+        assert!(
+            files.texts.is_empty() && problem_texts(&files, &policies)[0].contains("leaves the directory"),
+            "{files:?}"
+        );
+        let files = read(&[policies.join("b.yaml"), policies.join("..data")]);
+        assert_eq!((files.texts.len(), files.problems.len()), (1, 0), "{files:?}");
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn a_mounted_config_map_is_read_from_one_version() {
         use std::os::unix::fs::symlink;
         let root = tempfile::tempdir().unwrap();
@@ -464,7 +506,9 @@ mod tests {
             let root = tempfile::tempdir().unwrap();
             fs::create_dir(root.path().join("mount")).unwrap();
             let link = root.path().join(link);
-            let target = |version: &str| root.path().join(version);
+            // The versions are in the mount, as a kubelet creates them.
+            let versions = if link.ends_with("..data") { root.path().join("mount") } else { root.path().to_owned() };
+            let target = |version: &str| versions.join(version);
             for version in ["1", "2"] {
                 fs::create_dir(target(version)).unwrap();
                 for file in 0..FILES {

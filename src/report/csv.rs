@@ -4,18 +4,21 @@ use std::borrow::Cow;
 use std::io;
 use std::io::Write;
 
+use mullion_engine::model::foreign_text::visible;
+
 /// Writes the cells as one line.
 pub(crate) fn line<const N: usize>(cells: &[Cow<'_, str>; N], out: &mut dyn Write) -> io::Result<()> {
     let cells = cells.each_ref().map(|cell| quoted(cell));
     write!(out, "{}\r\n", cells.join(","))
 }
 
-/// A cell. Spreadsheets interpret a text that begins with certain characters as a formula, so such a text gets an
+/// A cell, for people: characters that act or hide are escaped. Spreadsheets interpret a text that begins with certain characters as a formula, so such a text gets an
 /// apostrophe before it.
 fn quoted(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
-    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
-    if cell.contains([',', '"', '\r', '\n', ';', '\t']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+    let cell = visible(cell);
+    let cell = if formula { format!("'{cell}") } else { cell.into_owned() };
+    if cell.contains([',', '"', ';']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
 #[cfg(test)]
@@ -30,14 +33,15 @@ mod tests {
             ("a,b", "\"a,b\""),
             ("a;b", "\"a;b\""),
             ("say \"x\"", "\"say \"\"x\"\"\""),
-            ("two\r\nlines", "\"two\r\nlines\""),
+            ("two\r\nlines", "two\\r\\nlines"),
             ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
             ("=HYPERLINK(\"http://x\",\"y\")", "\"'=HYPERLINK(\"\"http://x\"\",\"\"y\"\")\""),
             ("+1", "'+1"),
             ("-1", "'-1"),
             ("@SUM(1)", "'@SUM(1)"),
-            ("\t=1", "\"'\t=1\""),
-            ("\r=1", "\"'\r=1\""),
+            ("\t=1", "'\\t=1"),
+            ("\r=1", "'\\r=1"),
+            ("\u{200e}=1", "\\u{200e}=1"),
             ("a=1", "a=1"),
         ];
         for (cell, expected) in cases {

@@ -2,9 +2,11 @@
 //! `::error file=web.yaml,line=8,…,title=MUL201 run-as-user::…`. GitHub shows ten errors, ten warnings and ten notices of
 //! a step; the log contains all.
 
+use mullion_engine::model::foreign_text::visible;
+
 use crate::report::failure::{InputFailure, STDIN};
 use crate::report::json::{FindingPlace, FindingRecord};
-use crate::report::text::{Severity, printable};
+use crate::report::text::Severity;
 use crate::report::wording::{sentence, slashed};
 
 /// The command for a finding, with a line break. `remark` is what Mullion does about it; may be empty.
@@ -72,10 +74,11 @@ impl Command<'_> {
         }
         properties.push(("title", title.to_owned()));
         // A comma ends a property, and a colon ends the properties.
-        let property =
-            |(name, value): &(&str, String)| format!("{name}={}", data(value).replace(':', "%3A").replace(',', "%2C"));
+        let property = |(name, value): &(&str, String)| {
+            format!("{name}={}", data(&visible(value)).replace(':', "%3A").replace(',', "%2C"))
+        };
         let properties: Vec<String> = properties.iter().map(property).collect();
-        format!("::{name} {}::{}\n", properties.join(","), data(&format!("{place}{}", printable(message))))
+        format!("::{name} {}::{}\n", properties.join(","), data(&format!("{place}{}", visible(message))))
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
             ),
             (
                 place("./c:\\d,100%\n.yaml", &object, 9),
-                "::error file=c%3A\\d%2C100%25%0A.yaml,line=8,endLine=9,title=MUL201 run-as-user::\
+                "::error file=c%3A\\d%2C100%25\\n.yaml,line=8,endLine=9,title=MUL201 run-as-user::\
                  Pod default/100%25,::\\r\\n: spec.x: no; do y\n",
             ),
             (

@@ -14,6 +14,7 @@ use mullion_engine::rules::Finding;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::exact_text::JsonWriter;
 use crate::report::totals::CheckTotals;
 
 /// One line of `check -o json`.
@@ -52,7 +53,7 @@ pub struct ObjectName {
 
 /// Writes `record` as one line.
 pub(crate) fn write_line(out: &mut dyn Write, record: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, record)?;
+    serde_json::to_writer(JsonWriter(&mut *out), record)?;
     out.write_all(b"\n")
 }
 

@@ -3,9 +3,8 @@
 use std::io;
 use std::io::Write;
 
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::thousands;
-
-use crate::report::text::printable;
 
 /// A table after an empty line, with at most `most` rows.
 pub(crate) fn table<const N: usize>(
@@ -45,7 +44,7 @@ pub(crate) fn code(text: &str) -> String {
     }
     // In a table, the cell separator ends a cell even inside code. With a backslash it does not. Outside of tables, a
     // backslash in code is shown, but names contain none.
-    let text = printable(text).replace('|', "\\|");
+    let text = visible(text).replace('|', "\\|");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
     let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
@@ -56,7 +55,7 @@ pub(crate) fn code(text: &str) -> String {
 pub(crate) fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
-    let lines: Vec<_> = text.split('\n').map(printable).collect();
+    let lines: Vec<_> = text.split('\n').map(visible).collect();
     format!("{fence}{language}\n{}\n{fence}", lines.join("\n"))
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// Words that a wiki converts into a link or a mention become code; all other markup is escaped.
 fn plain(text: &str) -> String {
-    let text = printable(text);
+    let text = visible(text);
     let mut out = String::with_capacity(text.len() + 16);
     for (at, word) in text.split(' ').enumerate() {
         if at > 0 {

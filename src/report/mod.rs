@@ -38,7 +38,7 @@ pub(crate) use json::{CheckRecord, FindingPlace, FindingRecord, ObjectName, Unre
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, default_action, page};
-pub(crate) use text::{Diagnostic, Severity, SourcePlace, printable};
+pub(crate) use text::{Diagnostic, Severity, SourcePlace};
 pub(crate) use totals::CheckTotals;
 pub(crate) use wording::{set_by, unquoted};
 pub use workload_result::WorkloadResult;

@@ -13,10 +13,11 @@ use mullion_engine::rules::{Rule, catalogue};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::exact_text::JsonWriter;
 use crate::report::failure::{InputFailure, STDIN};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::rule_page::help_uri;
-use crate::report::text::{Severity, printable};
+use crate::report::text::Severity;
 use crate::report::wording::{sentence, slashed};
 
 /// The published schema of 2.1.0 with its errata.
@@ -48,7 +49,7 @@ impl SarifLog {
             write_item(out, at, &ReportingDescriptor::from(rule))?;
         }
         write!(out, "\n]}}}},\n\"columnKind\":\"unicodeCodePoints\",\n\"originalUriBaseIds\":{{\"{BASE}\":")?;
-        serde_json::to_writer(&mut *out, &json!({"description": {"text": "where mullion was run"}}))?;
+        serde_json::to_writer(JsonWriter(&mut *out), &json!({"description": {"text": "where mullion was run"}}))?;
         write!(out, "}},\n\"results\":[")?;
         Ok(Self { rules, seen: HashMap::new(), results: 0, failures: Vec::new() })
     }
@@ -94,7 +95,7 @@ impl SarifLog {
         let invocation =
             Invocation { execution_successful: self.failures.is_empty(), tool_execution_notifications: self.failures };
         write!(out, "\n],\n\"invocations\":[")?;
-        serde_json::to_writer(&mut *out, &invocation)?;
+        serde_json::to_writer(JsonWriter(&mut *out), &invocation)?;
         writeln!(out, "]}}]}}")
     }
 
@@ -113,7 +114,7 @@ impl SarifLog {
 /// Writes the item at `at` of an array, on a line of its own.
 fn write_item(out: &mut dyn Write, at: usize, item: &impl Serialize) -> io::Result<()> {
     out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
-    Ok(serde_json::to_writer(out, item)?)
+    Ok(serde_json::to_writer(JsonWriter(out), item)?)
 }
 
 fn level(action: Action) -> &'static str {
@@ -231,7 +232,7 @@ impl From<&'static Rule> for ReportingDescriptor {
 
 impl Text {
     fn new(text: impl AsRef<str>) -> Self {
-        Self { text: printable(text.as_ref()).into_owned() }
+        Self { text: text.as_ref().to_owned() }
     }
 }
 

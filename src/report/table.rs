@@ -1,9 +1,8 @@
 //! Tables of text with aligned columns.
 
+use mullion_engine::model::foreign_text::visible;
 use std::io;
 use std::io::Write;
-
-use crate::report::text::printable;
 
 /// Writes a header, if there is one, and `rows`. Every column is as wide as its widest cell, with two spaces between
 /// columns and no spaces at line ends.
@@ -14,7 +13,7 @@ pub(crate) fn write<const N: usize>(
 ) -> io::Result<()> {
     let header = header.map(|header| header.map(str::to_owned));
     let rows: Vec<[String; N]> =
-        header.into_iter().chain(rows).map(|row| row.map(|cell| printable(&cell).into_owned())).collect();
+        header.into_iter().chain(rows).map(|row| row.map(|cell| visible(&cell).into_owned())).collect();
     let mut widths = [0; N];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -1,9 +1,9 @@
 //! Compiler-style messages with a snippet of the source.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use mullion_engine::model::foreign_text::{visible, visible_part};
 use mullion_engine::model::settings::Action;
 
 /// The longest source line that is shown, in bytes. Minified JSON puts a whole object on one line: a snippet of it does
@@ -87,7 +87,7 @@ impl Diagnostic<'_> {
             Severity::Warning => Level::WARNING,
             Severity::Note => Level::NOTE,
         };
-        let mut title = level.primary_title(printable(&self.title).into_owned());
+        let mut title = level.primary_title(visible(&self.title).into_owned());
         if let Some(code) = self.code {
             title = title.id(code);
         }
@@ -96,10 +96,10 @@ impl Diagnostic<'_> {
             group = place.show(group, label, AnnotationKind::Context);
         }
         for note in &self.notes {
-            group = group.element(Level::NOTE.message(printable(note).into_owned()));
+            group = group.element(Level::NOTE.message(visible(note).into_owned()));
         }
         if !self.help.is_empty() {
-            group = group.element(Level::HELP.message(printable(&self.help).into_owned()));
+            group = group.element(Level::HELP.message(visible(&self.help).into_owned()));
         }
         let mut text = renderer.render(&[group]);
         text.push_str("\n\n");
@@ -110,8 +110,8 @@ impl Diagnostic<'_> {
 impl SourcePlace<'_> {
     /// Adds the source line with the marked part and `label` below it; if the line is not shown, only its number.
     fn show<'m>(&self, group: Group<'m>, label: &str, kind: AnnotationKind) -> Group<'m> {
-        let file = printable(self.file).into_owned();
-        let label = printable(label).into_owned();
+        let file = visible(self.file).into_owned();
+        let label = visible(label).into_owned();
         let labelled = !label.is_empty();
         if let Some((line, marked)) = self.source_line() {
             let mark = kind.span(marked);
@@ -145,28 +145,8 @@ impl SourcePlace<'_> {
         }
         let at = at.max(start);
         let marked = at - start..self.span.end.clamp(at, end) - start;
-        // The renderer replaces C0 characters itself. A C1 character has the same length in UTF-8 as the dot, so the
-        // marks stay in place.
-        Some((line.replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "·"), marked))
+        Some(visible_part(&line.replace('\t', " "), marked))
     }
-}
-
-/// `text` on one line, with control characters and characters that change the direction of text as Rust escapes, so
-/// that it cannot control a terminal. Names and values in messages come from input.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| c.is_control() || matches!(c, '\u{200d}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if !text.contains(acts) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if acts(c) {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    Cow::Owned(shown)
 }
 
 #[cfg(test)]
@@ -277,7 +257,7 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
     #[test]
     fn input_cannot_control_the_terminal() {
         let text = "name: \u{9b}31m\u{1b}]0;x\u{7}\u{202e}\n";
-        let mut hostile = message(text, "name: \u{9b}31m");
+        let mut hostile = message(text, "\u{9b}31m");
         hostile.title = "bad \u{1b}[31m\nname \u{202e}".to_owned();
         hostile.notes = vec!["\u{1b}[2J".to_owned()];
         hostile.help = "\u{9b}2J".to_owned();

@@ -4,11 +4,11 @@ use std::io;
 use std::io::Write;
 
 use anstyle::Style;
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::counted;
 use mullion_survey::report::{Coverage, Unknown};
 
 use crate::report::inventory_text::{first_objects, read_text};
-use crate::report::text::printable;
 
 /// The number of objects of one thing that are shown without details.
 pub(crate) const SHOWN: usize = 3;
@@ -51,7 +51,7 @@ impl TextPage<'_> {
     pub(crate) fn styled_paragraph(&mut self, style: Style, first: &str, text: &str) -> io::Result<()> {
         let indent = first.chars().count();
         let room = self.width.saturating_sub(indent).max(20);
-        let text = printable(text);
+        let text = visible(text);
         let (mut line, mut length, mut before) = (String::new(), 0, first.to_owned());
         for word in text.split_whitespace() {
             let word_length = word.chars().count();

@@ -3,14 +3,19 @@
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::shorten;
 use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter, filter_fn};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
+
+use crate::exact_text::JsonWriter;
 
 /// The environment variable that sets the log level if `--log-level` does not.
 pub(crate) const LOG_VARIABLE: &str = "MULLION_LOG";
@@ -112,12 +117,36 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let (filter, handle) = reload::Layer::new(filter);
-    let events = fmt::layer().with_writer(writer);
     let events = match format {
-        LogFormat::Text => events.with_ansi(colour).boxed(),
-        LogFormat::Json => events.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
+        LogFormat::Text => fmt::layer().with_writer(writer).with_ansi(colour).fmt_fields(VisibleFields).boxed(),
+        LogFormat::Json => {
+            let events = fmt::layer().with_writer(JsonLog(writer)).json();
+            events.flatten_event(true).with_current_span(false).with_span_list(false).boxed()
+        }
     };
     (tracing_subscriber::registry().with(filter).with(filter_fn(is_loggable)).with(events), handle)
+}
+
+/// The writers of a log in JSON.
+struct JsonLog<W>(W);
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for JsonLog<W> {
+    type Writer = JsonWriter<W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        JsonWriter(self.0.make_writer())
+    }
+}
+
+/// The message and the fields of an event, on one line.
+struct VisibleFields;
+
+impl<'w> FormatFields<'w> for VisibleFields {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> std::fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        writer.write_str(&visible(&text))
+    }
 }
 
 /// Whether the events of a place in the code may be logged. kube's client logs whole responses of the API server that
@@ -168,7 +197,7 @@ fn is_module(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::io::Write;
     use std::sync::{Arc, Mutex};
@@ -254,6 +283,25 @@ mod tests {
         let (memory, subscriber, _handle) = logged(LogFormat::Text, "info");
         tracing::subscriber::with_default(subscriber, || tracing::info!(target: "mullion::here", number = 7, "shown"));
         assert!(memory.text().contains("INFO mullion::here: shown number=7"), "{}", memory.text());
+    }
+
+    #[test]
+    fn names_in_a_log_act_on_nothing() {
+        let name = "a\u{1b}[2J\u{9b}\u{202e}\n::error::x ##vso[task.complete]";
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let (memory, subscriber, _handle) = logged(format, "info");
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::info!(target: "mullion::here", %name, text = name, quoted = ?name, "read {name}");
+            });
+            let text = memory.text();
+            assert_eq!(text.lines().count(), 1, "{text:?}");
+            let acts = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.contains(acts) && !text.contains("##vso["), "{text:?}");
+            if format == LogFormat::Json {
+                let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(line["text"], name);
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::*;
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
 /// Every visible command, with its words.
-fn commands() -> Vec<(Vec<String>, Command)> {
+pub(super) fn commands() -> Vec<(Vec<String>, Command)> {
     fn add(words: &[String], command: &Command, all: &mut Vec<(Vec<String>, Command)>) {
         all.push((words.to_vec(), command.clone()));
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {

@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::civil::Date;
 
 use crate::cli::cluster_arguments::{ClusterArguments, HEADING};
-use crate::cli::input::namespace_name;
+use crate::cli::input::{LinkArgs, namespace_name};
 
 /// What to read.
 #[derive(Debug, Clone, Args)]
@@ -17,6 +17,9 @@ pub struct InventoryArgs {
     /// Dumps, as with kubectl: the same as without -f; may be given more than once
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub filenames: Vec<PathBuf>,
+    /// Which links in directories are followed.
+    #[command(flatten)]
+    pub links: LinkArgs,
     /// Policies: files or directories; may be given more than once. Default: the built-in ones
     #[arg(long, value_name = "FILE|DIR")]
     pub policies: Vec<PathBuf>,

@@ -11,10 +11,11 @@ use mullion_survey::InventoryReader;
 use mullion_survey::inventory::{DumpProblem, read_json, read_yaml};
 use serde_json::Value;
 
-use crate::cli::input::{check_stdin_once, files_below, is_stdin, open_file};
+use crate::cli::input::{check_stdin_once, is_stdin, not_read, open_file};
 use crate::cli::inventory::saved::{SavedInventory, keep};
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
+use crate::directory_walk::{LeavingLinks, files_below};
 use crate::report::{InputFailure, STDIN};
 
 /// The size limit of one dump, uncompressed, in bytes: five times a dump of 20,000 nodes and 200,000 pods.
@@ -28,6 +29,7 @@ const BUFFER: usize = 1 << 16;
 pub(crate) fn read(
     command: &str,
     paths: &[PathBuf],
+    links: LeavingLinks,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
     io: &mut Io<'_>,
@@ -39,12 +41,12 @@ pub(crate) fn read(
         if is_stdin(path) {
             files.push(None);
         } else if path.is_dir() {
-            let (found, failed) = files_below(path, is_dump);
-            if found.is_empty() && failed.is_empty() {
+            let (found, problems) = files_below(path, is_dump, links);
+            if found.is_empty() && problems.is_empty() {
                 let message = "no *.json, *.yaml, *.yml or *.gz in it; name the file if it has another extension";
                 failures.push(InputFailure::of_file(path.display().to_string(), message));
             }
-            failures.extend(failed.iter().map(|(path, error)| of_error(path.display(), error)));
+            failures.extend(problems.iter().map(|(path, problem)| not_read(path, problem)));
             files.extend(found.into_iter().map(Some));
         } else {
             files.push(Some(path.clone()));

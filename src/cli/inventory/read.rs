@@ -51,7 +51,7 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
         (live::read(args, &mut reader, &mut saved, io)?, 0)
     } else {
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
-        (list_first(&names, NAMED), dumps::read(command, &files, &mut reader, &mut saved, io)?)
+        (list_first(&names, NAMED), dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, io)?)
     };
     if reader.is_empty() {
         io.eprintln(format_args!("nothing to {command}: there is no object of a cluster in the input"))?;

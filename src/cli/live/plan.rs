@@ -127,6 +127,7 @@ mod tests {
 
     use super::*;
     use crate::cli::cluster_arguments::ClusterArguments;
+    use crate::cli::input::LinkArgs;
 
     #[test]
     fn references() {
@@ -156,7 +157,7 @@ mod tests {
     /// A command line as `check -n NS --context NAME -A PATH…`.
     fn of(line: &str) -> Result<InputPlan, String> {
         let mut arguments = LiveArguments::default();
-        let mut inputs = Inputs { paths: Vec::new(), namespace: None };
+        let mut inputs = Inputs { paths: Vec::new(), namespace: None, links: LinkArgs::default() };
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         while let Some(word) = words.next() {
             let mut value = || Some(words.next().unwrap().to_owned());

@@ -90,9 +90,9 @@ pub(crate) fn read(
         return Ok(LoadedInput { texts, namespace, live: None, pods: BTreeMap::new() });
     };
     let texts = if plan.files.is_empty() {
-        InputTexts::new(ReadLimits::DUMPS)
+        InputTexts::new(ReadLimits::DUMPS, inputs.links.into())
     } else {
-        let files = Inputs { paths: plan.files, namespace: None };
+        let files = Inputs { paths: plan.files, namespace: None, links: inputs.links };
         files.read_within(request.limits, request.command, io.stdin)?
     };
     block_on(async {

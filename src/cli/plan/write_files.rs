@@ -7,7 +7,7 @@ use std::io;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use json_patch::PatchOperation;
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::text::{counted, list_first};
@@ -16,10 +16,11 @@ use mullion_survey::PlanReport;
 use mullion_survey::plan::report::{PlannedContainer, PlannedWorkload, ProposalConfidence, Verdict};
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
-use crate::cli::input::{SourceText, manifests_within, read_file, text};
+use crate::cli::input::{SourceText, is_manifest, read_file, text};
 use crate::cli::io_handles::Io;
 use crate::cli::new_file::NewFile;
 use crate::cli::plan::field_edits::object_edits;
+use crate::directory_walk::{LeavingLinks, files_below};
 use crate::report::InputFailure;
 
 /// The most workloads without a document, or documents of one workload, that are named.
@@ -51,9 +52,10 @@ pub(super) fn write_files(
 ) -> anyhow::Result<usize> {
     let shown = directory.display();
     ensure!(directory.is_dir(), "plan: --write {shown}: it is not a directory; name the directory with your manifests");
-    let (files, failed) = manifests_within(directory).with_context(|| format!("plan: --write {shown}"))?;
-    for (path, error) in failed {
-        io.eprintln(InputFailure::of_file(path.display().to_string(), format!("not written: {error}")))?;
+    // What is behind a link that leaves the directory is not the user's to change, also if it may be read.
+    let (files, problems) = files_below(directory, is_manifest, LeavingLinks::Skipped);
+    for (path, problem) in problems {
+        io.eprintln(InputFailure::of_file(path.display().to_string(), format!("not written: {problem}")))?;
     }
     let mut matches = Matches::new(report, include_guesses);
     let mut wanted = Vec::new();

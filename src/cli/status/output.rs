@@ -4,13 +4,14 @@ use std::io;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::{counted, list};
 use serde::Serialize;
 
 use crate::cli::io_handles::Io;
 use crate::cli::status::check::{CheckResult, StatusCheck};
 use crate::cluster::state::time_text;
-use crate::report::{printable, write_line};
+use crate::report::write_line;
 
 /// The name and version of the JSON format. Later versions of Mullion may add members.
 const SCHEMA: &str = "mullion.dev/status/v1";
@@ -66,7 +67,7 @@ impl StatusReport {
     /// A line for each check, and what to do below those that are not good.
     pub(crate) fn write_text(&self, io: &mut Io<'_>) -> io::Result<()> {
         let namespace = self.namespace.as_ref().map(|namespace| format!(", namespace {namespace}")).unwrap_or_default();
-        writeln!(io.stdout, "context {}{}", printable(&self.context), printable(&namespace))?;
+        io.println(format_args!("context {}{namespace}", self.context))?;
         let mut section = None;
         for check in &self.checks {
             if section.replace(check.section) != Some(check.section) {
@@ -93,15 +94,15 @@ fn write_check(check: &StatusCheck, io: &mut Io<'_>) -> io::Result<()> {
         CheckResult::Bad | CheckResult::Unknown => ("×", AnsiColor::Red),
     };
     let style = if io.colour_stdout { Style::new().fg_color(Some(colour.into())).bold() } else { Style::new() };
-    writeln!(io.stdout, "{style}{mark}{style:#} {}", printable(&check.message))?;
+    writeln!(io.stdout, "{style}{mark}{style:#} {}", visible(&check.message))?;
     for item in check.items.iter().take(SHOWN) {
-        writeln!(io.stdout, "    {}", printable(item))?;
+        io.println(format_args!("    {item}"))?;
     }
     if let Some(more) = check.items.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         writeln!(io.stdout, "    and {more} more, shown by -o json")?;
     }
     if !check.next.is_empty() {
-        writeln!(io.stdout, "    Next: {}", printable(&check.next))?;
+        io.println(format_args!("    Next: {}", check.next))?;
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 //! Event.
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::names::FINDINGS_LABEL;
-use mullion_engine::model::text::{list_within, one_line};
+use mullion_engine::model::text::list_within;
 use mullion_engine::model::{Os, WorkloadKind};
 
 use crate::controller::events::{EventType, MAX_NOTE, NewEvent};
@@ -67,7 +68,7 @@ fn warning(reason: &'static str, note: String) -> NewEvent {
 /// get events` prints a table.
 fn joined(head: &str, items: &[String], separator: &str, tail: &str) -> String {
     let room = MAX_NOTE.saturating_sub(head.len() + tail.len());
-    let lines = items.iter().map(|item| one_line(item));
+    let lines = items.iter().map(|item| visible(item));
     format!("{head}{}{tail}", list_within(lines, items.len(), separator, room))
 }
 

@@ -1,12 +1,11 @@
 //! Text of a cluster in HTML: no text becomes an element, an attribute or an address that runs something.
 
+use mullion_engine::model::foreign_text::visible;
 use std::fmt::Write;
-
-use crate::report::text::printable;
 
 /// The text for contents of elements and for quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
-    let text = printable(text);
+    let text = visible(text);
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match c {
@@ -15,8 +14,6 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // These characters end a line in some programs and not in others.
-            '\u{2028}' | '\u{2029}' => out.push(' '),
             c => out.push(c),
         }
     }
@@ -73,7 +70,7 @@ mod tests {
             ("<script>", "&lt;script&gt;"),
             ("\" onload='x'", "&quot; onload=&#39;x&#39;"),
             ("&lt;", "&amp;lt;"),
-            ("a\u{2028}b\u{2029}c", "a b c"),
+            ("a\u{2028}b\u{2029}c", "a\\u{2028}b\\u{2029}c"),
             ("\u{1b}[31m\u{202e}\n", "\\u{1b}[31m\\u{202e}\\n"),
         ];
         for (text, expected) in cases {

@@ -6,6 +6,7 @@ use std::io;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::{counted, list, shorten, thousands};
 use mullion_survey::plan::report::{
     CalendarEntry, Constraint, ConstraintState, Disruption, FieldEdit, ObjectChange, PlanCommand, PlanReport,
@@ -21,7 +22,6 @@ use crate::report::plan::words::{
     verdict_text, verdicts_by_step, without_printed, work_step, work_text, work_verdict,
 };
 use crate::report::table;
-use crate::report::text::printable;
 use crate::report::text_page::{CELL, ROWS, SHOWN, TextPage};
 
 /// Steps that are shown without details: a plan has about ten.
@@ -205,7 +205,7 @@ impl Page<'_> {
 
     /// The lines of a command as they are.
     fn command(&mut self, run: &str) -> io::Result<()> {
-        run.split('\n').try_for_each(|line| writeln!(self.text.out, "{}", printable(line)))
+        run.split('\n').try_for_each(|line| writeln!(self.text.out, "{}", visible(line)))
     }
 
     fn work_list(&mut self, report: &PlanReport) -> io::Result<()> {
@@ -281,7 +281,7 @@ impl Page<'_> {
         }
         if let Some(line) = &container.from_line {
             // A line of a Dockerfile, to be copied.
-            writeln!(self.text.out, "        build     {}", printable(line))?;
+            writeln!(self.text.out, "        build     {}", visible(line))?;
         }
         if !container.find_out.is_empty() {
             self.text.paragraph("        find out  ", &container.find_out)?;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use mullion_survey::PlanReport;
 
+use crate::exact_text::JsonWriter;
 use crate::report::plan::options::{PlanFormat, PlanOptions};
 use crate::report::plan::{csv, html, markdown, text};
 
@@ -13,7 +14,7 @@ pub fn write(report: &PlanReport, format: PlanFormat, options: &PlanOptions, out
     match format {
         PlanFormat::Text => text::write(report, options, out),
         PlanFormat::Json => {
-            serde_json::to_writer_pretty(&mut *out, report)?;
+            serde_json::to_writer_pretty(JsonWriter(&mut *out), report)?;
             writeln!(out)
         }
         PlanFormat::Markdown => markdown::write(report, options, out),

@@ -4,6 +4,7 @@ use std::io;
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::{counted, list, shorten, thousands};
 use mullion_survey::Comparison;
 use mullion_survey::report::{Finding, NamespaceChanges, NodePool, Severity, SurveyReport};
@@ -15,7 +16,6 @@ use crate::report::survey::groups::{
 };
 use crate::report::survey::options::SurveyOptions;
 use crate::report::table;
-use crate::report::text::printable;
 use crate::report::text_page::{CELL, SHOWN, TextPage};
 
 /// Writes the report.
@@ -49,7 +49,7 @@ struct Page<'o> {
 impl Page<'_> {
     fn head(&mut self, report: &SurveyReport) -> io::Result<()> {
         let header = &report.header;
-        let title = self.text.styled(Style::new().bold(), &format!("Survey of {}", printable(&header.cluster)));
+        let title = self.text.styled(Style::new().bold(), &format!("Survey of {}", visible(&header.cluster)));
         writeln!(self.text.out, "{title}")?;
         self.text.paragraph("  objects  ", &origin(header))?;
         let dates = format!("counted from {}, compared with their sources on {}", header.today, header.dates_as_of);
@@ -145,8 +145,8 @@ impl Page<'_> {
             Severity::Warning => AnsiColor::Yellow,
             Severity::Notice => AnsiColor::Cyan,
         };
-        let code = self.text.styled(colour.on_default().bold(), &printable(group.code));
-        writeln!(self.text.out, "\n  {code} {}: {}", printable(group.name), extent(group))?;
+        let code = self.text.styled(colour.on_default().bold(), &visible(group.code));
+        writeln!(self.text.out, "\n  {code} {}: {}", visible(group.name), extent(group))?;
         let count = if self.text.details { group.findings.len() } else { SHOWN };
         for finding in group.findings.iter().take(count) {
             self.finding(finding)?;

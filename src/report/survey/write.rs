@@ -6,6 +6,7 @@ use std::io::Write;
 use mullion_survey::{Comparison, SurveyReport};
 use serde::Serialize;
 
+use crate::exact_text::JsonWriter;
 use crate::report::survey::options::{SurveyFormat, SurveyOptions};
 use crate::report::survey::{csv, html, markdown, text};
 
@@ -35,6 +36,6 @@ struct Document<'a> {
 }
 
 fn json(report: &SurveyReport, comparison: Option<&Comparison>, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &Document { report, comparison })?;
+    serde_json::to_writer_pretty(JsonWriter(&mut *out), &Document { report, comparison })?;
     writeln!(out)
 }

@@ -8,6 +8,7 @@ mod change;
 pub mod cluster;
 mod decision_annotation;
 pub mod dns_name;
+pub mod foreign_text;
 pub mod image;
 pub mod json_pointer;
 pub mod names;

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::model::foreign_text::visible;
+
 /// How much of an author's text a message quotes, in characters.
 const QUOTED: usize = 60;
 
@@ -93,14 +95,14 @@ pub fn lower_first(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// The text without characters that end a line or move a terminal's cursor.
-pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// At most `most` characters of the text on one line, the last of them `…` if it is cut.
+/// At most `most` characters of the [visible] text, the last of them `…` if it is cut.
 pub fn shorten(text: &str, most: usize) -> String {
-    let mut short = one_line(text);
+    // The text may be much longer than what is shown of it.
+    let mut short = match text.char_indices().nth(most.saturating_add(1)) {
+        Some((end, _)) => visible(text.get(..end).unwrap_or_default()),
+        None => visible(text),
+    }
+    .into_owned();
     if let Some((end, _)) = short.char_indices().nth(most) {
         short.truncate(end);
         short.pop();
@@ -109,14 +111,13 @@ pub fn shorten(text: &str, most: usize) -> String {
     short
 }
 
-/// At most `bytes` bytes of the text on one line, `…` at the end if it is cut.
+/// At most `bytes` bytes of the [visible] text, `…` at the end if it is cut.
 pub(crate) fn shorten_to_bytes(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return one_line(text);
+    let shown = visible(prefix(text, bytes));
+    if text.len() <= bytes && shown.len() <= bytes {
+        return shown.into_owned();
     }
-    let mut short = one_line(prefix(text, bytes.saturating_sub("…".len())));
-    short.push('…');
-    short
+    format!("{}…", prefix(&shown, bytes.saturating_sub("…".len())))
 }
 
 /// The longest prefix within that number of bytes.
@@ -125,11 +126,11 @@ pub fn prefix(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// An author's text in the form in which a message quotes it: on one line, with invisible characters escaped, and
-/// shortened.
+/// An author's text in the form in which a message quotes it: [visible] and shortened.
 pub fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
-    if text.chars().nth(QUOTED).is_some() {
+    let cut = text.char_indices().nth(QUOTED).map(|(end, _)| end);
+    let mut shown = visible(cut.and_then(|end| text.get(..end)).unwrap_or(text)).into_owned();
+    if cut.is_some() {
         shown.push('…');
     }
     shown
@@ -269,13 +270,13 @@ mod tests {
 
     #[test]
     fn text_is_cut_between_characters() {
-        for (text, expected) in
-            [("", ""), ("épée", "épée"), ("épées", "épé…"), ("a\nb\u{1b}", "a b "), ("\n\n\n\n\n", "   …")]
+        for (text, expected) in [("", ""), ("épée", "épée"), ("épées", "épé…"), ("a\nb", "a\\nb"), ("\n\n\n", "\\n\\…")]
         {
             assert_eq!(shorten(text, 4), expected);
         }
         assert_eq!([0, 1, 2, 3, 9].map(|bytes| prefix("aéb", bytes)), ["", "a", "a", "aé", "aéb"]);
-        for (text, bytes, expected) in [("aéb", 4, "aéb"), ("aébc", 4, "a…"), ("éééé", 6, "é…"), ("a\nb", 9, "a b")]
+        for (text, bytes, expected) in
+            [("aéb", 4, "aéb"), ("aébc", 4, "a…"), ("éééé", 6, "é…"), ("a\nb", 9, "a\\nb"), ("\n\n\n", 5, "\\n…")]
         {
             assert_eq!(shorten_to_bytes(text, bytes), expected);
         }

@@ -2,8 +2,9 @@
 
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::dns_name::{DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain};
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::settings::MAX_PATTERN;
-use mullion_engine::model::text::{one_line, shown};
+use mullion_engine::model::text::shown;
 use mullion_engine::model::windows::Build;
 
 use crate::policy_date::PolicyDate;
@@ -137,7 +138,7 @@ impl TextFormat {
             ),
             Self::Namespaces => namespaces(text),
             Self::Build => {
-                text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(one_line(&error.to_string())))
+                text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(visible(&error.to_string())))
             }
             Self::LabelKey => label_key(text),
             Self::LabelValue => is(

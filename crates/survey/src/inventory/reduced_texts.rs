@@ -4,11 +4,12 @@
 use mullion_engine::detect::{is_windows_path, is_windows_shell, windows_path_start};
 use mullion_engine::model::DecisionAnnotation;
 use mullion_engine::model::cluster::{NodeSelector, SELECTOR_PAIRS};
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::names::DECISION_ANNOTATION;
 use mullion_engine::model::quantity::Quantity;
 use mullion_engine::model::settings::match_length;
-use mullion_engine::model::text::{one_line, prefix};
+use mullion_engine::model::text::prefix;
 use mullion_engine::rules::{catalogue, recognized_host_path};
 use serde_json::{Value, json};
 
@@ -195,7 +196,7 @@ pub(crate) fn message(text: &str) -> String {
         }
         None => text,
     };
-    recognized_text(prefix(&one_line(text), KEPT_MESSAGE))
+    recognized_text(prefix(&visible(text), KEPT_MESSAGE))
 }
 
 /// A command whose first word is a program.

@@ -16,7 +16,7 @@ use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::diff::compare::{DifferenceCategory, KeyDifference, KeyValue, WorkloadDifference};
 use crate::cli::policy::diff::nodes::NodeDifference;
 use crate::cli::policy::diff::sets::SettingDifference;
-use crate::report::{ObjectName, WorkloadResult, action_name, printable, set_by, unquoted, write_line};
+use crate::report::{ObjectName, WorkloadResult, action_name, set_by, unquoted, write_line};
 
 /// The number of groups of workloads that are shown, and of workloads in a group.
 const GROUPS: usize = 50;
@@ -181,7 +181,7 @@ impl DiffReport {
             text.extend(causes.map(|(_, one)| format!("    {}", cause(one))));
         }
         for line in text {
-            writeln!(io.stdout, "{}", printable(&line))?;
+            io.println(line)?;
         }
         if self.totals.reviewed_with_owner > 0 {
             let more = thousands(self.totals.reviewed_with_owner);
@@ -257,7 +257,7 @@ pub(crate) fn write_settings(
             SettingDifference::Policy { policy, old: None, new } => format!("+ {policy} ({})", set_by(new.as_ref())),
             SettingDifference::Key { policy, cause: key } => format!("{policy}: {}", cause(key)),
         };
-        writeln!(io.stdout, "{}", printable(&line))?;
+        io.println(line)?;
     }
     let count = match differences.len() {
         0 => "no setting differs".to_owned(),

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use crate::cli::documents::{ManifestFile, each_workload};
-use crate::cli::input::{Inputs, namespace_name};
+use crate::cli::input::{Inputs, LinkArgs, namespace_name};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy::show::effective_policy::EffectivePolicy;
@@ -27,6 +27,9 @@ pub struct PolicyShowArgs {
     /// Pods, or objects with a pod template, in a file or a directory, or - for standard input. Default: a pod without labels
     #[arg(long, value_name = "FILE|DIR|-")]
     pub pod: Vec<PathBuf>,
+    /// Which links in directories are followed.
+    #[command(flatten)]
+    pub links: LinkArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = ShowFormat::Text)]
     pub output: ShowFormat,
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &PolicyShowArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
         write(&[EffectivePolicy::new(None, namespace, &args.sources.load(&[], None)?)], args, io)?;
         return Ok(Outcome::Clean);
     }
-    let inputs = Inputs { paths: args.pod.clone(), namespace: None };
+    let inputs = Inputs { paths: args.pod.clone(), namespace: None, links: args.links };
     let texts = inputs.read("policy show", io.stdin)?;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let sources = args.sources.load(&files, None)?;

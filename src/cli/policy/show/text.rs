@@ -3,11 +3,12 @@
 use std::io;
 use std::io::Write;
 
+use mullion_engine::model::foreign_text::visible;
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
 
 use crate::cli::policy::show::effective_policy::{EffectivePolicy, place};
 use crate::cli::policy::show::yaml::{flow, item_of};
-use crate::report::{printable, table};
+use crate::report::table;
 
 pub(crate) fn write(all: &[EffectivePolicy<'_>], out: &mut dyn Write) -> io::Result<()> {
     for shown in all {
@@ -31,7 +32,7 @@ pub(crate) fn write(all: &[EffectivePolicy<'_>], out: &mut dyn Write) -> io::Res
 }
 
 fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    writeln!(out, "{}", printable(text))
+    writeln!(out, "{}", visible(text))
 }
 
 fn policies(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::io::Write;
 
+use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::list;
 use mullion_manifest::edit::string as yaml_string;
 use mullion_policy::EffectiveSetting;
@@ -10,7 +11,6 @@ use mullion_policy::schema::{API_VERSION, SchemaObject, ValueShape};
 use serde_json::Value;
 
 use crate::cli::policy::show::effective_policy::{EffectivePolicy, place};
-use crate::report::printable;
 
 pub(crate) fn write(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> {
     comment(out, &format!("The effective policy of {}, printed by mullion policy show.", shown.title()))?;
@@ -30,7 +30,7 @@ pub(crate) fn write(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Res
 }
 
 fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    writeln!(out, "# {}", printable(text))
+    writeln!(out, "# {}", visible(text))
 }
 
 /// `above`: the highest priority of the built-in policies, which are under every set. The printed policy must take
@@ -60,12 +60,12 @@ fn document<'s>(
                 let item = item_of(setting.shape);
                 for entry in entries {
                     let at = place(Some(&entry.origin));
-                    writeln!(out, "{pad}  - {}  # {}", flow(&entry.value, item), printable(&at))?;
+                    writeln!(out, "{pad}  - {}  # {}", flow(&entry.value, item), visible(&at))?;
                 }
             }
             _ => {
                 let at = place(setting.origin.as_ref());
-                writeln!(out, "{pad}{name}: {}  # {}", flow(&setting.value, Some(setting.shape)), printable(&at))?;
+                writeln!(out, "{pad}{name}: {}  # {}", flow(&setting.value, Some(setting.shape)), visible(&at))?;
             }
         }
         parents = path;

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use mullion_policy::is_test_file;
 use mullion_policy::test_cases::{PolicyTest, TestFile};
 
-use crate::cli::input::{InputTexts, ReadLimits};
+use crate::cli::input::{InputTexts, LinkArgs, ReadLimits};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy::test::results::{Counts, FileResult};
@@ -29,6 +29,9 @@ pub struct PolicyTestArgs {
     /// Test files, as with kubectl: the same as without -f; may be given more than once
     #[arg(short = 'f', long = "filename", value_name = "DIR|FILE")]
     pub filenames: Vec<PathBuf>,
+    /// Which links in directories are followed.
+    #[command(flatten)]
+    pub links: LinkArgs,
     /// Format of the results
     #[arg(short, long, value_enum, default_value_t = TestFormat::Text)]
     pub output: TestFormat,
@@ -59,7 +62,7 @@ pub fn run(args: &PolicyTestArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     if paths.is_empty() {
         paths.push(PathBuf::from("."));
     }
-    let mut texts = InputTexts::new(ReadLimits::MANIFESTS);
+    let mut texts = InputTexts::new(ReadLimits::MANIFESTS, args.links.into());
     for path in &paths {
         texts.add_path(path, is_test_file);
     }

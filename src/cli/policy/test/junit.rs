@@ -5,12 +5,11 @@
 
 use std::borrow::Cow;
 
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-
 use crate::cli::io_handles::Io;
 use crate::cli::policy::test::results::{CaseResult, FileResult};
 use crate::cli::policy::test::text;
-use crate::report::printable;
+use crate::exact_text::{xml, xml_characters};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 /// Writes the document.
 pub(crate) fn write(results: &[FileResult], io: &mut Io<'_>) -> anyhow::Result<()> {
@@ -20,11 +19,11 @@ pub(crate) fn write(results: &[FileResult], io: &mut Io<'_>) -> anyhow::Result<(
     if !document.ends_with('\n') {
         document.push('\n');
     }
-    Ok(io.stdout.write_all(document.as_bytes())?)
+    Ok(io.stdout.write_all(xml(&document).as_bytes())?)
 }
 
 fn suite(result: &FileResult) -> TestSuite {
-    let mut suite = TestSuite::new(&*printable(&result.file));
+    let mut suite = TestSuite::new(&*xml_characters(&result.file));
     suite.add_test_cases(
         result.cases.iter().map(|case| test_case(&result.file, &case.name, status(&result.file, case))),
     );
@@ -32,7 +31,7 @@ fn suite(result: &FileResult) -> TestSuite {
         let problems: Vec<String> = result.problems.iter().map(ToString::to_string).collect();
         // A system that reads only cases would count a file without results as passed.
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        status.set_message(problems.first().map(|first| printable(first).into_owned()).unwrap_or_default());
+        status.set_message(problems.first().map(|first| xml_characters(first).into_owned()).unwrap_or_default());
         status.set_type("problem");
         status.set_description(shown(&problems.join("\n")));
         suite.add_test_case(test_case(&result.file, "the file can be run as written", status));
@@ -41,9 +40,9 @@ fn suite(result: &FileResult) -> TestSuite {
 }
 
 fn test_case(file: &str, name: &str, status: TestCaseStatus) -> TestCase {
-    let mut case = TestCase::new(&*printable(name), status);
-    case.set_classname(&*printable(file));
-    case.extra.insert("file".into(), (&*printable(file)).into());
+    let mut case = TestCase::new(&*xml_characters(name), status);
+    case.set_classname(&*xml_characters(file));
+    case.extra.insert("file".into(), (&*xml_characters(file)).into());
     case
 }
 
@@ -56,13 +55,13 @@ fn status(file: &str, case: &CaseResult) -> TestCaseStatus {
         let first = failure.messages.first().map(String::as_str).unwrap_or_default();
         format!("{}: {first}", failure.key)
     });
-    status.set_message(printable(&messages.collect::<Vec<_>>().join("; ")).into_owned());
+    status.set_message(xml_characters(&messages.collect::<Vec<_>>().join("; ")).into_owned());
     status.set_type("expectation");
-    status.set_description(format!("{}:{}\n{}", printable(file), case.line, text::body(file, case, false)));
+    status.set_description(format!("{}:{}\n{}", xml_characters(file), case.line, text::body(file, case, false)));
     status
 }
 
-/// Lines without control characters.
+/// Lines in which no character is missing.
 fn shown(text: &str) -> String {
-    text.lines().flat_map(|line| [printable(line), Cow::Borrowed("\n")]).collect()
+    text.lines().flat_map(|line| [xml_characters(line), Cow::Borrowed("\n")]).collect()
 }

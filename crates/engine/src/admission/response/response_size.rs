@@ -56,8 +56,8 @@ impl ResponseSize {
     /// The text about one finding.
     pub(crate) fn shorten(self, text: String) -> String {
         match self {
-            Self::Limited if text.len() > FINDING_LIMIT => shorten_to_bytes(&text, FINDING_LIMIT),
-            Self::Limited | Self::Full => text,
+            Self::Limited => shorten_to_bytes(&text, FINDING_LIMIT),
+            Self::Full => text,
         }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
         let short = ResponseSize::Limited.shorten(text.clone());
         assert!(short.len() <= FINDING_LIMIT && short.ends_with('…') && !short.contains('\n'), "{short}");
         assert_eq!(ResponseSize::Full.shorten(text.clone()), text);
-        assert_eq!(ResponseSize::Limited.shorten("a\nb".to_owned()), "a\nb");
+        assert_eq!(ResponseSize::Limited.shorten("a\nb".to_owned()), "a\\nb");
     }
 
     #[test]
