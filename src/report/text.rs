@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use mullion_engine::model::foreign_text::{visible, visible_part};
+use mullion_engine::model::foreign_text::{aligned, visible};
 use mullion_engine::model::settings::Action;
 
 /// The longest source line that is shown, in bytes. Minified JSON puts a whole object on one line: a snippet of it does
@@ -145,7 +145,7 @@ impl SourcePlace<'_> {
         }
         let at = at.max(start);
         let marked = at - start..self.span.end.clamp(at, end) - start;
-        Some(visible_part(&line.replace('\t', " "), marked))
+        Some(aligned(line, marked))
     }
 }
 

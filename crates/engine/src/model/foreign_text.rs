@@ -33,17 +33,30 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// [`visible`] of the text, and the place in it of a range of the text.
-pub fn visible_part(text: &str, part: Range<usize>) -> (String, Range<usize>) {
+/// A line of a file with one visible character in place of each one that acts or hides, so that its columns stay, and the
+/// place in it of a range of the text. Tabs stay.
+pub fn aligned(text: &str, part: Range<usize>) -> (String, Range<usize>) {
     let (mut start, mut end) = (part.start, part.end);
     let shown = escape(text, |c, rest, out| {
-        let (before, at) = (out.len(), text.len() - rest.len() - c.len_utf8());
-        push_escape(c, out);
-        let more = out.len() - before - c.len_utf8();
-        start += if at < part.start { more } else { 0 };
-        end += if at < part.end { more } else { 0 };
+        let at = text.len() - rest.len() - c.len_utf8();
+        let shown = picture(c);
+        out.push(shown);
+        let moved = |place: usize, of: usize| {
+            if at < of { (place + shown.len_utf8()).saturating_sub(c.len_utf8()) } else { place }
+        };
+        (start, end) = (moved(start, part.start), moved(end, part.end));
     });
     (shown.into_owned(), start..end)
+}
+
+/// The picture of a control character in Unicode, or the replacement character.
+fn picture(c: char) -> char {
+    match c {
+        '\t' => c,
+        '\0'..=' ' => char::from_u32(u32::from(c) + 0x2400).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\u{7f}' => '\u{2421}',
+        _ => char::REPLACEMENT_CHARACTER,
+    }
 }
 
 /// The text with another form of each character that must not be in the output as it is. `push` adds that form; it gets
@@ -162,20 +175,20 @@ mod tests {
     }
 
     #[test]
-    fn a_part_moves_with_its_text() {
-        let text = "a\u{1b}b ##[c\u{202e}d\u{200b}";
+    fn columns_of_a_line_stay() {
+        let text = "a\u{1b}b\t ##[c\u{202e}d\u{200b}\u{85}::\u{e0041}";
+        // U+0085 is white space, so a command may begin after it.
+        let expected = "a␛b\t #�[c�d��:��";
+        let columns = |text: &str, at: usize| text.get(..at).map(|before| before.chars().count());
         for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
             for end in (start..=text.len()).filter(|at| text.is_char_boundary(*at)) {
-                let (shown, part) = visible_part(text, start..end);
-                assert_eq!(shown, visible(text));
-                // `##[` is broken also where the part begins between its signs.
-                let part = shown.get(part).unwrap_or("not a part");
-                assert_eq!(
-                    part.replace("\\u{23}", "#"),
-                    visible(text.get(start..end).unwrap_or_default()).replace("\\u{23}", "#")
-                );
+                let (shown, part) = aligned(text, start..end);
+                assert_eq!(shown, expected);
+                assert_eq!(columns(&shown, part.start), columns(text, start));
+                assert_eq!(columns(&shown, part.end), columns(text, end));
             }
         }
+        assert_eq!(aligned("::error::x", 0..2).0, ":�error::x");
     }
 
     proptest! {
