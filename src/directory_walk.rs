@@ -42,6 +42,13 @@ pub(crate) enum WalkProblem {
     Unreadable(#[from] io::Error),
 }
 
+impl WalkProblem {
+    /// Whether it is a link that leaves the directory: it is skipped on purpose, so the command succeeds without it.
+    pub(crate) fn is_skipped_link(&self) -> bool {
+        matches!(self, Self::Leaves)
+    }
+}
+
 /// Files, sorted, and what was not read.
 pub(crate) type FoundFiles = (Vec<PathBuf>, Vec<(PathBuf, WalkProblem)>);
 

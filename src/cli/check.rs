@@ -92,7 +92,12 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     report.totals.unreadable_files = texts.unreadable.len();
     let empty = texts.report_with_empty(io)?;
     report.totals.empty_inputs = empty.len();
-    texts.unreadable.iter().chain(&empty).try_for_each(|failure| report.unread(failure, io))?;
+    texts
+        .unreadable
+        .iter()
+        .chain(&texts.skipped_links)
+        .chain(&empty)
+        .try_for_each(|failure| report.unread(failure, io))?;
     for file in &files {
         let broken = file.each(|document| {
             match document {

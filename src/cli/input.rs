@@ -122,6 +122,8 @@ pub struct InputTexts {
     pub sources: Vec<SourceText>,
     /// Inputs that cannot be read.
     pub unreadable: Vec<InputFailure>,
+    /// Links that leave their directory: they are named, and do not count as inputs.
+    pub skipped_links: Vec<InputFailure>,
     /// Directories without manifests.
     pub empty_directories: Vec<String>,
     /// Empty files on the command line, and empty standard input.
@@ -178,6 +180,7 @@ impl InputTexts {
         Self {
             sources: Vec::new(),
             unreadable: Vec::new(),
+            skipped_links: Vec::new(),
             empty_directories: Vec::new(),
             empty_files: Vec::new(),
             total: 0,
@@ -186,9 +189,9 @@ impl InputTexts {
         }
     }
 
-    /// Reports on stderr what cannot be read.
+    /// Reports on stderr what is not read.
     pub fn report(&self, io: &mut Io<'_>) -> io::Result<()> {
-        for unreadable in &self.unreadable {
+        for unreadable in self.unreadable.iter().chain(&self.skipped_links) {
             io.eprintln(unreadable)?;
         }
         self.without_manifests().try_for_each(|directory| io.eprintln(directory))
@@ -259,7 +262,10 @@ impl InputTexts {
 
     fn add_directory(&mut self, directory: &Path, wanted: fn(&Path) -> bool) {
         let (files, problems) = files_below(directory, wanted, self.links);
-        self.unreadable.extend(problems.iter().map(|(path, problem)| not_read(path, problem)));
+        for (path, problem) in &problems {
+            let list = if problem.is_skipped_link() { &mut self.skipped_links } else { &mut self.unreadable };
+            list.push(not_read(path, problem));
+        }
         if files.is_empty() {
             self.empty_directories.push(directory.display().to_string());
         }

@@ -46,7 +46,10 @@ pub(crate) fn read(
                 let message = "no *.json, *.yaml, *.yml or *.gz in it; name the file if it has another extension";
                 failures.push(InputFailure::of_file(path.display().to_string(), message));
             }
-            failures.extend(problems.iter().map(|(path, problem)| not_read(path, problem)));
+            for (path, problem) in &problems {
+                let failure = not_read(path, problem);
+                if problem.is_skipped_link() { io.eprintln(failure)? } else { failures.push(failure) }
+            }
             files.extend(found.into_iter().map(Some));
         } else {
             files.push(Some(path.clone()));

@@ -66,7 +66,7 @@ pub fn run(args: &PolicyTestArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     for path in &paths {
         texts.add_path(path, is_test_file);
     }
-    let unreadable = texts.unreadable.iter().map(|failure| FileResult {
+    let unreadable = texts.unreadable.iter().chain(&texts.skipped_links).map(|failure| FileResult {
         file: failure.file.clone(),
         problems: vec![failure.clone().into()],
         ..FileResult::default()
