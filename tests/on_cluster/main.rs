@@ -105,6 +105,7 @@ fn main() -> ExitCode {
             withdraw::nodes_are_left_as_they_were_found,
             withdraw::classes_that_are_named_stay,
             withdraw::a_record_frees_no_node_of_foreign_taints,
+            withdraw::a_tenant_is_not_believed,
             nodes::nodes_get_labels_taints_and_classes,
             nodes::nodes_of_every_kind,
             nodes::policies_change_only_what_is_ours,

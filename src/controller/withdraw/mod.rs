@@ -1,8 +1,8 @@
-//! The withdrawal: stops the controllers, and removes Mullion's changes from nodes and its RuntimeClasses.
+//! The withdrawal: stops the controller, and removes Mullion's changes from nodes and its RuntimeClasses.
 //!
 //! ```text
 //! list nodes (if that fails, nothing is changed)
-//!   → set `withdrawn` in each `mullion-state`, wait until the controllers report that they have stopped
+//!   → set `withdrawn` in `mullion-state`, wait until the controller reports that it has stopped
 //!   → one patch per node, 16 at a time; all nodes again, until nothing is left to remove
 //!   → delete those of Mullion's RuntimeClasses that no object uses
 //! ```
@@ -32,8 +32,7 @@
 //! | leases | `mullion-controller` | its own namespace | `get` |  |
 //! | configmaps | `mullion-state` | its own namespace | `get`, `patch` |  |
 //! | configmaps |  | its own namespace | `create` |  |
-//! | leases | `mullion-controller` | the cluster | `list` | without `--lease-namespace`; else only that namespace's controller stops |
-//! | configmaps | `mullion-state` | the cluster | `list` | without `--lease-namespace` |
+//! | mutatingwebhookconfigurations, validatingwebhookconfigurations | `mullion` | the cluster | `get` | without `--namespace` |
 
 mod calls;
 mod classes;

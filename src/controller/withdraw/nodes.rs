@@ -91,9 +91,8 @@ pub(crate) async fn clean_nodes(
     report: &mut WithdrawReport,
     progress: &mut dyn FnMut(WithdrawProgress),
 ) {
-    // If all controllers have stopped, one list that contains nothing to remove is enough.
-    let stopped = report.controllers.values().all(|status| *status == ControllerStatus::Stopped);
-    let needed_idle = if stopped { 1 } else { 2 };
+    // If the controller has stopped, one list that contains nothing to remove is enough.
+    let needed_idle = if report.controller == ControllerStatus::Stopped { 1 } else { 2 };
     let (mut idle, mut passes) = (0, 0_u32);
     let mut kept_taints = Vec::new();
     // How often each node was patched, and why its last patch failed.

@@ -17,24 +17,25 @@ pub(crate) async fn withdraw(
 ) -> anyhow::Result<WithdrawReport> {
     let calls = Calls::new(client, stop.clone());
     nodes::check_access(&calls).await?;
-    let mut report = WithdrawReport::default();
-    let states = controllers::stop(&calls, options, &mut report, progress).await;
-    let trust = trusted_taints(&options.policies, &states);
+    let namespace = controllers::find_namespace(&calls, options).await?;
+    let mut report = WithdrawReport::of(&namespace);
+    let state = controllers::stop(&calls, &namespace, options.dry_run, &mut report, progress).await;
+    let trust = trusted_taints(&options.policies, &[state]);
     nodes::clean_nodes(&calls, &trust, options.dry_run, &mut report, progress).await;
     classes::delete_unused(&calls, options.dry_run, &mut report).await;
     Ok(report)
 }
 
-/// Undoes `withdrawn`, so that the controllers work again.
+/// Undoes `withdrawn`, so that the controller works again.
 pub(crate) async fn undo(
     client: Client,
     options: &WithdrawOptions,
     stop: &CancellationToken,
-    progress: &mut dyn FnMut(WithdrawProgress),
 ) -> anyhow::Result<WithdrawReport> {
     let calls = Calls::new(client, stop.clone());
     calls.check_server().await?;
-    let mut report = WithdrawReport::default();
-    controllers::resume(&calls, options, &mut report, progress).await;
+    let namespace = controllers::find_namespace(&calls, options).await?;
+    let mut report = WithdrawReport::of(&namespace);
+    controllers::resume(&calls, &namespace, options.dry_run, &mut report).await;
     Ok(report)
 }
