@@ -12,8 +12,8 @@
 //! patch contains the `resourceVersion` that it was computed from, so taints that others add meanwhile stay: after a
 //! 409 the node is read and planned again.
 //!
-//! A node's record contains Mullion's taint, and kubelets can write the record. So a taint is removed only if a policy
-//! or `mullion-state` also contains it (see [`TrustedTaints`](mullion_engine::node::TrustedTaints)).
+//! A node's record contains Mullion's taint, and kubelets can write the record. So a taint is removed only if it is also
+//! one of Mullion's own (`own_taints`).
 //!
 //! A `mullion-state` that is created here has the controller's ServiceAccount as its owner, as its Lease has: it is
 //! deleted with the release, and not before. If there is neither Lease nor state, no controller ever worked, and no

@@ -4,7 +4,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::withdraw::calls::Calls;
-use crate::controller::withdraw::plan::trusted_taints;
+use crate::controller::withdraw::plan::known_taints;
 use crate::controller::withdraw::report::{WithdrawOptions, WithdrawProgress, WithdrawReport};
 use crate::controller::withdraw::{classes, controllers, nodes};
 
@@ -20,8 +20,8 @@ pub(crate) async fn withdraw(
     let namespace = controllers::find_namespace(&calls, options).await?;
     let mut report = WithdrawReport::of(&namespace);
     let state = controllers::stop(&calls, &namespace, options.dry_run, &mut report, progress).await;
-    let trust = trusted_taints(&options.policies, &[state]);
-    nodes::clean_nodes(&calls, &trust, options.dry_run, &mut report, progress).await;
+    let own_taints = known_taints(&options.policies, &state);
+    nodes::clean_nodes(&calls, &own_taints, options.dry_run, &mut report, progress).await;
     classes::delete_unused(&calls, options.dry_run, &mut report).await;
     Ok(report)
 }
