@@ -1,6 +1,7 @@
 //! The controller after a cold start, a loop that only sends the same patches with the same concurrency, and the same
 //! loop while one watch receives the changes, which any controller of nodes needs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
-use mullion::controller::{ControllerMetrics, LeaderContext, nodes};
+use mullion::controller::{ControllerMetrics, LeaderContext, nodes, state};
 use mullion_cluster::ControlPlane;
-use mullion_engine::model::settings::{Mode, NodeSettings};
-use mullion_engine::node::{NodeFacts, TrustedTaints, plan_node};
+use mullion_engine::model::settings::{Mode, NodeSettings, policy_taint};
+use mullion_engine::node::{NodeFacts, plan_node};
 use mullion_policy::PolicySet;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -40,7 +41,8 @@ async fn controller(client: Client, mode: Mode, count: usize) -> f64 {
     let (ready, _) = watch::channel(false);
     let (metrics, stop) = (ControllerMetrics::new(), CancellationToken::new());
     let leading = LeaderContext::new(client, "default", policies, metrics.clone(), ready, stop.clone()).await;
-    let running = tokio::spawn(nodes::control_loop::run(leading));
+    let running =
+        tokio::spawn(async move { tokio::join!(state::run(leading.clone()), nodes::control_loop::run(leading)) });
     let mut first = None;
     let (from, taken) = loop {
         // Not more often, because each request costs processor time that the bare loop does not
@@ -79,7 +81,8 @@ async fn bodies(client: &Client, mode: Mode) -> Vec<(String, String)> {
                 .collect(),
             kernel_version: node.status.unwrap().node_info.unwrap().kernel_version,
         };
-        let patch = plan_node(&facts, policy, &TrustedTaints::default(), &[], 0).patch.expect("something to do");
+        let patch =
+            plan_node(&facts, policy, &BTreeSet::from([policy_taint(policy)]), &[], 0).patch.expect("something to do");
         (name, patch.to_merge_patch(&node.metadata.resource_version.unwrap()).to_string())
     };
     all.unwrap().items.into_iter().map(body).collect()

@@ -44,9 +44,10 @@ pub struct WithdrawArgs {
     /// mullion-state is gone: only known taints are removed. May be given more than once
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
-    /// Stop only the controllers of this namespace. Default: every namespace with a lease or a state of Mullion
-    #[arg(long, value_name = "NS")]
-    pub lease_namespace: Option<String>,
+    /// Namespace of Mullion. Default: the namespace of the Service that the webhook configurations named mullion call. Needed
+    /// if these are deleted, or call a URL
+    #[arg(long, value_name = "NS", alias = "lease-namespace")]
+    pub namespace: Option<String>,
     /// Only print what would be done
     #[arg(long)]
     pub dry_run: bool,
@@ -78,7 +79,7 @@ async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let policies = policies(args, io)?;
     let client = connect::client(args.kubeconfig.as_deref())?;
-    let options = WithdrawOptions { policies, namespace: args.lease_namespace.clone(), dry_run: args.dry_run };
+    let options = WithdrawOptions { policies, namespace: args.namespace.clone(), dry_run: args.dry_run };
     let stop = CancellationToken::new();
     let mut progress = Progress::new("nodes");
     let mut show = |progressed| {
@@ -92,7 +93,7 @@ async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
     let report = {
         let work = async {
             if args.undo {
-                undo(client, &options, &stop, &mut show).await
+                undo(client, &options, &stop).await
             } else {
                 withdraw(client, &options, &stop, &mut show).await
             }
@@ -141,9 +142,7 @@ fn policies(args: &WithdrawArgs, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings
 
 fn text(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
     let would = if args.dry_run { "would be " } else { "" };
-    for (namespace, status) in &report.controllers {
-        io.println(format_args!("namespace {namespace}: {}", status_text(*status)))?;
-    }
+    io.println(format_args!("namespace {}: {}", report.namespace, status_text(report.controller)))?;
     if !args.undo {
         let cleaned = report.cleaned.len();
         io.println(format_args!("nodes: {cleaned} of {} {would}freed of Mullion", report.nodes))?;
@@ -168,8 +167,10 @@ fn text(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Re
 
 /// Whether no object of Mullion was found: it was never installed, or this is the wrong cluster.
 fn is_nothing(report: &WithdrawReport) -> bool {
-    let never = report.controllers.values().all(|status| *status == ControllerStatus::NeverWorked);
-    never && report.cleaned.is_empty() && report.classes.is_empty() && report.left.is_empty()
+    report.controller == ControllerStatus::NeverWorked
+        && report.cleaned.is_empty()
+        && report.classes.is_empty()
+        && report.left.is_empty()
 }
 
 fn more(io: &mut Io<'_>, all: usize) -> io::Result<()> {
@@ -203,10 +204,8 @@ fn class_text(ClassUsers { named_by, names }: &ClassUsers, would: &str) -> Strin
 
 /// An object per controller, node, RuntimeClass and remainder, and a summary at the end.
 fn lines(args: &WithdrawArgs, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
-    let WithdrawReport { controllers, nodes, cleaned, classes, left } = report;
-    for (namespace, status) in controllers {
-        write_line(io.stdout, &json!({"type": "controller", "namespace": namespace, "controller": status}))?;
-    }
+    let WithdrawReport { namespace, controller, nodes, cleaned, classes, left } = report;
+    write_line(io.stdout, &json!({"type": "controller", "namespace": namespace, "controller": controller}))?;
     for (name, removed) in cleaned {
         write_line(io.stdout, &json!({"type": "node", "name": name, "removed": removed}))?;
     }
@@ -269,21 +268,13 @@ mod tests {
         String::from_utf8(stdout).unwrap()
     }
 
-    fn controller(namespace: &str, status: ControllerStatus) -> BTreeMap<String, ControllerStatus> {
-        [(namespace.to_owned(), status)].into()
-    }
-
     fn cleaned(name: &str, removed: &[&str]) -> BTreeMap<String, Vec<String>> {
         [(name.to_owned(), removed.iter().map(|&text| text.to_owned()).collect())].into()
     }
 
     #[test]
     fn an_empty_cluster_is_reported() {
-        let mut report = WithdrawReport {
-            controllers: controller("a", ControllerStatus::NeverWorked),
-            nodes: 5,
-            ..WithdrawReport::default()
-        };
+        let mut report = WithdrawReport { nodes: 5, ..WithdrawReport::of("a") };
         let words = "namespace a: no controller of Mullion has worked here\n";
         let end = "there is nothing to withdraw\n";
         assert_eq!(shown(&[], &report), format!("{words}nodes: 0 of 5 freed of Mullion\n{end}"));
@@ -291,8 +282,7 @@ mod tests {
         // A node that an earlier controller left unchanged, and a controller that has nothing left to do.
         report.cleaned = cleaned("w1", &["label a"]);
         assert!(!shown(&[], &report).contains("nothing"));
-        let controllers = controller("a", ControllerStatus::Stopped);
-        report = WithdrawReport { controllers, ..WithdrawReport::default() };
+        report = WithdrawReport { controller: ControllerStatus::Stopped, ..WithdrawReport::of("a") };
         assert!(!shown(&[], &report).contains("nothing"));
     }
 
@@ -300,7 +290,8 @@ mod tests {
     fn the_text_shows_what_was_done_and_what_remains() {
         let left = |n| Remainder { what: format!("node w{n}"), why: "rejected".to_owned(), help: "ask".to_owned() };
         let report = WithdrawReport {
-            controllers: controller("mullion", ControllerStatus::Stopped),
+            namespace: "mullion".to_owned(),
+            controller: ControllerStatus::Stopped,
             nodes: 9,
             cleaned: cleaned("w1", &["label a", "taint b"]),
             classes: [("c".to_owned(), ClassUsers::default())].into(),
@@ -327,10 +318,10 @@ mod tests {
         // Messages of the API server quote what others wrote.
         let what = "node ##vso[x]\u{1b}[2J\u{202e}\n::error::x".to_owned();
         let left = Remainder { what: what.clone(), why: String::new(), help: String::new() };
-        let report = WithdrawReport { left: vec![left], ..WithdrawReport::default() };
+        let report = WithdrawReport { left: vec![left], ..WithdrawReport::of("mullion") };
         assert!(shown(&[], &report).contains("left: node #\\u{23}vso[x]\\u{1b}[2J\\u{202e}\\n:\\u{3a}error::x: ; \n"));
         let json = shown(&["-o", "json"], &report);
         assert!(!json.contains("##vso") && json.is_ascii(), "{json}");
-        assert_eq!(serde_json::from_str::<Value>(json.lines().next().unwrap()).unwrap()["what"], what);
+        assert_eq!(serde_json::from_str::<Value>(json.lines().nth(1).unwrap()).unwrap()["what"], what);
     }
 }

@@ -21,8 +21,8 @@ pub struct ControllerArgs {
     pub kubeconfig: Option<PathBuf>,
     /// Mullion's namespace, which contains the lease of the leading controller, ConfigMap mullion-state and the Secrets;
     /// without it, the namespace of this pod, or of the kubeconfig's context
-    #[arg(long, value_name = "NS")]
-    pub lease_namespace: Option<String>,
+    #[arg(long, value_name = "NS", alias = "lease-namespace")]
+    pub namespace: Option<String>,
     /// Service of the webhook in that namespace: the controller maintains its certificates in the Secrets mullion-ca and
     /// mullion-tls, and the CA in the webhook configurations named mullion. Without it, it changes no certificates
     #[arg(long, value_name = "NAME")]

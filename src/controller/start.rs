@@ -124,7 +124,7 @@ fn certificates(args: &ControllerArgs, namespace: &str) -> anyhow::Result<Option
     let made = args.webhook_service.as_deref().map(|service| {
         let lifetimes = (args.certificate_lifetime, args.ca_lifetime);
         CertificateSettings::new(service, namespace, &args.certificate_name, lifetimes)
-            .context("cannot create certificates; correct --webhook-service and --lease-namespace")
+            .context("cannot create certificates; correct --webhook-service and --namespace")
     });
     made.transpose()
 }
@@ -199,7 +199,7 @@ impl Terms {
 
 /// Mullion's namespace.
 fn namespace(args: &ControllerArgs, client: &kube::Client) -> String {
-    args.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned())
+    args.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned())
 }
 
 /// The policies of `--policies`, or the last good ones, and the source of later ones.

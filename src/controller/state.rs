@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint};
 use mullion_engine::model::settings::{marks_windows, policy_taint, possible_taint};
 use mullion_engine::model::windows::Build;
 use mullion_engine::node::{Claimants, taint_on_create};
@@ -15,9 +15,10 @@ use mullion_policy::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::Backoff;
-use crate::cluster::state::{MAX_POLICIES, MAX_SEEN, MullionState, NodeHistory, StateCondition};
+use crate::cluster::state::{MAX_OWN_TAINTS, MAX_POLICIES, MAX_SEEN, MullionState, NodeHistory, StateCondition};
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::WriteOutcome;
+use crate::controller::own_taints::own_taints;
 use crate::controller::settled_builds::{SettledBuilds, is_known};
 use crate::minor_release::MinorRelease;
 use crate::telemetry::in_words;
@@ -27,11 +28,13 @@ const GATHER: Duration = Duration::from_secs(1);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// The maximum number of stored builds that neither the release table nor the policy contains.
 const MOST_UNKNOWN: usize = 32;
+/// The condition that is `False` while the taint of the policies has no room in `own-taints`.
+const TAINT_RECORDED: &str = "TaintRecorded";
 /// The condition that reports whether the policies are stored.
 const POLICIES_KEPT: &str = "PoliciesKept";
 
 /// Works until it must stop.
-pub(crate) async fn run(leading: LeaderContext) {
+pub async fn run(leading: LeaderContext) {
     let LeaderContext { mut policies, snapshot, state, store, claimants, metrics, stop, .. } = leading;
     let (mut state, mut claimants) = (state.state.clone(), claimants.subscribe());
     let synced = async {
@@ -136,6 +139,8 @@ impl StateInput<'_> {
             state.taint_on_create = None;
             return;
         }
+        // Before the stored policies are replaced, because those of an earlier release name its taint.
+        self.update_own_taints(state);
         self.update_seen(&mut state.seen);
         self.update_policies(state);
         let policy = &self.policies.nodes;
@@ -143,18 +148,38 @@ impl StateInput<'_> {
         // The webhook may have set it on new nodes that are not in the snapshot yet.
         state.seen.taints.extend(no_more);
         state.taint_on_create = match self.claimants {
-            Some(claimants) if claimants.policies == self.policies.hash => taint_on_create(policy, claimants),
+            Some(claimants) if claimants.policies == self.policies.hash => {
+                taint_on_create(policy, claimants).filter(|taint| is_own(state, taint))
+            }
             // Not known yet, as after a restart: the earlier result still applies if it is about this taint.
             _ => state.taint_on_create.take().filter(|taint| possible_taint(policy).as_ref() == Some(taint)),
         };
+    }
+
+    /// Adds the taint of the policy. Nodes get no taint that has no room.
+    fn update_own_taints(&self, state: &mut MullionState) {
+        let mut own_taints = own_taints(state);
+        let wanted = possible_taint(&self.policies.nodes).filter(|taint| !own_taints.contains(taint));
+        state.remove_condition(TAINT_RECORDED);
+        match wanted {
+            Some(taint) if own_taints.len() >= MAX_OWN_TAINTS => {
+                let message = format!(
+                    "taint {taint} is not set on nodes, because own-taints has {MAX_OWN_TAINTS} lines, which is the \
+                     maximum: remove those that no node has any more (kubectl edit configmap mullion-state)"
+                );
+                state.set_condition(StateCondition::new(TAINT_RECORDED, "False", "TooMany", message));
+            }
+            Some(taint) => drop(own_taints.insert(taint)),
+            None => {}
+        }
+        state.own_taints = Some(own_taints);
     }
 
     fn update_seen(&self, seen: &mut NodeHistory) {
         let Some(nodes) = self.nodes else { return };
         let policy = &self.policies.nodes;
         for (taint, _) in nodes.windows_taints().iter() {
-            // The policy's own taint is always stored: once the policy sets another, only this entry proves that it is
-            // Mullion's.
+            // The policy's own taint is always stored, because pods for an empty pool need its toleration.
             let room = seen.taints.len() < MAX_SEEN || *taint == policy_taint(policy);
             if room && marks_windows(taint, policy) {
                 seen.taints.insert(taint.clone());
@@ -199,13 +224,18 @@ impl StateInput<'_> {
     }
 }
 
+/// Whether the state stores the taint as Mullion's own.
+fn is_own(state: &MullionState, taint: &Taint) -> bool {
+    state.own_taints.as_ref().is_some_and(|own_taints| own_taints.contains(taint))
+}
+
 #[cfg(test)]
 mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use mullion_engine::model::Os;
-    use mullion_engine::model::cluster::{Fact, Node, Taint};
+    use mullion_engine::model::cluster::{Fact, Node};
     use mullion_engine::model::settings::ApplyTaint;
     use mullion_policy::PolicyFile;
     use proptest::prelude::*;
@@ -308,7 +338,7 @@ mod tests {
         let large = updated(&policies(&format!("# {}", "x".repeat(MAX_POLICIES))), &none, None, &small);
         assert_eq!((large.policies.files.len(), condition(&large)), (0, vec!["False".to_owned()]));
         let message = &large.conditions[0].message;
-        assert!(message.contains("901 KiB") && message.contains("make the files smaller"), "{message}");
+        assert!(message.contains("871 KiB") && message.contains("make the files smaller"), "{message}");
         // The built-in policies are not stored.
         let built_in = updated(&PolicySet::built_in(), &none, None, &large);
         assert_eq!((built_in.policies.files.len(), built_in.conditions.len()), (0, 0));
@@ -345,6 +375,42 @@ mod tests {
         assert_eq!(after(&other, Some(&claimants(&other.hash)), &yes), None);
         let withdrawn = MullionState { withdrawn: Some(NOW.to_owned()), ..yes };
         assert_eq!(after(&set, Some(&claimants(&set.hash)), &withdrawn), None);
+    }
+
+    #[test]
+    fn own_taints_are_what_policies_set() {
+        let none = nodes(&[]);
+        let own = |state: &MullionState| -> Vec<String> {
+            state.own_taints.iter().flatten().map(ToString::to_string).collect()
+        };
+        let found = || MullionState { found: true, ..MullionState::default() };
+        let fresh = || MullionState { own_taints: Some([].into()), ..found() };
+        let set = policies("");
+        let mut other = policies("");
+        other.nodes.taint.key = "example.com/os".to_owned();
+        let mut never = policies("");
+        never.nodes.taint.apply = ApplyTaint::Never;
+        let ours = "os=windows:NoSchedule";
+        // A policy that sets no taint owns none: an administrator may have set the same.
+        assert_eq!(own(&updated(&never, &none, None, &fresh())), [""; 0]);
+        let first = updated(&set, &none, None, &fresh());
+        assert_eq!(own(&first), [ours]);
+        let second = updated(&other, &none, None, &first);
+        assert_eq!(own(&second), ["example.com/os=windows:NoSchedule", ours]);
+        assert_eq!(own(&updated(&never, &none, None, &second)).len(), 2);
+        // The state of an earlier release: its policies name its taints, and nodes name none.
+        let seen = nodes(&[(Os::Windows, "windows=quarantine:NoExecute", 20348)]);
+        let mut upgraded = MullionState { own_taints: None, ..updated(&set, &seen, None, &fresh()) };
+        assert_eq!(own(&updated(&other, &seen, None, &upgraded)), ["example.com/os=windows:NoSchedule", ours]);
+        upgraded.policies = StoredPolicies::default();
+        assert_eq!(own(&updated(&other, &seen, None, &upgraded)), ["example.com/os=windows:NoSchedule", ours]);
+        // Without room, the taint is not set.
+        let full = (0..MAX_OWN_TAINTS).map(|n| taint(&format!("a{n}=b:NoSchedule"))).collect();
+        let full = updated(&set, &none, None, &MullionState { own_taints: Some(full), ..found() });
+        assert!(own(&full).len() == MAX_OWN_TAINTS && !own(&full).contains(&ours.to_owned()));
+        assert!(full.condition(TAINT_RECORDED).unwrap().message.contains("maximum"));
+        let claimants = Claimants { policies: set.hash.clone(), ..Claimants::default() };
+        assert_eq!(updated(&set, &none, Some(&claimants), &full).taint_on_create, None);
     }
 
     proptest! {

@@ -30,6 +30,7 @@ pub(crate) struct WebhookConfiguration {
 pub(crate) struct RegisteredWebhook {
     pub(crate) name: String,
     pub(crate) client_config: WebhookClientConfig,
+    pub(crate) failure_policy: Option<String>,
     pub(crate) namespace_selector: Option<LabelSelector>,
     pub(crate) object_selector: Option<LabelSelector>,
 }

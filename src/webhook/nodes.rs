@@ -32,11 +32,12 @@ pub(crate) fn patch(state: &WebhookState, request: &AdmissionRequest) -> Vec<Pat
     })
 }
 
-/// The taint that ConfigMap `mullion-state` allows; `None` until it was read.
+/// The taint that ConfigMap `mullion-state` allows, and records as Mullion's own; `None` until it was read.
 fn allowed(state: &WebhookState) -> Option<Taint> {
     let stored = state.mullion_state.as_ref()?.borrow();
     let stored = stored.as_ref().filter(|stored| stored.withdrawn.is_none())?;
-    stored.taint_on_create.clone()
+    let own_taints = stored.own_taints.as_ref()?;
+    stored.taint_on_create.clone().filter(|taint| own_taints.contains(taint))
 }
 
 fn plan(object: &Value, policy: &NodeSettings, allowed: &Taint) -> Vec<PatchOperation> {
@@ -84,7 +85,8 @@ mod tests {
 
     fn stored(change: impl FnOnce(&mut MullionState)) -> MullionState {
         let taint_on_create = Taint::parse("os=windows:NoSchedule");
-        let mut stored = MullionState { found: true, taint_on_create, ..MullionState::default() };
+        let own_taints = Some(taint_on_create.iter().cloned().collect());
+        let mut stored = MullionState { found: true, own_taints, taint_on_create, ..MullionState::default() };
         change(&mut stored);
         stored
     }
@@ -146,6 +148,8 @@ mod tests {
             None,
             Some(MullionState::default()),
             Some(stored(|state| state.taint_on_create = None)),
+            Some(stored(|state| state.own_taints = None)),
+            Some(stored(|state| state.own_taints = Some([].into()))),
             Some(stored(|state| state.taint_on_create = Taint::parse("other=windows:NoSchedule"))),
             Some(stored(|state| state.withdrawn = Some("2026-01-01T00:00:00Z".to_owned()))),
         ];

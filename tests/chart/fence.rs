@@ -215,7 +215,34 @@ impl Cluster {
         let mut weaker = evicting_windows.clone();
         weaker["spec"]["taints"].as_array_mut().expect("a list").push(taint("sku", "NoSchedule"));
         let claim = json!({"metadata": {"annotations": {"mullion.dev/owned": recorded(&taint("sku", "NoExecute"))}}});
+        let record = |text: String| json!({"metadata": {"annotations": {"mullion.dev/owned": text}}});
+        // The taint that the node has already, in a record with another label.
+        let kept = recorded(&taint("os", "NoExecute")).replace("ltsc2022", "ltsc2025");
         vec![
+            // To remove the taint as Mullion's once an administrator sets it.
+            (
+                "a record of a taint with NoExecute that nobody has set yet",
+                "MERGE",
+                node(),
+                record(recorded(&taint("os", "NoExecute"))),
+                Fenced("records no taint"),
+            ),
+            (
+                "a record of another key",
+                "MERGE",
+                node(),
+                record(recorded(&taint("dedicated", "NoSchedule"))),
+                Fenced("fence.taintKeys"),
+            ),
+            (
+                "a record in another form",
+                "MERGE",
+                node(),
+                record(r#"{"taint": {"key":"os","value":"windows","effect":"NoExecute"}}"#.to_owned()),
+                Fenced("in one form"),
+            ),
+            ("a record of its taint", "MERGE", node(), record(recorded(&taint("os", "NoSchedule"))), Done),
+            ("a record that keeps its taint", "MERGE", "/api/v1/nodes/recorded".to_owned(), record(kept), Done),
             ("labels, annotation and taint of Mullion", "MERGE", node(), all, Done),
             ("another value of its taint", "MERGE", node(), self.with_taints(&[other]), Done),
             ("its taint goes", "MERGE", node(), self.with_taints(&[]), Done),
@@ -363,6 +390,8 @@ impl Cluster {
         let tolerate = |more: Value| json!({"scheduling": {"tolerations": [taint("os", "NoSchedule"), more]}});
         let mut unlabelled = class("mullion-windows-a", "runhcs-wcow-process");
         unlabelled["metadata"]["labels"] = json!({});
+        let mut heavy = class("mullion-windows-a", "runhcs-wcow-process");
+        heavy["overhead"] = json!({"podFixed": {"memory": "1Ti"}});
         let linux = json!({"scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}});
         let company = format!("{ALL}/company");
         vec![
@@ -373,8 +402,16 @@ impl Cluster {
                 "MERGE",
                 own.clone(),
                 tolerate(json!({"operator": "Exists"})),
-                Fenced("each with a key"),
+                Fenced("each with one of the keys"),
             ),
+            (
+                "a toleration of another key",
+                "MERGE",
+                own.clone(),
+                tolerate(taint("dedicated", "NoSchedule")),
+                Fenced("fence.tolerationKeys"),
+            ),
+            ("a class with overhead", "POST", ALL.to_owned(), heavy, Fenced("without overhead")),
             (
                 "fewer tolerations",
                 "MERGE",

@@ -79,7 +79,7 @@ fn documented(file: &Rendered, source: &str) -> Result<Rights> {
                 !places.is_empty()
             }
             // A permission that a Job of the chart does not need, because its namespace is known.
-            "without `--lease-namespace`" => false,
+            "without `--namespace`" => false,
             other => bail!("{source}: {other:?} is no condition that this test knows"),
         };
         for resource in words(resources).iter().filter(|_| holds) {

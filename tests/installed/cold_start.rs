@@ -213,7 +213,7 @@ pub async fn one_node(site: &Site) -> Result<()> {
         site.plane.kubectl(&[&["wait", "-n", NAMESPACE, &budget], &allowed[..]].concat()).await?;
     }
 
-    mullion(site, &["withdraw"]).await?;
+    mullion(site, &["withdraw", "--namespace", NAMESPACE]).await?;
     uninstall(site, &["--wait"]).await?;
     traces::none(site, But::Pods).await
 }

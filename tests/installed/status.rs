@@ -40,7 +40,12 @@ async fn wait_for_result(site: &Site, name: &str, result: &str, part: &str) -> R
 pub async fn an_installation_is_good_until_it_is_not(site: &Site) -> Result<()> {
     let nothing = status(site, &[]).await?;
     ensure!(nothing.status.code() == Some(1), "{}", text(&nothing));
-    ensure!(text(&nothing).contains("× Mullion is not installed in this cluster\n"), "{}", text(&nothing));
+    ensure!(
+        text(&nothing)
+            .contains("× Mullion is not installed in this cluster, or its webhook configurations were deleted\n"),
+        "{}",
+        text(&nothing)
+    );
 
     site.install(&["--set", "controller.extraArgs={--probe-interval=1}"]).await?;
     let waited = status(site, &["--wait", "--timeout", "4m"]).await?;
@@ -74,9 +79,9 @@ pub async fn an_installation_is_good_until_it_is_not(site: &Site) -> Result<()> 
     scale("2").await?;
     wait_for_result(site, "webhook-reached", "good", "probed").await?;
 
-    crate::user_actions::mullion(site, &["withdraw"]).await?;
+    crate::user_actions::mullion(site, &["withdraw", "--namespace", NAMESPACE]).await?;
     wait_for_result(site, "withdrawn", "bad", "withdrawn since").await?;
-    crate::user_actions::mullion(site, &["withdraw", "--undo"]).await?;
+    crate::user_actions::mullion(site, &["withdraw", "--undo", "--namespace", NAMESPACE]).await?;
     let waited = status(site, &["--wait", "--timeout", "4m"]).await?;
     ensure!(waited.status.code() == Some(0), "{}", text(&waited));
     Ok(())

@@ -64,7 +64,7 @@ pub async fn nobody_notices(site: &Site) -> Result<()> {
         if pods.len() == 2 && pods.iter().all(plain) { Seen::Done(()) } else { Seen::NotYet(format!("{pods:?}")) }
     })
     .await?;
-    let output = mullion(site, &["withdraw"]).await?;
+    let output = mullion(site, &["withdraw", "--namespace", NAMESPACE]).await?;
     ensure!(output.contains(&class), "{output}");
     traces::none(site, But::Pods).await?;
     for image in [WINDOWS, LINUX] {
@@ -142,7 +142,7 @@ pub async fn a_skipped_job_leaves_only_nodes_and_classes(site: &Site) -> Result<
         }
     })
     .await?;
-    mullion(site, &["withdraw"]).await?;
+    mullion(site, &["withdraw", "--namespace", NAMESPACE]).await?;
     traces::none(site, But::Pods).await
 }
 
@@ -167,7 +167,7 @@ async fn end_by_deadline(site: &Site) -> Result<()> {
 /// The user deletes the namespace first, although there are more objects, and then the rest as in the chart's README.
 pub async fn the_namespace_is_deleted_first_and_the_rest_by_hand(site: &Site) -> Result<()> {
     let shop = delete_namespace_first(site).await?;
-    mullion(site, &["withdraw"]).await?;
+    mullion(site, &["withdraw", "--namespace", NAMESPACE]).await?;
     let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding,\
         validatingadmissionpolicy,validatingadmissionpolicybinding";
     site.plane.kubectl(&["delete", kinds, "-l", "app.kubernetes.io/name=mullion"]).await?;

@@ -547,6 +547,68 @@ pub async fn earlier_taints_are_removed_and_forged_ones_kept(plane: &ControlPlan
     remove(plane, &["honest", "forger"]).await
 }
 
+/// A kubelet records an administrator's taint, which the built-in patterns match, as Mullion's: the taint and the record
+/// stay, and an Event reports them. The same for the state of an earlier release, without own taints: the taint of its
+/// policies is still removed, and the administrator's is not.
+pub async fn only_recorded_taints_are_mullions(plane: &ControlPlane) -> Result<()> {
+    let (ours, quarantine) = ("os=windows:NoSchedule", "windows=quarantine:NoExecute");
+    let own = plane.namespace("mullion").await?;
+    let policies = directory(&policy(0))?;
+    let kubeconfig = controllers(plane, &own).await?;
+    let windows = |name: &str| NodeSpec::windows(name, "10.0.20348.2655");
+    plane.create_nodes(&[windows("honest"), windows("forger").taint(quarantine)]).await?;
+    let kubelet = Kubelet::new(plane, "forger").await?;
+    let bare = Patch::Merge(json!({"spec": {"taints": []}}));
+    let rejected = kubelet.nodes.patch("forger", &PatchParams::default(), &bare).await;
+    ensure!(matches!(&rejected, Err(kube::Error::Api(status)) if status.code == 403), "{rejected:?}");
+    let record = r#"{"taint":{"key":"windows","value":"quarantine","effect":"NoExecute"}}"#;
+    let annotated = Patch::Merge(json!({"metadata": {"annotations": {"mullion.dev/owned": record}}}));
+    kubelet.nodes.patch("forger", &PatchParams::default(), &annotated).await.context("a kubelet's annotation")?;
+
+    let admin: Api<Node> = Api::all(plane.client());
+    let has = async |name: &str, expected: &[&str]| {
+        wait_for(&format!("{expected:?} on {name}"), DEADLINE, async || match admin.get(name).await {
+            Ok(node) if taints(&node) == expected && json!(node).to_string().contains("windows-release") => {
+                Seen::Done(node)
+            }
+            Ok(node) => Seen::NotYet(format!("{:?} {}", taints(&node), owned(&node))),
+            Err(error) => Seen::NotYet(error.to_string()),
+        })
+        .await
+    };
+    let reported = async || {
+        let events =
+            ["get", "events", "--field-selector", "reason=TaintNotOwned", "-o", "jsonpath={.items[*].message}"];
+        wait_for("an Event about the record", DEADLINE, async || {
+            let messages = plane.kubectl(&events).await?;
+            ensure!(messages.contains(quarantine) && messages.contains("annotate node forger"), "{messages:?}");
+            anyhow::Ok(())
+        })
+        .await
+    };
+    let first = controller(&kubeconfig, &own, policies.path()).await?;
+    has("honest", &[ours]).await?;
+    reported().await?;
+    let forger = has("forger", &[quarantine]).await?;
+    ensure!(owned(&forger) == record, "{}", owned(&forger));
+    let stored = state(&own, "the taint of the policy", |data| data["own-taints"] == format!("{ours}\n")).await?;
+    ensure!(stored["seen-taints"].to_string().contains(quarantine), "it marks Windows nodes: {stored}");
+    drop(first);
+
+    // The nodes and the state as the release before leaves them, and a policy that sets no taint.
+    edit(&own, &json!({"own-taints": null})).await?;
+    let never = "---\napiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {taint: {apply: \
+                 Never}}\n";
+    std::fs::write(policies.path().join("mine.yaml"), format!("{}{never}", policy(0)))?;
+    let second = controller(&kubeconfig, &own, policies.path()).await?;
+    has("honest", &[]).await?;
+    state(&own, "the taint of the policy before", |data| data["own-taints"] == format!("{ours}\n")).await?;
+    let forger = has("forger", &[quarantine]).await?;
+    ensure!(owned(&forger) == record, "{}", owned(&forger));
+    drop(second);
+    remove(plane, &["honest", "forger"]).await
+}
+
 /// Waits until a Windows node that is created, in a dry run, has exactly these taints.
 async fn at_create(api: &Api<Node>, what: &str, expected: &[&str]) -> Result<()> {
     let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;

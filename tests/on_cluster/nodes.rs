@@ -26,7 +26,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
 use mullion::cluster::LiveSnapshot;
-use mullion::controller::{ControllerMetrics, LeaderContext, nodes};
+use mullion::controller::{ControllerMetrics, LeaderContext, nodes, state};
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, wait_for};
 use mullion_engine::model::settings::{ApplyTaint, Mode, NodeSettings};
 use mullion_policy::PolicySet;
@@ -68,8 +68,9 @@ impl Controller {
         let (metrics, stop) = (ControllerMetrics::new(), CancellationToken::new());
         let (numbers, token) = (metrics.clone(), stop.clone());
         let task = tokio::spawn(async move {
-            nodes::control_loop::run(LeaderContext::new(client, "default", follow, numbers, say_ready, token).await)
-                .await;
+            let leading = LeaderContext::new(client, "default", follow, numbers, say_ready, token).await;
+            // Nodes get no taint that `mullion-state` does not contain.
+            tokio::join!(state::run(leading.clone()), nodes::control_loop::run(leading));
         });
         Self { policies, metrics, ready, stop: stop.drop_guard(), task }
     }

@@ -57,13 +57,11 @@ fn chart(program: &str, namespace: &str, probe_namespace: &str, values: &[&str])
     Ok(rules.into_iter().map(|(name, rule)| (name.map(of_trial), rule)).collect())
 }
 
-/// The permissions that the documentation adds for a withdrawal by hand, without a namespace argument.
-fn to_find_controllers() -> [Given; 2] {
-    let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-        "resourceNames": ["mullion-controller"], "verbs": ["list"]});
-    let maps = json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
-        "verbs": ["list"]});
-    [(None, leases), (None, maps)]
+/// The permission that the documentation adds for a withdrawal by hand, without a namespace argument.
+fn to_find_namespace() -> Given {
+    let configurations = json!({"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": ["mullion"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], "verbs": ["get"]});
+    (None, configurations)
 }
 
 /// The permissions of `mullion controller` in Mullion's `namespace`, without `--webhook-service`.
@@ -107,7 +105,7 @@ pub async fn of_blind_webhook(plane: &ControlPlane, subject: Subject<'_>) -> Res
 /// The permissions of `mullion withdraw` for Mullion in this namespace.
 pub async fn of_withdraw(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
     let mut given = chart("withdraw", namespace, "", &[])?;
-    given.extend(to_find_controllers());
+    given.push(to_find_namespace());
     give(plane, "withdraw", subject, &given).await
 }
 

@@ -1,6 +1,6 @@
 //! `mullion status` with a controller that is not the chart's, as a user who may only read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,26 +11,40 @@ use serde_json::{Value, json};
 use crate::memory::{controller, controllers, state};
 use crate::shared::DEADLINE;
 
+/// A user who runs `mullion status`.
+struct Reader {
+    kubeconfig: PathBuf,
+    /// The value of `--namespace`.
+    namespace: Option<String>,
+}
+
+impl From<PathBuf> for Reader {
+    fn from(kubeconfig: PathBuf) -> Self {
+        Self { kubeconfig, namespace: None }
+    }
+}
+
 /// A user with the shipped cluster role, and no other permissions.
-async fn reader(plane: &ControlPlane) -> Result<PathBuf> {
+async fn reader(plane: &ControlPlane) -> Result<Reader> {
     let role = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion/reader-role.yaml");
     plane.kubectl(&["apply", "-f", role]).await?;
     let binding =
         ["create", "clusterrolebinding", "status-reader", "--clusterrole=mullion-reader", "--user=status-reader"];
     plane.kubectl(&binding).await?;
-    plane.kubeconfig_for("status-reader", &[])
+    plane.kubeconfig_for("status-reader", &[]).map(Reader::from)
 }
 
 /// `mullion status <arguments>`.
-async fn run(kubeconfig: &Path, arguments: &[&str]) -> Result<Output> {
+async fn run(Reader { kubeconfig, namespace }: &Reader, arguments: &[&str]) -> Result<Output> {
     let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"));
     program.arg("status").args(arguments).arg("--kubeconfig").arg(kubeconfig).stdin(Stdio::null()).kill_on_drop(true);
+    program.args(namespace.iter().flat_map(|namespace| ["--namespace", namespace]));
     program.output().await.context("run mullion status")
 }
 
 /// The check of that name, and the exit code.
-async fn check(kubeconfig: &Path, name: &str) -> Result<(Value, Option<i32>)> {
-    let done = run(kubeconfig, &["-o", "json"]).await?;
+async fn check(reader: &Reader, name: &str) -> Result<(Value, Option<i32>)> {
+    let done = run(reader, &["-o", "json"]).await?;
     let report: Value = serde_json::from_slice(&done.stdout).with_context(|| format!("{done:?}"))?;
     ensure!(report["schema"] == "mullion.dev/status/v1", "{report}");
     let found = report["checks"].as_array().and_then(|all| all.iter().find(|check| check["name"] == name)).cloned();
@@ -38,9 +52,9 @@ async fn check(kubeconfig: &Path, name: &str) -> Result<(Value, Option<i32>)> {
 }
 
 /// Waits until the check has that result, and a text that contains `part`.
-async fn wait_for_check(kubeconfig: &Path, name: &str, result: &str, part: &str) -> Result<Value> {
+async fn wait_for_check(reader: &Reader, name: &str, result: &str, part: &str) -> Result<Value> {
     wait_for(&format!("{name} {result}: {part}"), DEADLINE, async || {
-        let (check, code) = check(kubeconfig, name).await?;
+        let (check, code) = check(reader, name).await?;
         ensure!(check["result"] == result && check.to_string().contains(part), "{check}");
         // Without the chart's Deployments, something is never known.
         ensure!(code == Some(1), "exit code {code:?}");
@@ -62,19 +76,25 @@ fn exemption(name: &str, until: &str) -> String {
 /// From a cluster without Mullion to one in which much is wrong: each fault is shown, by its name.
 #[allow(clippy::too_many_lines, reason = "one story")]
 pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<()> {
-    let kubeconfig = reader(plane).await?;
+    let mut reader = reader(plane).await?;
     wait_for("the reader to find nothing", DEADLINE, async || {
-        let (check, code) = check(&kubeconfig, "installed").await?;
-        ensure!(check["message"] == "Mullion is not installed in this cluster" && code == Some(1), "{check}");
+        let (check, code) = check(&reader, "installed").await?;
+        ensure!(
+            check["message"] == "Mullion is not installed in this cluster, or its webhook configurations were deleted"
+                && code == Some(1),
+            "{check}"
+        );
         Ok::<_, anyhow::Error>(())
     })
     .await?;
-    let nobody = plane.kubeconfig_for("nobody-at-all", &[])?;
+    let nobody = plane.kubeconfig_for("nobody-at-all", &[])?.into();
     let (denied, _) = check(&nobody, "installed").await?;
     ensure!(denied["result"] == "unknown" && denied["message"].to_string().contains("forbidden"), "{denied}");
 
     let own = plane.namespace("mullion").await?;
     let hostile = plane.namespace("tenant").await?;
+    // There are no webhook configurations.
+    reader.namespace = Some(own.name.clone());
     plane.create_node(&NodeSpec::windows("w1", "10.0.20348.2655")).await?;
     // For Windows nodes, and without a toleration: the taint waits.
     let daemon = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": hostile.name},
@@ -88,22 +108,22 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
     let running = controller(&controllers(plane, &own).await?, &own, mount.path()).await?;
 
     // What the controller reports.
-    wait_for_check(&kubeconfig, "controller-report", "good", "reported").await?;
-    wait_for_check(&kubeconfig, "leader", "good", "leads").await?;
-    wait_for_check(&kubeconfig, "policies-loaded", "good", "3 policies of 1 file are in force, hash ").await?;
-    wait_for_check(&kubeconfig, "certificates", "good", "keeps no certificates").await?;
-    let exemptions = wait_for_check(&kubeconfig, "exemptions", "notice", "1 ended, 1 in the next 30 days").await?;
+    wait_for_check(&reader, "controller-report", "good", "reported").await?;
+    wait_for_check(&reader, "leader", "good", "leads").await?;
+    wait_for_check(&reader, "policies-loaded", "good", "3 policies of 1 file are in force, hash ").await?;
+    wait_for_check(&reader, "certificates", "good", "keeps no certificates").await?;
+    let exemptions = wait_for_check(&reader, "exemptions", "notice", "1 ended, 1 in the next 30 days").await?;
     let items = exemptions["items"].to_string();
     ensure!(items.contains("PodPolicy past (") && items.contains("has no effect (until 2020-01-31)"), "{items}");
     ensure!(items.contains("PodPolicy soon (") && items.contains("ends in "), "{items}");
     // What was never there.
-    wait_for_check(&kubeconfig, "webhook-running", "unknown", "there is no Deployment").await?;
-    wait_for_check(&kubeconfig, "mutating-registered", "bad", "there is no MutatingWebhookConfiguration").await?;
-    wait_for_check(&kubeconfig, "webhook-reached", "bad", "not registered").await?;
+    wait_for_check(&reader, "webhook-running", "unknown", "there is no Deployment").await?;
+    wait_for_check(&reader, "mutating-registered", "bad", "there is no MutatingWebhookConfiguration").await?;
+    wait_for_check(&reader, "webhook-reached", "bad", "not registered").await?;
 
-    wait_for_check(&kubeconfig, "nodes-labelled", "good", "1 Windows node with label").await?;
-    wait_for_check(&kubeconfig, "nodes-tainted", "notice", "without taint os=windows:NoSchedule, which waits").await?;
-    wait_for_check(&kubeconfig, "taint-waits", "bad", &format!("DaemonSet {}/agent: 1 node", hostile.name)).await?;
+    wait_for_check(&reader, "nodes-labelled", "good", "1 Windows node with label").await?;
+    wait_for_check(&reader, "nodes-tainted", "notice", "without taint os=windows:NoSchedule, which waits").await?;
+    wait_for_check(&reader, "taint-waits", "bad", &format!("DaemonSet {}/agent: 1 node", hostile.name)).await?;
 
     // A pod with findings, and an Event that would control a terminal.
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": hostile.name,
@@ -114,18 +134,18 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
         "regarding": {"kind": "Pod", "name": "p", "namespace": hostile.name, "apiVersion": "v1"}});
     plane.kubectl_with_input(&["create", "-f", "-"], &format!("{pod}\n{event}")).await?;
     let namespace = format!("namespace {}: 1 pod with MUL201, MUL302", hostile.name);
-    wait_for_check(&kubeconfig, "findings", "bad", &namespace).await?;
-    wait_for_check(&kubeconfig, "events", "bad", &format!("Pod {}/p: WriteDenied", hostile.name)).await?;
+    wait_for_check(&reader, "findings", "bad", &namespace).await?;
+    wait_for_check(&reader, "events", "bad", &format!("Pod {}/p: WriteDenied", hostile.name)).await?;
 
     // A bad file: the problem, and what is in force.
     mount.publish(&[("mine.yaml", PLAIN.replace("priority", "priorty").as_str())])?;
-    let bad = wait_for_check(&kubeconfig, "policies-loaded", "bad", "mine.yaml:4:").await?;
+    let bad = wait_for_check(&reader, "policies-loaded", "bad", "mine.yaml:4:").await?;
     ensure!(bad["message"].to_string().contains("until they are valid, 3 policies of 1 file are in force"), "{bad}");
 
     // The text contains the same as JSON, and no escape sequence.
-    let text = String::from_utf8(run(&kubeconfig, &[]).await?.stdout)?;
+    let text = String::from_utf8(run(&reader, &[]).await?.stdout)?;
     ensure!(!text.contains('\u{1b}') && text.starts_with("context ") && text.contains(&own.name), "{text}");
-    let json: Value = serde_json::from_slice(&run(&kubeconfig, &["-o", "json"]).await?.stdout)?;
+    let json: Value = serde_json::from_slice(&run(&reader, &["-o", "json"]).await?.stdout)?;
     for check in json["checks"].as_array().context("checks")? {
         let message = check["message"].as_str().context("a message")?;
         // Ages differ between the two runs.
@@ -137,7 +157,7 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
     }
 
     // `--wait` waits for what Mullion can resolve itself, and the wait ends.
-    let waited = run(&kubeconfig, &["--wait", "--timeout", "3s"]).await?;
+    let waited = run(&reader, &["--wait", "--timeout", "3s"]).await?;
     let message = String::from_utf8(waited.stderr)?;
     ensure!(waited.status.code() == Some(1) && message.contains("mullion: not done within 3 s"), "{message}");
     ensure!(message.contains("waiting for controller-running, ") && !message.contains("taint-waits"), "{message}");
@@ -145,7 +165,7 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
     // Without a leader, and without its report.
     running.process.kill()?;
     plane.kubectl(&["delete", "lease", "mullion-controller", "-n", &own.name]).await?;
-    wait_for_check(&kubeconfig, "leader", "bad", "no controller leads").await?;
+    wait_for_check(&reader, "leader", "bad", "no controller leads").await?;
     let old = state(&own, "a report", |data| data["controller-report"].is_string()).await?;
     let mut old: Value = serde_json::from_str(old["controller-report"].as_str().context("a report")?)?;
     old["written"] = json!("2026-01-01T00:00:00Z");
@@ -154,11 +174,11 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
         plane.kubectl(&["patch", "configmap", "mullion-state", "-n", &own.name, "--type=merge", "-p", &patch]).await?;
         for name in ["controller-report", "policies-loaded", "certificates", "nodes", "missed-pods", "webhook-reached"]
         {
-            wait_for_check(&kubeconfig, name, "unknown", "not known: the controller").await?;
+            wait_for_check(&reader, name, "unknown", "not known: the controller").await?;
         }
     }
     let patch = json!({"data": {"withdrawn": "2026-01-01T00:00:00Z"}}).to_string();
     plane.kubectl(&["patch", "configmap", "mullion-state", "-n", &own.name, "--type=merge", "-p", &patch]).await?;
-    wait_for_check(&kubeconfig, "withdrawn", "bad", "withdrawn since 2026-01-01T00:00:00Z").await?;
+    wait_for_check(&reader, "withdrawn", "bad", "withdrawn since 2026-01-01T00:00:00Z").await?;
     Ok(())
 }

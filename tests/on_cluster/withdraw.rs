@@ -63,6 +63,11 @@ pub(crate) async fn withdraw(kubeconfig: &str, arguments: &[&str]) -> Result<Ran
     Ok(Ran { code: output.status.code(), lines, talk })
 }
 
+/// Runs it for Mullion in namespace `default`.
+async fn withdraw_default(kubeconfig: &str, arguments: &[&str]) -> Result<Ran> {
+    withdraw(kubeconfig, &[&["--namespace", "default"], arguments].concat()).await
+}
+
 /// Everything of every node except its status and the fields that each write changes.
 async fn fleet(plane: &ControlPlane) -> Result<BTreeMap<String, Value>> {
     let nodes: Api<Node> = Api::all(plane.client());
@@ -169,13 +174,13 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     let theirs = before.get_mut("\"dtaints\"").context("no such node")?;
     theirs["spec"]["taints"].as_array_mut().context("no taints")?.push(late);
 
-    let planned = withdraw(&rights, &["--dry-run"]).await?;
+    let planned = withdraw_default(&rights, &["--dry-run"]).await?;
     ensure!(planned.code == Some(0) && planned.summary()["cleaned"] == MANY + 4, "{planned:?}");
     ensure!(planned.talk.is_empty(), "it talks of what it did not do: {planned:?}");
     ensure!(fleet(plane).await?.values().filter(|node| is_labelled(node)).count() == MANY + 4, "a dry run wrote");
 
     for cleaned in [MANY + 4, 0] {
-        let ran = withdraw(&rights, &[]).await?;
+        let ran = withdraw_default(&rights, &[]).await?;
         ensure!(ran.code == Some(0), "{ran:?}");
         ensure!(ran.summary()["cleaned"] == cleaned && ran.summary()["nodes"] == MANY + 6, "{ran:?}");
         ensure!(ran.of("controller").len() == 1, "{ran:?}");
@@ -216,16 +221,16 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     .await?;
     ensure!(differences(&before, &fleet(plane).await?).len() == 2, "it is at work");
 
-    let ran = withdraw(&rights, &["--undo"]).await?;
+    let ran = withdraw_default(&rights, &["--undo"]).await?;
     ensure!(ran.code == Some(0) && ran.of("controller")[0]["controller"] == "resumed", "{ran:?}");
     wait_for_labels(plane, MANY + 5).await?;
     ensure!(metric(port, "mullion_withdrawn ").await? == 0, "the metric differs");
-    let ran = withdraw(&rights, &[]).await?;
+    let ran = withdraw_default(&rights, &[]).await?;
     ensure!(ran.code == Some(0) && ran.summary()["cleaned"] == MANY + 5, "{ran:?}");
     // As `helm uninstall` runs it.
     plane.kubectl(&["delete", "configmap", "mullion-state"]).await?;
     wait_for_labels(plane, MANY + 5).await?;
-    let ran = withdraw(&rights, &[]).await?;
+    let ran = withdraw_default(&rights, &[]).await?;
     ensure!(ran.code == Some(0), "{ran:?}");
     process.stop().await?;
     Ok(())
@@ -263,7 +268,7 @@ pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<
     let rights = kubeconfig(plane).await?;
     let everything = [("dpod", false), ("dended", true), ("dtemplate", false), ("dcron", false), ("dfree", true)];
     for arguments in [&["--dry-run"][..], &[]] {
-        let ran = withdraw(&rights, arguments).await?;
+        let ran = withdraw_default(&rights, arguments).await?;
         ensure!(ran.code == Some(0), "{ran:?}");
         for (class, deleted) in everything {
             ensure!(ran.fate(class) == Some(deleted), "{class}: {ran:?}");
@@ -280,7 +285,7 @@ pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<
     // The pod and the template that used them are deleted, and the next run finishes.
     plane.kubectl(&["-n", &namespace.name, "delete", "deployment,cronjob", "--all"]).await?;
     pods.delete("runs", &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await?;
-    let ran = withdraw(&rights, &[]).await?;
+    let ran = withdraw_default(&rights, &[]).await?;
     ensure!(ran.code == Some(0) && ran.summary()["classesKept"] == 0, "{ran:?}");
     Ok(())
 }
@@ -307,7 +312,7 @@ pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlan
     plane.create_nodes(&specs).await?;
     let before = fleet(plane).await?;
     let rights = kubeconfig(plane).await?;
-    let ran = withdraw(&rights, &[]).await?;
+    let ran = withdraw_default(&rights, &[]).await?;
     ensure!(ran.code == Some(1), "{ran:?}");
     let left: Vec<String> = ran.of("left").iter().map(ToString::to_string).collect();
     ensure!(
@@ -324,11 +329,75 @@ pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlan
     let policy = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
         spec: {taint: {key: example.com/platform, value: nt, effect: NoSchedule}}\n";
     std::fs::write(policies.path().join("nodes.yaml"), policy)?;
-    let ran = withdraw(&rights, &["--policies", &policies.path().to_string_lossy()]).await?;
+    let ran = withdraw_default(&rights, &["--policies", &policies.path().to_string_lossy()]).await?;
     ensure!(ran.code == Some(1) && ran.of("left").len() == 1, "{ran:?}");
     let after = fleet(plane).await?;
     let freed = &after["\"dcustom\""];
     ensure!(freed["spec"].get("taints").is_none() && freed["metadata"]["labels"]["team"] == "a", "{freed}");
     ensure!(after["\"dforged\""] == before["\"dforged\""] && after["\"dlinux\""] == before["\"dlinux\""], "{after:?}");
     Ok(())
+}
+
+/// A tenant with ClusterRole `edit` has a Lease that is held, a state that contains a taint of the administrator, and a
+/// Deployment with the labels of the chart; a kubelet records that taint as Mullion's. `withdraw` and `status` use the
+/// namespace of the Service that the webhook configurations call; without them, they require it.
+pub(crate) async fn a_tenant_is_not_believed(plane: &ControlPlane) -> Result<()> {
+    const TAINT: &str = "dedicated=payments:NoSchedule";
+    let (own, tenant) = (plane.namespace("own").await?, plane.namespace("tenant").await?);
+    let user = ["--as", "tenant", "-n", &*tenant.name];
+    plane
+        .kubectl(&["create", "rolebinding", "edit", "--clusterrole=edit", "--user=tenant", "-n", &tenant.name])
+        .await?;
+    let may = [&["auth", "can-i", "create", "leases.coordination.k8s.io"], &user[..]].concat();
+    wait_for("the rights of the tenant", DEADLINE, async || plane.kubectl(&may).await.map(drop)).await?;
+    let metadata = |name: &str| json!({"name": name, "labels": {"app.kubernetes.io/name": "mullion"}});
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata("mullion-controller"),
+        "spec": {"holderIdentity": "tenant", "leaseDurationSeconds": 3600}});
+    let state = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("mullion-state"),
+        "data": {"seen-taints": TAINT, "own-taints": TAINT}});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("mullion-controller"),
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let objects = format!("{lease}\n{state}\n{deployment}");
+    plane.kubectl_with_input(&[&["create", "-f", "-"], &user[..]].concat(), &objects).await?;
+
+    plane.create_nodes(&[NodeSpec::windows("dforger", "10.0.20348.1").taint(TAINT)]).await?;
+    let record = json!({"taint": {"key": "dedicated", "value": "payments", "effect": "NoSchedule"}}).to_string();
+    let claim = Patch::Merge(json!({"metadata": {"annotations": {"mullion.dev/owned": record}}}));
+    let kubelet: Api<Node> = Api::all(plane.client_as("system:node:dforger", &["system:nodes"]).await?);
+    kubelet.patch("dforger", &PatchParams::default(), &claim).await.context("a kubelet's annotation")?;
+    let before = fleet(plane).await?;
+
+    let service = json!({"name": "mullion-webhook", "namespace": own.name});
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "mullion"}, "webhooks": [{"name": "pods.mullion.dev", "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "clientConfig": {"service": service}}]});
+    plane.kubectl_with_input(&["create", "-f", "-"], &configuration.to_string()).await?;
+    let rights = kubeconfig(plane).await?;
+    crate::rights::of_withdraw(plane, &own.name, Subject::User("withdraw-under-test")).await?;
+    let status = async || {
+        let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"));
+        program.arg("status").arg("--kubeconfig").arg(plane.kubeconfig()).stdin(Stdio::null()).kill_on_drop(true);
+        anyhow::Ok(String::from_utf8(program.output().await?.stdout)?)
+    };
+    let ran = withdraw(&rights, &[]).await?;
+    ensure!(ran.of("controller")[0]["namespace"] == *own.name, "{ran:?}");
+    ensure!(ran.of("controller")[0]["controller"] == "neverWorked", "{ran:?}");
+    ensure!(ran.code == Some(1) && ran.of("left").len() == 1 && ran.of("left")[0]["what"] == "node dforger", "{ran:?}");
+    ensure!(differences(&before, &fleet(plane).await?).is_empty(), "something was taken off");
+    let shown = status().await?;
+    ensure!(shown.contains(&format!(", namespace {}\n", own.name)) && !shown.contains("scaled to 0"), "{shown}");
+
+    // As in an emergency: the configurations are deleted first.
+    plane.kubectl(&["delete", "mutatingwebhookconfiguration", "mullion"]).await?;
+    let ran = withdraw(&rights, &[]).await?;
+    ensure!(ran.code == Some(2) && ran.talk.contains("--namespace") && ran.lines.is_empty(), "{ran:?}");
+    let ran = withdraw(&rights, &["--namespace", &own.name]).await?;
+    ensure!(ran.code == Some(1) && ran.of("left").len() == 1, "{ran:?}");
+    ensure!(differences(&before, &fleet(plane).await?).is_empty(), "something was taken off");
+    ensure!(status().await?.contains("with --namespace"), "{}", status().await?);
+    let theirs = Api::<ConfigMap>::namespaced(plane.client(), &tenant.name).get("mullion-state").await?;
+    ensure!(!theirs.data.unwrap_or_default().contains_key("withdrawn"), "the state of a tenant was changed");
+    tenant.delete().await?;
+    own.delete().await
 }

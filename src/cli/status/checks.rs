@@ -19,15 +19,25 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     .concat()
 }
 
-/// The only check of a cluster without objects of Mullion. `unread`: what could not be searched.
-pub(crate) fn not_installed(unread: &[String]) -> StatusCheck {
+/// The only check of a cluster without objects of Mullion. `namespace`: where the user expects them; `unread`: what could
+/// not be read.
+pub(crate) fn not_installed(namespace: Option<&str>, unread: &[String]) -> StatusCheck {
     let (section, name) = (Section::Installation, "installed");
-    if unread.is_empty() {
-        let next = "install the chart, as in README.md; if this is the wrong cluster, choose another with --context";
-        return StatusCheck::bad(section, name, "Mullion is not installed in this cluster", next);
+    if !unread.is_empty() {
+        let next = "get the rights of ClusterRole mullion-reader, or name the namespace of Mullion with --namespace";
+        return StatusCheck::unknown(section, name, "whether Mullion is installed is", &unread.join("; "), next);
     }
-    let next = "get the rights of ClusterRole mullion-reader, or name the namespace of Mullion with -n";
-    StatusCheck::unknown(section, name, "whether Mullion is installed is", &unread.join("; "), next)
+    let next = "install the chart, as in README.md; if this is the wrong cluster, choose another with --context";
+    match namespace {
+        Some(namespace) => {
+            StatusCheck::bad(section, name, format!("Mullion is not installed in namespace {namespace}"), next)
+        }
+        None => {
+            let message = "Mullion is not installed in this cluster, or its webhook configurations were deleted";
+            let next = format!("{next}; if they were deleted, name the namespace of Mullion with --namespace");
+            StatusCheck::bad(section, name, message, next)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -70,9 +80,11 @@ mod tests {
             assert_eq!(check.result, CheckResult::Unknown, "{check:?}");
             assert!(check.message.contains(" not known: ") && !check.next.is_empty(), "{check:?}");
         }
-        for unread in [vec![], vec![denied()]] {
-            let check = not_installed(&unread);
+        for (namespace, unread) in [(None, vec![]), (Some("a"), vec![]), (None, vec![denied()])] {
+            let check = not_installed(namespace, &unread);
             assert!(check.result.needs_a_person() && !check.next.is_empty());
+            // Without the webhook configurations, only the user knows the namespace.
+            assert_eq!(check.next.contains("--namespace"), namespace.is_none());
         }
     }
 }

@@ -30,7 +30,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
     is not known; 2 if the cluster cannot be read, or for wrong usage."
 )]
 pub struct StatusArgs {
-    /// Namespace of Mullion. Default: the one in which Mullion is found
+    /// Namespace of Mullion. Default: the namespace of the Service that the webhook configurations named mullion call
     #[arg(short, long, value_name = "NS")]
     pub namespace: Option<String>,
     /// Wait until Mullion works, for scripts. The section Workloads, which only people can correct, is printed, but does
@@ -95,6 +95,8 @@ async fn read(args: &StatusArgs, connection: &ClusterConnection) -> anyhow::Resu
     let (context, now) = (&connection.context, Timestamp::now());
     Ok(match gathered {
         Gathered::Installed(facts) => StatusReport::new(context, Some(&facts.namespace), checks(&facts, now), now),
-        Gathered::NotInstalled(unread) => StatusReport::new(context, None, vec![not_installed(&unread)], now),
+        Gathered::NotInstalled(unread) => {
+            StatusReport::new(context, None, vec![not_installed(args.namespace.as_deref(), &unread)], now)
+        }
     })
 }

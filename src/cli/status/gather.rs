@@ -1,20 +1,14 @@
 //! Reads the facts from a cluster: a few lists, of which only what the checks need is kept.
 
-use std::collections::BTreeSet;
-
 use anyhow::bail;
 use futures::{FutureExt as _, try_join};
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as core;
-use kube::{Resource, ResourceExt as _};
+use kube::ResourceExt as _;
 use mullion_engine::model::cluster::{Taint, UnusableFact};
 use mullion_engine::model::names::{FINDINGS_LABEL, OS_LABEL, WINDOWS_RELEASE_LABEL};
-use mullion_engine::model::text::list_with;
 use mullion_snapshot::objects;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,7 +23,9 @@ use crate::cluster::reading::{
     NAMESPACES, NODES, PODS, RUNTIME_CLASSES, VALIDATING_CONFIGURATIONS,
 };
 use crate::cluster::state::{MullionState, NAME};
-use crate::controller::{CONFIGURATION, LEASE_NAME};
+use crate::controller::{
+    CONFIGURATION, LEASE_NAME, RegisteredWebhook, UnknownNamespace, WebhookConfiguration, registered_namespace,
+};
 
 /// The maximum number of Events that are kept, the newest ones.
 const MAX_EVENTS: usize = 2_000;
@@ -48,52 +44,40 @@ pub(crate) enum Gathered {
     NotInstalled(Vec<String>),
 }
 
-/// Reads everything. An error means that there is no cluster, or that several installations were found and none was
-/// selected.
+/// Reads everything. An error means that there is no cluster, or that the namespace of Mullion is not known.
 pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) -> anyhow::Result<Gathered> {
-    let (state_name, lease_name) = (format!("metadata.name={NAME}"), format!("metadata.name={LEASE_NAME}"));
-    let query = ListQuery { namespace, ..ListQuery::default() };
-    let of_chart = ListQuery { labels: Some(CHART_LABEL), ..query };
-    let (deployments, states, leases, mutating, validating) = try_join!(
-        list(reader, &DEPLOYMENTS, of_chart, parsed::<Deployment>),
-        list(reader, &CONFIG_MAPS, ListQuery { fields: Some(&state_name), ..query }, parsed::<core::ConfigMap>),
-        list(reader, &LEASES, ListQuery { fields: Some(&lease_name), ..query }, parsed::<Lease>),
-        get_configuration::<MutatingWebhookConfiguration>(reader, &MUTATING_CONFIGURATIONS),
-        get_configuration::<ValidatingWebhookConfiguration>(reader, &VALIDATING_CONFIGURATIONS),
+    let (mutating, validating) = try_join!(
+        get_configuration(reader, &MUTATING_CONFIGURATIONS),
+        get_configuration(reader, &VALIDATING_CONFIGURATIONS)
     )?;
-    let mutating = webhooks(
-        mutating,
-        |found| found.webhooks.unwrap_or_default(),
-        |webhook| (webhook.name, webhook.failure_policy, webhook.client_config),
-    );
-    let validating = webhooks(
-        validating,
-        |found| found.webhooks.unwrap_or_default(),
-        |webhook| (webhook.name, webhook.failure_policy, webhook.client_config),
-    );
-
-    let unread = [deployments.as_ref().err(), states.as_ref().err(), leases.as_ref().err()];
-    let unread: Vec<String> = unread.into_iter().flatten().cloned().collect();
-    let found = FoundNamespaces {
-        deployments: namespaces(&deployments),
-        others: [namespaces(&states), namespaces(&leases), mutating.1, validating.1].into_iter().flatten().collect(),
+    let registered: Vec<&WebhookConfiguration> = [&mutating, &validating].into_iter().flatten().flatten().collect();
+    let namespace = match (namespace, registered_namespace(registered.iter().copied())) {
+        (Some(namespace), _) => namespace.to_owned(),
+        (None, Ok(namespace)) => namespace,
+        (None, Err(UnknownNamespace::NotRegistered)) => {
+            let unread = [mutating.err(), validating.err()];
+            return Ok(Gathered::NotInstalled(unread.into_iter().flatten().collect()));
+        }
+        (None, Err(unknown)) => bail!(unknown),
     };
-    let is_registered = [&mutating.0, &validating.0].into_iter().any(|read| matches!(read, Ok(Some(_))));
-    if found.is_empty() && !is_registered && (namespace.is_none() || unread.is_empty()) {
-        return Ok(Gathered::NotInstalled(unread));
+    let everywhere = ListQuery::default();
+    let of_chart = ListQuery { namespace: Some(&namespace), labels: Some(CHART_LABEL), ..everywhere };
+    let (deployments, state, lease) = try_join!(
+        list(reader, &DEPLOYMENTS, of_chart, |one| parsed(one).map(|one| deployment_facts(&one))),
+        get(reader, &CONFIG_MAPS, Some(&namespace), NAME, |map| parsed(map).map(|map| state(&map))),
+        get(reader, &LEASES, Some(&namespace), LEASE_NAME, |lease| parsed(lease).map(lease_facts)),
+    )?;
+    let nothing = deployments.as_ref().is_ok_and(Vec::is_empty) && matches!((&state, &lease), (Ok(None), Ok(None)));
+    if nothing && registered.is_empty() {
+        return Ok(Gathered::NotInstalled(Vec::new()));
     }
-    let namespace = match namespace {
-        Some(namespace) => namespace.to_owned(),
-        None => found.choose()?,
-    };
     let (windows, own_events) = (format!("{OS_LABEL}=windows"), format!("reportingComponent=mullion.dev/{MANAGER}"));
-    let (everywhere, now) = (ListQuery::default(), Timestamp::now());
+    let now = Timestamp::now();
     let mut findings = FindingFacts::default();
     let count = |pod: Value| -> Option<()> {
         count_findings(&mut findings, &pod);
         None
     };
-    let of_chart = ListQuery { namespace: Some(&namespace), labels: Some(CHART_LABEL), ..everywhere };
     let mut of_nodes = Vec::new();
     let windows_node = |node: Value| {
         of_nodes.extend(objects::unusable_taints(&node));
@@ -119,16 +103,14 @@ pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) 
         all.extend(of_classes?);
         Ok(all.into_iter().flatten().chain(of_nodes).map(|fact| fact.to_string()).collect())
     });
-    let is_own = |namespace_of: Option<String>| namespace_of.as_ref() == Some(&namespace);
     Ok(Gathered::Installed(Box::new(StatusFacts {
-        state: states.map(|all| all.iter().find(|map| is_own(map.namespace())).map(state)),
-        lease: leases.map(|all| all.into_iter().find(|lease| is_own(lease.namespace())).map(lease_facts)),
+        state,
+        lease,
         configurations: [
-            ConfigurationFacts { kind: MUTATING_CONFIGURATIONS.name, webhooks: mutating.0 },
-            ConfigurationFacts { kind: VALIDATING_CONFIGURATIONS.name, webhooks: validating.0 },
+            ConfigurationFacts { kind: MUTATING_CONFIGURATIONS.name, webhooks: mutating.map(webhooks) },
+            ConfigurationFacts { kind: VALIDATING_CONFIGURATIONS.name, webhooks: validating.map(webhooks) },
         ],
-        deployments: deployments
-            .map(|all| all.iter().filter(|one| is_own(one.namespace())).map(deployment_facts).collect()),
+        deployments,
         pods,
         nodes,
         unusable,
@@ -169,14 +151,17 @@ fn parsed<K: DeserializeOwned>(object: Value) -> Option<K> {
     serde_json::from_value(object).ok()
 }
 
-/// The webhook configuration `mullion`; `None` if it does not exist.
-fn get_configuration<'a, K: DeserializeOwned + 'a>(
+/// The value that `read` returns for one object; `None` if the object does not exist.
+fn get<'a, T: 'a>(
     reader: &'a ClusterReader<'a>,
     kind: &'static Kind,
-) -> impl Future<Output = anyhow::Result<Read<Option<K>>>> + 'a {
+    namespace: Option<&'a str>,
+    name: &'a str,
+    read: impl FnOnce(Value) -> Option<T> + 'a,
+) -> impl Future<Output = anyhow::Result<Read<Option<T>>>> + 'a {
     let work = async move {
-        Ok(match reader.get(kind, None, CONFIGURATION).await? {
-            Ok(object) => Ok(parsed(object)),
+        Ok(match reader.get(kind, namespace, name).await? {
+            Ok(object) => Ok(read(object)),
             Err(unread) if unread.absence == Absence::NotFound => Ok(None),
             Err(unread) => Err(unread.to_string()),
         })
@@ -184,58 +169,27 @@ fn get_configuration<'a, K: DeserializeOwned + 'a>(
     work.boxed_local()
 }
 
-/// The namespaces in which something of Mullion was found.
-struct FoundNamespaces {
-    deployments: BTreeSet<String>,
-    /// The namespaces of Lease, ConfigMap and webhook Services.
-    others: BTreeSet<String>,
+/// The webhook configuration `mullion`; `None` if it does not exist.
+fn get_configuration<'a>(
+    reader: &'a ClusterReader<'a>,
+    kind: &'static Kind,
+) -> impl Future<Output = anyhow::Result<Read<Option<WebhookConfiguration>>>> + 'a {
+    get(reader, kind, None, CONFIGURATION, parsed)
 }
 
-impl FoundNamespaces {
-    fn is_empty(&self) -> bool {
-        self.deployments.is_empty() && self.others.is_empty()
-    }
-
-    /// The namespace of the installation: that of the Deployments, because a Lease or a ConfigMap may outlive them.
-    fn choose(self) -> anyhow::Result<String> {
-        let all = if self.deployments.is_empty() { self.others } else { self.deployments };
-        let mut namespaces = all.into_iter();
-        match (namespaces.next(), namespaces.next()) {
-            (Some(only), None) => Ok(only),
-            // Only a registration by URL was found: this is the namespace in which all documents install the chart.
-            (None, _) => Ok("mullion-system".to_owned()),
-            (Some(first), Some(second)) => {
-                let all = list_with([first, second].into_iter().chain(namespaces), "and");
-                bail!("Mullion was found in the namespaces {all}; choose one of them with -n")
-            }
-        }
-    }
-}
-
-/// The webhooks of a configuration, and the namespaces of their Services.
-fn webhooks<K, W>(
-    configuration: Read<Option<K>>,
-    webhooks: fn(K) -> Vec<W>,
-    parts: fn(W) -> (String, Option<String>, WebhookClientConfig),
-) -> (Read<Option<Vec<WebhookFacts>>>, BTreeSet<String>) {
-    let mut namespaces = BTreeSet::new();
-    let facts = configuration.map(|found| {
-        let found = found.map(webhooks)?;
-        let facts = found.into_iter().map(parts).map(|(name, failure_policy, client)| {
-            let has_bundle = client.ca_bundle.is_some_and(|bundle| !bundle.0.is_empty());
-            let by_url = client.url.is_some();
-            namespaces.extend(client.service.map(|service| service.namespace));
+/// The webhooks of a configuration.
+fn webhooks(configuration: Option<WebhookConfiguration>) -> Option<Vec<WebhookFacts>> {
+    let facts = |webhook: RegisteredWebhook| {
+        let RegisteredWebhook { name, client_config, failure_policy, .. } = webhook;
+        let has_bundle = client_config.ca_bundle.is_some_and(|bundle| !bundle.0.is_empty());
+        WebhookFacts {
+            name,
             // The default of admissionregistration.k8s.io/v1.
-            let failure_policy = failure_policy.unwrap_or_else(|| "Fail".to_owned());
-            WebhookFacts { name, failure_policy, trusted: has_bundle || by_url }
-        });
-        Some(facts.collect())
-    });
-    (facts, namespaces)
-}
-
-fn namespaces<K: Resource<DynamicType = ()>>(objects: &Read<Vec<K>>) -> BTreeSet<String> {
-    objects.iter().flatten().filter_map(kube::ResourceExt::namespace).collect()
+            failure_policy: failure_policy.unwrap_or_else(|| "Fail".to_owned()),
+            trusted: has_bundle || client_config.url.is_some(),
+        }
+    };
+    configuration.map(|found| found.webhooks.into_iter().map(facts).collect())
 }
 
 fn state(map: &core::ConfigMap) -> MullionState {
@@ -350,8 +304,9 @@ fn newest(mut events: Vec<EventFacts>) -> Vec<EventFacts> {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use std::collections::BTreeSet;
     use std::convert::Infallible;
     use std::sync::{Arc, Mutex};
 
@@ -388,30 +343,59 @@ mod tests {
         )
     }
 
-    fn nothing(kind: &'static str) -> (&'static str, u16, Value) {
-        (kind, 200, json!({"metadata": {}, "items": []}))
+    fn configuration(client: &Value) -> Value {
+        json!({"metadata": {"name": "mullion"}, "webhooks": [{"name": "pods.mullion.dev", "clientConfig": client}]})
     }
 
     #[tokio::test]
-    async fn what_cannot_be_searched_is_named() {
-        let empty = || ["deployments", "configmaps", "leases"].map(nothing).to_vec();
-        let (connection, requests) = server(empty());
+    async fn what_cannot_be_read_is_named() {
+        let (connection, requests) = server(vec![]);
         let gathered = gather(&ClusterReader::new(&connection), None).await.unwrap();
         assert!(matches!(gathered, Gathered::NotInstalled(unread) if unread.is_empty()));
         assert!(!requests.lock().unwrap().iter().any(|request| request.contains("secret")));
 
-        let mut denied = empty();
-        denied[1] = ("configmaps", 403, status(403).1);
-        let (connection, _) = server(denied);
+        let denied = |part| (part, 403, status(403).1);
+        let (connection, _) = server(vec![denied("webhookconfigurations"), denied("configmaps")]);
         let reader = ClusterReader::new(&connection);
         let gathered = gather(&reader, None).await.unwrap();
-        assert!(matches!(gathered, Gathered::NotInstalled(unread) if unread == ["no"]));
+        assert!(matches!(gathered, Gathered::NotInstalled(unread) if unread == ["no", "no"]));
         // A namespace from the command line is checked as far as it can be read.
         assert!(matches!(gather(&reader, Some("own")).await.unwrap(), Gathered::Installed(_)));
 
-        let (connection, _) = server(vec![("leases", 401, status(401).1)]);
+        let (connection, _) = server(vec![("mutating", 401, status(401).1)]);
         let error = gather(&ClusterReader::new(&connection), None).await.err().unwrap().to_string();
         assert!(error.contains("does not accept the credentials (401)"), "{error}");
+    }
+
+    /// A tenant has a Deployment with the labels of the chart, a Lease and a ConfigMap.
+    #[tokio::test]
+    async fn only_the_webhook_configurations_name_the_namespace() {
+        let theirs = |kind: &str| json!({"metadata": {"name": kind, "namespace": "tenant"}});
+        let list = json!({"metadata": {}, "items": [theirs("mullion-webhook")]});
+        let tenant = || {
+            vec![
+                ("/namespaces/tenant/configmaps/", 200, theirs("mullion-state")),
+                ("/namespaces/tenant/leases/", 200, theirs("mullion-controller")),
+                ("/namespaces/tenant/deployments", 200, list.clone()),
+            ]
+        };
+        let gathered = async |client: Option<Value>, namespace: Option<&str>| {
+            let mut responses = tenant();
+            responses.extend(client.map(|client| ("webhookconfigurations/mullion", 200, configuration(&client))));
+            let (connection, _) = server(responses);
+            gather(&ClusterReader::new(&connection), namespace).await
+        };
+        assert!(matches!(gathered(None, None).await.unwrap(), Gathered::NotInstalled(_)));
+        let service = json!({"service": {"name": "mullion-webhook", "namespace": "mullion-system"}});
+        for namespace in [None, Some("mullion-system")] {
+            let Gathered::Installed(facts) = gathered(Some(service.clone()), namespace).await.unwrap() else {
+                panic!("not installed")
+            };
+            assert_eq!(facts.namespace, "mullion-system");
+            assert!(matches!((&facts.state, &facts.lease), (Ok(None), Ok(None))), "{facts:?}");
+        }
+        let by_url = gathered(Some(json!({"url": "https://example.com"})), None).await;
+        assert!(by_url.err().unwrap().to_string().contains("--namespace"));
     }
 
     #[test]
@@ -425,19 +409,6 @@ mod tests {
         ] {
             assert_eq!(tag(image), expected, "{image}");
         }
-    }
-
-    #[test]
-    fn the_installation_is_where_its_deployments_are() {
-        let of = |deployments: &[&str], others: &[&str]| {
-            let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-            FoundNamespaces { deployments: set(deployments), others: set(others) }.choose()
-        };
-        assert_eq!(of(&["a"], &["b", "c"]).unwrap(), "a");
-        assert_eq!(of(&[], &["b"]).unwrap(), "b");
-        assert_eq!(of(&[], &[]).unwrap(), "mullion-system");
-        let error = of(&["a", "b", "c"], &[]).unwrap_err().to_string();
-        assert_eq!(error, "Mullion was found in the namespaces a, b and c; choose one of them with -n");
     }
 
     fn pod_with(status: &Value) -> PodFacts {

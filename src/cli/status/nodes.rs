@@ -17,7 +17,8 @@ const NEW: i64 = 120;
 /// The longest note of an Event, in characters; `kubectl get events` shows all of it.
 const MAX_NOTE: usize = 200;
 /// Reasons of Events that require a person, beside those of [`workloads`](crate::cli::status::workloads).
-const REASONS: [&str; 5] = ["WriteDenied", "TooManyRuntimeClasses", "NodesLeftOut", "TaintContested", "ChangesUndone"];
+const REASONS: [&str; 6] =
+    ["WriteDenied", "TooManyRuntimeClasses", "NodesLeftOut", "TaintContested", "TaintNotOwned", "ChangesUndone"];
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     let mut checks = Vec::new();

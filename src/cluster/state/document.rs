@@ -27,6 +27,8 @@ const EARLIER_RELEASE: &str = "earlier-policies-release";
 const SEEN_TAINTS: &str = "seen-taints";
 /// A build per line: `10.0.20348`.
 const SEEN_BUILDS: &str = "seen-builds";
+/// A taint per line, as in [`SEEN_TAINTS`]; absent if an earlier release wrote the state.
+const OWN_TAINTS: &str = "own-taints";
 /// A taint as in [`SEEN_TAINTS`]; absent, or `false`, while new nodes get no taint with their CREATE.
 const TAINT_ON_CREATE: &str = "taint-on-create";
 /// When Mullion was withdrawn, as RFC 3339; absent while it is active.
@@ -39,13 +41,14 @@ const CONDITIONS: &str = "conditions";
 const REPORT: &str = "controller-report";
 
 /// Every key that is read and written.
-pub(crate) const KEYS: [&str; 11] = [
+pub(crate) const KEYS: [&str; 12] = [
     POLICIES,
     POLICIES_RELEASE,
     EARLIER,
     EARLIER_RELEASE,
     SEEN_TAINTS,
     SEEN_BUILDS,
+    OWN_TAINTS,
     TAINT_ON_CREATE,
     WITHDRAWN,
     SERVICE_ACCOUNT,
@@ -58,10 +61,13 @@ const MAX_DATA: usize = 1 << 20;
 
 /// The size limit of stored policy files, in bytes. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
 /// pkg/apis/core/validation/validation.go), and everything else is small.
-pub(crate) const MAX_POLICIES: usize = 900 << 10;
+pub(crate) const MAX_POLICIES: usize = 870 << 10;
 
 /// The maximum number of taints and of builds that are stored: more than any cluster has on purpose.
 pub(crate) const MAX_SEEN: usize = 256;
+
+/// The maximum number of Mullion's own taints: policies set one at a time, so this is more than sixty changes.
+pub(crate) const MAX_OWN_TAINTS: usize = 64;
 
 /// Everything that the ConfigMap stores.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,6 +80,9 @@ pub struct MullionState {
     pub earlier_policies: StoredPolicies,
     /// OS taints and builds ever seen on Windows nodes.
     pub seen: NodeHistory,
+    /// The exact taints that policies have ever set, each stored before it is set on the first node; `None` if an earlier
+    /// release wrote the state, which did not store them.
+    pub own_taints: Option<BTreeSet<Taint>>,
     /// The taint that the webhook may set on a Windows node's CREATE, if it is still the policy's. It is the taint and
     /// not a boolean, because webhook and controller read changed policy files at different times.
     pub taint_on_create: Option<Taint>,
@@ -160,6 +169,13 @@ impl MullionState {
         let policies = stored(POLICIES, POLICIES_RELEASE);
         let earlier_policies = stored(EARLIER, EARLIER_RELEASE);
         let taints = lines(SEEN_TAINTS, text(SEEN_TAINTS), "key=value:effect", &mut problems, Taint::parse);
+        let own_taints = data.get(OWN_TAINTS).map(|text| {
+            let all = lines(OWN_TAINTS, text, "key=value:effect", &mut problems, Taint::parse);
+            if all.len() > MAX_OWN_TAINTS {
+                problems.push(format!("{OWN_TAINTS}: only the first {MAX_OWN_TAINTS} of {} lines are used", all.len()));
+            }
+            all.into_iter().take(MAX_OWN_TAINTS).collect()
+        });
         let builds = lines(SEEN_BUILDS, text(SEEN_BUILDS), "10.0.20348", &mut problems, Build::from_label);
         let taint_on_create = match text(TAINT_ON_CREATE) {
             "" | "false" => None,
@@ -176,6 +192,7 @@ impl MullionState {
             policies,
             earlier_policies,
             seen: NodeHistory { taints, builds },
+            own_taints,
             taint_on_create,
             withdrawn: some(text(WITHDRAWN)),
             service_account: some(text(SERVICE_ACCOUNT)),
@@ -205,6 +222,10 @@ impl MullionState {
         put(WITHDRAWN, self.withdrawn.clone().unwrap_or_default());
         put(SERVICE_ACCOUNT, self.service_account.clone().unwrap_or_default());
         put(CONDITIONS, list(&self.conditions));
+        if let Some(own_taints) = &self.own_taints {
+            // An empty list is not the same as none.
+            data.insert(OWN_TAINTS.to_owned(), one_per_line(own_taints));
+        }
         // A struct of strings and numbers, so serialization does not fail.
         let report = self.report.as_ref().and_then(|report| serde_json::to_string_pretty(report).ok());
         let others: usize = data.values().map(String::len).sum();
@@ -363,6 +384,7 @@ mod tests {
                     .into(),
                 builds: [Build::from_label("10.0.20348").unwrap()].into(),
             },
+            own_taints: Some([Taint::parse("mine=windows:NoExecute").unwrap()].into()),
             taint_on_create: Taint::parse("os=windows:NoSchedule"),
             withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
             service_account: Some("5f0c".to_owned()),
@@ -374,6 +396,8 @@ mod tests {
         assert_eq!(MullionState::read(&data), (state, vec![]));
         let empty = MullionState { found: true, ..MullionState::default() };
         assert_eq!(MullionState::read(&BTreeMap::new()), (empty.clone(), vec![]));
+        let none_set = MullionState { own_taints: Some(BTreeSet::new()), ..empty.clone() };
+        assert_eq!(MullionState::read(&none_set.data()), (none_set, vec![]));
         assert_eq!(MullionState::read(&empty.data()), (empty, vec![]));
     }
 
@@ -387,6 +411,7 @@ mod tests {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap()].into(),
                 ..NodeHistory::default()
             },
+            own_taints: Some([Taint::parse("mine=windows:NoExecute").unwrap()].into()),
             taint_on_create: Taint::parse("os=windows:NoSchedule"),
             withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
             service_account: Some("old".to_owned()),
@@ -403,6 +428,7 @@ mod tests {
             policies: state.policies.clone(),
             earlier_policies: state.earlier_policies.clone(),
             seen: state.seen.clone(),
+            own_taints: state.own_taints.clone(),
             service_account: Some("new".to_owned()),
             ..MullionState::default()
         };
@@ -487,6 +513,7 @@ mod tests {
                 taints: (0..MAX_SEEN).map(taint).collect(),
                 builds: (0..u32::try_from(MAX_SEEN).unwrap()).map(|n| Build::new(u32::MAX - n)).collect(),
             },
+            own_taints: Some((0..MAX_OWN_TAINTS).map(taint).collect()),
             taint_on_create: Some(taint(0)),
             ..MullionState::default()
         };

@@ -130,6 +130,8 @@ impl StateStore {
 
     async fn create(&self, state: &mut MullionState) -> kube::Result<Item<IgnoredAny>> {
         let metadata = await_answer(self.owner.metadata(NAME)).await?;
+        // A new ConfigMap is not one of an earlier release.
+        state.own_taints.get_or_insert_default();
         state.service_account = metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).next();
         let map = ConfigMap { metadata, data: Some(state.data()), ..ConfigMap::default() };
         await_answer(self.api.create(&post_params(), &map)).await

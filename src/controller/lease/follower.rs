@@ -242,7 +242,7 @@ impl LeaseTask {
         };
         let remedy = match code {
             403 => "allow get, create and update on leases of coordination.k8s.io there",
-            404 => "create the namespace, or choose another with --lease-namespace",
+            404 => "create the namespace, or choose another with --namespace",
             _ => "trying again",
         };
         format!("cannot {verb} Lease {}/{LEASE_NAME}: {why}; {remedy}", self.namespace)

@@ -292,7 +292,7 @@ async fn a_lease_that_may_be_held_is_released_at_the_end() {
 async fn problems_with_the_lease_are_reported_until_they_end() {
     for (get, post, expected) in [
         (Behavior::Works, Behavior::Fails(404), "cannot write Lease ns/mullion-controller: no; "),
-        (Behavior::Works, Behavior::Fails(404), "create the namespace, or choose another with --lease-namespace"),
+        (Behavior::Works, Behavior::Fails(404), "create the namespace, or choose another with --namespace"),
         (Behavior::Works, Behavior::Fails(403), "allow get, create and update on leases"),
         (Behavior::Fails(403), Behavior::Works, "cannot read Lease ns/mullion-controller"),
         (Behavior::Hangs, Behavior::Works, "no response in time"),

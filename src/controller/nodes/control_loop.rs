@@ -39,7 +39,7 @@ pub async fn run(leading: LeaderContext) {
     claimants.send_replace(None);
     let mut nodes = snapshot.follow_nodes().await;
     let mut state = state.state.clone();
-    // Only the ConfigMap contains the taints that earlier policies set.
+    // Only the ConfigMap proves which taints are Mullion's.
     tokio::select! {
         Ok(()) = async { state.wait_for(Option::is_some).await.map(drop) } => {}
         () = stop.cancelled() => return,
@@ -52,7 +52,7 @@ pub async fn run(leading: LeaderContext) {
 
     let first = policies.borrow_and_update().clone();
     let requests = NodeRequests::new(client, events, metrics);
-    let mut queue = NodeQueue::new(requests, snapshot, first, seen_taints(&mut state));
+    let mut queue = NodeQueue::new(requests, snapshot, first, stored_taints(&mut state).unwrap_or_default());
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -71,7 +71,12 @@ pub async fn run(leading: LeaderContext) {
             Ok(()) = snapshots.changed() => queue.context_changed(),
             Some(event) = classes.next() => queue.classes_due |= queue.classes.apply(event, class_entry),
             Some(completed) = queue.running.next(), if !queue.running.is_empty() => queue.finish(completed),
-            Ok(()) = state.changed() => queue.add_seen_taints(&seen_taints(&mut state)),
+            Ok(()) = state.changed() => {
+                // If the ConfigMap was deleted, the taints on nodes are Mullion's as before.
+                if let Some(own_taints) = stored_taints(&mut state) {
+                    queue.set_own_taints(own_taints);
+                }
+            }
             Ok(()) = policies.changed() => {
                 let set = policies.borrow_and_update().clone();
                 queue.set_policies(set);
@@ -96,7 +101,7 @@ pub async fn run(leading: LeaderContext) {
     }
 }
 
-/// Taints that ever marked Windows nodes.
-fn seen_taints(state: &mut StateReceiver) -> BTreeSet<Taint> {
-    state.borrow_and_update().as_ref().map(|state| state.seen.taints.clone()).unwrap_or_default()
+/// Mullion's own taints, if the ConfigMap contains them. Those of an earlier release are written there first.
+fn stored_taints(state: &mut StateReceiver) -> Option<BTreeSet<Taint>> {
+    state.borrow_and_update().as_ref().and_then(|state| state.own_taints.clone())
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::text::{list_first, shorten};
 use mullion_engine::model::windows::Build;
+use mullion_engine::node::NodeFacts;
 use tokio::time::Instant;
 
 use crate::cluster::reading::{NODES, RUNTIME_CLASSES};
@@ -148,6 +150,18 @@ pub(crate) fn would_change(reasons: &[String]) -> NewEvent {
 pub(crate) fn taint_contested(why: &str) -> NewEvent {
     let note = format!("{}{}", why.get(..1).unwrap_or_default().to_uppercase(), why.get(1..).unwrap_or_default());
     NewEvent { r#type: EventType::Warning, reason: "TaintContested", action: "Taint", note }
+}
+
+/// The Event for a taint that only the node's record names as Mullion's.
+pub(crate) fn taint_not_owned(node: &NodeFacts, taint: &Taint) -> NewEvent {
+    let name = &node.name;
+    let note = format!(
+        "The record {OWNED_ANNOTATION} of this node names taint {taint} as Mullion's, and own-taints in ConfigMap \
+         mullion-state does not contain it, so the taint stays. If an earlier NodePolicy set it: kubectl taint node {name} \
+         {taint}-. If not, find out who wrote the record, which the kubelet of the node can: kubectl get node {name} -o yaml \
+         --show-managed-fields; and remove it: kubectl annotate node {name} {OWNED_ANNOTATION}-"
+    );
+    NewEvent { r#type: EventType::Warning, reason: "TaintNotOwned", action: "Taint", note }
 }
 
 /// The Event for a change that someone undoes repeatedly.

@@ -12,8 +12,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use mullion_engine::model::cluster::Taint;
-use mullion_engine::model::settings::{ApplyTaint, NodeLabel, NodeSettings, policy_taint};
-use mullion_engine::node::{Claimants, NodeFacts, TaintBlocker, TaintHold, TrustedTaints, plan_node, wanted_taint};
+use mullion_engine::model::settings::{ApplyTaint, NodeLabel, NodeSettings, policy_taint, possible_taint};
+use mullion_engine::node::{Claimants, NodeFacts, TaintBlocker, TaintHold, plan_node, wanted_taint};
 use mullion_policy::PolicySet;
 use tokio::time::Instant;
 
@@ -63,6 +63,8 @@ struct QueuedNode {
     contested: bool,
     /// `mode: Audit` withholds a change.
     withheld: bool,
+    /// The node's record claims a taint that is not Mullion's.
+    unproved: bool,
 }
 
 impl QueuedNode {
@@ -75,6 +77,7 @@ impl QueuedNode {
             conflicted: false,
             contested: false,
             withheld: false,
+            unproved: false,
         }
     }
 
@@ -93,8 +96,8 @@ impl QueuedNode {
 pub(crate) struct NodeQueue {
     requests: Arc<NodeRequests>,
     policies: Arc<PolicySet>,
-    /// The taint of every policy so far, and every taint that ever marked Windows nodes.
-    trust: Arc<TrustedTaints>,
+    /// Mullion's own taints, as `mullion-state` stores them.
+    own_taints: Arc<BTreeSet<Taint>>,
     snapshot: Arc<LiveSnapshot>,
     nodes: BTreeMap<String, QueuedNode>,
     /// Nodes of a list that is not complete yet.
@@ -140,12 +143,12 @@ impl NodeQueue {
         requests: NodeRequests,
         snapshot: Arc<LiveSnapshot>,
         policies: Arc<PolicySet>,
-        seen: BTreeSet<Taint>,
+        own_taints: BTreeSet<Taint>,
     ) -> Self {
         Self {
             requests: Arc::new(requests),
             policies,
-            trust: Arc::new(TrustedTaints { seen, ..TrustedTaints::default() }),
+            own_taints: Arc::new(own_taints),
             snapshot,
             nodes: BTreeMap::new(),
             arriving: BTreeMap::new(),
@@ -313,16 +316,14 @@ impl NodeQueue {
         self.policies.nodes.taint.apply == ApplyTaint::WhenTolerated && until().is_some_and(|until| now < until)
     }
 
-    /// A taint stays trusted when the state no longer contains it, because nodes may still have it.
-    pub(crate) fn add_seen_taints(&mut self, seen: &BTreeSet<Taint>) {
-        if !seen.is_subset(&self.trust.seen) {
-            Arc::make_mut(&mut self.trust).seen.extend(seen.iter().cloned());
+    pub(crate) fn set_own_taints(&mut self, own_taints: BTreeSet<Taint>) {
+        if *self.own_taints != own_taints {
+            self.own_taints = Arc::new(own_taints);
+            self.due.extend(self.nodes.keys().cloned());
         }
     }
 
     pub(crate) fn set_policies(&mut self, policies: Arc<PolicySet>) {
-        // Nodes may have had the taint for too short a time for the state to contain it.
-        self.add_seen_taints(&BTreeSet::from([policy_taint(&self.policies.nodes)]));
         self.policies = policies;
         // No plan is made from two sets: the context comes from the old set, and work in progress is planned again.
         self.context = None;
@@ -346,7 +347,7 @@ impl NodeQueue {
         let (mut waiting, mut contested, mut withheld) = (0, 0, 0);
         for (name, queued) in &self.nodes {
             let is_late = queued.retry.is_some_and(|(at, _)| at <= now) && !self.busy.contains(name);
-            if is_late || (recheck && (queued.is_waiting() || queued.contested)) {
+            if is_late || (recheck && (queued.is_waiting() || queued.contested || queued.unproved)) {
                 self.due.insert(name.clone());
             }
             waiting += usize::from(queued.is_waiting());
@@ -383,8 +384,9 @@ impl NodeQueue {
     /// Starts work on due nodes, up to [`CONCURRENCY`].
     pub(crate) fn start(&mut self) {
         let now = Instant::now();
-        // Label and taint are set in one patch, if everything is read soon.
-        if self.context.is_none() && now < self.context_deadline {
+        // Label and taint are set in one patch, if everything is read soon, and the taint is recorded soon.
+        let can_taint = possible_taint(&self.policies.nodes).is_none_or(|taint| self.own_taints.contains(&taint));
+        if !(self.context.is_some() && can_taint) && now < self.context_deadline {
             return;
         }
         while self.busy.len() < CONCURRENCY {
@@ -397,16 +399,17 @@ impl NodeQueue {
             self.last_taken.clone_from(&name);
             let Some(queued) = self.nodes.get_mut(&name) else { continue };
             let node = queued.node.observed();
-            if !queued.is_waiting() && is_in_order(&node.facts, &self.policies.nodes, &self.trust) {
+            if !queued.is_waiting() && is_in_order(&node.facts, &self.policies.nodes, &self.own_taints) {
                 queued.retry = None;
                 queued.contested = false;
                 queued.withheld = false;
+                queued.unproved = false;
                 continue;
             }
             self.busy.insert(name);
             let (requests, policies) = (Arc::clone(&self.requests), Arc::clone(&self.policies));
-            let (trust, context) = (Arc::clone(&self.trust), self.context.clone());
-            self.running.push(requests.reconcile(node, policies, trust, context).map(Completed::Node).boxed());
+            let (own_taints, context) = (Arc::clone(&self.own_taints), self.context.clone());
+            self.running.push(requests.reconcile(node, policies, own_taints, context).map(Completed::Node).boxed());
         }
     }
 
@@ -452,7 +455,7 @@ impl NodeQueue {
             Completed::ClassLimit | Completed::LeftOut => return,
             Completed::Node(report) => report,
         };
-        let NodeReport { name, version, result, waits_for, contested, withheld } = report;
+        let NodeReport { name, version, result, waits_for, contested, withheld, unproved } = report;
         self.busy.remove(&name);
         let Some(queued) = self.nodes.get_mut(&name) else {
             // The work may have written an Event after the node was deleted.
@@ -462,13 +465,14 @@ impl NodeQueue {
         let is_newer = *queued.node.version != *version;
         // Failed work may have written an Event, and is retried soon.
         let failed = matches!(result, NodeResult::Failed);
-        if waits_for.is_empty() && !contested && !withheld && !failed {
+        if waits_for.is_empty() && !contested && !withheld && !unproved && !failed {
             self.requests.events.forget(&name);
         }
         self.blockers_changed |= queued.waits_for != waits_for;
         queued.waits_for = waits_for;
         queued.contested = contested;
         queued.withheld = withheld;
+        queued.unproved = unproved;
         match result {
             NodeResult::Unchanged | NodeResult::PatchedUnread => queued.retry = None,
             NodeResult::Patched(node) => {
@@ -495,10 +499,10 @@ impl NodeQueue {
 }
 
 /// Whether there is nothing to read, write or report. This is true for most changes of nodes.
-fn is_in_order(facts: &NodeFacts, policy: &NodeSettings, trust: &TrustedTaints) -> bool {
-    wanted_taint(facts, policy, trust).is_none() && {
-        let plan = plan_node(facts, policy, trust, &[], now());
-        plan.patch.is_none() && plan.hold == TaintHold::None && !plan.withheld
+fn is_in_order(facts: &NodeFacts, policy: &NodeSettings, own_taints: &BTreeSet<Taint>) -> bool {
+    wanted_taint(facts, policy, own_taints).is_none() && {
+        let plan = plan_node(facts, policy, own_taints, &[], now());
+        plan.patch.is_none() && plan.hold == TaintHold::None && !plan.withheld && plan.unproved.is_none()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reads and writes: for one node, and for RuntimeClasses.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::ApplyTaint;
 use mullion_engine::model::windows::Build;
 use mullion_engine::node::{
-    NodePatch, NodePlan, TaintBlocker, TaintHold, TrustedTaints, blockers, needs_pods, plan_node, wanted_taint,
+    NodePatch, NodePlan, TaintBlocker, TaintHold, blockers, needs_pods, plan_node, wanted_taint,
 };
 use mullion_policy::PolicySet;
 use serde::de::IgnoredAny;
@@ -68,6 +69,8 @@ pub(crate) struct NodeReport {
     pub(crate) contested: bool,
     /// See [`NodePlan::withheld`].
     pub(crate) withheld: bool,
+    /// Whether the node's record claims a taint that is not Mullion's.
+    pub(crate) unproved: bool,
 }
 
 pub(crate) enum NodeResult {
@@ -108,11 +111,12 @@ impl NodeRequests {
         self: Arc<Self>,
         node: ObservedNode,
         policies: Arc<PolicySet>,
-        trust: Arc<TrustedTaints>,
+        own_taints: Arc<BTreeSet<Taint>>,
         context: Option<Arc<TaintContext>>,
     ) -> NodeReport {
         let (facts, policy) = (&node.facts, &policies.nodes);
-        let wanted = wanted_taint(facts, policy, &trust).filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
+        let wanted =
+            wanted_taint(facts, policy, &own_taints).filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
         let (waits_for, is_known) = match &wanted {
             Some(taint) => match self.waits_for(&node, taint, &policies, context.as_deref()).await {
                 Ok(names) => (names, true),
@@ -120,7 +124,8 @@ impl NodeRequests {
             },
             None => (Vec::new(), false),
         };
-        let NodePlan { patch, reasons, hold, withheld } = plan_node(facts, policy, &trust, &waits_for, now());
+        let NodePlan { patch, reasons, hold, withheld, unproved } =
+            plan_node(facts, policy, &own_taints, &waits_for, now());
         let mut waits_for = if hold == TaintHold::Waiting { waits_for } else { Vec::new() };
         match (hold, &wanted, reasons.last()) {
             (TaintHold::Waiting, Some(taint), _) if is_known => {
@@ -128,7 +133,11 @@ impl NodeRequests {
             }
             (TaintHold::Contested, _, Some(why)) => self.events.report(&node, &node_events::taint_contested(why)).await,
             _ if withheld => self.events.report(&node, &node_events::would_change(&reasons)).await,
-            _ => {}
+            _ => {
+                if let Some(claimed) = &unproved {
+                    self.events.report(&node, &node_events::taint_not_owned(facts, claimed)).await;
+                }
+            }
         }
         waits_for.truncate(MOST_BLOCKERS);
         waits_for.shrink_to_fit();
@@ -137,7 +146,8 @@ impl NodeRequests {
             None => NodeResult::Unchanged,
         };
         let contested = hold == TaintHold::Contested || matches!(result, NodeResult::LimitReached(_));
-        NodeReport { name: node.facts.name, version: node.version, result, waits_for, contested, withheld }
+        let unproved = unproved.is_some();
+        NodeReport { name: node.facts.name, version: node.version, result, waits_for, contested, withheld, unproved }
     }
 
     /// What does not tolerate the taint. If that is not known, the error describes what is missing.

@@ -11,6 +11,7 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint, nodes};
+use mullion_engine::model::settings::policy_taint;
 use mullion_engine::node::TaintBlocker;
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ fn queue() -> NodeQueue {
         requests,
         Arc::new(LiveSnapshot::start(client(), channel::channel(None).1)),
         Arc::new(PolicySet::default()),
-        BTreeSet::new(),
+        BTreeSet::from([policy_taint(&PolicySet::default().nodes)]),
     )
 }
 
@@ -60,6 +61,7 @@ fn report(version: &str, result: NodeResult) -> Completed {
         waits_for: Vec::new(),
         contested: false,
         withheld: false,
+        unproved: false,
     })
 }
 
@@ -139,6 +141,11 @@ async fn a_plan_follows_one_policy_set() {
     let windows = serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
     queue.apply(Event::Apply(windows));
     queue.set_empty_context();
+    queue.start();
+    assert!(queue.is_due("w"), "before the taint is recorded as Mullion's");
+    queue.set_own_taints(
+        ["one", "two"].map(|name| Taint::parse(&format!("of-{name}={name}:NoSchedule")).unwrap()).into(),
+    );
     queue.start();
     queue.set_policies(taints("two", "WhenTolerated"));
     let completed = queue.running.next().await.unwrap();

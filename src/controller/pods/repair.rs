@@ -1,5 +1,7 @@
 //! The patch of a pod that appends missing tolerations, the only write to pods.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 /// A JSON merge patch that appends `missing` to the tolerations of the pod `object`, as it was read. Every existing
@@ -27,6 +29,18 @@ pub(crate) fn toleration_patch(object: &Value, missing: &[Value]) -> Option<Valu
     })
 }
 
+/// The patches that append the tolerations of one effect each, for a pod to which they cannot all be appended: the chart's
+/// fence allows some effects only. Empty if there is one effect.
+pub(crate) fn patches_by_effect(object: &Value, missing: &[Value]) -> Vec<Value> {
+    let effect = |toleration: &Value| toleration.get("effect").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let effects: BTreeSet<String> = missing.iter().map(effect).collect();
+    if effects.len() < 2 {
+        return Vec::new();
+    }
+    let of = |wanted: &String| -> Vec<Value> { missing.iter().filter(|one| effect(one) == *wanted).cloned().collect() };
+    effects.iter().filter_map(|effect| toleration_patch(object, &of(effect))).collect()
+}
+
 #[cfg(test)]
 mod tests {
 
@@ -35,6 +49,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn each_effect_has_its_own_patch() {
+        let of = |key: &str, effect: &str| json!({"key": key, "operator": "Exists", "effect": effect});
+        let object =
+            json!({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": {"tolerations": [of("a", "NoExecute")]}});
+        let (first, second, evicts) = (of("b", "NoSchedule"), of("c", "NoSchedule"), of("b", "NoExecute"));
+        let patches = patches_by_effect(&object, &[first.clone(), evicts.clone(), second.clone()]);
+        let all: Vec<&Value> = patches.iter().map(|patch| &patch["spec"]["tolerations"]).collect();
+        assert_eq!(all, [&json!([of("a", "NoExecute"), evicts]), &json!([of("a", "NoExecute"), first, second])]);
+        assert_eq!(patches_by_effect(&object, &[of("b", "NoSchedule"), of("c", "NoSchedule")]), [json!(0); 0]);
+    }
 
     fn toleration() -> impl Strategy<Value = Value> {
         let text = || prop::option::of("[a-c]{0,2}");

@@ -30,7 +30,7 @@ use crate::controller::pods::missed::{MissedPod, MissedReport, assess};
 use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
 use crate::controller::pods::pod_context::{BACKOFF, MissedKind, PodContext};
 use crate::controller::pods::pod_events;
-use crate::controller::pods::repair::toleration_patch;
+use crate::controller::pods::repair::{patches_by_effect, toleration_patch};
 use crate::controller::pods::webhook_selectors::WebhookSelectors;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
@@ -330,8 +330,8 @@ enum PodAction {
     Nothing,
     /// Its namespace is not known yet.
     TooEarly,
-    /// The patch, and what it leaves unrepaired.
-    Repair(Value, Option<MissedReport>),
+    /// The patches, and what they leave unrepaired.
+    Repair(PodPatches, Option<MissedReport>),
     Report(MissedReport),
 }
 
@@ -346,7 +346,10 @@ fn decide(context: &PodContext, pod: &WholePod) -> PodAction {
     let Some(review) = context.review(metadata, &object) else { return PodAction::Nothing };
     match assess(&review, &object, &context.snapshot.load(), reviewed) {
         MissedPod::Repair { tolerations, unrepaired } => match toleration_patch(&object, &tolerations) {
-            Some(patch) => PodAction::Repair(patch, unrepaired),
+            Some(whole) => {
+                let parts = patches_by_effect(&object, &tolerations);
+                PodAction::Repair(PodPatches { whole, parts }, unrepaired)
+            }
             None => PodAction::Nothing,
         },
         // If the scheduler finds a node for a pod, no report is needed.
@@ -372,12 +375,12 @@ async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> Pod
     };
     match decide(context, &pod) {
         PodAction::Nothing => PodResult::Finished,
-        PodAction::Repair(patch, unrepaired) => {
+        PodAction::Repair(patches, unrepaired) => {
             // The report comes first: with its tolerations the pod gets bound, and is no longer in this watch.
             if let Some(report) = unrepaired {
                 report_missed(&report).await;
             }
-            write(context, metadata, patch).await
+            write(context, metadata, patches).await
         }
         PodAction::Report(report) if report_missed(&report).await => {
             PodResult::Reported(hash_of(&(owner_uid(metadata), &report)))
@@ -386,18 +389,36 @@ async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> Pod
     }
 }
 
-async fn write(context: &PodContext, pod: &ObjectMeta, patch: Value) -> PodResult {
+/// The patch with all tolerations, and those with the tolerations of one effect each.
+struct PodPatches {
+    whole: Value,
+    parts: Vec<Value>,
+}
+
+/// Sends the patch. If the chart's fence denies it because of one toleration, the others are sent without that one, and
+/// the pod is read again.
+async fn write(context: &PodContext, pod: &ObjectMeta, PodPatches { whole, parts }: PodPatches) -> PodResult {
     let (namespace, name) = (pod.namespace.as_deref().unwrap_or_default(), pod.name.as_deref().unwrap_or_default());
     let api = KindApi::namespaced(context.client.clone(), &PODS, namespace);
-    let written = await_answer(api.patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(&patch))).await;
-    let outcome = WriteOutcome::of(&written);
-    context.metrics.pod_patched(outcome);
+    let send = async |patch: &Value| {
+        let written = await_answer(api.patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(patch))).await;
+        let outcome = WriteOutcome::of(&written);
+        context.metrics.pod_patched(outcome);
+        (written, outcome)
+    };
+    let (written, outcome) = send(&whole).await;
     match written {
         Ok(_) => tracing::info!(namespace, name, "tolerations appended to a pod that was created without them"),
         Err(error) if outcome == WriteOutcome::Failed => {
             let words = in_words(&error);
             tracing::warn!(namespace, name, error = words, "cannot append tolerations to a pod; trying again");
             if let Some(event) = denied_write(&error) {
+                for part in &parts {
+                    if let (Ok(_), _) = send(part).await {
+                        tracing::info!(namespace, name, "tolerations of one effect appended to that pod");
+                        break;
+                    }
+                }
                 context.report(pod, |_| Some(event)).await;
             }
         }

@@ -1,19 +1,18 @@
-//! Notifies the controllers of a cluster that Mullion is withdrawn, and waits until they stop.
+//! Notifies the controller that Mullion is withdrawn, and waits until it stops.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::future::join_all;
+use anyhow::Context as _;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use kube::api::ListParams;
-use mullion_engine::model::text::list_with;
 use tokio::time::Instant;
 
-use crate::cluster::reading::{CONFIG_MAPS, Item, KindApi, LEASES};
+use crate::cluster::reading::{KindApi, LEASES};
 use crate::cluster::state::{MullionState, NAME, StateStore};
-use crate::cluster::{MANAGER, Owner, SlimObject};
+use crate::cluster::{MANAGER, Owner};
 use crate::controller::lease::{LEASE_NAME, ReadLease};
+use crate::controller::own_namespace::registered_namespace;
+use crate::controller::webhook_configuration::{CONFIGURATION, ENDPOINTS, WebhookConfiguration, configuration_kind};
 use crate::controller::withdraw::calls::{Calls, FEW};
 use crate::controller::withdraw::plan::is_vacant;
 use crate::controller::withdraw::report::{
@@ -28,50 +27,38 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Attempts to write a ConfigMap.
 const ATTEMPTS: usize = 3;
 
-/// Sets `withdrawn` in every `mullion-state`, and waits for the controllers. Returns the content of each `mullion-state`.
+/// Sets `withdrawn` in `mullion-state`, and waits for the controller. Returns the state as it was before; empty if it
+/// could not be read.
 pub(crate) async fn stop(
     calls: &Calls,
-    options: &WithdrawOptions,
+    namespace: &str,
+    dry_run: bool,
     report: &mut WithdrawReport,
     progress: &mut dyn FnMut(WithdrawProgress),
-) -> Vec<MullionState> {
-    let Namespaces { names, detected } = find_namespaces(calls, options, progress).await;
-    let (mut contents, mut stores) = (Vec::new(), Vec::new());
-    for namespace in names {
-        match notify(calls, options.dry_run, &namespace).await {
-            Ok(Some((store, state))) => {
-                contents.push(state);
-                stores.push((namespace, store));
-            }
-            Ok(None) => drop(report.controllers.insert(namespace, ControllerStatus::NeverWorked)),
-            Err(why) => {
-                if detected {
-                    report.left.push(still_runs(&namespace, format!("it could not be notified: {why:#}")));
-                }
-                report.controllers.insert(namespace, ControllerStatus::NotNotified);
-            }
+) -> MullionState {
+    let notified = match notify(calls, dry_run, namespace).await {
+        Ok(notified) => notified,
+        Err(why) => {
+            report.left.push(still_runs(namespace, format!("it could not be notified: {why:#}")));
+            report.controller = ControllerStatus::NotNotified;
+            return MullionState::default();
         }
+    };
+    let Some((store, before)) = notified else {
+        report.controller = ControllerStatus::NeverWorked;
+        return MullionState::default();
+    };
+    if dry_run {
+        report.controller = ControllerStatus::DryRun;
+        return before;
     }
-    if !options.dry_run && !stores.is_empty() {
-        let names = list_with(stores.iter().map(|(namespace, _)| namespace), "and");
-        progress(WithdrawProgress::Note(format!("set withdrawn in ConfigMap {NAME} of namespace {names}")));
+    progress(WithdrawProgress::Note(format!("set withdrawn in ConfigMap {NAME} of namespace {namespace}")));
+    report.controller = wait_until_stopped(calls, namespace, &store).await;
+    if report.controller == ControllerStatus::Silent {
+        let why = format!("it holds lease {namespace}/{LEASE_NAME} and did not report that it has stopped");
+        report.left.push(still_runs(namespace, why));
     }
-    let waits = stores.into_iter().map(|(namespace, store)| async move {
-        let status = if options.dry_run {
-            ControllerStatus::DryRun
-        } else {
-            wait_until_stopped(calls, &namespace, &store).await
-        };
-        (namespace, status)
-    });
-    for (namespace, status) in join_all(waits).await {
-        if status == ControllerStatus::Silent {
-            let why = format!("it holds lease {namespace}/{LEASE_NAME} and did not report that it has stopped");
-            report.left.push(still_runs(&namespace, why));
-        }
-        report.controllers.insert(namespace, status);
-    }
-    contents
+    before
 }
 
 fn still_runs(namespace: &str, why: String) -> Remainder {
@@ -82,73 +69,43 @@ fn still_runs(namespace: &str, why: String) -> Remainder {
     }
 }
 
-/// Removes `withdrawn` from every `mullion-state`.
-pub(crate) async fn resume(
-    calls: &Calls,
-    options: &WithdrawOptions,
-    report: &mut WithdrawReport,
-    progress: &mut dyn FnMut(WithdrawProgress),
-) {
-    for namespace in find_namespaces(calls, options, progress).await.names {
-        let store = StateStore::new(calls.client.clone(), &namespace);
-        let written = match store.read().await {
-            Ok(state) if state.withdrawn.is_none() => Ok(ControllerStatus::AtWork),
-            Ok(_) if options.dry_run => Ok(ControllerStatus::DryRun),
-            Ok(_) => store.update(|state| state.withdrawn = None).await.map(|_| ControllerStatus::Resumed),
-            Err(why) => Err(why),
-        };
-        let status = written.unwrap_or_else(|why| {
-            report.left.push(Remainder {
-                what: format!("ConfigMap {namespace}/{NAME}"),
-                why: format!("Mullion is still withdrawn: {why:#}"),
-                help: "fix that, and run mullion withdraw --undo again".to_owned(),
-            });
-            ControllerStatus::NotNotified
+/// Removes `withdrawn` from `mullion-state`.
+pub(crate) async fn resume(calls: &Calls, namespace: &str, dry_run: bool, report: &mut WithdrawReport) {
+    let store = StateStore::new(calls.client.clone(), namespace);
+    let written = match store.read().await {
+        Ok(state) if state.withdrawn.is_none() => Ok(ControllerStatus::AtWork),
+        Ok(_) if dry_run => Ok(ControllerStatus::DryRun),
+        Ok(_) => store.update(|state| state.withdrawn = None).await.map(|_| ControllerStatus::Resumed),
+        Err(why) => Err(why),
+    };
+    report.controller = written.unwrap_or_else(|why| {
+        report.left.push(Remainder {
+            what: format!("ConfigMap {namespace}/{NAME}"),
+            why: format!("Mullion is still withdrawn: {why:#}"),
+            help: "fix that, and run mullion withdraw --undo again".to_owned(),
         });
-        report.controllers.insert(namespace, status);
-    }
+        ControllerStatus::NotNotified
+    });
 }
 
-struct Namespaces {
-    names: BTreeSet<String>,
-    /// Whether a lease or state of Mullion was detected; otherwise the name is a default.
-    detected: bool,
+/// The namespace in the options, else that of the webhook configurations.
+pub(crate) async fn find_namespace(calls: &Calls, options: &WithdrawOptions) -> anyhow::Result<String> {
+    if let Some(namespace) = &options.namespace {
+        return Ok(namespace.clone());
+    }
+    let mut found = Vec::new();
+    for kind in ENDPOINTS.map(configuration_kind) {
+        let api = KindApi::all(calls.client.clone(), kind);
+        let read = calls.retry(FEW, || api.get::<WebhookConfiguration>(CONFIGURATION)).await;
+        let failed =
+            || format!("{} {CONFIGURATION} cannot be read; name the namespace of Mullion with --namespace", kind.name);
+        found.extend(read.with_context(failed)?.transpose().with_context(failed)?);
+    }
+    Ok(registered_namespace(&found)?)
 }
 
-/// The namespaces with a lease or a state of Mullion; the client's own namespace if none is found, or if a list fails.
-async fn find_namespaces(
-    calls: &Calls,
-    options: &WithdrawOptions,
-    progress: &mut dyn FnMut(WithdrawProgress),
-) -> Namespaces {
-    if let Some(only) = &options.namespace {
-        return Namespaces { names: [only.clone()].into(), detected: true };
-    }
-    let own = calls.client.default_namespace().to_owned();
-    let mut names = BTreeSet::new();
-    let mut unread = false;
-    for (kind, name) in [(&LEASES, LEASE_NAME), (&CONFIG_MAPS, NAME)] {
-        let selected = ListParams::default().fields(&format!("metadata.name={name}"));
-        let each = |object: Item<SlimObject>| match object {
-            Ok(object) => names.extend(object.metadata.namespace),
-            Err(object) => names.extend(Some(object.head.namespace).filter(|namespace| !namespace.is_empty())),
-        };
-        if let Err(why) = calls.list(FEW, kind, &selected, each).await {
-            unread = true;
-            progress(WithdrawProgress::Note(format!(
-                "cannot find the controllers of all namespaces, only that of namespace {own}: {why}; choose another with \
-                 --lease-namespace"
-            )));
-        }
-    }
-    let detected = !names.is_empty();
-    if unread || !detected {
-        names.insert(own);
-    }
-    Namespaces { names, detected }
-}
-
-/// Sets `withdrawn` for the controllers of a namespace, and returns their state. `None` if no controller ever worked.
+/// Sets `withdrawn` for the controller of a namespace, and returns the state as it was before. `None` if no controller
+/// ever worked.
 async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(StateStore, MullionState)>> {
     let leases = KindApi::namespaced(calls.client.clone(), &LEASES, namespace);
     let (owner, worked) = match calls.retry(FEW, || leases.get::<ReadLease>(LEASE_NAME)).await {
@@ -161,17 +118,17 @@ async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result
         Ok(Some(Err(_))) | Err(_) => (Owner::none(), true),
     };
     let store = StateStore::new(calls.client.clone(), namespace).owned_by(owner);
-    if dry_run || !worked {
-        let state = store.read().await?;
-        if dry_run || !state.found {
-            return Ok((worked || state.found).then_some((store, state)));
-        }
+    let before = store.read().await?;
+    if !worked && !before.found {
+        return Ok(None);
     }
-    let state = set_withdrawn(calls, &store).await?;
-    Ok(Some((store, state)))
+    if !dry_run {
+        set_withdrawn(calls, &store).await?;
+    }
+    Ok(Some((store, before)))
 }
 
-async fn set_withdrawn(calls: &Calls, store: &StateStore) -> anyhow::Result<MullionState> {
+async fn set_withdrawn(calls: &Calls, store: &StateStore) -> anyhow::Result<()> {
     let mut attempts = 0;
     loop {
         // In nanoseconds, to distinguish one withdrawal from the next.
@@ -187,7 +144,7 @@ async fn set_withdrawn(calls: &Calls, store: &StateStore) -> anyhow::Result<Mull
             .await;
         attempts += 1;
         if written.is_ok() || attempts >= ATTEMPTS || !calls.pause(POLL_INTERVAL).await {
-            return written;
+            return written.map(drop);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The withdrawal: stops the controllers, and removes Mullion's changes from nodes and its RuntimeClasses.
+//! The withdrawal: stops the controller, and removes Mullion's changes from nodes and its RuntimeClasses.
 //!
 //! ```text
 //! list nodes (if that fails, nothing is changed)
-//!   → set `withdrawn` in each `mullion-state`, wait until the controllers report that they have stopped
+//!   → set `withdrawn` in `mullion-state`, wait until the controller reports that it has stopped
 //!   → one patch per node, 16 at a time; all nodes again, until nothing is left to remove
 //!   → delete those of Mullion's RuntimeClasses that no object uses
 //! ```
@@ -12,8 +12,8 @@
 //! patch contains the `resourceVersion` that it was computed from, so taints that others add meanwhile stay: after a
 //! 409 the node is read and planned again.
 //!
-//! A node's record contains Mullion's taint, and kubelets can write the record. So a taint is removed only if a policy
-//! or `mullion-state` also contains it (see [`TrustedTaints`](mullion_engine::node::TrustedTaints)).
+//! A node's record contains Mullion's taint, and kubelets can write the record. So a taint is removed only if it is also
+//! one of Mullion's own (`own_taints`).
 //!
 //! A `mullion-state` that is created here has the controller's ServiceAccount as its owner, as its Lease has: it is
 //! deleted with the release, and not before. If there is neither Lease nor state, no controller ever worked, and no
@@ -32,8 +32,7 @@
 //! | leases | `mullion-controller` | its own namespace | `get` |  |
 //! | configmaps | `mullion-state` | its own namespace | `get`, `patch` |  |
 //! | configmaps |  | its own namespace | `create` |  |
-//! | leases | `mullion-controller` | the cluster | `list` | without `--lease-namespace`; else only that namespace's controller stops |
-//! | configmaps | `mullion-state` | the cluster | `list` | without `--lease-namespace` |
+//! | mutatingwebhookconfigurations, validatingwebhookconfigurations | `mullion` | the cluster | `get` | without `--namespace` |
 
 mod calls;
 mod classes;

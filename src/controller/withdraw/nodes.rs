@@ -1,14 +1,15 @@
 //! Removes everything of Mullion from all nodes, in rounds until nothing is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::{StreamExt as _, stream};
 use kube::api::{ListParams, Patch};
+use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::text::counted;
-use mullion_engine::node::{NodePatch, TrustedTaints};
+use mullion_engine::node::NodePatch;
 use serde::de::IgnoredAny;
 
 use crate::cluster::reading::{Item, KindApi, NODES};
@@ -55,7 +56,7 @@ struct Nodes {
     not_windows: usize,
 }
 
-async fn list(calls: &Calls, trust: &TrustedTaints) -> Result<Nodes, CallFailure> {
+async fn list(calls: &Calls, own_taints: &BTreeSet<Taint>) -> Result<Nodes, CallFailure> {
     let mut nodes = Nodes::default();
     let each = |node: Item<SlimNode>| {
         nodes.all += 1;
@@ -68,7 +69,7 @@ async fn list(calls: &Calls, trust: &TrustedTaints) -> Result<Nodes, CallFailure
             }
         };
         let (name, known) = observe(node);
-        let NodeWithdrawal { patch, removed, kept_taint } = plan(&known.facts, trust);
+        let NodeWithdrawal { patch, removed, kept_taint } = plan(&known.facts, own_taints);
         if patch.is_none() && kept_taint.is_none() && known.facts.annotations.contains_key(OWNED_ANNOTATION) {
             nodes.not_windows += 1;
         }
@@ -86,20 +87,19 @@ async fn list(calls: &Calls, trust: &TrustedTaints) -> Result<Nodes, CallFailure
 /// Removes everything from every node.
 pub(crate) async fn clean_nodes(
     calls: &Calls,
-    trust: &TrustedTaints,
+    own_taints: &BTreeSet<Taint>,
     dry_run: bool,
     report: &mut WithdrawReport,
     progress: &mut dyn FnMut(WithdrawProgress),
 ) {
-    // If all controllers have stopped, one list that contains nothing to remove is enough.
-    let stopped = report.controllers.values().all(|status| *status == ControllerStatus::Stopped);
-    let needed_idle = if stopped { 1 } else { 2 };
+    // If the controller has stopped, one list that contains nothing to remove is enough.
+    let needed_idle = if report.controller == ControllerStatus::Stopped { 1 } else { 2 };
     let (mut idle, mut passes) = (0, 0_u32);
     let mut kept_taints = Vec::new();
     // How often each node was patched, and why its last patch failed.
     let (mut rounds, mut failures) = (BTreeMap::<String, u32>::new(), BTreeMap::new());
     let cut_off = loop {
-        let nodes = match list(calls, trust).await {
+        let nodes = match list(calls, own_taints).await {
             Ok(nodes) => nodes,
             Err(why) => break Some(format!("they could not be read again: {why}")),
         };
@@ -136,7 +136,7 @@ pub(crate) async fn clean_nodes(
             let all = due.len();
             let patches = due.into_iter().map(|(name, job)| async move {
                 let removed = job.removed.clone();
-                (name, removed, clean_node(calls, trust, job).await)
+                (name, removed, clean_node(calls, own_taints, job).await)
             });
             let mut patches = stream::iter(patches).buffer_unordered(CONCURRENCY).enumerate();
             progress(WithdrawProgress::Nodes { done: 0, all });
@@ -166,7 +166,7 @@ pub(crate) async fn clean_nodes(
 }
 
 /// Patches one node, with another patch of the newest object if another client wrote first.
-async fn clean_node(calls: &Calls, trust: &TrustedTaints, job: Job) -> Result<(), CallFailure> {
+async fn clean_node(calls: &Calls, own_taints: &BTreeSet<Taint>, job: Job) -> Result<(), CallFailure> {
     let Job { known: mut before, mut patch, .. } = job;
     let api = KindApi::all(calls.client.clone(), &NODES);
     let params = patch_params();
@@ -182,7 +182,7 @@ async fn clean_node(calls: &Calls, trust: &TrustedTaints, job: Job) -> Result<()
         let Some(newest) = calls.retry(FEW, || api.get::<SlimNode>(name)).await? else { return Ok(()) };
         let newest = newest.map_err(|node| CallFailure::Broken(format!("it cannot be read: {node}")))?;
         before = observe(newest).1;
-        let Some(newest) = plan(&before.facts, trust).patch else { return Ok(()) };
+        let Some(newest) = plan(&before.facts, own_taints).patch else { return Ok(()) };
         patch = newest;
     }
     Err(CallFailure::Broken(format!("others wrote it first, {CONFLICTS} times")))

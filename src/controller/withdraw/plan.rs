@@ -1,25 +1,26 @@
 //! The plan of what is removed from a node, computed from plain data.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
-use mullion_engine::model::settings::{NodeSettings, node_settings};
-use mullion_engine::node::{NodeFacts, NodePatch, TrustedTaints, plan};
-use mullion_policy::{PolicyFiles, PolicySet};
+use mullion_engine::model::settings::{NodeSettings, policy_taint};
+use mullion_engine::node::{NodeFacts, NodePatch, is_windows_node, plan};
+use mullion_policy::PolicySet;
 
 use crate::cluster::state::MullionState;
+use crate::controller::own_taints::own_taints;
 
-/// The taints that may be removed if a node's record contains them: those of the given policies, of the policies in
-/// `mullion-state`, of the built-in policies, and every OS taint in `mullion-state`.
-pub(crate) fn trusted_taints(given: &[NodeSettings], states: &[MullionState]) -> TrustedTaints {
-    let stored = states.iter().flat_map(|state| [&state.policies, &state.earlier_policies]);
-    let kept = stored.filter_map(|stored| {
-        let files = PolicyFiles { texts: stored.files.clone(), problems: Vec::new() };
-        PolicySet::load(&files).ok().map(|set| set.nodes)
-    });
-    let policies = given.iter().cloned().chain(kept).chain([PolicySet::built_in().nodes]).collect();
-    TrustedTaints { policies, seen: states.iter().flat_map(|state| state.seen.taints.clone()).collect() }
+/// Mullion's own taints: those of the given policies and of `mullion-state`; those of the built-in policies if there is no
+/// `mullion-state`.
+pub(crate) fn known_taints(given: &[NodeSettings], state: &MullionState) -> BTreeSet<Taint> {
+    let mut own_taints = own_taints(state);
+    own_taints.extend(given.iter().map(policy_taint));
+    if !state.found {
+        own_taints.insert(policy_taint(&PolicySet::built_in().nodes));
+    }
+    own_taints
 }
 
 /// The plan of one node.
@@ -34,34 +35,31 @@ pub(crate) struct NodeWithdrawal {
 /// A taint that stays because its origin is not certain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum KeptTaint {
-    /// The node's record contains it, and no policy does.
+    /// The node's record contains it, and it is not one of Mullion's own taints.
     InNoPolicy(Taint),
     /// A policy contains it, and the node has no valid record.
     NotRecorded(Taint),
 }
 
 /// Plans the patch of one node.
-pub(crate) fn plan(facts: &NodeFacts, trust: &TrustedTaints) -> NodeWithdrawal {
-    let Some(mut patch) = plan::withdraw_node(facts, trust) else { return NodeWithdrawal::default() };
+pub(crate) fn plan(facts: &NodeFacts, own_taints: &BTreeSet<Taint>) -> NodeWithdrawal {
+    if !is_windows_node(facts) {
+        return NodeWithdrawal::default();
+    }
+    let patch = plan::withdraw_node(facts, own_taints).unwrap_or_default();
     let record = plan::recorded_taint(facts);
     let is_set = |taint: &Taint| facts.taints.iter().filter_map(Taint::from_json).any(|present| present == *taint);
     let has_own_label =
         || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL].iter().any(|key| facts.labels.contains_key(*key));
     let kept_taint = match &record {
-        Ok(Some(taint)) if is_set(taint) && !trust.knows(taint) => Some(KeptTaint::InNoPolicy(taint.clone())),
+        Ok(Some(taint)) if is_set(taint) && !own_taints.contains(taint) => Some(KeptTaint::InNoPolicy(taint.clone())),
         Ok(Some(_)) => None,
         Ok(None) if facts.annotations.contains_key(OWNED_ANNOTATION) || !has_own_label() => None,
         Ok(None) | Err(_) => {
             let mut present = facts.taints.iter().filter_map(Taint::from_json);
-            let sets =
-                |taint: &Taint| trust.policies.iter().any(|policy| node_settings::policy_taint(policy) == *taint);
-            present.find(sets).map(KeptTaint::NotRecorded)
+            present.find(|taint| own_taints.contains(taint)).map(KeptTaint::NotRecorded)
         }
     };
-    if matches!(kept_taint, Some(KeptTaint::InNoPolicy(_))) {
-        // The record stays as well, so that the next withdrawal reports the taint again.
-        patch.owned = None;
-    }
     let taint = record.ok().flatten().filter(|_| patch.taints.is_some()).map(|taint| format!("taint {taint}"));
     let labels = patch.labels.keys().map(|key| format!("label {key}"));
     let record = patch.owned.is_some().then(|| format!("annotation {OWNED_ANNOTATION}"));
@@ -74,7 +72,9 @@ impl KeptTaint {
     pub(crate) fn explain(&self, node: &str) -> (String, String) {
         match self {
             Self::InNoPolicy(taint) => (
-                format!("its record contains taint {taint}, and no policy that is known here contains it"),
+                format!(
+                    "its record contains taint {taint}, and neither own-taints in ConfigMap mullion-state nor --policies does"
+                ),
                 format!(
                     "if a NodePolicy contained it, run again with --policies and its directory; if not, run \
                      kubectl annotate node {node} {OWNED_ANNOTATION}-"
@@ -102,7 +102,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
-    use mullion_policy::PolicyFile;
+    use mullion_policy::{PolicyFile, PolicyFiles};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -132,8 +132,8 @@ mod tests {
         }
     }
 
-    fn built_in() -> TrustedTaints {
-        trusted_taints(&[], &[])
+    fn built_in() -> BTreeSet<Taint> {
+        known_taints(&[], &MullionState::default())
     }
 
     #[test]
@@ -141,6 +141,7 @@ mod tests {
         let ours = record(OURS);
         let forged = record("dedicated=vault:NoSchedule");
         let removed_taint = record("os=windows:NoExecute");
+        let quarantined = record("windows=quarantine:NoExecute");
         let in_no_policy = Some(KeptTaint::InNoPolicy(Taint::parse("dedicated=vault:NoSchedule").unwrap()));
         let not_recorded = || Some(KeptTaint::NotRecorded(Taint::parse(OURS).unwrap()));
         let release = "label mullion.dev/windows-release";
@@ -157,7 +158,14 @@ mod tests {
             // Another writer has already removed it.
             (Some(&*removed_taint), &["a:NoExecute"], &["a:NoExecute"], vec![release, annotation], None),
             (Some("{}"), &[OURS], &[OURS], vec![release, annotation], None),
-            // A kubelet that tries to have a taint removed.
+            // A kubelet that tries to have a taint removed, also one that the built-in patterns match.
+            (
+                Some(&*quarantined),
+                &["windows=quarantine:NoExecute"],
+                &["windows=quarantine:NoExecute"],
+                vec![release],
+                Some(KeptTaint::InNoPolicy(Taint::parse("windows=quarantine:NoExecute").unwrap())),
+            ),
             (
                 Some(&*forged),
                 &["dedicated=vault:NoSchedule"],
@@ -186,6 +194,11 @@ mod tests {
         let mut bare = node(None, &[OURS]);
         bare.labels.remove(WINDOWS_RELEASE_LABEL);
         assert_eq!(plan(&bare, &built_in()), NodeWithdrawal::default());
+        // Nothing but a claim, which is reported.
+        bare.annotations.insert(OWNED_ANNOTATION.to_owned(), record("a=b:NoSchedule"));
+        bare.taints = vec![raw("a=b:NoSchedule")];
+        let NodeWithdrawal { patch, kept_taint, .. } = plan(&bare, &built_in());
+        assert_eq!((patch, kept_taint), (None, Some(KeptTaint::InNoPolicy(Taint::parse("a=b:NoSchedule").unwrap()))));
         let ours = record(OURS);
         let mut linux = node(Some(&ours), &[OURS]);
         linux.labels.insert("kubernetes.io/os".to_owned(), "linux".to_owned());
@@ -203,21 +216,31 @@ mod tests {
         let file = PolicyFile { name: "n.yaml".to_owned(), bytes: text.into() };
         let policy = PolicySet::load(&PolicyFiles { texts: vec![file.clone()], problems: vec![] }).unwrap().nodes;
         let stored = |file| StoredPolicies { release: None, files: vec![file] };
-        let kept = MullionState { policies: stored(file.clone()), ..MullionState::default() };
-        let earlier = MullionState { earlier_policies: stored(file), ..MullionState::default() };
-        let mut seen = MullionState::default();
-        seen.seen.taints.insert(platform.clone());
+        let found = || MullionState { found: true, ..MullionState::default() };
+        // The states of an earlier release, which has no list of Mullion's own taints.
+        let kept = MullionState { policies: stored(file.clone()), ..found() };
+        let earlier = MullionState { earlier_policies: stored(file.clone()), ..found() };
         let broken = PolicyFile { name: "b.yaml".to_owned(), bytes: "kind: Nonsense".into() };
-        let broken = MullionState { policies: stored(broken), ..MullionState::default() };
+        let broken = MullionState { policies: stored(broken), ..found() };
+        let at_create = MullionState { taint_on_create: Some(platform.clone()), ..found() };
+        // Kubelets choose the taints with which they register.
+        let mut seen = found();
+        seen.seen.taints.insert(platform.clone());
+        let listed = MullionState { own_taints: Some([platform.clone()].into()), ..found() };
+        // This list is complete.
+        let unlisted = MullionState { own_taints: Some(BTreeSet::new()), policies: stored(file), ..found() };
         let record = record("example.com/platform=nt:NoExecute");
         let facts = node(Some(&record), &["example.com/platform=nt:NoExecute"]);
         for (given, known) in [
             (built_in(), false),
-            (trusted_taints(&[policy], &[]), true),
-            (trusted_taints(&[], &[MullionState::default(), kept]), true),
-            (trusted_taints(&[], &[earlier]), true),
-            (trusted_taints(&[], &[seen]), true),
-            (trusted_taints(&[], &[broken]), false),
+            (known_taints(&[policy], &unlisted), true),
+            (known_taints(&[], &kept), true),
+            (known_taints(&[], &earlier), true),
+            (known_taints(&[], &at_create), true),
+            (known_taints(&[], &seen), false),
+            (known_taints(&[], &broken), false),
+            (known_taints(&[], &listed), true),
+            (known_taints(&[], &unlisted), false),
         ] {
             let plan = plan(&facts, &given);
             assert_eq!(plan.patch.unwrap().apply(&facts).taints.is_empty(), known);

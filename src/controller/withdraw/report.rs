@@ -12,7 +12,7 @@ use crate::controller::withdraw::users::ClassUsers;
 pub(crate) struct WithdrawOptions {
     /// Policies with taints of Mullion, in addition to the built-in ones and those in `mullion-state`.
     pub policies: Vec<NodeSettings>,
-    /// The only namespace with controllers to stop; `None`: every namespace.
+    /// Mullion's namespace; `None`: that of the webhook configurations.
     pub namespace: Option<String>,
     /// Whether to write nothing.
     pub dry_run: bool,
@@ -33,10 +33,12 @@ pub(crate) enum WithdrawProgress {
 }
 
 /// The result of a withdrawal, or of its dry run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WithdrawReport {
-    /// Mullion's namespaces, each with its controller.
-    pub controllers: BTreeMap<String, ControllerStatus>,
+    /// Mullion's namespace.
+    pub namespace: String,
+    /// The controller of that namespace.
+    pub controller: ControllerStatus,
     /// The number of nodes.
     pub nodes: usize,
     /// Nodes, each with what was removed from it, as text.
@@ -47,7 +49,21 @@ pub(crate) struct WithdrawReport {
     pub left: Vec<Remainder>,
 }
 
-/// The status of the controller of a namespace.
+impl WithdrawReport {
+    /// The report of a withdrawal that has found nothing yet.
+    pub(crate) fn of(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            controller: ControllerStatus::NeverWorked,
+            nodes: 0,
+            cleaned: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            left: Vec::new(),
+        }
+    }
+}
+
+/// The status of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum ControllerStatus {

@@ -13,7 +13,6 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::state::NAME;
 use crate::controller::withdraw::report::{ControllerStatus, WithdrawOptions, WithdrawProgress, WithdrawReport};
 use crate::controller::withdraw::withdrawal::{undo, withdraw};
 
@@ -111,6 +110,11 @@ impl Fake {
         let report = withdraw(self.client(), options, &CancellationToken::new(), &mut show).await.unwrap();
         (report, notes)
     }
+}
+
+/// The options with Mullion's namespace.
+fn in_mullion() -> WithdrawOptions {
+    WithdrawOptions { namespace: Some("mullion".to_owned()), ..WithdrawOptions::default() }
 }
 
 fn error_status(code: u16) -> (u16, Value) {
@@ -219,6 +223,7 @@ fn pass(_: &mut Objects, _: &str) -> RuleResult {
 const W1: &str = "/api/v1/nodes/w1";
 const STATE: &str = "/api/v1/namespaces/mullion/configmaps/mullion-state";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/mullion/leases/mullion-controller";
+const REGISTERED: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/mullion";
 const CLASS: &str = "/apis/node.k8s.io/v1/runtimeclasses/c";
 
 #[tokio::test(start_paused = true)]
@@ -233,13 +238,13 @@ async fn what_others_add_meanwhile_stays() {
         }
         RuleResult::Pass
     });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     let node = fake.get(W1).unwrap();
     assert!(is_clean(&node) && node["spec"]["taints"][0]["timeAdded"] == "2026-01-01T00:00:00Z", "{node}");
     assert!(report.left.is_empty() && report.cleaned.len() == 1, "{report:?}");
     // The second run only reads, because `withdrawn` is already set.
     let writes = fake.writes();
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     assert!(report.cleaned.is_empty() && report.left.is_empty() && report.nodes == 1, "{report:?}");
     assert_eq!(fake.writes(), writes);
 }
@@ -266,7 +271,7 @@ async fn a_failure_of_one_node_does_not_affect_others() {
         }
         _ => RuleResult::Pass,
     });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     for name in ["failing", "silent", "fine"] {
         assert!(is_clean(&fake.get(&format!("/api/v1/nodes/{name}")).unwrap()), "{name}");
     }
@@ -296,7 +301,7 @@ async fn a_writer_that_undoes_the_patches_is_reported() {
         }
         RuleResult::Pass
     });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     assert!(report.left.len() == 1 && report.left[0].why.contains("was undone"), "{report:?}");
 }
 
@@ -315,7 +320,7 @@ async fn a_list_that_expires_starts_again() {
             _ => RuleResult::Pass,
         }
     });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     assert!(report.left.is_empty() && report.cleaned.len() == 2 && report.nodes == 2, "{report:?}");
 }
 
@@ -356,57 +361,73 @@ async fn controllers_are_notified_and_waited_for() {
         let mut objects = vec![(STATE, reporting("True"))];
         objects.extend(lease.map(|lease| (LEASE, lease)));
         let fake = Fake::new(objects, rule);
-        let (report, _) = fake.run(&WithdrawOptions::default()).await;
-        assert_eq!(report.controllers, [("mullion".to_owned(), status)].into());
+        let (report, _) = fake.run(&in_mullion()).await;
+        assert_eq!(report.controller, status);
         assert_eq!(report.left.len(), usize::from(status == ControllerStatus::Silent), "{report:?}");
         let data = fake.get(STATE).unwrap()["data"].clone();
         assert!(data["withdrawn"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{data}");
         assert_eq!((&data["seen-builds"], &data["theirs"]), (&json!("10.0.20348\n"), &json!("x")));
 
-        let mut nothing = |_| {};
         let stop = CancellationToken::new();
         for status in [ControllerStatus::Resumed, ControllerStatus::AtWork] {
-            let report = undo(fake.client(), &WithdrawOptions::default(), &stop, &mut nothing).await.unwrap();
-            assert_eq!(report.controllers, [("mullion".to_owned(), status)].into());
+            let report = undo(fake.client(), &in_mullion(), &stop).await.unwrap();
+            assert_eq!(report.controller, status);
             assert!(fake.get(STATE).unwrap()["data"].get("withdrawn").is_none());
         }
     }
 }
 
+/// A tenant has a Lease that someone renews, and a state. The Service that the webhook configurations call is in namespace
+/// `mullion`.
 #[tokio::test(start_paused = true)]
-async fn without_the_right_to_list_controllers_the_own_namespace_is_used() {
+async fn only_the_webhook_configurations_name_the_namespace() {
     let owner = json!({"apiVersion": "v1", "kind": "ServiceAccount", "name": "mullion-controller", "uid": "5f0c"});
     let lease = json!({"metadata": {"ownerReferences": [owner]}, "spec": {}});
-    let own = LEASE.replace("/namespaces/mullion/", "/namespaces/own/");
-    let fake = Fake::new(vec![(W1, ours()), (LEASE, json!({"spec": {}})), (&own, lease)], |_, request| {
-        if request == "GET /apis/coordination.k8s.io/v1/leases" { reject(403) } else { RuleResult::Pass }
-    });
-    let (report, notes) = fake.run(&WithdrawOptions::default()).await;
-    assert!(notes[0].contains("namespace own") && notes[0].contains("--lease-namespace"), "{notes:?}");
+    let tenant = |path: &str| path.replace("/namespaces/mullion/", "/namespaces/tenant/");
+    let (their_lease, their_state) = (tenant(LEASE), tenant(STATE));
+    let configuration = |client: Value| json!({"webhooks": [{"name": "pods.mullion.dev", "clientConfig": client}]});
+    let service = || configuration(json!({"service": {"name": "mullion-webhook", "namespace": "mullion"}}));
+    let objects = |configuration: Option<Value>| {
+        let mut objects = vec![(W1, ours()), (LEASE, lease.clone()), (&*their_lease, lease.clone())];
+        objects.push((&*their_state, json!({"data": {"seen-builds": "10.0.20348"}})));
+        objects.extend(configuration.map(|found| (REGISTERED, found)));
+        objects
+    };
+    let fake = Fake::new(objects(Some(service())), pass);
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    assert_eq!((report.namespace.as_str(), report.controller), ("mullion", ControllerStatus::NoLeader));
     assert!(report.left.is_empty() && is_clean(&fake.get(W1).unwrap()), "{report:?}");
-    let created = fake.get(&format!("/api/v1/namespaces/own/configmaps/{NAME}")).unwrap();
+    assert!(fake.get(&their_state).unwrap()["data"].get("withdrawn").is_none());
+    assert!(!fake.0.lock().unwrap().requests.iter().any(|request| request.contains("tenant")));
+    let created = fake.get(STATE).unwrap();
     assert!(created["data"]["withdrawn"].is_string(), "{created}");
-    assert!(fake.get(STATE).is_none());
     // It is deleted with the release of the controllers that it notifies.
     assert_eq!(created["metadata"]["ownerReferences"], json!([owner]));
     assert_eq!(created["data"]["service-account"], "5f0c");
+
+    let denied: StaticRule =
+        |_, request| if request.contains("webhookconfigurations") { reject(403) } else { RuleResult::Pass };
+    let by_url = Some(configuration(json!({"url": "https://example.com"})));
+    for (configuration, rule) in [(None, pass as StaticRule), (by_url, pass), (Some(service()), denied)] {
+        let fake = Fake::new(objects(configuration), rule);
+        let stop = CancellationToken::new();
+        let refused = withdraw(fake.client(), &WithdrawOptions::default(), &stop, &mut |_| {}).await.unwrap_err();
+        assert!(format!("{refused:#}").contains("--namespace"), "{refused:#}");
+        let refused = undo(fake.client(), &WithdrawOptions::default(), &stop).await.unwrap_err();
+        assert!(format!("{refused:#}").contains("--namespace"), "{refused:#}");
+        assert_eq!(fake.writes(), 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_controller_none_is_notified() {
     for dry_run in [true, false] {
-        for namespace in [None, Some("mullion".to_owned())] {
-            let fake = Fake::new(vec![(W1, ours())], pass);
-            let named = namespace.clone().unwrap_or_else(|| "own".to_owned());
-            let (report, notes) = fake.run(&WithdrawOptions { namespace, dry_run, ..WithdrawOptions::default() }).await;
-            assert_eq!(report.controllers, [(named, ControllerStatus::NeverWorked)].into());
-            assert!(report.left.is_empty() && notes.is_empty(), "{report:?} {notes:?}");
-            assert_eq!(is_clean(&fake.get(W1).unwrap()), !dry_run);
-            assert!(
-                !fake.0.lock().unwrap().objects.keys().any(|path| path.contains("configmaps")),
-                "it left a ConfigMap"
-            );
-        }
+        let fake = Fake::new(vec![(W1, ours())], pass);
+        let (report, notes) = fake.run(&WithdrawOptions { dry_run, ..in_mullion() }).await;
+        assert_eq!(report.controller, ControllerStatus::NeverWorked);
+        assert!(report.left.is_empty() && notes.is_empty(), "{report:?} {notes:?}");
+        assert_eq!(is_clean(&fake.get(W1).unwrap()), !dry_run);
+        assert!(!fake.0.lock().unwrap().objects.keys().any(|path| path.contains("configmaps")), "it left a ConfigMap");
     }
 }
 
@@ -415,8 +436,8 @@ async fn a_controller_that_cannot_be_notified_is_reported_and_nodes_are_cleaned(
     let fake = Fake::new(vec![(W1, ours()), (LEASE, json!({"spec": {}}))], |_, request| {
         if request.starts_with("POST ") { reject(403) } else { RuleResult::Pass }
     });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
-    assert_eq!(report.controllers["mullion"], ControllerStatus::NotNotified);
+    let (report, _) = fake.run(&in_mullion()).await;
+    assert_eq!(report.controller, ControllerStatus::NotNotified);
     let left = &report.left[0];
     assert!(left.what.contains("namespace mullion") && left.help.contains("--replicas=0"), "{left:?}");
     assert!(is_clean(&fake.get(W1).unwrap()));
@@ -427,7 +448,7 @@ async fn classes_stay_if_their_users_cannot_be_read() {
     let fake = Fake::new(vec![(CLASS, class())], |_, request| {
         if request == "GET /apis/batch/v1/cronjobs" { reject(403) } else { RuleResult::Pass }
     });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     assert!(report.classes.is_empty() && report.left[0].why.contains("CronJob: no: 403"), "{report:?}");
     assert!(fake.get(CLASS).is_some());
 }
@@ -442,7 +463,7 @@ async fn a_class_that_gets_a_user_during_its_deletion_is_created_again() {
             }
             RuleResult::Pass
         });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     let deleted: Vec<_> = report.classes.iter().map(|(name, users)| (name.as_str(), users.names == 0)).collect();
     assert_eq!(deleted, [("c", false), ("d", true)]);
     assert_eq!(report.classes["c"].named_by, ["Pod a/p"]);
@@ -459,20 +480,20 @@ async fn a_class_that_changes_during_its_deletion_is_read_again() {
         }
         RuleResult::Pass
     });
-    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let (report, _) = fake.run(&in_mullion()).await;
     assert!(report.classes["c"].names == 0 && report.left.is_empty() && fake.get(CLASS).is_none(), "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_writes_nothing() {
     let fake = Fake::new(vec![(W1, ours()), (CLASS, class()), (STATE, json!({"data": {}}))], pass);
-    let (report, _) = fake.run(&WithdrawOptions { dry_run: true, ..WithdrawOptions::default() }).await;
+    let (report, _) = fake.run(&WithdrawOptions { dry_run: true, ..in_mullion() }).await;
     assert_eq!(fake.writes(), 0);
     assert_eq!(
         report.cleaned["w1"],
         ["taint os=windows:NoSchedule", "label mullion.dev/windows-release", "annotation mullion.dev/owned"]
     );
-    assert!(report.classes["c"].names == 0 && report.controllers["mullion"] == ControllerStatus::DryRun, "{report:?}");
+    assert!(report.classes["c"].names == 0 && report.controller == ControllerStatus::DryRun, "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -488,7 +509,7 @@ async fn remainders_after_the_timeout_are_reported() {
         }
         RuleResult::Pass
     });
-    let report = withdraw(fake.client(), &WithdrawOptions::default(), &stop, &mut |_| {}).await.unwrap();
+    let report = withdraw(fake.client(), &in_mullion(), &stop, &mut |_| {}).await.unwrap();
     let cleaned = paths.iter().filter(|path| is_clean(&fake.get(path).unwrap())).count();
     // Pending requests have ended.
     assert!((40..=56).contains(&cleaned), "{cleaned}");
@@ -510,7 +531,7 @@ async fn an_unreachable_cluster_is_an_error() {
     ] {
         let fake = Fake::new(vec![(W1, ours())], rule);
         let stop = CancellationToken::new();
-        let error = withdraw(fake.client(), &WithdrawOptions::default(), &stop, &mut |_| {}).await.unwrap_err();
+        let error = withdraw(fake.client(), &in_mullion(), &stop, &mut |_| {}).await.unwrap_err();
         assert!(format!("{error:#}").contains(expected), "{error:#}");
         assert_eq!(fake.writes(), 0);
     }

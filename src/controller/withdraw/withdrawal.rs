@@ -4,7 +4,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::withdraw::calls::Calls;
-use crate::controller::withdraw::plan::trusted_taints;
+use crate::controller::withdraw::plan::known_taints;
 use crate::controller::withdraw::report::{WithdrawOptions, WithdrawProgress, WithdrawReport};
 use crate::controller::withdraw::{classes, controllers, nodes};
 
@@ -17,24 +17,25 @@ pub(crate) async fn withdraw(
 ) -> anyhow::Result<WithdrawReport> {
     let calls = Calls::new(client, stop.clone());
     nodes::check_access(&calls).await?;
-    let mut report = WithdrawReport::default();
-    let states = controllers::stop(&calls, options, &mut report, progress).await;
-    let trust = trusted_taints(&options.policies, &states);
-    nodes::clean_nodes(&calls, &trust, options.dry_run, &mut report, progress).await;
+    let namespace = controllers::find_namespace(&calls, options).await?;
+    let mut report = WithdrawReport::of(&namespace);
+    let state = controllers::stop(&calls, &namespace, options.dry_run, &mut report, progress).await;
+    let own_taints = known_taints(&options.policies, &state);
+    nodes::clean_nodes(&calls, &own_taints, options.dry_run, &mut report, progress).await;
     classes::delete_unused(&calls, options.dry_run, &mut report).await;
     Ok(report)
 }
 
-/// Undoes `withdrawn`, so that the controllers work again.
+/// Undoes `withdrawn`, so that the controller works again.
 pub(crate) async fn undo(
     client: Client,
     options: &WithdrawOptions,
     stop: &CancellationToken,
-    progress: &mut dyn FnMut(WithdrawProgress),
 ) -> anyhow::Result<WithdrawReport> {
     let calls = Calls::new(client, stop.clone());
     calls.check_server().await?;
-    let mut report = WithdrawReport::default();
-    controllers::resume(&calls, options, &mut report, progress).await;
+    let namespace = controllers::find_namespace(&calls, options).await?;
+    let mut report = WithdrawReport::of(&namespace);
+    controllers::resume(&calls, &namespace, options.dry_run, &mut report).await;
     Ok(report)
 }

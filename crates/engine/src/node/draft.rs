@@ -1,5 +1,7 @@
 //! The draft of a node's change: from its current labels, taints and record to what the policy sets.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::model::cluster::Taint;
@@ -8,41 +10,46 @@ use crate::model::settings::{ApplyTaint, Mode, NodeLabel, NodeSettings, policy_t
 use crate::model::text::list;
 use crate::model::windows::Build;
 use crate::node::facts::{NodeFacts, release};
-use crate::node::node_patch::{NodePatch, NodePlan, TaintHold, TrustedTaints};
+use crate::node::node_patch::{NodePatch, NodePlan, TaintHold};
 use crate::node::owned_record::Owned;
 use crate::node::taint_blockers::TaintBlocker;
-use crate::node::taint_decision::{TaintDecision, contested, decide};
+use crate::node::taint_decision::{TaintDecision, contested, decide, is_recorded};
 
 struct Draft<'a> {
     node: &'a NodeFacts,
     policy: &'a NodeSettings,
+    own_taints: &'a BTreeSet<Taint>,
     patch: NodePatch,
     reasons: Vec<String>,
     /// What Mullion owns on the node after the change.
     owned: Owned,
     hold: TaintHold,
+    /// See [`NodePlan::unproved`].
+    unproved: Option<Taint>,
 }
 
 /// Drafts the change of one node, from its record of what Mullion owns.
 pub(crate) fn draft(
     node: &NodeFacts,
     policy: &NodeSettings,
-    trust: &TrustedTaints,
+    own_taints: &BTreeSet<Taint>,
     blockers: &[TaintBlocker],
     now: u64,
 ) -> NodePlan {
-    let (before, untrusted) = Owned::read(node).trusted(policy, trust);
+    let (before, unproved) = Owned::read(node).proved(own_taints);
     let mut draft = Draft {
         node,
         policy,
+        own_taints,
         patch: NodePatch::default(),
         reasons: Vec::new(),
         owned: Owned::default(),
         hold: TaintHold::None,
+        unproved: unproved.filter(|unproved| node.has_taint(unproved)),
     };
-    if let Some(untrusted) = untrusted.filter(|untrusted| node.has_taint(untrusted)) {
+    if let Some(unproved) = &draft.unproved {
         draft.reasons.push(format!(
-            "taint {untrusted} stays: only the node's own record names it as Mullion's; if an earlier NodePolicy set it, \
+            "taint {unproved} stays: only the node's own record names it as Mullion's; if an earlier NodePolicy set it, \
              remove it by hand"
         ));
     }
@@ -144,6 +151,13 @@ impl Draft<'_> {
                     Taint::from_json(&gone).map_or_else(String::new, |t| t.to_string())
                 ));
             }
+            TaintDecision::Set { taint, ours } if !is_recorded(&taint, self.policy, self.own_taints) => {
+                self.reasons.push(format!("taint {taint} waits until it is recorded as Mullion's"));
+                self.owned.taint = before.taint.clone().filter(|_| ours.is_some());
+                self.owned.removed.clone_from(&before.removed);
+                self.hold = TaintHold::NotRecorded;
+                return;
+            }
             TaintDecision::Set { taint, ours } => {
                 self.owned.removed = before.removals(self.node, &taint, now);
                 if let Some(removed) = self.owned.removed.as_ref().filter(|removed| removed.contested()) {
@@ -171,7 +185,9 @@ impl Draft<'_> {
 
     fn finish(mut self) -> NodePlan {
         let owned = self.owned.text();
-        if owned.as_ref() != self.node.annotations.get(OWNED_ANNOTATION) {
+        // An unproved claim stays exactly as it is, and is reported until someone resolves it.
+        let stays = self.unproved.is_some() && self.owned.taint.is_none();
+        if !stays && owned.as_ref() != self.node.annotations.get(OWNED_ANNOTATION) {
             self.patch.owned = Some(owned);
         }
         let audit = self.policy.mode == Mode::Audit;
@@ -183,6 +199,6 @@ impl Draft<'_> {
         let acts = !self.patch.labels.is_empty() || self.patch.taints.is_some() || self.hold != TaintHold::None;
         let patch = Some(self.patch).filter(|patch| !audit && *patch != NodePatch::default());
         let hold = if audit { TaintHold::None } else { self.hold };
-        NodePlan { patch, reasons: self.reasons, hold, withheld: audit && acts }
+        NodePlan { patch, reasons: self.reasons, hold, withheld: audit && acts, unproved: self.unproved }
     }
 }

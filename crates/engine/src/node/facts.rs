@@ -77,6 +77,7 @@ impl NodeFacts {
     }
 }
 
-pub(crate) fn is_windows_node(node: &NodeFacts) -> bool {
+/// Whether plans may change the node: it runs Windows, and is no virtual kubelet.
+pub fn is_windows_node(node: &NodeFacts) -> bool {
     os(&node.labels) == Some(Os::Windows) && !is_virtual(&node.labels, &node.taints)
 }

@@ -12,9 +12,9 @@ pub mod plan;
 pub mod taint_blockers;
 mod taint_decision;
 
-pub use facts::{NodeFacts, plan_reads_label};
+pub use facts::{NodeFacts, is_windows_node, plan_reads_label};
 pub use node_create::{Claimants, changes, plan_create, taint_on_create};
-pub use node_patch::{NodePatch, NodePlan, TaintHold, TrustedTaints};
+pub use node_patch::{NodePatch, NodePlan, TaintHold};
 pub use plan::{plan_node, wanted_taint};
 pub use taint_blockers::{
     BoundPod, DaemonSetFacts, TaintBlocker, belongs, blockers, is_windows_pod, needs_pods, reaches, selects_linux,

@@ -15,7 +15,7 @@ use crate::model::scheduling::{Expression, SchedulingConstraints, Term, requirem
 use crate::model::settings::{ApplyTaint, NodeSettings, possible_taint};
 use crate::model::{Cause, Change, Edit};
 use crate::node::facts::NodeFacts;
-use crate::node::node_patch::{NodePatch, TrustedTaints};
+use crate::node::node_patch::NodePatch;
 use crate::node::plan::plan_node;
 use crate::node::taint_blockers::{DaemonSetFacts, TaintBlocker};
 
@@ -63,7 +63,7 @@ pub fn plan_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> 
         return None;
     }
     // At CREATE a kubelet may set any taint or none, so a forged record gives it nothing.
-    plan_node(node, policy, &TrustedTaints::default(), &[], 0).patch
+    plan_node(node, policy, &BTreeSet::from([allowed.clone()]), &[], 0).patch
 }
 
 /// The patch as edits of the whole object.

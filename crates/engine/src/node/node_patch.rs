@@ -1,12 +1,11 @@
-//! The plan for one node: its patch, the reasons for it, and what the plan trusts.
+//! The plan for one node: its patch, and the reasons for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use crate::model::cluster::Taint;
 use crate::model::names::OWNED_ANNOTATION;
-use crate::model::settings::{NodeSettings, marks_windows};
 use crate::node::facts::NodeFacts;
 
 /// What to do with a node.
@@ -21,6 +20,8 @@ pub struct NodePlan {
     pub hold: TaintHold,
     /// Whether `mode: Audit` withheld a change or a wait.
     pub withheld: bool,
+    /// A taint on the node that only the node's own record names as Mullion's. It stays.
+    pub unproved: Option<Taint>,
 }
 
 /// What keeps a wanted taint off a node.
@@ -33,6 +34,8 @@ pub enum TaintHold {
     Waiting,
     /// Someone removes it repeatedly.
     Contested,
+    /// It is not one of Mullion's own taints yet: the next controller could not know that it is Mullion's.
+    NotRecorded,
 }
 
 /// A change of one node.
@@ -44,23 +47,6 @@ pub struct NodePatch {
     pub owned: Option<Option<String>>,
     /// The complete new list of taints; `None` leaves it unchanged.
     pub taints: Option<Vec<Value>>,
-}
-
-/// Which taints in a node's record may be Mullion's, besides the taints that mark Windows nodes under the current
-/// policy.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TrustedTaints {
-    /// Earlier policies: their taints, and the taints that mark Windows nodes under them.
-    pub policies: Vec<NodeSettings>,
-    /// Taints that marked Windows nodes before, including the taints of earlier policies.
-    pub seen: BTreeSet<Taint>,
-}
-
-impl TrustedTaints {
-    /// Whether the taint may be Mullion's.
-    pub fn knows(&self, taint: &Taint) -> bool {
-        self.seen.contains(taint) || self.policies.iter().any(|policy| marks_windows(taint, policy))
-    }
 }
 
 impl NodePatch {

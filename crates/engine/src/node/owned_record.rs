@@ -1,14 +1,12 @@
 //! The record of what Mullion owns on a node: the value of the annotation `mullion.dev/owned`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::cluster::Taint;
 use crate::model::names::{OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
-use crate::model::settings::{NodeSettings, marks_windows};
 use crate::node::facts::NodeFacts;
-use crate::node::node_patch::TrustedTaints;
 
 /// How often the taint may be removed within [`HOUR`] before Mullion stops setting it.
 pub(crate) const REMOVALS: usize = 3;
@@ -51,10 +49,10 @@ impl Owned {
         owned
     }
 
-    /// The record without a taint that only the record claims to be Mullion's, and that taint.
-    pub(crate) fn trusted(mut self, policy: &NodeSettings, trust: &TrustedTaints) -> (Self, Option<Taint>) {
-        let untrusted = self.taint.take_if(|owned| !marks_windows(owned, policy) && !trust.knows(owned));
-        (self, untrusted)
+    /// The record without a taint that is not one of Mullion's `own_taints`, and that taint.
+    pub(crate) fn proved(mut self, own_taints: &BTreeSet<Taint>) -> (Self, Option<Taint>) {
+        let unproved = self.taint.take_if(|taint| !own_taints.contains(taint));
+        (self, unproved)
     }
 
     /// The annotation's value; `None` if Mullion owns nothing.

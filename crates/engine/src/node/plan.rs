@@ -7,19 +7,21 @@
 //!
 //! Kubelets can write that record, and `NodeRestriction` forbids them to change taints (`admitNode` in
 //! `plugin/pkg/admission/noderestriction/admission.go`). A kubelet must not be able to make Mullion remove taints for
-//! it, so a recorded taint counts as Mullion's only if another source confirms it: see [`TrustedTaints`]. Through
-//! Mullion, a kubelet can only remove or replace taints that mark Windows nodes, and Mullion's three labels, on its own
-//! node.
+//! it, so a recorded taint counts as Mullion's only if it is one of `own_taints`: the exact taints that policies have ever
+//! set, which kubelets cannot write. No taint is set before it is one of them. Through Mullion, a kubelet can only remove
+//! or replace these taints, and Mullion's three labels, on its own node.
+
+use std::collections::BTreeSet;
 
 use crate::model::cluster::Taint;
 use crate::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
 use crate::model::settings::{Mode, NodeSettings};
 use crate::node::draft::draft;
 use crate::node::facts::{NodeFacts, is_windows_node};
-use crate::node::node_patch::{NodePatch, NodePlan, TrustedTaints};
+use crate::node::node_patch::{NodePatch, NodePlan};
 use crate::node::owned_record::Owned;
 use crate::node::taint_blockers::TaintBlocker;
-use crate::node::taint_decision::{TaintDecision, decide};
+use crate::node::taint_decision::{TaintDecision, decide, is_recorded};
 
 /// What one node gets under `policy` at `now` (seconds since 1970). `blockers`: what does not tolerate the policy's
 /// taint and would be worse off with it; see [`wanted_taint`] for when that matters.
@@ -31,22 +33,22 @@ use crate::node::taint_decision::{TaintDecision, decide};
 pub fn plan_node(
     node: &NodeFacts,
     policy: &NodeSettings,
-    trust: &TrustedTaints,
+    own_taints: &BTreeSet<Taint>,
     blockers: &[TaintBlocker],
     now: u64,
 ) -> NodePlan {
-    if is_windows_node(node) { draft(node, policy, trust, blockers, now) } else { NodePlan::default() }
+    if is_windows_node(node) { draft(node, policy, own_taints, blockers, now) } else { NodePlan::default() }
 }
 
 /// The taint that [`plan_node`] would add to this node if nothing blocks it; `None` if it would add none.
-pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &TrustedTaints) -> Option<Taint> {
+pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, own_taints: &BTreeSet<Taint>) -> Option<Taint> {
     if !is_windows_node(node) {
         return None;
     }
-    let (owned, _) = Owned::read(node).trusted(policy, trust);
+    let (owned, _) = Owned::read(node).proved(own_taints);
     match decide(node, policy, &owned) {
         // Independent of the time: only the record counts, and the next plan may still find the taint contested.
-        TaintDecision::Set { taint, .. } => {
+        TaintDecision::Set { taint, .. } if is_recorded(&taint, policy, own_taints) => {
             let removed = owned.removed.filter(|removed| removed.contested() && removed.is_of(&taint));
             removed.is_none().then_some(taint)
         }
@@ -54,11 +56,10 @@ pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &TrustedTain
     }
 }
 
-/// The patch that removes everything of Mullion from a node: its taint, if `trust` knows it, its labels, its
-/// annotation.
-pub fn withdraw_node(node: &NodeFacts, trust: &TrustedTaints) -> Option<NodePatch> {
+/// The patch that removes everything of Mullion from a node: its taint, its labels, its annotation.
+pub fn withdraw_node(node: &NodeFacts, own_taints: &BTreeSet<Taint>) -> Option<NodePatch> {
     let disabled = NodeSettings { mode: Mode::Disabled, ..NodeSettings::default() };
-    let mut patch = plan_node(node, &disabled, trust, &[], 0).patch.unwrap_or_default();
+    let mut patch = plan_node(node, &disabled, own_taints, &[], 0).patch.unwrap_or_default();
     // Mullion's own domain: these labels are Mullion's even if their record was lost.
     let own = [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL].into_iter().filter(|key| node.labels.contains_key(*key));
     patch.labels.extend(own.filter(|_| is_windows_node(node)).map(|key| (key.to_owned(), None)));

@@ -1,5 +1,7 @@
 //! The decision about the taint of one node.
 
+use std::collections::BTreeSet;
+
 use crate::model::cluster::Taint;
 use crate::model::names::OWNED_ANNOTATION;
 use crate::model::settings::{ApplyTaint, Mode, NodeSettings, marks_windows, policy_taint};
@@ -51,6 +53,12 @@ pub(crate) fn decide(node: &NodeFacts, policy: &NodeSettings, owned: &Owned) -> 
         return TaintDecision::Taken { by, ours: standing.cloned() };
     }
     TaintDecision::Set { taint: wanted, ours }
+}
+
+/// Whether the taint can be set now: it is one of Mullion's own taints, so that the next controller knows it. Under `mode:
+/// Audit` it would become one.
+pub(crate) fn is_recorded(taint: &Taint, policy: &NodeSettings, own_taints: &BTreeSet<Taint>) -> bool {
+    policy.mode == Mode::Audit || own_taints.contains(taint)
 }
 
 /// Whether it repels pods; `PreferNoSchedule` only discourages.

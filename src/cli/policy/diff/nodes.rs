@@ -1,9 +1,11 @@
 //! Differences between the labels and taints of a node under the old and the new policies.
 
+use std::collections::BTreeSet;
+
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::Taint;
-use mullion_engine::model::settings::NodeSettings;
-use mullion_engine::node::{NodeFacts, TrustedTaints, facts, plan_node};
+use mullion_engine::model::settings::{NodeSettings, policy_taint};
+use mullion_engine::node::{NodeFacts, facts, plan_node};
 
 /// One node that would be labeled or tainted differently.
 pub(crate) struct NodeDifference {
@@ -19,9 +21,9 @@ pub(crate) fn compare(node: &NodeFacts, old: &NodeSettings, new: &NodeSettings) 
         return None;
     }
     // Each policy removes what the other one has set.
-    let trust = TrustedTaints { policies: vec![old.clone(), new.clone()], ..TrustedTaints::default() };
+    let own_taints = BTreeSet::from([old, new].map(policy_taint));
     let after = |policy| {
-        let patch = plan_node(node, policy, &trust, &[], 0).patch;
+        let patch = plan_node(node, policy, &own_taints, &[], 0).patch;
         lines(&patch.map_or_else(|| node.clone(), |patch| patch.apply(node)))
     };
     let (old, new) = (after(old), after(new));

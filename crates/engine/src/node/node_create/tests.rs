@@ -254,6 +254,6 @@ proptest! {
         for taint in &taints {
             prop_assert!(expected.taints.contains(taint));
         }
-        prop_assert_eq!(plan_node(&expected, &policy, &TrustedTaints::default(), &[], 0).patch, None);
+        prop_assert_eq!(plan_node(&expected, &policy, &BTreeSet::from([policy_taint(&policy)]), &[], 0).patch, None);
     }
 }

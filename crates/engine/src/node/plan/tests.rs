@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::names::WINDOWS_BUILD_LABEL;
-use crate::model::settings::{ApplyTaint, NodeLabel, TaintPattern};
+use crate::model::settings::{ApplyTaint, NodeLabel, TaintPattern, policy_taint};
 use crate::model::windows::Build;
 use crate::node::facts::plan_reads_label;
 use crate::node::node_patch::TaintHold;
@@ -15,24 +15,24 @@ mod removals;
 
 const NOW: u64 = 1_800_000_000;
 
-/// The trust of a controller that found `mine=windows` and similar taints in earlier policies.
-fn trust() -> TrustedTaints {
-    let texts = ["mine=windows", "example.com/platform=windows"];
+/// The taints of earlier policies, and every taint that a policy of these tests sets.
+fn own_taints(policy: &NodeSettings) -> BTreeSet<Taint> {
+    let texts = ["os=windows", "mine=windows", "example.com/platform=windows"];
     let effects = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
     let taints = texts.iter().flat_map(|text| effects.map(|effect| format!("{text}:{effect}")));
-    TrustedTaints { seen: taints.map(|text| Taint::parse(&text).unwrap()).collect(), ..TrustedTaints::default() }
+    taints.filter_map(|text| Taint::parse(&text)).chain([policy_taint(policy)]).collect()
 }
 
 fn plan_node(node: &NodeFacts, policy: &NodeSettings, blockers: &[TaintBlocker], now: u64) -> NodePlan {
-    crate::node::plan::plan_node(node, policy, &trust(), blockers, now)
+    crate::node::plan::plan_node(node, policy, &own_taints(policy), blockers, now)
 }
 
 fn wanted_taint(node: &NodeFacts, policy: &NodeSettings) -> Option<Taint> {
-    crate::node::plan::wanted_taint(node, policy, &trust())
+    crate::node::plan::wanted_taint(node, policy, &own_taints(policy))
 }
 
 fn withdraw_node(node: &NodeFacts) -> Option<NodePatch> {
-    crate::node::plan::withdraw_node(node, &trust())
+    crate::node::plan::withdraw_node(node, &own_taints(&NodeSettings::default()))
 }
 
 const BARE: &[(&str, &str)] = &[("kubernetes.io/os", "windows")];
@@ -383,9 +383,9 @@ fn a_forged_record_gives_away_no_foreign_taint() {
         facts.annotations.insert(OWNED_ANNOTATION.to_owned(), json!({"taint": raw(taint)}).to_string());
         facts
     };
-    let plan = |facts: &NodeFacts, policy: &NodeSettings, trust: &TrustedTaints| {
-        let plan = crate::node::plan::plan_node(facts, policy, trust, &[], NOW);
-        (plan.patch.map_or_else(|| facts.clone(), |patch| patch.apply(facts)), plan.reasons)
+    let planned = |facts: &NodeFacts, policy: &NodeSettings, own: &BTreeSet<Taint>| {
+        let plan = crate::node::plan::plan_node(facts, policy, own, &[], NOW);
+        (plan.patch.as_ref().map_or_else(|| facts.clone(), |patch| patch.apply(facts)), plan)
     };
     let policies = [
         NodeSettings::default(),
@@ -394,21 +394,73 @@ fn a_forged_record_gives_away_no_foreign_taint() {
         with(|policy| policy.taint.key = "example.com/os".to_owned()),
     ];
     for policy in &policies {
-        let (after, reasons) = plan(&forged(vault), policy, &trust());
+        let own = own_taints(policy);
+        let (after, plan) = planned(&forged(vault), policy, &own);
         assert_eq!(taints(&after)[..2], ["a=b:NoSchedule", vault], "{policy:?}");
-        assert!(!after.annotations.get(OWNED_ANNOTATION).is_some_and(|record| record.contains("vault")), "{after:?}");
-        assert!(reasons.iter().any(|reason| reason.contains(vault) && reason.contains("stays")), "{reasons:?}");
-        assert_eq!(plan(&after, policy, &trust()).0, after);
+        // The claim is reported until Mullion records a taint of its own.
+        assert_eq!(plan.unproved.map(|taint| taint.to_string()).as_deref(), Some(vault));
+        assert!(
+            plan.reasons.iter().any(|reason| reason.contains(vault) && reason.contains("stays")),
+            "{:?}",
+            plan.reasons
+        );
+        let (again, plan) = planned(&after, policy, &own);
+        assert_eq!((again, plan.unproved.is_some()), (after.clone(), taints(&after).len() == 2));
         // The taint of an earlier policy is removed if a source other than the node confirms it.
-        for (trust, known) in [(trust(), true), (TrustedTaints::default(), false)] {
-            assert_eq!(!taints(&plan(&forged(mine), policy, &trust).0).contains(&mine.to_owned()), known, "{policy:?}");
+        for (own, known) in [(own, true), (BTreeSet::from([policy_taint(policy)]), false)] {
+            assert_eq!(
+                !taints(&planned(&forged(mine), policy, &own).0).contains(&mine.to_owned()),
+                known,
+                "{policy:?}"
+            );
         }
-        let earlier = with(|policy| policy.taint.key = "mine".to_owned());
-        let trust = TrustedTaints { policies: vec![earlier], ..TrustedTaints::default() };
-        assert!(!taints(&plan(&forged(mine), policy, &trust).0).contains(&mine.to_owned()), "{policy:?}");
     }
-    let after = crate::node::plan::withdraw_node(&forged(vault), &trust()).unwrap().apply(&forged(vault));
-    assert_eq!((taints(&after), after.annotations.len()), (vec!["a=b:NoSchedule".to_owned(), vault.to_owned()], 0));
+    let after = withdraw_node(&forged(vault)).map_or_else(|| forged(vault), |patch| patch.apply(&forged(vault)));
+    assert_eq!((&after.taints, recorded_taint(&after).unwrap()), (&forged(vault).taints, Taint::parse(vault)));
+}
+
+/// The patterns of the policy mark Windows nodes, and prove nothing about who set a taint.
+#[test]
+fn a_taint_of_an_administrator_stays_although_it_marks_windows_nodes() {
+    let quarantine = "windows=quarantine:NoExecute";
+    let mut facts = node(BARE, "10.0.20348.1", &[quarantine]);
+    facts.annotations.insert(OWNED_ANNOTATION.to_owned(), json!({"taint": raw(quarantine)}).to_string());
+    let enforced = NodeSettings::default();
+    for policy in [&enforced, &with(|policy| policy.mode = Mode::Disabled)] {
+        let plan = plan_node(&facts, policy, &[], NOW);
+        let after = plan.patch.map_or_else(|| facts.clone(), |patch| patch.apply(&facts));
+        assert_eq!((taints(&after), plan.unproved), (vec![quarantine.to_owned()], Taint::parse(quarantine)));
+    }
+    // Without a claim, the same taint is not reported.
+    facts.annotations.clear();
+    assert_eq!(plan_node(&facts, &enforced, &[], NOW).unproved, None);
+    // It is Mullion's where a policy has set exactly that.
+    let own_policy = with(|policy| {
+        policy.taint.key = "windows".to_owned();
+        policy.taint.value = "quarantine".to_owned();
+        policy.taint.effect = "NoExecute".to_owned();
+    });
+    facts.annotations.insert(OWNED_ANNOTATION.to_owned(), json!({"taint": raw(quarantine)}).to_string());
+    let disabled = NodeSettings { mode: Mode::Disabled, ..own_policy.clone() };
+    assert_eq!(plan_node(&facts, &own_policy, &[], NOW).unproved, None);
+    assert_eq!(taints(&plan_node(&facts, &disabled, &[], NOW).patch.unwrap().apply(&facts)), [""; 0]);
+}
+
+#[test]
+fn no_taint_is_set_before_it_is_recorded() {
+    let policy = NodeSettings::default();
+    let earlier = Taint::parse("mine=windows:NoSchedule").unwrap();
+    let mut facts = node(BARE, "10.0.20348.1", &["mine=windows:NoSchedule"]);
+    facts.annotations.insert(OWNED_ANNOTATION.to_owned(), json!({"taint": raw("mine=windows:NoSchedule")}).to_string());
+    let own = BTreeSet::from([earlier]);
+    let plan = crate::node::plan::plan_node(&facts, &policy, &own, &[], NOW);
+    assert_eq!((plan.hold, plan.unproved), (TaintHold::NotRecorded, None));
+    assert_eq!(crate::node::plan::wanted_taint(&facts, &policy, &own), None);
+    // The labels do not wait, and the earlier taint remains Mullion's.
+    let after = plan.patch.unwrap().apply(&facts);
+    assert_eq!(taints(&after), ["mine=windows:NoSchedule"]);
+    assert!(after.labels.contains_key(WINDOWS_BUILD_LABEL) && after.annotations[OWNED_ANNOTATION].contains("mine"));
+    assert_eq!(taints(&enforced(&after)), ["os=windows:NoSchedule"]);
 }
 
 fn any_taint() -> impl Strategy<Value = Value> {
