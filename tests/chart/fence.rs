@@ -215,34 +215,7 @@ impl Cluster {
         let mut weaker = evicting_windows.clone();
         weaker["spec"]["taints"].as_array_mut().expect("a list").push(taint("sku", "NoSchedule"));
         let claim = json!({"metadata": {"annotations": {"mullion.dev/owned": recorded(&taint("sku", "NoExecute"))}}});
-        let record = |text: String| json!({"metadata": {"annotations": {"mullion.dev/owned": text}}});
-        // The taint that the node has already, in a record with another label.
-        let kept = recorded(&taint("os", "NoExecute")).replace("ltsc2022", "ltsc2025");
         vec![
-            // To remove the taint as Mullion's once an administrator sets it.
-            (
-                "a record of a taint with NoExecute that nobody has set yet",
-                "MERGE",
-                node(),
-                record(recorded(&taint("os", "NoExecute"))),
-                Fenced("records no taint"),
-            ),
-            (
-                "a record of another key",
-                "MERGE",
-                node(),
-                record(recorded(&taint("dedicated", "NoSchedule"))),
-                Fenced("fence.taintKeys"),
-            ),
-            (
-                "a record in another form",
-                "MERGE",
-                node(),
-                record(r#"{"taint": {"key":"os","value":"windows","effect":"NoExecute"}}"#.to_owned()),
-                Fenced("in one form"),
-            ),
-            ("a record of its taint", "MERGE", node(), record(recorded(&taint("os", "NoSchedule"))), Done),
-            ("a record that keeps its taint", "MERGE", "/api/v1/nodes/recorded".to_owned(), record(kept), Done),
             ("labels, annotation and taint of Mullion", "MERGE", node(), all, Done),
             ("another value of its taint", "MERGE", node(), self.with_taints(&[other]), Done),
             ("its taint goes", "MERGE", node(), self.with_taints(&[]), Done),
@@ -313,6 +286,40 @@ impl Cluster {
             ),
             ("delete a node", "DELETE", node(), Value::Null, Forbidden),
             ("create a node", "POST", "/api/v1/nodes".to_owned(), json!({"metadata": {"name": "new"}}), Forbidden),
+        ]
+    }
+
+    /// The record of the taint that Mullion set, which decides what it may remove later.
+    fn records() -> Vec<Attempt> {
+        let node = || "/api/v1/nodes/fenced".to_owned();
+        let record = |text: String| json!({"metadata": {"annotations": {"mullion.dev/owned": text}}});
+        // The taint that the node has already, in a record with another label.
+        let kept = recorded(&taint("os", "NoExecute")).replace("ltsc2022", "ltsc2025");
+        vec![
+            // To remove the taint as Mullion's once an administrator sets it.
+            (
+                "a record of a taint with NoExecute that nobody has set yet",
+                "MERGE",
+                node(),
+                record(recorded(&taint("os", "NoExecute"))),
+                Fenced("records no taint"),
+            ),
+            (
+                "a record of another key",
+                "MERGE",
+                node(),
+                record(recorded(&taint("dedicated", "NoSchedule"))),
+                Fenced("fence.taintKeys"),
+            ),
+            (
+                "a record in another form",
+                "MERGE",
+                node(),
+                record(r#"{"taint": {"key":"os","value":"windows","effect":"NoExecute"}}"#.to_owned()),
+                Fenced("in one form"),
+            ),
+            ("a record of its taint", "MERGE", node(), record(recorded(&taint("os", "NoSchedule"))), Done),
+            ("a record that keeps its taint", "MERGE", "/api/v1/nodes/recorded".to_owned(), record(kept), Done),
         ]
     }
 
@@ -587,8 +594,14 @@ pub async fn a_stolen_token_writes_no_more_than_mullion(server: &Server) -> Resu
     server.helm(&["install", "mullion", &Chart::folder().to_string_lossy()]).await?;
 
     let controller = plane.client_as_service_account(HOME, "mullion-controller").await?;
-    let attempts =
-        [cluster.nodes(), cluster.pods(), Cluster::classes(), Cluster::own_namespace(), Cluster::configurations()];
+    let attempts = [
+        Cluster::records(),
+        cluster.nodes(),
+        cluster.pods(),
+        Cluster::classes(),
+        Cluster::own_namespace(),
+        Cluster::configurations(),
+    ];
     for attempts in attempts {
         all_end_as_expected(&controller, "controller", &attempts).await?;
     }

@@ -338,7 +338,7 @@ pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlan
     Ok(())
 }
 
-/// A tenant with ClusterRole `edit` has a Lease that is held, a state that contains a taint of the administrator, and a
+/// A tenant with the cluster role `edit` has a Lease that is held, a state that contains a taint of the administrator, and a
 /// Deployment with the labels of the chart; a kubelet records that taint as Mullion's. `withdraw` and `status` use the
 /// namespace of the Service that the webhook configurations call; without them, they require it.
 pub(crate) async fn a_tenant_is_not_believed(plane: &ControlPlane) -> Result<()> {

@@ -28,16 +28,12 @@ pub(crate) fn not_installed(namespace: Option<&str>, unread: &[String]) -> Statu
         return StatusCheck::unknown(section, name, "whether Mullion is installed is", &unread.join("; "), next);
     }
     let next = "install the chart, as in README.md; if this is the wrong cluster, choose another with --context";
-    match namespace {
-        Some(namespace) => {
-            StatusCheck::bad(section, name, format!("Mullion is not installed in namespace {namespace}"), next)
-        }
-        None => {
-            let message = "Mullion is not installed in this cluster, or its webhook configurations were deleted";
-            let next = format!("{next}; if they were deleted, name the namespace of Mullion with --namespace");
-            StatusCheck::bad(section, name, message, next)
-        }
+    if let Some(namespace) = namespace {
+        return StatusCheck::bad(section, name, format!("Mullion is not installed in namespace {namespace}"), next);
     }
+    let message = "Mullion is not installed in this cluster, or its webhook configurations were deleted";
+    let next = format!("{next}; if they were deleted, name the namespace of Mullion with --namespace");
+    StatusCheck::bad(section, name, message, next)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::text::{list_first, shorten};
 use mullion_engine::model::windows::Build;
-use mullion_engine::node::NodeFacts;
 use tokio::time::Instant;
 
 use crate::cluster::reading::{NODES, RUNTIME_CLASSES};
@@ -153,8 +152,7 @@ pub(crate) fn taint_contested(why: &str) -> NewEvent {
 }
 
 /// The Event for a taint that only the node's record names as Mullion's.
-pub(crate) fn taint_not_owned(node: &NodeFacts, taint: &Taint) -> NewEvent {
-    let name = &node.name;
+pub(crate) fn taint_not_owned(name: &str, taint: &Taint) -> NewEvent {
     let note = format!(
         "The record {OWNED_ANNOTATION} of this node names taint {taint} as Mullion's, and own-taints in ConfigMap \
          mullion-state does not contain it, so the taint stays. If an earlier NodePolicy set it: kubectl taint node {name} \

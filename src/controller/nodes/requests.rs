@@ -135,7 +135,7 @@ impl NodeRequests {
             _ if withheld => self.events.report(&node, &node_events::would_change(&reasons)).await,
             _ => {
                 if let Some(claimed) = &unproved {
-                    self.events.report(&node, &node_events::taint_not_owned(facts, claimed)).await;
+                    self.events.report(&node, &node_events::taint_not_owned(&facts.name, claimed)).await;
                 }
             }
         }

@@ -59,7 +59,7 @@ mod tests {
         let patches = patches_by_effect(&object, &[first.clone(), evicts.clone(), second.clone()]);
         let all: Vec<&Value> = patches.iter().map(|patch| &patch["spec"]["tolerations"]).collect();
         assert_eq!(all, [&json!([of("a", "NoExecute"), evicts]), &json!([of("a", "NoExecute"), first, second])]);
-        assert_eq!(patches_by_effect(&object, &[of("b", "NoSchedule"), of("c", "NoSchedule")]), [json!(0); 0]);
+        assert!(patches_by_effect(&object, &[of("b", "NoSchedule"), of("c", "NoSchedule")]).is_empty());
     }
 
     fn toleration() -> impl Strategy<Value = Value> {
