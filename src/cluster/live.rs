@@ -1,6 +1,6 @@
 //! The snapshot of a live cluster, from three watches and ConfigMap `mullion-state`; readers load it without waiting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kube::Client;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, NodeParts, Nodes, RuntimeClass, Taint};
 use mullion_engine::model::image::KnownImages;
-use mullion_engine::model::names::OS_LABEL;
+use mullion_engine::model::names::{OS_LABEL, OS_LABELS};
 use mullion_snapshot::objects;
 use tokio::sync::{mpsc, watch as channel};
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ use crate::cluster::reading::{
     Changes, Event, Head, KindApi, NAMESPACES, NODES, RUNTIME_CLASSES, Selection, changes, streams_lists,
 };
 use crate::cluster::slim_objects::{SlimNode, SlimObject, SlimRuntimeClass};
-use crate::cluster::state::{MAX_SEEN, MullionState, NodeHistory, StateReceiver};
+use crate::cluster::state::{MAX_SEEN, MAX_UNLABELLED, MullionState, NodeHistory, StateReceiver};
 
 /// How long changes are collected before a new snapshot is built: a rebuild walks every node, and a cluster that starts
 /// or drains a pool changes hundreds of nodes at once.
@@ -141,6 +141,7 @@ async fn follow(
                 {
                     node_follower = None;
                 }
+                gathered.remember_label(&event);
                 let parts = &mut gathered.parts;
                 gathered.nodes.apply(event, |slim| node_entry(slim, parts))
             }
@@ -232,6 +233,8 @@ struct Gathered {
     namespaces: Collection<Namespace>,
     /// From `mullion-state`, if it exists; else what Windows nodes had while this process was running.
     seen: NodeHistory,
+    /// Names of nodes that have lost their operating system label while this process was running.
+    unlabelled: BTreeSet<String>,
     /// Whether `seen` comes from `mullion-state`.
     has_state: bool,
     /// Whether Mullion is withdrawn: its RuntimeClasses will be deleted, so pods must not get one.
@@ -252,6 +255,40 @@ impl Gathered {
             }
             _ => withdrawn_changed,
         }
+    }
+
+    /// Remembers a node that loses its operating system label, until it has one again or is deleted.
+    fn remember_label(&mut self, event: &Event<SlimNode>) {
+        let node = match event {
+            Event::Apply(node) | Event::InitApply(node) => node,
+            Event::Delete(head) => {
+                self.unlabelled.remove(&head.name);
+                return;
+            }
+            Event::Init | Event::InitDone => return,
+        };
+        let name = name_of(&node.metadata);
+        let has_label = |labels: &BTreeMap<String, String>| OS_LABELS.iter().any(|label| labels.contains_key(*label));
+        if node.metadata.labels.as_ref().is_some_and(has_label) {
+            self.unlabelled.remove(&name);
+        } else if self.unlabelled.len() < MAX_UNLABELLED
+            && self.nodes.entries.get(&name).is_some_and(|before| before.os.is_some())
+        {
+            self.unlabelled.insert(name);
+        }
+    }
+
+    /// The nodes, with those marked that have lost their operating system label.
+    fn nodes(&self) -> Nodes {
+        let lost = |node: &Node| self.unlabelled.contains(&node.name) || self.seen.unlabelled.contains(&node.name);
+        let nodes = self.nodes.entries.values().map(|node| {
+            if node.os.is_none() && lost(node) {
+                Arc::new(Node { lost_os: true, ..Node::clone(node) })
+            } else {
+                Arc::clone(node)
+            }
+        });
+        Nodes::shared(nodes.collect())
     }
 
     fn complete(&self) -> bool {
@@ -282,7 +319,7 @@ impl Gathered {
             }
         }
         ClusterSnapshot {
-            nodes: Some(Nodes::shared(self.nodes.entries.values().cloned().collect())),
+            nodes: Some(self.nodes()),
             runtime_classes: Some(classes),
             declared_classes: BTreeMap::new(),
             namespaces: self.namespaces.entries.clone(),

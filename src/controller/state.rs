@@ -2,7 +2,8 @@
 //! new nodes may get their taint at CREATE.
 //!
 //! Taints and builds are those in the ConfigMap and those that nodes have now, and nothing from this process: if you
-//! remove a line from the ConfigMap, Mullion forgets it, unless a node still has it.
+//! remove a line from the ConfigMap, Mullion forgets it, unless a node still has it. Nodes that have lost their operating
+//! system label are kept until they have one again or are deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,9 @@ use mullion_policy::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::Backoff;
-use crate::cluster::state::{MAX_OWN_TAINTS, MAX_POLICIES, MAX_SEEN, MullionState, NodeHistory, StateCondition};
+use crate::cluster::state::{
+    MAX_OWN_TAINTS, MAX_POLICIES, MAX_SEEN, MAX_UNLABELLED, MullionState, NodeHistory, StateCondition,
+};
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::WriteOutcome;
 use crate::controller::own_taints::own_taints;
@@ -178,6 +181,8 @@ impl StateInput<'_> {
     fn update_seen(&self, seen: &mut NodeHistory) {
         let Some(nodes) = self.nodes else { return };
         let policy = &self.policies.nodes;
+        let unlabelled = nodes.iter().filter(|node| node.lost_os).map(|node| node.name.clone());
+        seen.unlabelled = unlabelled.take(MAX_UNLABELLED).collect();
         for (taint, _) in nodes.windows_taints().iter() {
             // The policy's own taint is always stored, because pods for an empty pool need its toleration.
             let room = seen.taints.len() < MAX_SEEN || *taint == policy_taint(policy);
@@ -435,6 +440,7 @@ mod tests {
                 seen: NodeHistory {
                     taints: before.iter().map(|text| taint(text)).collect(),
                     builds: builds.iter().map(|build| Build::new(*build)).collect(),
+                    ..NodeHistory::default()
                 },
                 withdrawn: withdrawn.then(|| NOW.to_owned()),
                 ..MullionState::default()

@@ -99,6 +99,7 @@ fn main() -> ExitCode {
             memory::permission_to_taint_at_create_follows_the_daemon_sets,
             memory::earlier_taints_are_removed_and_forged_ones_kept,
             memory::only_recorded_taints_are_mullions,
+            memory::a_lost_label_changes_no_other_pod,
             memory::a_node_that_cycles_its_kernel_version_leaves_nothing,
             policies::admins_see_the_result_of_their_edit,
             hostile_facts::long_annotations_and_taints_cost_little,

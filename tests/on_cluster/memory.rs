@@ -609,6 +609,66 @@ pub async fn only_recorded_taints_are_mullions(plane: &ControlPlane) -> Result<(
     remove(plane, &["honest", "forger"]).await
 }
 
+/// A kubelet that removes the operating system label of its node changes nothing for the pods of others; a node that
+/// never had the label does.
+pub async fn a_lost_label_changes_no_other_pod(plane: &ControlPlane) -> Result<()> {
+    let own = plane.namespace("mullion").await?;
+    let tenants = plane.namespace("pods").await?;
+    let policies = directory(&policy(0))?;
+    plane
+        .create_nodes(&[NodeSpec::linux("keeps"), NodeSpec::linux("loses"), NodeSpec::windows("w", "10.0.20348.2655")])
+        .await?;
+    let accounts = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
+    let first = controller(&accounts.0, &own, policies.path()).await?;
+    let (hook, registration) = webhook(plane, &accounts.1, &own, policies.path()).await?;
+    registration.register(&plane.client()).await?;
+    let any = pod("any", json!({"containers": [{"name": "c", "image": "registry.example.com/app:1"}]}));
+    let placed = async |expected: Option<&str>| {
+        wait_for(&format!("nodeSelector {expected:?}"), DEADLINE, async || {
+            let stored = dry_run(&tenants, &any).await?;
+            let os = stored["spec"]["nodeSelector"]["kubernetes.io/os"].as_str();
+            ensure!(os == expected, "{os:?}");
+            anyhow::Ok(())
+        })
+        .await
+    };
+    placed(Some("linux")).await?;
+
+    let kubelet = Kubelet::new(plane, "loses").await?;
+    let labels = json!({"kubernetes.io/os": null, "beta.kubernetes.io/os": null});
+    let bare = Patch::Merge(json!({"metadata": {"labels": labels}}));
+    kubelet.nodes.patch("loses", &PatchParams::default(), &bare).await.context("a kubelet's label")?;
+    state(&own, "the node that lost its label", |data| data["unlabelled-nodes"] == "loses\n").await?;
+    placed(Some("linux")).await?;
+    let report = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"))
+        .args(["status", "-n", &own.name, "-o", "json"])
+        .env("KUBECONFIG", plane.kubeconfig())
+        .output()
+        .await?;
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    ensure!(report.contains("os-labels") && report.contains("loses"), "{report}");
+
+    // Both processes start again: only the ConfigMap knows the label.
+    drop((first, hook));
+    registration_gone(plane, &own).await?;
+    let _second = controller(&accounts.0, &own, policies.path()).await?;
+    let (_hook, registration) = webhook(plane, &accounts.1, &own, policies.path()).await?;
+    registration.register(&plane.client()).await?;
+    placed(Some("linux")).await?;
+    state(&own, "the node that lost its label", |data| data["unlabelled-nodes"] == "loses\n").await?;
+
+    // A node that never had the label may be for Windows.
+    let never = NodeSpec::linux("never").without_label("kubernetes.io/os").without_label("beta.kubernetes.io/os");
+    plane.create_node(&never).await?;
+    placed(None).await?;
+    remove(plane, &["never"]).await?;
+    placed(Some("linux")).await?;
+    let labelled = Patch::Merge(json!({"metadata": {"labels": {"kubernetes.io/os": "linux"}}}));
+    kubelet.nodes.patch("loses", &PatchParams::default(), &labelled).await?;
+    state(&own, "no node without its label", |data| data.get("unlabelled-nodes").is_none()).await?;
+    remove(plane, &["keeps", "loses", "w"]).await
+}
+
 /// Waits until a Windows node that is created, in a dry run, has exactly these taints.
 async fn at_create(api: &Api<Node>, what: &str, expected: &[&str]) -> Result<()> {
     let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;

@@ -123,6 +123,7 @@ pub fn node(
     }
     let info = status.node_info;
     Some(Node {
+        lost_os: false,
         os: facts::os(&labels),
         build: facts::build(&labels, &info.kernel_version),
         taints: Taint::all_from_json(&spec.taints).map(|taints| parts.taints(taints.into_iter())).into(),

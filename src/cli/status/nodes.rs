@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::model::text::{counted, shorten};
 
 use crate::cli::status::check::{Section, StatusCheck};
@@ -31,8 +32,23 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
         }
         Err(check) => checks.push(check),
     }
+    checks.extend(unlabelled(facts));
     checks.push(events(facts, now));
     checks
+}
+
+/// Nodes that have lost their operating system label, if there are any.
+fn unlabelled(facts: &StatusFacts) -> Option<StatusCheck> {
+    let lost = &facts.state().ok()?.seen.unlabelled;
+    if lost.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "{} lost the label {OS_LABEL}; pods still get Linux by default, but not on such a node",
+        counted(lost.len(), "node")
+    );
+    let next = "find out who removed the label, and restart the kubelet, which sets it; a kubelet may remove it itself";
+    Some(StatusCheck::notice(SECTION, "os-labels", message, next).with_items(lost.iter().cloned().collect()))
 }
 
 /// What others wrote about namespaces, RuntimeClasses and nodes, and Mullion does not use.

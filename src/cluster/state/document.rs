@@ -5,6 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::dns_name::is_dns_subdomain;
 use mullion_engine::model::windows::Build;
 use mullion_policy::PolicyFile;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ const EARLIER_RELEASE: &str = "earlier-policies-release";
 const SEEN_TAINTS: &str = "seen-taints";
 /// A build per line: `10.0.20348`.
 const SEEN_BUILDS: &str = "seen-builds";
+/// A name of a node per line.
+const UNLABELLED_NODES: &str = "unlabelled-nodes";
 /// A taint per line, as in [`SEEN_TAINTS`]; absent if an earlier release wrote the state.
 const OWN_TAINTS: &str = "own-taints";
 /// A taint as in [`SEEN_TAINTS`]; absent, or `false`, while new nodes get no taint with their CREATE.
@@ -41,13 +44,14 @@ const CONDITIONS: &str = "conditions";
 const REPORT: &str = "controller-report";
 
 /// Every key that is read and written.
-pub(crate) const KEYS: [&str; 12] = [
+pub(crate) const KEYS: [&str; 13] = [
     POLICIES,
     POLICIES_RELEASE,
     EARLIER,
     EARLIER_RELEASE,
     SEEN_TAINTS,
     SEEN_BUILDS,
+    UNLABELLED_NODES,
     OWN_TAINTS,
     TAINT_ON_CREATE,
     WITHDRAWN,
@@ -61,10 +65,14 @@ const MAX_DATA: usize = 1 << 20;
 
 /// The size limit of stored policy files, in bytes. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
 /// pkg/apis/core/validation/validation.go), and everything else is small.
-pub(crate) const MAX_POLICIES: usize = 870 << 10;
+pub(crate) const MAX_POLICIES: usize = 854 << 10;
 
 /// The maximum number of taints and of builds that are stored: more than any cluster has on purpose.
 pub(crate) const MAX_SEEN: usize = 256;
+
+/// The maximum number of nodes that have lost their operating system label: 16 KiB with the longest names. Further ones
+/// count as nodes that never had it.
+pub(crate) const MAX_UNLABELLED: usize = 64;
 
 /// The maximum number of Mullion's own taints: policies set one at a time, so this is more than sixty changes.
 pub(crate) const MAX_OWN_TAINTS: usize = 64;
@@ -106,13 +114,15 @@ pub struct StoredPolicies {
     pub files: Vec<PolicyFile>,
 }
 
-/// Taints and builds of Windows nodes, including deleted nodes.
+/// Taints and builds of Windows nodes, including deleted nodes, and nodes that have lost a label.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeHistory {
     /// Taints that mark Windows nodes.
     pub taints: BTreeSet<Taint>,
     /// Their builds.
     pub builds: BTreeSet<Build>,
+    /// Names of nodes that have no operating system label now and had one before, at most [`MAX_UNLABELLED`].
+    pub unlabelled: BTreeSet<String>,
 }
 
 /// A time as it is stored: RFC 3339 in whole seconds, as in Kubernetes.
@@ -177,6 +187,9 @@ impl MullionState {
             all.into_iter().take(MAX_OWN_TAINTS).collect()
         });
         let builds = lines(SEEN_BUILDS, text(SEEN_BUILDS), "10.0.20348", &mut problems, Build::from_label);
+        let node = |name: &str| is_dns_subdomain(name).then(|| name.to_owned());
+        let unlabelled = lines(UNLABELLED_NODES, text(UNLABELLED_NODES), "the name of a node", &mut problems, node);
+        let unlabelled = unlabelled.into_iter().take(MAX_UNLABELLED).collect();
         let taint_on_create = match text(TAINT_ON_CREATE) {
             "" | "false" => None,
             other => {
@@ -191,7 +204,7 @@ impl MullionState {
             found: true,
             policies,
             earlier_policies,
-            seen: NodeHistory { taints, builds },
+            seen: NodeHistory { taints, builds, unlabelled },
             own_taints,
             taint_on_create,
             withdrawn: some(text(WITHDRAWN)),
@@ -218,6 +231,7 @@ impl MullionState {
         }
         put(SEEN_TAINTS, one_per_line(&self.seen.taints));
         put(SEEN_BUILDS, one_per_line(&self.seen.builds));
+        put(UNLABELLED_NODES, one_per_line(&self.seen.unlabelled));
         put(TAINT_ON_CREATE, self.taint_on_create.as_ref().map_or_else(|| "false".to_owned(), ToString::to_string));
         put(WITHDRAWN, self.withdrawn.clone().unwrap_or_default());
         put(SERVICE_ACCOUNT, self.service_account.clone().unwrap_or_default());
@@ -383,6 +397,7 @@ mod tests {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap(), Taint::parse("windows:NoExecute").unwrap()]
                     .into(),
                 builds: [Build::from_label("10.0.20348").unwrap()].into(),
+                unlabelled: ["n1".to_owned()].into(),
             },
             own_taints: Some([Taint::parse("mine=windows:NoExecute").unwrap()].into()),
             taint_on_create: Taint::parse("os=windows:NoSchedule"),
@@ -512,6 +527,7 @@ mod tests {
             seen: NodeHistory {
                 taints: (0..MAX_SEEN).map(taint).collect(),
                 builds: (0..u32::try_from(MAX_SEEN).unwrap()).map(|n| Build::new(u32::MAX - n)).collect(),
+                unlabelled: (0..MAX_UNLABELLED).map(|n| long(n, 253)).collect(),
             },
             own_taints: Some((0..MAX_OWN_TAINTS).map(taint).collect()),
             taint_on_create: Some(taint(0)),

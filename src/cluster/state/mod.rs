@@ -21,7 +21,8 @@ pub(crate) use controller_report::{
     short_name,
 };
 pub(crate) use document::{
-    MAX_OWN_TAINTS, MAX_POLICIES, MAX_SEEN, MullionState, NAME, NodeHistory, StateCondition, StoredPolicies, time_text,
+    MAX_OWN_TAINTS, MAX_POLICIES, MAX_SEEN, MAX_UNLABELLED, MullionState, NAME, NodeHistory, StateCondition,
+    StoredPolicies, time_text,
 };
 pub use follow::follow;
 pub(crate) use follow::{StateFollower, StateReceiver};

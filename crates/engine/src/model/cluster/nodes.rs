@@ -51,6 +51,9 @@ pub struct Node {
     pub name: String,
     /// Label `kubernetes.io/os`, else `beta.kubernetes.io/os`; `None` if neither is `windows` or `linux`.
     pub os: Option<Os>,
+    /// Whether the node had an operating system label before, and lost it. Its kubelet can remove the label, and would
+    /// otherwise decide about all undecided pods of the cluster.
+    pub lost_os: bool,
     /// `metadata.labels`.
     pub labels: NodeLabels,
     /// `spec.taints`.
@@ -102,7 +105,7 @@ impl Nodes {
             windows_builds: of(Os::Windows).filter_map(|node| node.build).collect(),
             generations: generations(of(Os::Windows).map(Arc::as_ref)),
             has_windows: of(Os::Windows).next().is_some(),
-            has_unknown: all.iter().any(|node| node.os.is_none() && !node.unschedulable),
+            has_unknown: all.iter().any(|node| node.os.is_none() && !node.lost_os && !node.unschedulable),
             all,
         }
     }
