@@ -24,8 +24,9 @@ const LISTS: [&str; 3] = ["initContainerStatuses", "containerStatuses", "ephemer
 /// Waiting reasons of a pod that is starting.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// Reasons for the end of a container that never ran.
-const NEVER_RAN: [&str; 2] = ["StartError", "ContainerCannotRun"];
+/// Reasons for the end of a container that never ran, or of which the kubelet does not know whether it ran
+/// (kubelet `pkg/kubelet/kubelet_pods.go`).
+const NEVER_RAN: [&str; 3] = ["StartError", "ContainerCannotRun", "ContainerStatusUnknown"];
 
 /// Reads `status` of a stripped pod. `text` shares a reason.
 pub(crate) fn read_status(
@@ -86,7 +87,7 @@ fn read_container(
     let ready = status.get("ready").and_then(Value::as_bool) == Some(true);
     let running = status.pointer("/state/running").is_some();
     found.started |= ready || running;
-    let mut works = ready && running;
+    let mut ran_here = running;
     for state in ["state", "lastState"] {
         let Some(state_value) = status.get(state) else { continue };
         if let Some(waiting) = state_value.get("waiting") {
@@ -109,7 +110,7 @@ fn read_container(
             let exit_code = ended.get("exitCode").and_then(Value::as_i64);
             let ran = !NEVER_RAN.contains(&reason);
             found.started |= ran;
-            works |= ran && state == "state" && exit_code == Some(0);
+            ran_here |= ran;
             if exit_code != Some(0) {
                 let field = if message.is_empty() { "exitCode" } else { "message" };
                 found.problems.push(StatusText {
@@ -122,7 +123,7 @@ fn read_container(
             }
         }
     }
-    if let (true, Some(container)) = (works, container) {
+    if let (true, Some(container)) = (ran_here, container) {
         // Without a digest of a registry, it is the ID of the configuration, which differs by build even in one index.
         let image_id = status.get("imageID").and_then(Value::as_str).filter(|id| id.contains("@sha256:"));
         found.running.push(RunningContainer { container, image_id: image_id.map(text) });
