@@ -94,6 +94,23 @@ fn a_pod_without_the_network_of_the_host_is_misplaced() {
     assert_eq!(report.pools.iter().map(|pool| pool.misplaced_pods).sum::<usize>(), 1);
 }
 
+#[test]
+fn a_windows_pod_without_the_network_of_the_host_is_where_it_belongs() {
+    let mut spec = spec("registry.example.com/web:1", false);
+    spec["nodeName"] = json!("w17763");
+    spec["hostNetwork"] = json!(true);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web0"}, "spec": spec,
+        "status": {"phase": "Pending"}});
+    let message =
+        "failed to start sandbox container for pod \"web0\": Error response from daemon: network host not found";
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "shop", "name": "web0.1"},
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web0"}, "reason": "FailedCreatePodSandBox", "message": message});
+    let report = survey_of(&inventory(&json!({"kind": "List", "items": [node(17763), pod, event]}).to_string()));
+    let [one] = problems(&report, "web0")[..] else { panic!("{:?}", report.findings) };
+    assert_eq!(one.code, "SUR213", "{one:?}");
+    assert!(one.action.starts_with("Remove spec.hostNetwork"), "{}", one.action);
+}
+
 /// aws/containers-roadmap#463, #1347: without an address, by what the pod selects.
 #[test]
 fn a_pod_without_an_address_of_eks() {
@@ -111,6 +128,44 @@ fn a_pod_without_an_address_of_eks() {
     }
     let luck = report.findings.iter().find(|finding| finding.code == "SUR302").unwrap();
     assert!(!luck.message.contains("from where it runs"), "no container of it ran: {}", luck.message);
+}
+
+/// What shows that a container started on its node: the image is one for the build of the node.
+#[test]
+fn states_that_prove_a_build() {
+    let ended =
+        |reason: &str, start: Value| json!({"terminated": {"reason": reason, "exitCode": 1, "startedAt": start}});
+    let (start, zero) = (json!("2026-11-19T10:00:00Z"), json!("1970-01-01T00:00:00Z"));
+    let cases = [
+        (json!({"state": {"running": {"startedAt": start}}}), true),
+        (json!({"state": ended("Error", start.clone())}), true),
+        (json!({"state": ended("OOMKilled", start.clone())}), true),
+        (
+            json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended("Error", start.clone())}),
+            true,
+        ),
+        (json!({"state": ended("Error", zero.clone())}), false),
+        (json!({"state": ended("Error", Value::Null)}), false),
+        (json!({"state": ended("StartError", start.clone())}), false),
+        (json!({"state": ended("ContainerCannotRun", start.clone())}), false),
+        (json!({"lastState": ended("ContainerStatusUnknown", start)}), false),
+        (json!({"state": {"waiting": {"reason": "ContainerCreating"}}}), false),
+    ];
+    for (mut status, proves) in cases {
+        status["name"] = json!("a");
+        let image = "registry.example.com/web:1";
+        for (more, is_isolated) in [(json!({}), true), (json!({"runtimeClassName": "unread"}), false)] {
+            let mut spec = spec(image, false);
+            spec["nodeName"] = json!("w20348");
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web0"},
+                "spec": spec, "status": {"phase": "Running", "containerStatuses": [status]}});
+            let inventory = &inventory(&json!({"kind": "List", "items": [node(20348), pod]}).to_string());
+            let report = survey_of(inventory);
+            let builds = &report.workloads[0].containers[0].builds;
+            assert_eq!(!builds.is_empty(), proves && is_isolated, "{status}");
+        }
+    }
 }
 
 const BUILDS: [u32; 4] = [17763, 19041, 20348, 26100];

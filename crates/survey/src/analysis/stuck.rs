@@ -184,7 +184,8 @@ fn misplacement<'p>(
         view.containers.iter().find(|container| container.os == os).map(|container| container.report.image.clone())
     };
     let by_message = match class {
-        Some(MessageClass::LinuxImage | MessageClass::HostNetwork) => Some(Os::Linux),
+        Some(MessageClass::LinuxImage) => Some(Os::Linux),
+        Some(MessageClass::HostNetwork) if view.intended != Some(Os::Windows) => Some(Os::Linux),
         // Windows pods have this label; without it, the pod is what it otherwise counts as.
         Some(MessageClass::NoAddressLabel) => view.os.decided(),
         Some(MessageClass::WindowsImage) => Some(Os::Windows),
@@ -375,6 +376,10 @@ fn add_translated(
             ("SUR212", format!("{here} have no runtime handler{handler}{class}."))
         }
         Some(C::HostNetwork) => {
+            let field = view.path("spec.hostNetwork");
+            action = Some(format!(
+                "Remove {field}: of the Windows containers, only HostProcess uses the network of the host."
+            ));
             ("SUR213", format!("The network of the pod cannot be set up on {here}: there is no network `host`."))
         }
         Some(C::NoAddressLabel) => {

@@ -75,6 +75,15 @@ pub(crate) fn read_status(
     found
 }
 
+/// Whether a container that ended has the start of one that never ran: an empty one, or the zero of Unix or Go (containerd
+/// `internal/cri/server/container_status.go`). Older saved inventories do not have the member.
+fn is_without_start(ended: &Value) -> bool {
+    const ZEROS: [&str; 2] = ["1970-01-01T", "0001-01-01T"];
+    ended.get("startedAt").is_some_and(|start| {
+        start.as_str().is_none_or(|start| start.is_empty() || ZEROS.iter().any(|zero| start.starts_with(zero)))
+    })
+}
+
 fn read_container(
     found: &mut PodStatus,
     status: &Value,
@@ -108,7 +117,7 @@ fn read_container(
             let reason = ended.get("reason").and_then(Value::as_str).unwrap_or_default();
             let message = ended.get("message").and_then(Value::as_str).unwrap_or_default();
             let exit_code = ended.get("exitCode").and_then(Value::as_i64);
-            let ran = !NEVER_RAN.contains(&reason);
+            let ran = !NEVER_RAN.contains(&reason) && !is_without_start(ended);
             found.started |= ran;
             ran_here |= ran;
             if exit_code != Some(0) {
