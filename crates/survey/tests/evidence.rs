@@ -1,5 +1,5 @@
-//! What survey and plan say about Windows builds, compared with clusters whose images have known builds; and small dumps
-//! after public reports, with the right findings.
+//! Findings and verdicts about Windows builds, compared with clusters whose images have known builds; and small dumps after
+//! public reports, with the right findings.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "reads the dumps")]
@@ -66,7 +66,7 @@ fn problems<'r>(report: &'r SurveyReport, object: &str) -> Vec<&'r Finding> {
 
 /// rancher/rancher#31275: the pause image is for one release. The remedy was another pause image.
 #[test]
-fn a_failure_of_the_pause_image_says_nothing_about_the_image() {
+fn a_failure_of_the_pause_image_is_not_one_of_the_image() {
     let inventory = &dump("sandbox-on-newer-nodes");
     let report = survey_of(inventory);
     let [one] = problems(&report, "node-agent")[..] else { panic!("{:?}", report.findings) };

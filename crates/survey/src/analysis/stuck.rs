@@ -156,7 +156,7 @@ fn misplacement<'p>(
     best: Option<&PodText<'p>>,
     context: &StuckContext<'_>,
 ) -> Option<FoundPlace<'p>> {
-    // A failure of the sandbox says nothing about the images of the containers.
+    // A failure of the sandbox does not show anything about the images of the containers.
     let is_evidence = |best: &&PodText<'_>| {
         let found = best.translation.as_ref();
         found.is_some_and(|found| {
