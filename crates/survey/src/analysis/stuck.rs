@@ -451,7 +451,8 @@ fn pause_image_of_docker(node: Option<&FleetNode<'_>>) -> Option<String> {
 }
 
 /// Why a pod on EKS has no address, and what to do, unless it is a Linux pod. The webhook of EKS sets the label when the pod
-/// is created, and reads nodeSelector alone (aws/amazon-vpc-resource-controller-k8s webhooks/core/pod_webhook.go).
+/// is created, and reads nodeSelector alone (aws/amazon-vpc-resource-controller-k8s
+/// `webhooks/core/pod_webhook.go`).
 fn without_address(view: &WorkloadView<'_>, pod: &PodRecord) -> (&'static str, Option<String>) {
     let mut selected = pod.shape.constraints.node_selector.iter().flatten();
     if selected.any(|(key, value)| OS_LABELS.contains(&key.as_str()) && value == Os::Windows.name()) {
@@ -582,28 +583,21 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
                 format!("{} that would fit the pod {are} cordoned or not ready.", upper_first(&counted(nodes, "node")));
             add("SUR106", String::new(), message, None);
         }
-        Obstacle::Room(nodes) if class == Some(MessageClass::VolumeAffinity) => {
-            let message = format!(
-                "Labels and taints of {} fit the pod, but a volume of it is in another zone or on another node.",
-                counted(nodes, "node")
-            );
-            add("SUR113", "affinity".to_owned(), message, None);
-        }
-        Obstacle::Room(nodes) if class == Some(MessageClass::VolumeCount) => {
-            let message = format!(
-                "Labels and taints of {} fit the pod, but none of them attaches more volumes.",
-                counted(nodes, "node")
-            );
-            add("SUR113", "count".to_owned(), message, None);
-        }
         Obstacle::Room(nodes) => {
-            let message = format!(
-                "Labels and taints of {} fit the pod, but the scheduler does not place it: capacity is missing, or rules between pods prevent it.",
-                counted(nodes, "node")
-            );
-            add("SUR107", String::new(), message, None);
+            let (code, message) = without_room(nodes, class);
+            add(code, String::new(), message, None);
         }
     }
+}
+
+/// The code and the sentence for a pod that labels and taints of nodes fit. `class`: of the message of the scheduler.
+fn without_room(nodes: usize, class: Option<MessageClass>) -> (&'static str, String) {
+    let (code, why) = match class {
+        Some(MessageClass::VolumeAffinity) => ("SUR113", "but a volume of it is in another zone or on another node"),
+        Some(MessageClass::VolumeCount) => ("SUR113", "but none of them attaches more volumes"),
+        _ => ("SUR107", "but the scheduler does not place it: capacity is missing, or rules between pods prevent it"),
+    };
+    (code, format!("Labels and taints of {} fit the pod, {why}.", counted(nodes, "node")))
 }
 
 /// Controllers that cannot create their pods.
