@@ -238,7 +238,7 @@ pub enum Knowledge {
     Policy,
     /// A registry.
     Registry,
-    /// A ready container on a node of known build.
+    /// A container that started on a node of known build: the image has other builds too, if it is an index.
     Running,
     /// The name or tag of the image.
     Name,

@@ -115,7 +115,7 @@ const WAITING: &str = "status.containerStatuses[0].state.waiting.message";
 const CONDITION: &str = "status.conditions[0].message";
 
 /// The findings of messages: code, reason, message, and a part of the finding's message.
-const MESSAGES: [(&str, &str, &str, &str); 21] = [
+const MESSAGES: [(&str, &str, &str, &str); 23] = [
     ("SUR101", "ErrImagePull", "failed to extract layer sha256:1: hcsshim::ProcessBaseLayer x", "is a Linux image"),
     (
         "SUR201",
@@ -212,7 +212,7 @@ const MESSAGES: [(&str, &str, &str, &str); 21] = [
         "SUR217",
         "StartError",
         "hcs::CreateComputeSystem 1: Das System ist falsch.",
-        "the text is in the language of the node",
+        "the cause in the text is not known",
     ),
     (
         "SUR218",
@@ -227,6 +227,18 @@ const MESSAGES: [(&str, &str, &str, &str); 21] = [
         "waits for a Secret or a ConfigMap that does not exist",
     ),
     ("SUR222", "SomethingNew", "a text of a later version", "SomethingNew"),
+    (
+        "SUR223",
+        "FailedCreatePodSandBox",
+        "failed to setup network for sandbox: pod does not have label vpc.amazonaws.com/PrivateIPv4Address",
+        "Windows support was off",
+    ),
+    (
+        "SUR224",
+        "FailedMount",
+        "MountVolume.SetUp failed for volume \"a\" : hostPath type check failed: x is not a directory",
+        "is not on Windows nodes of build 10.0.20348",
+    ),
 ];
 
 fn cases() -> Vec<Case> {
@@ -279,6 +291,13 @@ fn of_pods() -> Vec<Case> {
             vec![pending(windows(PRIVATE), "3 Insufficient vpc.amazonaws.com/PrivateIPv4Address.")],
             CONDITION,
             "No node has a free address",
+        ),
+        (
+            "SUR113",
+            "p",
+            vec![pending(windows(PRIVATE), "1 node(s) had volume node affinity conflict.")],
+            CONDITION,
+            "is in another zone",
         ),
         ("SUR109", "p", vec![rejected("PodOSNotSupported", "x")], "status.message", "spec.os.name is another"),
         (

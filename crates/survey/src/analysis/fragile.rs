@@ -74,8 +74,13 @@ fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'
         );
         return;
     }
-    let because =
-        if view.intended == Some(own) { "" } else { " Its operating system is known only from where it runs." };
+    let because = if view.intended == Some(own) {
+        String::new()
+    } else if view.is_known_from_pods {
+        " Its operating system is known only from where it runs.".to_owned()
+    } else {
+        format!(" It counts as {}: {}.", own.title(), view.because)
+    };
     found.add(&view.object, FoundPlace {
         code: if own == Os::Windows { "SUR301" } else { "SUR302" },
         path: view.path("spec.nodeSelector"),

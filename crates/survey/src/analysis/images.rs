@@ -1,8 +1,8 @@
-//! Windows builds of images, and what running containers prove about them.
+//! Windows builds of images, and what containers that started prove about them.
 //!
-//! A container that runs under process isolation on a host up to 20348 has an image with an entry of exactly the build
+//! A container that started under process isolation on a host up to 20348 has an image with an entry of exactly the build
 //! of the host, because an older host runs nothing else, and 20348 runs nothing older. A newer host runs some entry
-//! from 20348 on.
+//! from 20348 on. The image may have entries for other builds too: an index has several, so no build is excluded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::report::Knowledge;
 /// The hosts of an image, by the digest that they pulled. Containers without a digest are one entry.
 type Hosts = BTreeMap<Option<Arc<str>>, BTreeSet<Build>>;
 
-/// What running containers prove, by image as pods write it.
+/// What containers that started prove, by image as pods write it.
 #[derive(Debug, Default)]
 pub(crate) struct RunningImages {
     hosts: HashMap<Arc<str>, Hosts>,
@@ -64,47 +64,33 @@ impl RunningImages {
         {
             return (named.clone(), from);
         }
-        match self.proved(image).as_slice() {
-            [proved] if !proved.is_empty() => (proved.iter().copied().collect(), Knowledge::Running),
-            _ => (Vec::new(), Knowledge::Unknown),
-        }
+        let proved: Vec<Build> = self.hosts(image).filter(|host| *host <= STABLE_ABI_FROM).collect();
+        let from = if proved.is_empty() { Knowledge::Unknown } else { Knowledge::Running };
+        (proved, from)
     }
 
-    /// The builds that each image under this name has, without repetition: several, if the tag was moved.
-    fn proved(&self, image: &str) -> Vec<BTreeSet<Build>> {
-        let mut all: Vec<BTreeSet<Build>> = Vec::new();
-        for hosts in self.hosts.get(image).into_iter().flat_map(BTreeMap::values) {
-            let proved: BTreeSet<Build> = hosts.iter().filter(|host| **host <= STABLE_ABI_FROM).copied().collect();
-            if !all.contains(&proved) {
-                all.push(proved);
-            }
-        }
-        all
-    }
-
-    /// Whether containers with the same image name have images that are different, and of different builds.
+    /// Whether containers with the same image name have different images, and started on different builds.
     pub(crate) fn has_several(&self, image: &str) -> bool {
-        self.proved(image).len() > 1
+        let mut all = self.hosts.get(image).into_iter().flat_map(BTreeMap::values);
+        all.next().is_some_and(|first| all.any(|hosts| hosts != first))
     }
 
-    /// The hosts on which containers with the image run; none if the tag was moved between builds.
-    pub(crate) fn hosts(&self, image: &str) -> impl Iterator<Item = Build> {
-        self.hosts
-            .get(image)
-            .filter(|_| !self.has_several(image))
-            .into_iter()
-            .flat_map(BTreeMap::values)
-            .flatten()
-            .copied()
+    /// The hosts on which containers with the image started.
+    pub(crate) fn hosts(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
+        common(self.hosts.get(image))
     }
 
-    /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine. If
-    /// the tag was moved, the hosts of all its images, because the next pull gets only one of them.
-    pub(crate) fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> {
-        let mut all = self.pulled.get(image).into_iter().flat_map(BTreeMap::values);
-        let first = all.next().cloned().unwrap_or_default();
-        all.fold(first, |common, hosts| &common & hosts).into_iter()
+    /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine.
+    pub(crate) fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
+        common(self.pulled.get(image))
     }
+}
+
+/// The hosts of all images under one name: if the tag was moved, the next pull gets only one of them.
+fn common(hosts: Option<&Hosts>) -> impl Iterator<Item = Build> + use<> {
+    let mut all = hosts.into_iter().flat_map(BTreeMap::values);
+    let first = all.next().cloned().unwrap_or_default();
+    all.fold(first, |common, hosts| &common & hosts).into_iter()
 }
 
 /// The source that states what an image is for, if no container runs it.
@@ -175,7 +161,8 @@ mod tests {
             // Each proves the same.
             (&[("a", &[20348]), ("b", &[20348])], &[20348], false),
             (&[("a", &[17763, 20348])], &[17763, 20348], false),
-            (&[("a", &[17763, 20348]), ("b", &[20348])], &[], true),
+            // Both started on 20348.
+            (&[("a", &[17763, 20348]), ("b", &[20348])], &[20348], true),
             (&[("a", &[20348]), ("b", &[26100])], &[], true),
         ];
         for (images, expected, several) in cases {

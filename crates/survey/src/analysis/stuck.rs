@@ -2,6 +2,7 @@
 
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::image::ImageOs;
+use mullion_engine::model::names::OS_LABELS;
 use mullion_engine::model::text::{counted, list, list_with, lower_first, upper_first};
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};
@@ -13,6 +14,7 @@ use crate::analysis::owners::OwnedPods;
 use crate::analysis::workload_view::{FleetRules, WorkloadView};
 use crate::inventory::{Inventory, ObjectKey, PodRecord};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
+use crate::report::Knowledge;
 
 /// The facts that pods are compared with.
 pub(crate) struct StuckContext<'a> {
@@ -154,6 +156,15 @@ fn misplacement<'p>(
     best: Option<&PodText<'p>>,
     context: &StuckContext<'_>,
 ) -> Option<FoundPlace<'p>> {
+    // A failure of the sandbox does not show anything about the images of the containers.
+    let is_evidence = |best: &&PodText<'_>| {
+        let found = best.translation.as_ref();
+        found.is_some_and(|found| {
+            let of_pod = matches!(found.class, MessageClass::HostNetwork | MessageClass::NoAddressLabel);
+            of_pod || found.envelope != Envelope::Sandbox
+        })
+    };
+    let best = best.filter(is_evidence);
     let class = best.and_then(|best| best.translation.as_ref()).map(|translation| translation.class);
     // These are more specific than that the node is the wrong one.
     if matches!(
@@ -174,6 +185,9 @@ fn misplacement<'p>(
     };
     let by_message = match class {
         Some(MessageClass::LinuxImage) => Some(Os::Linux),
+        Some(MessageClass::HostNetwork) if view.intended != Some(Os::Windows) => Some(Os::Linux),
+        // Windows pods have this label; without it, the pod is what it otherwise counts as.
+        Some(MessageClass::NoAddressLabel) => view.os.decided(),
         Some(MessageClass::WindowsImage) => Some(Os::Windows),
         // The image without an entry is known, and often also what it is for.
         Some(MessageClass::NoPlatform) => {
@@ -184,8 +198,8 @@ fn misplacement<'p>(
         _ => None,
     };
     let intended = by_message.or(view.intended);
-    let path = best.filter(|_| class.is_some()).map_or_else(|| "spec.nodeName".to_owned(), |best| best.path.clone());
-    let raw = best.filter(|_| class.is_some()).map(|best| best.message);
+    let path = best.map_or_else(|| "spec.nodeName".to_owned(), |best| best.path.clone());
+    let raw = best.map(|best| best.message);
     let place = |code, cause: String, message: String, action: Option<String>| FoundPlace {
         code,
         cause,
@@ -200,10 +214,14 @@ fn misplacement<'p>(
     if intended == Some(os.other()) {
         let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
         let other = os.other().title();
-        let why = if by_message.is_some() {
-            format!("it is a {other} image")
-        } else {
-            format!("it counts as {other} because of {}", view.because)
+        let why = match class {
+            Some(MessageClass::HostNetwork) => "it uses the network of the host, which only Linux pods do".to_owned(),
+            Some(MessageClass::NoAddressLabel) if view.intended.is_none() => {
+                format!("it counts as {other}: {}", view.because)
+            }
+            Some(MessageClass::NoAddressLabel) => format!("it counts as {other} because of {}", view.because),
+            _ if by_message.is_some() => format!("it is a {other} image"),
+            _ => format!("it counts as {other} because of {}", view.because),
         };
         let code = if os == Os::Windows { "SUR101" } else { "SUR102" };
         let message = match image {
@@ -267,26 +285,44 @@ fn add_translated(
     found: &mut Findings,
 ) -> bool {
     use MessageClass as C;
-    let image = image_of(view, pod, &text);
+    let translation = text.translation.as_ref();
+    let sandbox = translation.is_some_and(|found| found.envelope == Envelope::Sandbox);
+    let image = image_of(view, pod, &text).filter(|_| !sandbox);
     let named = image.as_ref().map_or_else(|| "The image".to_owned(), |image| format!("The image {image}"));
-    let host = node.and_then(|node| node.node.build).or(text.translation.as_ref().and_then(|found| found.host));
+    let host = node.and_then(|node| node.node.build).or(translation.and_then(|found| found.host));
     let here = node.map_or_else(|| "the node".to_owned(), place_of);
     let container = text.container.and_then(|at| pod.shape.containers.get(usize::from(at)));
-    let container = container.map_or_else(|| "A container".to_owned(), |one| format!("The container {}", one.name));
-    let class = text.translation.as_ref().map(|translation| translation.class);
-    let sandbox = text.translation.as_ref().is_some_and(|translation| translation.envelope == Envelope::Sandbox);
+    let container = match container {
+        _ if sandbox => "The sandbox of the pod".to_owned(),
+        Some(container) => format!("The container {}", container.name),
+        None => "A container".to_owned(),
+    };
+    let class = translation.map(|found| found.class);
     let known = view.containers.iter().find(|one| Some(&one.report.image) == image.as_ref());
-    let known_builds = known.map(|one| one.builds.as_slice()).filter(|builds| !builds.is_empty());
-    let misfit = host.zip(known_builds).is_some_and(|(host, builds)| !context.rules.runs(host, builds));
+    let stated = translation.and_then(|found| found.build);
+    let builds = stated.as_ref().map(std::slice::from_ref).or(known.map(|one| one.builds.as_slice()));
+    let builds = builds.unwrap_or_default();
+    let is_excluded =
+        stated.is_some() || host.zip(known).is_some_and(|(host, known)| known.excludes(host, &context.rules));
+    let ran_elsewhere = host.zip(known).is_some_and(|(host, known)| {
+        known.report.known_from == Knowledge::Running && known.lacks(host, &context.rules)
+    });
     let mut action = None;
     let (code, message) = match class {
-        Some(C::HostMismatch | C::NoPlatform) if sandbox => ("SUR211", format!("The pause image does not fit {here}.")),
+        Some(C::HostMismatch | C::NoPlatform | C::LayersTooNew | C::LinuxImage | C::WindowsImage) if sandbox => {
+            action = pause_image_of_docker(node);
+            ("SUR211", format!("The pause image does not fit {here}."))
+        }
         Some(C::HostMismatch | C::CreateFailed | C::NoPlatform | C::LayersTooNew)
-            if misfit && view.process_isolated =>
+            if is_excluded && !sandbox && view.process_isolated =>
         {
-            let builds = known_builds.unwrap_or_default();
             action = Some(select_build(view, context, builds));
             ("SUR103", format!("{named} is for Windows build {}, and {here} cannot run it.", list(builds)))
+        }
+        // The failure excludes the build of this node; where the image ran is no more than one way out.
+        Some(C::HostMismatch | C::NoPlatform) if ran_elsewhere && view.process_isolated => {
+            action = Some(select_build(view, context, builds));
+            ("SUR103", format!("{named} ran on nodes of build {}, and {here} cannot run it.", list(builds)))
         }
         Some(C::NoPlatform) => {
             let message = match node.and_then(|node| node.node.os) {
@@ -322,10 +358,13 @@ fn add_translated(
             ("SUR204", format!("The node cannot reach the registry of {}.", lower_first(&named)))
         }
         Some(C::PullFailed | C::Empty) => ("SUR206", format!("{named} cannot be pulled; the text does not show why.")),
-        Some(C::PauseImage) => (
-            "SUR211",
-            format!("The pause image{} cannot be pulled on {here}, so no pod starts there.", image_suffix(&text)),
-        ),
+        Some(C::PauseImage) => {
+            action = pause_image_of_docker(node);
+            (
+                "SUR211",
+                format!("The pause image{} cannot be pulled on {here}, so no pod starts there.", image_suffix(&text)),
+            )
+        }
         Some(C::NoRuntimeHandler) => {
             let handler = text
                 .message
@@ -336,6 +375,19 @@ fn add_translated(
                 pod.shape.runtime_class.as_ref().map_or_else(String::new, |class| format!(" of RuntimeClass {class}"));
             ("SUR212", format!("{here} have no runtime handler{handler}{class}."))
         }
+        Some(C::HostNetwork) => {
+            let field = view.path("spec.hostNetwork");
+            action = Some(format!(
+                "Remove {field}: of the Windows containers, only HostProcess uses the network of the host."
+            ));
+            ("SUR213", format!("The network of the pod cannot be set up on {here}: there is no network `host`."))
+        }
+        Some(C::NoAddressLabel) => {
+            let (message, remedy) = without_address(view, pod);
+            action = remedy;
+            ("SUR223", message.to_owned())
+        }
+        Some(C::MountSource) => ("SUR224", format!("The source of a volume of the pod is not on {here}.")),
         Some(C::PodNetwork) => ("SUR213", format!("The network of the pod cannot be set up on {here}.")),
         Some(C::HostMismatch) => (
             "SUR214",
@@ -347,7 +399,7 @@ fn add_translated(
         Some(C::ExitedAtStart) => ("SUR215", format!("{container} ended while Windows started it on {here}.")),
         Some(C::WorkingDirectory) => ("SUR216", format!("{container} cannot be created: a directory name is invalid.")),
         Some(C::CreateFailed) => {
-            ("SUR217", format!("{container} cannot be created on {here}; the text is in the language of the node."))
+            ("SUR217", format!("{container} cannot be created on {here}; the cause in the text is not known."))
         }
         Some(C::ProgramNotFound) => {
             ("SUR218", format!("The program of {} is not in {}.", lower_first(&container), lower_first(&named)))
@@ -358,7 +410,7 @@ fn add_translated(
         Some(C::CrashLoop) => {
             ("SUR221", format!("{container} starts and ends again and again{}.", exit_text(text.exit_code)))
         }
-        Some(C::NoPrivateAddress) | None => {
+        Some(C::NoPrivateAddress | C::VolumeAffinity | C::VolumeCount) | None => {
             let reason = if text.reason.is_empty() { "without a reason" } else { text.reason };
             ("SUR222", format!("The pod does not run on {here}: {reason}."))
         }
@@ -390,6 +442,34 @@ fn image_suffix(text: &PodText<'_>) -> String {
     image.map_or_else(String::new, |image| format!(" {image}"))
 }
 
+/// How Docker gets its pause image; containerd has another way, which the catalogue names.
+fn pause_image_of_docker(node: Option<&FleetNode<'_>>) -> Option<String> {
+    node.filter(|node| node.node.container_runtime.starts_with("docker://")).map(|_| {
+        "Start the kubelet of the node with --pod-infra-container-image and a pause image for its build, and check access to the registry."
+            .to_owned()
+    })
+}
+
+/// Why a pod on EKS has no address, and what to do, unless it is a Linux pod. The webhook of EKS sets the label when the pod
+/// is created, and reads nodeSelector alone (aws/amazon-vpc-resource-controller-k8s
+/// `webhooks/core/pod_webhook.go`).
+fn without_address(view: &WorkloadView<'_>, pod: &PodRecord) -> (&'static str, Option<String>) {
+    let mut selected = pod.shape.constraints.node_selector.iter().flatten();
+    if selected.any(|(key, value)| OS_LABELS.contains(&key.as_str()) && value == Os::Windows.name()) {
+        let message = "The pod selects Windows in nodeSelector and has no address of EKS: Windows support was off when it was created.";
+        let action = "Set enable-windows-ipam: \"true\" in ConfigMap kube-system/amazon-vpc-cni, and delete the pod, so that it is created again.";
+        (message, Some(action.to_owned()))
+    } else if view.is_windows() {
+        let message = "The pod has no address of EKS: nodeSelector did not select Windows when it was created, and affinity does not count.";
+        (message, Some(view.set_selector("kubernetes.io/os", Os::Windows.name())))
+    } else {
+        (
+            "The pod has no address of EKS: it is a Linux pod, or nodeSelector did not select Windows when it was created.",
+            None,
+        )
+    }
+}
+
 /// Exit codes of Windows that identify a cause (ntstatus.h).
 const EXIT_CODES: [(u32, &str); 4] = [
     (0xC000_0005, "access violation"),
@@ -417,8 +497,8 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
     let status = pod.problems.iter().find(|text| text.path.contains("conditions"));
     let raw = status.map(|text| &*text.message);
     let path = status.map_or_else(|| "status.conditions".to_owned(), |text| text.path.to_string());
-    let class = context.inventory.runtime_class(pod.shape.runtime_class.as_deref());
-    let constraints = with_class(&pod.shape.constraints, class);
+    let runtime_class = context.inventory.runtime_class(pod.shape.runtime_class.as_deref());
+    let constraints = with_class(&pod.shape.constraints, runtime_class);
     let mut add = |code, cause: String, message: String, action: Option<String>| {
         found.add(
             &view.object,
@@ -434,7 +514,8 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
             },
         );
     };
-    if raw.and_then(|raw| translate("", raw)).is_some_and(|found| found.class == MessageClass::NoPrivateAddress) {
+    let class = raw.and_then(|raw| translate("", raw)).map(|found| found.class);
+    if class == Some(MessageClass::NoPrivateAddress) {
         add("SUR108", String::new(), "No node has a free address for this Windows pod.".to_owned(), None);
         return;
     }
@@ -503,13 +584,20 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
             add("SUR106", String::new(), message, None);
         }
         Obstacle::Room(nodes) => {
-            let message = format!(
-                "Labels and taints of {} fit the pod, but the scheduler does not place it: capacity is missing, or rules between pods prevent it.",
-                counted(nodes, "node")
-            );
-            add("SUR107", String::new(), message, None);
+            let (code, message) = without_room(nodes, class);
+            add(code, String::new(), message, None);
         }
     }
+}
+
+/// The code and the sentence for a pod that labels and taints of nodes fit. `class`: of the message of the scheduler.
+fn without_room(nodes: usize, class: Option<MessageClass>) -> (&'static str, String) {
+    let (code, why) = match class {
+        Some(MessageClass::VolumeAffinity) => ("SUR113", "but a volume of it is in another zone or on another node"),
+        Some(MessageClass::VolumeCount) => ("SUR113", "but none of them attaches more volumes"),
+        _ => ("SUR107", "but the scheduler does not place it: capacity is missing, or rules between pods prevent it"),
+    };
+    (code, format!("Labels and taints of {} fit the pod, {why}.", counted(nodes, "node")))
 }
 
 /// Controllers that cannot create their pods.

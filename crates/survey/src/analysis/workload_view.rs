@@ -52,6 +52,8 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) because: String,
     /// The operating system that author, policy or images state, unless running containers contradict it.
     pub(crate) intended: Option<Os>,
+    /// Whether nothing states the operating system, and containers that started show it.
+    pub(crate) is_known_from_pods: bool,
     pub(crate) containers: Vec<ViewContainer>,
     /// The constraints of its pods; if it has no pods, those of its template.
     pub(crate) constraints: SchedulingConstraints,
@@ -78,6 +80,19 @@ pub(crate) struct ViewContainer {
     pub(crate) os: ImageOs,
     pub(crate) builds: Vec<Build>,
     pub(crate) place: ContainerPlace,
+}
+
+impl ViewContainer {
+    /// Whether a policy, a registry or the name of the image states that no host of that build runs it. That it started
+    /// on other builds excludes none.
+    pub(crate) fn excludes(&self, host: Build, fleet: &FleetRules<'_>) -> bool {
+        self.report.known_from != Knowledge::Running && self.lacks(host, fleet)
+    }
+
+    /// Whether builds of the image are known, and a host of that build runs none of them.
+    pub(crate) fn lacks(&self, host: Build, fleet: &FleetRules<'_>) -> bool {
+        !self.builds.is_empty() && !fleet.runs(host, &self.builds)
+    }
 }
 
 /// The place of a container.
@@ -132,6 +147,7 @@ impl<'a> WorkloadView<'a> {
             os: DetectedOs::Undecided,
             because: "nothing".to_owned(),
             intended: None,
+            is_known_from_pods: false,
             containers: Vec::new(),
             constraints: SchedulingConstraints::default(),
             authored: SchedulingConstraints::default(),
@@ -286,6 +302,7 @@ impl<'a> WorkloadView<'a> {
                 self.os = (*os).into();
             }
             self.intended = None;
+            self.is_known_from_pods = true;
         }
     }
 
@@ -294,9 +311,9 @@ impl<'a> WorkloadView<'a> {
         self.os == DetectedOs::Windows
     }
 
-    /// The first container whose image no host of that build runs.
+    /// The first container whose image excludes hosts of that build.
     pub(crate) fn misfit(&self, host: Build, fleet: &FleetRules<'_>) -> Option<&ViewContainer> {
-        self.containers.iter().find(|container| !container.builds.is_empty() && !fleet.runs(host, &container.builds))
+        self.containers.iter().find(|container| container.excludes(host, fleet))
     }
 
     /// Path of a field of the pod: `spec.template.spec.nodeSelector`.

@@ -309,7 +309,8 @@ const CONTAINER_STATE: Kept = Object(members! {
 });
 
 /// How a container ended, without the message.
-pub(crate) const TERMINATED: &[KeptMember] = members! { "exitCode": Number, "reason": WORD };
+pub(crate) const TERMINATED: &[KeptMember] =
+    members! { "exitCode": Number, "reason": WORD, "startedAt": Text(texts::time) };
 
 const CONTAINER_STATUSES: Kept = Items(&Object(members! {
     "imageID": IMAGE,

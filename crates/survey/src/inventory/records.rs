@@ -191,13 +191,13 @@ pub(crate) struct PodRecord {
     pub(crate) unschedulable: bool,
     /// Whether one of its containers ran at any time.
     pub(crate) started: bool,
-    /// The containers that are ready, or that ended with exit code 0.
+    /// The containers that started, whether or not they still run.
     pub(crate) running: Box<[RunningContainer]>,
     /// The problems that its status reports.
     pub(crate) problems: Box<[StatusText]>,
 }
 
-/// A container whose image its node runs.
+/// A container that started on its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunningContainer {
     /// Index into the containers of the shape.

@@ -24,8 +24,9 @@ const LISTS: [&str; 3] = ["initContainerStatuses", "containerStatuses", "ephemer
 /// Waiting reasons of a pod that is starting.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// Reasons for the end of a container that never ran.
-const NEVER_RAN: [&str; 2] = ["StartError", "ContainerCannotRun"];
+/// Reasons for the end of a container that never ran, or of which the kubelet does not know whether it ran
+/// (kubelet `pkg/kubelet/kubelet_pods.go`).
+const NEVER_RAN: [&str; 3] = ["StartError", "ContainerCannotRun", "ContainerStatusUnknown"];
 
 /// Reads `status` of a stripped pod. `text` shares a reason.
 pub(crate) fn read_status(
@@ -74,6 +75,15 @@ pub(crate) fn read_status(
     found
 }
 
+/// Whether a container that ended has the start of one that never ran: an empty one, or the zero of Unix or Go (containerd
+/// `internal/cri/server/container_status.go`). Older saved inventories do not have the member.
+fn is_without_start(ended: &Value) -> bool {
+    const ZEROS: [&str; 2] = ["1970-01-01T", "0001-01-01T"];
+    ended.get("startedAt").is_some_and(|start| {
+        start.as_str().is_none_or(|start| start.is_empty() || ZEROS.iter().any(|zero| start.starts_with(zero)))
+    })
+}
+
 fn read_container(
     found: &mut PodStatus,
     status: &Value,
@@ -86,7 +96,7 @@ fn read_container(
     let ready = status.get("ready").and_then(Value::as_bool) == Some(true);
     let running = status.pointer("/state/running").is_some();
     found.started |= ready || running;
-    let mut works = ready && running;
+    let mut ran_here = running;
     for state in ["state", "lastState"] {
         let Some(state_value) = status.get(state) else { continue };
         if let Some(waiting) = state_value.get("waiting") {
@@ -107,9 +117,9 @@ fn read_container(
             let reason = ended.get("reason").and_then(Value::as_str).unwrap_or_default();
             let message = ended.get("message").and_then(Value::as_str).unwrap_or_default();
             let exit_code = ended.get("exitCode").and_then(Value::as_i64);
-            let ran = !NEVER_RAN.contains(&reason);
+            let ran = !NEVER_RAN.contains(&reason) && !is_without_start(ended);
             found.started |= ran;
-            works |= ran && state == "state" && exit_code == Some(0);
+            ran_here |= ran;
             if exit_code != Some(0) {
                 let field = if message.is_empty() { "exitCode" } else { "message" };
                 found.problems.push(StatusText {
@@ -122,7 +132,7 @@ fn read_container(
             }
         }
     }
-    if let (true, Some(container)) = (works, container) {
+    if let (true, Some(container)) = (ran_here, container) {
         // Without a digest of a registry, it is the ID of the configuration, which differs by build even in one index.
         let image_id = status.get("imageID").and_then(Value::as_str).filter(|id| id.contains("@sha256:"));
         found.running.push(RunningContainer { container, image_id: image_id.map(text) });

@@ -86,6 +86,10 @@ fn keep_annotations(known: &[(&str, Reduce)], all: &Map<String, Value>) -> Map<S
 
 fn keep_terminated(ended: &Value) -> Map<String, Value> {
     let mut kept = keep_members(TERMINATED, ended);
+    // The API server prints the zero time as null: the container never started.
+    if ended.get("startedAt").is_some_and(Value::is_null) {
+        kept.insert("startedAt".to_owned(), "".into());
+    }
     let by_runtime =
         ended.get("reason").and_then(Value::as_str).is_some_and(|reason| RUNTIME_REASONS.contains(&reason));
     if let Some(text) = ended.get("message").and_then(Value::as_str).filter(|_| by_runtime) {

@@ -26,6 +26,8 @@ pub(crate) struct Translation {
     pub(crate) image: Option<String>,
     /// The build of the host in the message: `windows(10.0.17763)/amd64`.
     pub(crate) host: Option<Build>,
+    /// The build of the image in the message: `a Windows version 10.0.26100-based image`.
+    pub(crate) build: Option<Build>,
 }
 
 /// The meaning of a message with a reason; `None` if it is unknown.
@@ -43,6 +45,7 @@ pub(crate) fn translate(reason: &str, message: &str) -> Option<Translation> {
         envelope: envelope(reason, &lower),
         image: image(&plain),
         host: host(&lower),
+        build: version_after(&lower, BEFORE_BUILD),
     })
 }
 
@@ -59,8 +62,10 @@ pub(crate) fn unescape(message: &str) -> String {
 }
 
 /// The texts of operations, in lower case. The first that a message contains counts.
-pub(crate) const OPERATIONS: [(&str, Envelope); 8] = [
+pub(crate) const OPERATIONS: [(&str, Envelope); 10] = [
     ("failed to create pod sandbox", Envelope::Sandbox),
+    ("failed create pod sandbox", Envelope::Sandbox),
+    ("failed to start sandbox container", Envelope::Sandbox),
     ("failed to get sandbox image", Envelope::Sandbox),
     ("pull", Envelope::Pull),
     ("failed to create containerd task", Envelope::Start),
@@ -96,15 +101,31 @@ fn image(plain: &str) -> Option<String> {
     })
 }
 
+/// The texts, in lower case, before the version of an image, and of a host that cannot run it.
+pub(crate) const BEFORE_BUILD: &str = "a windows version ";
+pub(crate) const BEFORE_HOST: [&str; 2] = ["no matching manifest for ", "-based image is incompatible with a "];
+
 /// `windows(10.0.17763)/amd64`, and in older versions `windows/amd64 10.0.17763`.
 fn host(lower: &str) -> Option<Build> {
-    let (_, rest) = lower.split_once("no matching manifest for ")?;
-    let rest = rest.strip_prefix("windows")?;
-    let at = rest.find("10.0.")?;
-    let version = rest.get(at..)?;
-    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
-    let version = version.get(..end)?.trim_end_matches('.');
-    (at <= 16).then(|| Build::from_os_version(version)).flatten().map(|(build, _)| build)
+    let [manifest, incompatible] = BEFORE_HOST;
+    let of_manifest = || {
+        let (_, rest) = lower.split_once(manifest)?;
+        let rest = rest.strip_prefix("windows")?;
+        let at = rest.find("10.0.")?;
+        (at <= 16).then(|| version(rest.get(at..)?)).flatten()
+    };
+    of_manifest().or_else(|| version_after(lower, incompatible))
+}
+
+fn version_after(lower: &str, before: &str) -> Option<Build> {
+    version(lower.split_once(before)?.1)
+}
+
+/// The version at the beginning of a text.
+fn version(text: &str) -> Option<Build> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let version = text.get(..end)?.trim_end_matches('.');
+    Build::from_os_version(version).map(|(build, _)| build)
 }
 
 #[cfg(test)]
@@ -280,6 +301,42 @@ mod tests {
         ),
         ("CreateContainerConfigError", "secret \"db\" not found", C::ConfigMissing),
         ("CrashLoopBackOff", "back-off 5m0s restarting failed container=web pod=web-1_shop(1)", C::CrashLoop),
+        (
+            "FailedCreatePodSandBox",
+            "Failed create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox container for pod \"flannel-1\": Error response from daemon: network host not found",
+            C::HostNetwork,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox \"79e1\": plugin type=\"vpc-bridge\" name=\"vpc\" failed (add): failed to parse Kubernetes args: pod does not have label vpc.amazonaws.com/PrivateIPv4Address",
+            C::NoAddressLabel,
+        ),
+        (
+            "Unschedulable",
+            "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) had volume node affinity conflict.",
+            C::VolumeAffinity,
+        ),
+        ("Unschedulable", "0/1 nodes are available: 1 node(s) exceed max volume count.", C::VolumeCount),
+        (
+            "FailedMount",
+            "MountVolume.SetUp failed for volume \"xtables-lock\" : open /run/xtables.lock: The system cannot find the path specified.",
+            C::MountSource,
+        ),
+        (
+            "FailedMount",
+            "MountVolume.SetUp failed for volume \"data\" : hostPath type check failed: /data is not a directory",
+            C::MountSource,
+        ),
+        (
+            "FailedMount",
+            "MountVolume.SetUp failed for volume \"pv-1\" : stat C:\\data: The system cannot find the file specified.",
+            C::MountSource,
+        ),
+        (
+            "Failed",
+            "Error: Error response from daemon: invalid mount config for type \"bind\": bind source path does not exist: c:\\var\\log",
+            C::MountSource,
+        ),
         ("Failed", "Error: ErrImagePull", C::Empty),
         ("BackOff", "Back-off pulling image \"r/web:1\"", C::Empty),
     ];
@@ -330,8 +387,16 @@ mod tests {
         assert_eq!(found.unwrap().host, Some(Build::new(20348)));
         let found = translate("ErrImagePull", "no matching manifest for linux/amd64 in the manifest list entries");
         assert_eq!(found.unwrap().host, None);
+        let message = "a Windows version 10.0.26100-based image is incompatible with a 10.0.20348 host";
+        let found = translate("ErrImagePull", message).unwrap();
+        assert_eq!((found.host, found.build), (Some(Build::new(20348)), Some(Build::new(26100))));
         let message = r#"Failed to pull image "r/web:1": rpc error: desc = failed to pull and unpack image \"docker.io/r/web:1\": no match for platform in manifest: not found"#;
         assert_eq!(translate("Failed", message).unwrap().image.as_deref(), Some("docker.io/r/web:1"));
+        for reason in ["", "FailedCreatePodSandBox"] {
+            let mismatch = "failed to start sandbox container for pod \"a\": hcsshim::CreateComputeSystem 1: The container operating system does not match the host operating system.";
+            let found = translate(reason, mismatch).unwrap();
+            assert_eq!((found.class, found.envelope), (C::HostMismatch, Envelope::Sandbox));
+        }
         let sandbox = "Failed to create pod sandbox: failed to get sandbox image \"pause:3.9\": failed to pull";
         let found = translate("FailedCreatePodSandBox", sandbox).unwrap();
         assert_eq!((found.envelope, found.image.as_deref()), (Envelope::Sandbox, Some("pause:3.9")));
@@ -343,7 +408,9 @@ mod tests {
         assert_eq!(recognized_text(&reduced), reduced, "again: {message}");
         assert!(reduced.len() <= 1024, "{reduced}");
         let (whole, found) = (translate(reason, message), translate(reason, &reduced));
-        let facts = |found: &Option<Translation>| found.as_ref().map(|found| (found.class, found.envelope, found.host));
+        let facts = |found: &Option<Translation>| {
+            found.as_ref().map(|found| (found.class, found.envelope, found.host, found.build))
+        };
         assert_eq!(facts(&found), facts(&whole), "{message}: {reduced}");
     }
 

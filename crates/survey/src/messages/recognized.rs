@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::messages::classify::{BEFORE_IMAGE, OPERATIONS, unescape};
+use crate::messages::classify::{BEFORE_BUILD, BEFORE_HOST, BEFORE_IMAGE, OPERATIONS, unescape};
 use crate::messages::table::PATTERNS;
 
 /// The maximum number of bytes of a reduced message.
@@ -68,8 +68,7 @@ static PHRASES: LazyLock<Vec<String>> = LazyLock::new(|| {
     all
 });
 
-/// What precedes the version of a host, and the name of a handler.
-const BEFORE_HOST: &str = "no matching manifest for ";
+/// What precedes the name of a handler.
 const BEFORE_HANDLER: &str = "no runtime for \"";
 
 /// The recognized phrases of a message in their order, each once, with `…` for what is between them. It
@@ -87,10 +86,12 @@ pub(crate) fn recognized_text(message: &str) -> String {
     for before in BEFORE_IMAGE.into_iter().chain([BEFORE_HANDLER]) {
         spans.extend(quoted(&plain, before));
     }
-    spans.extend(lower.match_indices(BEFORE_HOST).map(|(at, before)| {
-        let start = at + before.len();
-        (at, start + host_length(lower.get(start..).unwrap_or_default()))
-    }));
+    for before in BEFORE_HOST.into_iter().chain([BEFORE_BUILD]) {
+        spans.extend(lower.match_indices(before).map(|(at, before)| {
+            let start = at + before.len();
+            (at, start + version_length(lower.get(start..).unwrap_or_default()))
+        }));
+    }
     spans.sort_unstable();
     join(&plain, &spans)
 }
@@ -157,14 +158,18 @@ fn quoted(plain: &str, before: &str) -> Vec<(usize, usize)> {
     plain.match_indices(before).filter_map(span).collect()
 }
 
-/// The bytes of `windows(10.0.17763)/amd64` and `windows/amd64 10.0.17763` at the beginning of a text.
-fn host_length(text: &str) -> usize {
+/// The bytes of `10.0.17763`, `windows(10.0.17763)/amd64` and `windows/amd64 10.0.17763` at the beginning of a text.
+fn version_length(text: &str) -> usize {
     const LONGEST: usize = 40;
+    let digits = |text: &str| text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    if text.starts_with("10.0.") {
+        return Some(digits(text)).filter(|length| *length <= LONGEST).unwrap_or_default();
+    }
     let Some(rest) = text.strip_prefix("windows") else { return 0 };
     let Some(at) = rest.find("10.0.").filter(|at| *at <= 16) else { return 0 };
     let between = rest.get(..at).unwrap_or_default();
     let version = rest.get(at..).unwrap_or_default();
-    let length = version.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let length = digits(version);
     let known = between.is_empty() || ["(", "/amd64 ", "/arm64 "].contains(&between);
     if known && length <= LONGEST { "windows".len() + at + length } else { 0 }
 }

@@ -8,6 +8,10 @@ pub(crate) enum MessageClass {
     OsFieldRejected,
     /// The kubelet rejected the pod: its label `kubernetes.io/os` is not that of the node.
     OsLabelRejected,
+    /// The container runtime has no network of that name: Docker on Windows has no network `host`.
+    HostNetwork,
+    /// The plugin of EKS finds no address in the labels of the pod.
+    NoAddressLabel,
     /// The kubelet does not start the container as an administrator with `runAsNonRoot`.
     RunAsNonRoot,
     /// The reference of the image is malformed.
@@ -40,6 +44,8 @@ pub(crate) enum MessageClass {
     NoRuntimeHandler,
     /// The network of the pod cannot be set up.
     PodNetwork,
+    /// The source of a mount does not exist on the node, or is of another type.
+    MountSource,
     /// Host and image have different builds.
     HostMismatch,
     /// The container cannot be created, because its working directory is missing or the host lacks an update.
@@ -52,6 +58,10 @@ pub(crate) enum MessageClass {
     ProgramNotFound,
     /// The scheduler found too few addresses for Windows pods on EKS.
     NoPrivateAddress,
+    /// The scheduler found no node in the zone of a volume of the pod.
+    VolumeAffinity,
+    /// The scheduler found no node that can attach another volume.
+    VolumeCount,
     /// A Secret or ConfigMap that the container reads is missing.
     ConfigMissing,
     /// The container runs and ends repeatedly.
@@ -108,11 +118,16 @@ pub(crate) static PATTERNS: &[Pattern] = &[
     text(C::OsLabelRejected, &["Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"], &[], "kubelet pkg/kubelet/lifecycle/predicate.go"),
     text(C::RunAsNonRoot, &["which will be regarded as root identity and will break non-root policy"], &[], "kubelet pkg/kubelet/kuberuntime/security_context_windows.go"),
     text(C::NoPrivateAddress, &["Insufficient vpc.amazonaws.com/PrivateIPv4Address"], &[], "kube-scheduler, plugin NodeResourcesFit, on EKS"),
+    text(C::VolumeAffinity, &["had volume node affinity conflict"], &[], "kube-scheduler pkg/scheduler/framework/plugins/volumebinding, volumezone"),
+    text(C::VolumeCount, &["exceed max volume count"], &[], "kube-scheduler pkg/scheduler/framework/plugins/nodevolumelimits/csi.go"),
     by_reason(C::InvalidImageName, "InvalidImageName", &[], "kubelet pkg/kubelet/images/image_manager.go"),
     text(C::InvalidImageName, &["couldn't parse image"], &[], "kubelet pkg/kubelet/images/image_manager.go"),
 
     // Before the envelopes of a pull, because the image of the sandbox is pulled too.
     text(C::PauseImage, &["failed to get sandbox image"], &[], "containerd internal/cri/server/podsandbox/sandbox_run.go"),
+
+    text(C::HostNetwork, &["network host not found"], &[], "moby daemon/network.go on Windows; kubernetes/kubernetes#71130"),
+    text(C::NoAddressLabel, &["does not have label vpc.amazonaws.com/PrivateIPv4Address"], &[], "amazon-vpc-cni-plugins plugins/vpc-bridge/config; aws/containers-roadmap#463"),
 
     text(C::PullLimited, PULL, &["toomanyrequests", "429 Too Many Requests"], "registries; distribution error codes"),
     text(C::PullDenied, PULL, &["401 Unauthorized", "403 Forbidden", "unauthorized:", "authorization failed", "insufficient_scope", "pull access denied", "no basic auth credentials", "authentication required", "denied: "], "containerd core/remotes/docker/pusher.go, resolver.go; distribution error codes"),
@@ -140,6 +155,9 @@ pub(crate) static PATTERNS: &[Pattern] = &[
 
     text(C::NoRuntimeHandler, &["no runtime for", "is configured"], &[], "containerd internal/cri/config/config.go"),
     text(C::PodNetwork, &[], &["failed to setup network for sandbox", "failed to set up sandbox container", "networkPlugin cni failed"], "containerd internal/cri/server/sandbox_run.go"),
+
+    text(C::MountSource, &["MountVolume.SetUp failed"], &["hostPath type check failed", "The system cannot find the path specified", "The system cannot find the file specified", "no such file or directory"], "kubelet pkg/volume/hostpath/host_path.go, pkg/volume/local; kubernetes/kubernetes#71130"),
+    text(C::MountSource, &["invalid mount config for type", "bind source path does not exist"], &[], "moby volume/mounts/windows_parser.go"),
 
     text(C::HostMismatch, &[], &["0xc0370101", "The container operating system does not match the host operating system", "The operating system of the container does not match the operating system of the host"], "microsoft/hcsshim internal/hcs/system.go, errors.go"),
     text(C::ExitedAtStart, &[], &["0xc0370106", "The virtual machine or container exited unexpectedly", "hcs::System::Start"], "microsoft/hcsshim internal/hcs/errors.go, system.go"),

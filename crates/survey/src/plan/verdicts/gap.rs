@@ -9,6 +9,8 @@ pub(crate) enum Gap {
     NotRunning,
     /// Its builds; it ran only on hosts that run several.
     NewerHosts,
+    /// Whether it has an entry for the new nodes; it ran on hosts of other builds.
+    OtherBuilds,
     /// Whether new nodes pull it: HostProcess containers with it ran only on hosts that run no other build.
     HostProcessPull,
     /// Its builds; an entry in its registry has no `os.version`.
@@ -22,7 +24,7 @@ pub(crate) enum Gap {
 }
 
 impl Gap {
-    /// Why nothing is known of an image, as a sentence; empty if something is.
+    /// Why nothing is known of an image, as a sentence; empty if something is, or if the sentence names releases.
     pub(super) fn because(self) -> &'static str {
         match self {
             Self::NoPods => {
@@ -41,7 +43,7 @@ impl Gap {
                 "The Windows release of its image is not known: an entry in its registry has no os.version, and its name states none."
             }
             Self::NotAReference => "Its image is not an image reference.",
-            Self::Guess | Self::UnreadRuntimeClass => "",
+            Self::OtherBuilds | Self::Guess | Self::UnreadRuntimeClass => "",
         }
     }
 
@@ -52,7 +54,7 @@ impl Gap {
                 "Look at the FROM line of its Dockerfile, or describe the image in a PodPolicy.".to_owned()
             }
             Self::NotAReference => "Correct the image in the source of the workload.".to_owned(),
-            Self::NoPods | Self::NotRunning | Self::NewerHosts | Self::HostProcessPull => {
+            Self::NoPods | Self::NotRunning | Self::NewerHosts | Self::OtherBuilds | Self::HostProcessPull => {
                 format!("Run mullion image {image} --registry, or describe the image in a PodPolicy.")
             }
             Self::Guess => format!("Run mullion image {image} --registry."),
@@ -74,6 +76,10 @@ impl Gap {
             ),
             Self::NewerHosts => (
                 "The Windows release of images of these workloads is not known: the nodes on which they ran run images for several.",
+                ASK,
+            ),
+            Self::OtherBuilds => (
+                "Whether the images of these workloads have an entry for new nodes is not known: they ran on nodes of other releases, and an index may have several entries.",
                 ASK,
             ),
             Self::HostProcessPull => (

@@ -127,11 +127,9 @@ impl ImageJudge<'_> {
         if let Some(newest) = fitting.iter().max() {
             return self.fits(image, evidence, builds, *newest);
         }
-        // Only old hosts prove a build: the image may be an index with entries for newer ones.
-        if builds.known_from == Knowledge::Running
-            && let Some(because) = self.ran_on_such_a_host(evidence)
-        {
-            return ImageVerdict::new(Verdict::RunsAsIs, because);
+        // The image may be an index with entries for other builds.
+        if builds.known_from == Knowledge::Running {
+            return self.decide_without_builds(image, evidence);
         }
         let release = &self.scope.release;
         let lead = format!(
@@ -213,6 +211,15 @@ impl ImageJudge<'_> {
             Gap::NoVersion
         } else if evidence.isolation == Isolation::HostProcess && !evidence.hosts.is_empty() {
             Gap::HostProcessPull
+        } else if evidence.known_from == Knowledge::Running {
+            let names = self.names(&evidence.builds, "and");
+            let release = &self.scope.release;
+            return ImageVerdict {
+                because: format!(
+                    "Containers with this image ran on {names} nodes; whether it has an entry for {release} is not known."
+                ),
+                ..ImageVerdict::unknown(Gap::OtherBuilds, evidence.image)
+            };
         } else if !evidence.hosts.is_empty() {
             Gap::NewerHosts
         } else if evidence.has_pods {

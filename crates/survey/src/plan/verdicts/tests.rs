@@ -358,8 +358,8 @@ fn verdicts_by_evidence() {
         (index(&[""]), "unknown", "an entry in its registry has no os.version"),
         (
             ran("w19"),
-            "rebuild",
-            "Containers with this image ran on ltsc2019 nodes, and ltsc2025 nodes do not run images for ltsc2019.",
+            "unknown",
+            "Containers with this image ran on ltsc2019 nodes; whether it has an entry for ltsc2025 is not known.",
         ),
         (
             ran("w22"),
@@ -394,11 +394,11 @@ fn verdicts_by_evidence() {
     let of_pinned = |more: String| judge_in(&pinned, 26100, &more.replace(WEB, &pinned), false);
     assert_eq!(line(&of_pinned(ran("w22"))), "as it is");
     let container = of_pinned(ran("w19"));
-    assert_eq!(line(&container), "rebuild");
-    assert!(
-        container
-            .because
-            .ends_with("It is pinned by digest: it needs the digest of an image for ltsc2025 from its publisher.")
+    assert_eq!(line(&container), "unknown");
+    assert!(container.because.ends_with("whether it has an entry for ltsc2025 is not known."), "{}", container.because);
+    assert_eq!(
+        container.find_out,
+        format!("Run mullion image {pinned} --registry, or describe the image in a PodPolicy.")
     );
     // Where the present nodes are the target, and where they are newer.
     let container = judge_in(WEB, 25398, &ran("w23"), false);
@@ -622,10 +622,10 @@ fn images_of_older_pods_count() {
     };
     assert_eq!(line(&judged(&current)), "as it is");
     let both = judged(&format!("{current}{older}"));
-    assert_eq!((line(&both).as_str(), both.image.as_str()), ("rebuild", new));
+    assert_eq!((line(&both).as_str(), both.image.as_str()), ("unknown", new));
     assert!(
         both.because.starts_with(&format!(
-            "2 pods of it run {old} instead: containers with this image ran on ltsc2019 nodes, and"
+            "2 pods of it run {old} instead: containers with this image ran on ltsc2019 nodes; whether"
         )),
         "{}",
         both.because
