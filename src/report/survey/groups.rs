@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use mullion_engine::model::text::counted;
 use mullion_engine::model::windows::{Build, Generation, runs};
-use mullion_survey::report::{Finding, NodePool, Severity, Workload};
+use mullion_survey::report::{Coverage, Finding, NodePool, Severity, Workload};
+
+use crate::report::inventory_text::{NOT_KNOWN, are_pods_known};
 
 /// Findings with one code.
 pub(super) struct CodeGroup<'r> {
@@ -42,6 +44,14 @@ pub(super) fn by_code(findings: &[Finding]) -> Vec<CodeGroup<'_>> {
 pub(super) fn extent(group: &CodeGroup<'_>) -> String {
     let objects = counted(group.objects, "object");
     if group.pods == 0 { objects } else { format!("{objects}, {}", counted(group.pods, "pod")) }
+}
+
+/// The numbers of ready pods and of all; `not known` if pods were not read.
+pub(super) fn ready_text(workload: &Workload, coverage: &Coverage, of: &str) -> String {
+    if workload.pods == 0 && !are_pods_known(coverage) {
+        return NOT_KNOWN.to_owned();
+    }
+    format!("{}{of}{}", workload.ready, workload.pods)
 }
 
 /// The severities with the word for several findings.
