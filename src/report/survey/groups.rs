@@ -64,6 +64,8 @@ pub(super) const SEVERITIES: [(Severity, &str, &str); 3] = [
 /// The operating system of a pool's nodes with its version: `Windows ltsc2022`, `Linux`.
 pub(super) fn pool_system(pool: &NodePool) -> String {
     match (pool.os.as_str(), &pool.release) {
+        // The release of a client is its product.
+        ("windows", Some(release)) if release.starts_with("Windows ") => release.clone(),
         ("windows", Some(release)) => format!("Windows {release}"),
         ("windows", None) => "Windows".to_owned(),
         ("linux", _) => "Linux".to_owned(),
