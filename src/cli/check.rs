@@ -73,6 +73,8 @@ pub enum FailOnFinding {
     Deny,
     /// Also findings that warn
     Warn,
+    /// Findings that deny, and lists of the cluster that cannot be read
+    Unread,
 }
 
 /// Reports the findings of all inputs as if their objects were created now.
@@ -86,6 +88,7 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let unread = input.live.as_ref().map_or(0, |live| live.unread);
     let sources = args.sources.load(&files, input.live.map(|live| live.snapshot))?;
 
     let mut report = Report::begin(args, &input.namespace, io.stdout)?;
@@ -113,13 +116,15 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     }
     let totals = report.end(io)?;
     io.eprintln(totals)?;
-    Ok(outcome(&totals, args.fail_on))
+    Ok(outcome(&totals, unread, args.fail_on))
 }
 
-fn outcome(totals: &CheckTotals, fail_on: FailOnFinding) -> Outcome {
+/// `unread`: how much of the cluster snapshot could not be read.
+fn outcome(totals: &CheckTotals, unread: usize, fail_on: FailOnFinding) -> Outcome {
     let failing = match fail_on {
         FailOnFinding::Deny => totals.denied,
         FailOnFinding::Warn => totals.denied + totals.warned,
+        FailOnFinding::Unread => totals.denied + unread,
     };
     if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
         Outcome::Unreadable

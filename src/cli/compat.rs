@@ -1,20 +1,20 @@
 //! `mullion compat`: the compatibility table of Windows builds, or one row of it.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 use mullion_engine::model::text;
 use mullion_engine::model::windows::{
     Build, ExtraRelease, Generation, RELEASES, STABLE_ABI_FROM, floor, known_host_builds, release_name, runs,
-    support_of, table as compat_table,
+    table as compat_table,
 };
+use mullion_survey::Facts;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy_files;
+use crate::cli::release_argument::release_argument;
 use crate::report::table;
 
 /// Arguments of `compat`.
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CompatArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
     let policies = policy_files::load(&args.policies)?;
     let extra = policies.nodes.releases.as_slice();
     let build =
-        |option, text: &Option<String>| text.as_deref().map(|text| parse_build(option, text, extra)).transpose();
+        |option, text: &Option<String>| text.as_deref().map(|text| release_argument(option, text, extra)).transpose();
     let (host, image) = (build("--host-build", &args.host_build)?, build("--image-build", &args.image_build)?);
     let is_compatible = |host, image| runs(host, image, args.generation, extra);
     match (host, image) {
@@ -147,37 +147,14 @@ fn list(io: &mut Io<'_>, builds: &[Build], extra: &[ExtraRelease]) -> io::Result
 
 pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &mut Io<'_>) -> io::Result<()> {
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let facts = Facts::built_in();
     let header = ["HOST", "RELEASE", "RUNS IMAGES", "UPDATES UNTIL", "PRODUCT"];
     let rows = compat_table(generation, extra).rows.into_iter().map(|row| {
         let images: Vec<String> = row.runs.iter().map(ToString::to_string).collect();
         let products = RELEASES.iter().filter(|release| release.build == row.host).map(|release| release.product);
         let products = text::list(products);
-        let until = support_of(row.host).map_or_else(String::new, |support| support.end.to_owned());
+        let until = facts.end_of_host(row.host).map_or_else(String::new, |date| date.to_string());
         [row.host.to_string(), row.name, or_dash(images.join(" ")), or_dash(until), or_dash(products)]
     });
     table::write(io.stdout, Some(header), rows)
-}
-
-/// The first build of Windows 10, and so of `10.0`: a smaller number is a year or a version.
-const FIRST_BUILD: u32 = 10_240;
-
-/// The build that the value of `option` names: a release, or a build with or without `10.0.` and a revision.
-fn parse_build(option: &str, text: &str, extra: &[ExtraRelease]) -> anyhow::Result<Build> {
-    let stated = extra.iter().map(|release| (release.build, release.name.as_str().into()));
-    let known = known_host_builds().map(|build| (build, release_name(build, extra)));
-    let usual = known_host_builds().filter_map(|build| Some((build, support_of(build)?.name.into())));
-    let names: Vec<(Build, Cow<'_, str>)> = known.chain(stated).chain(usual).collect();
-    if let Some((build, _)) = names.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)) {
-        return Ok(*build);
-    }
-    let version = format!("10.0.{}", text.strip_prefix("10.0.").unwrap_or(text));
-    let build = Build::from_os_version(&version).map(|(build, _)| build).filter(|build| build.number() >= FIRST_BUILD);
-    build.ok_or_else(|| {
-        let near = names.iter().find(|(_, name)| !text.is_empty() && name.ends_with(text));
-        let hint = near.map(|(_, name)| format!("; did you mean {name}?")).unwrap_or_default();
-        anyhow!(
-            "{option} {}: neither a Windows release nor a build; write ltsc2022, 20348, 10.0.20348 or 10.0.20348.2655{hint}",
-            text::shown(text)
-        )
-    })
 }

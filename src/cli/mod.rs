@@ -28,6 +28,7 @@ pub mod policy;
 mod policy_files;
 mod progress;
 mod registry;
+mod release_argument;
 mod review_sources;
 mod rules;
 mod run;

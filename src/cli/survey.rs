@@ -22,7 +22,7 @@ Without FILE, the cluster of the current context is read. You can also pass one 
   kubectl get nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
 replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers,csinodes -A -o json | mullion survey -
 
-Exit code: 0 for a report; 1 for findings at --fail-on; 2 for input or policies that cannot be read. The highest that applies.")]
+Exit code: 0 for a report; 1 for what --fail-on names; 2 for input or policies that cannot be read. The highest that applies.")]
 pub struct SurveyArgs {
     /// What to survey.
     #[command(flatten)]
@@ -39,18 +39,20 @@ pub struct SurveyArgs {
     /// Replace the names of objects, images and clusters, each by the same replacement everywhere
     #[arg(long, conflicts_with = "save")]
     pub redact: bool,
-    /// Minimum severity that causes exit code 1
-    #[arg(long, value_enum, value_name = "SEVERITY")]
-    pub fail_on: Option<FailOnSeverity>,
+    /// What causes exit code 1: a minimum severity, a list that was not read; may be given more than once
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    pub fail_on: Vec<FailOnSurvey>,
 }
 
-/// The minimum severity that causes exit code 1.
+/// What causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FailOnSeverity {
+pub enum FailOnSurvey {
     /// Findings about what does not work now
     Problem,
     /// Also findings about what works only by chance
     Warning,
+    /// A list that was not read, or that is not in a dump
+    Unread,
 }
 
 /// Surveys the inputs and writes the report.
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         },
     );
     print(&report, earlier.as_ref(), args, io)?;
-    Ok(if read.unreadable > 0 { Outcome::Unreadable } else { outcome(&report, args.fail_on) })
+    Ok(if read.unreadable > 0 { Outcome::Unreadable } else { outcome(&report, &args.fail_on) })
 }
 
 /// The report of `--against`.
@@ -119,12 +121,13 @@ fn explanations() -> Vec<Explanation> {
     catalogue::FINDINGS.iter().map(page).collect()
 }
 
-fn outcome(report: &SurveyReport, fail_on: Option<FailOnSeverity>) -> Outcome {
-    let least = match fail_on {
-        None => return Outcome::Clean,
-        Some(FailOnSeverity::Problem) => Severity::Problem,
-        Some(FailOnSeverity::Warning) => Severity::Warning,
-    };
+fn outcome(report: &SurveyReport, fail_on: &[FailOnSurvey]) -> Outcome {
     // The most important severity is the smallest value.
-    if report.findings.iter().any(|finding| finding.severity <= least) { Outcome::Findings } else { Outcome::Clean }
+    let has = |least: Severity| report.findings.iter().any(|finding| finding.severity <= least);
+    let fails = fail_on.iter().any(|what| match what {
+        FailOnSurvey::Problem => has(Severity::Problem),
+        FailOnSurvey::Warning => has(Severity::Warning),
+        FailOnSurvey::Unread => report.coverage.is_partial(),
+    });
+    if fails { Outcome::Findings } else { Outcome::Clean }
 }

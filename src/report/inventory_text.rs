@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 use mullion_engine::model::text::{counted, list, thousands};
 use mullion_engine::model::windows::{Build, release_name};
+use mullion_survey::Evidence;
 use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source};
 
 /// `Deployment shop/web`, or `Node win-1`.
@@ -14,6 +15,27 @@ pub(crate) fn object_text(object: &ObjectRef) -> String {
 pub(crate) fn full_name(object: &ObjectRef) -> String {
     let ObjectRef { namespace, name, .. } = object;
     if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
+}
+
+/// What a report writes in place of a number that is not known.
+pub(crate) const NOT_KNOWN: &str = "not known";
+
+/// The number of what was counted in lists; [`NOT_KNOWN`] if nothing was counted and one of them was not read.
+pub(crate) fn count_text(number: usize, coverage: &Coverage, lists: &[&str]) -> String {
+    match coverage.evidence(lists) {
+        Evidence::Missing(_) if number == 0 => NOT_KNOWN.to_owned(),
+        _ => thousands(number),
+    }
+}
+
+/// The number of pods, or of workloads that their pods show.
+pub(crate) fn pods_text(number: usize, coverage: &Coverage) -> String {
+    count_text(number, coverage, &["pods"])
+}
+
+/// Whether pods were read.
+pub(crate) fn are_pods_known(coverage: &Coverage) -> bool {
+    !matches!(coverage.evidence(&["pods"]), Evidence::Missing(_))
 }
 
 /// `ltsc2022 (10.0.20348)`.

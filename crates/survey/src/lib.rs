@@ -15,9 +15,11 @@
 mod analysis;
 pub mod catalogue;
 pub mod compare;
+mod evidence;
 pub mod facts;
 pub mod inventory;
 mod messages;
+mod node_product;
 pub mod plan;
 pub mod read;
 pub mod redact;
@@ -25,6 +27,7 @@ pub mod report;
 
 pub use analysis::{SurveyContext, survey};
 pub use compare::{Comparison, compare};
+pub use evidence::Evidence;
 pub use facts::Facts;
 pub use inventory::{Inventory, InventoryReader};
 pub use plan::{PlanContext, PlanReport, plan, wanted_images};

@@ -6,9 +6,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use mullion_engine::model::text::counted;
 use mullion_manifest::MAX_BYTES;
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::{DumpProblem, read_json, read_yaml};
+use mullion_survey::inventory::{BROKEN_INPUTS, DumpProblem, read_json, read_yaml};
+use mullion_survey::report::Unread;
 use serde_json::Value;
 
 use crate::cli::input::{check_stdin_once, is_stdin, not_read, open_file};
@@ -20,6 +22,10 @@ use crate::report::{InputFailure, STDIN};
 
 /// The size limit of one dump, uncompressed, in bytes: five times a dump of 20,000 nodes and 200,000 pods.
 const MAX_DUMP: u64 = 8 << 30;
+
+/// What is wrong with an input such as the table of `kubectl get -o wide`.
+const NO_KUBERNETES_OBJECT: &str =
+    "there is no Kubernetes object in it; write it with: kubectl get nodes,pods --all-namespaces -o json";
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
@@ -63,7 +69,7 @@ pub(crate) fn read(
     for file in files {
         let name = file.as_ref().map_or_else(|| STDIN.to_owned(), |path| path.display().to_string());
         reader.begin(&name);
-        let before = reader.len();
+        let (values, objects) = (reader.len(), reader.objects_read());
         let problems = match &file {
             None => {
                 let stdin = &mut *io.stdin;
@@ -91,12 +97,27 @@ pub(crate) fn read(
         failures.extend(problems.iter().map(|problem| failure(&name, problem)));
         let input = reader.end();
         failures.extend(input.problems.into_iter().map(|message| InputFailure::of_file(name.as_str(), message)));
-        if problems.is_empty() && reader.len() == before && failures.last().is_none_or(|last| last.file != name) {
-            let message = "there is no object in it; if another command writes it, look why that command wrote nothing";
+        if problems.is_empty()
+            && reader.objects_read() == objects
+            && failures.last().is_none_or(|last| last.file != name)
+        {
+            let message = if reader.len() == values {
+                "there is no object in it; if another command writes it, look why that command wrote nothing"
+            } else {
+                NO_KUBERNETES_OBJECT
+            };
             failures.push(InputFailure::of_file(name, message));
         }
     }
     progress.end(io)?;
+    if !failures.is_empty() {
+        reader.unread(Unread {
+            kind: BROKEN_INPUTS.to_owned(),
+            namespace: None,
+            reason: counted(failures.len(), "problem"),
+            missing: "their objects".to_owned(),
+        });
+    }
     failures.iter().try_for_each(|failure| io.eprintln(failure))?;
     Ok(failures.len())
 }

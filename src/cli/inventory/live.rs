@@ -4,7 +4,7 @@ use anyhow::bail;
 use jiff::Timestamp;
 use mullion_engine::model::text::list_with;
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::{KINDS, OTHER_LABELS};
+use mullion_survey::inventory::{KINDS, OTHER_LABELS, OTHER_NAMESPACES};
 use mullion_survey::report::Unread;
 use serde_json::Value;
 
@@ -131,7 +131,7 @@ fn outside(args: &InventoryArgs) -> Vec<Unread> {
     let mut all = Vec::new();
     if !args.namespaces.is_empty() {
         let only = list_with(&args.namespaces, "and");
-        all.push(excluded("other namespaces", format!("not requested: -n selects {only}")));
+        all.push(excluded(OTHER_NAMESPACES, format!("not requested: -n selects {only}")));
     }
     if let Some(labels) = &args.selector {
         all.push(excluded(OTHER_LABELS, format!("not requested: -l selects {labels}")));

@@ -68,6 +68,8 @@ pub(crate) struct LoadedInput {
 pub(crate) struct LiveFacts {
     /// Its nodes, RuntimeClasses and namespaces.
     pub(crate) snapshot: ClusterSnapshot,
+    /// The number of these lists, and of objects in them, that could not be read.
+    pub(crate) unread: usize,
     /// What the controller reads of its nodes.
     pub(crate) nodes: Vec<NodeFacts>,
     /// The number of pods and templates without a text, because their owner or another object of that owner has one.
@@ -192,6 +194,7 @@ impl ClusterInput<'_> {
                 },
                 None => list(&self.reader, kind, ListQuery::default(), &mut visit, io).await?,
             };
+            self.facts.unread += odd.len();
             for message in odd {
                 io.eprintln(message)?;
             }
@@ -208,6 +211,7 @@ impl ClusterInput<'_> {
                 Err(unread) => {
                     let what = name.map_or_else(|| kind.plural.to_owned(), |name| format!("namespace {name}"));
                     io.eprintln(format_args!("{what} not read: {}: {unread}; {RIGHTS}", why(unread.absence)))?;
+                    self.facts.unread += 1;
                 }
             }
         }

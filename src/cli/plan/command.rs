@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{anyhow, ensure};
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use mullion_engine::model::text::list_with;
 use mullion_engine::model::windows::{Build, known_host_builds, release_name};
 use mullion_survey::plan::report::{ConstraintState, PlanReport, Verdict};
 use mullion_survey::{PlanContext, plan};
@@ -15,6 +16,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::plan::registry;
 use crate::cli::plan::registry_cache::RegistryCache;
 use crate::cli::plan::write_files::write_files;
+use crate::cli::release_argument::release_argument;
 use crate::report::plan::{PlanFormat, PlanOptions, write};
 
 /// Arguments of `plan`.
@@ -24,16 +26,16 @@ Without FILE, the cluster of the current context is read; you can also pass a du
 
 A look-up without a result is part of the report and does not change the exit code.
 
-Exit code: 0 for a report; 1 for verdicts at --fail-on; 2 for input or policies that cannot be read. The highest that applies.")]
+Exit code: 0 for a report; 1 for what --fail-on names; 2 for input or policies that cannot be read. The highest that applies.")]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct PlanArgs {
     /// What to plan for.
     #[command(flatten)]
     pub input: InventoryArgs,
-    /// The release to which the fleet moves: ltsc2022, ltsc2025
+    /// The release to which the fleet moves: ltsc2025, 2025, 26100 or 10.0.26100
     #[arg(long, value_name = "RELEASE")]
     pub to: String,
-    /// The release that is replaced. Default: all older releases
+    /// The release that is replaced, in the same forms. Default: all older releases
     #[arg(long, value_name = "RELEASE")]
     pub from: Option<String>,
     /// The provider whose limits and commands apply. Default: detected from the labels of the nodes
@@ -63,9 +65,9 @@ pub struct PlanArgs {
     /// Also write tags that neither a registry nor the table of images confirms
     #[arg(long, requires = "write")]
     pub include_guesses: bool,
-    /// What causes exit code 1
-    #[arg(long, value_enum, value_name = "VERDICT")]
-    pub fail_on: Option<FailOnVerdict>,
+    /// What causes exit code 1; may be given more than once
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    pub fail_on: Vec<FailOnPlan>,
 }
 
 /// A provider of Kubernetes.
@@ -97,17 +99,19 @@ impl ProviderName {
 
 /// What causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FailOnVerdict {
+pub enum FailOnPlan {
     /// What blocks the move: a constraint that is not met, a rebuild, an unknown image
     Blocked,
     /// Also every change of a tag
     Change,
+    /// A list that was not read, or that is not in a dump
+    Unread,
 }
 
 /// Plans the move and writes the report.
 pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let target = release("--to", &args.to)?;
-    let from = args.from.as_deref().map(|name| release("--from", name)).transpose()?;
+    let target = target_release(&args.to)?;
+    let from = args.from.as_deref().map(|name| release_argument("--from", name, &[])).transpose()?;
     ensure!(
         from != Some(target),
         "--from and --to name the same release; name the release that the fleet has now in --from"
@@ -147,16 +151,20 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     if let Some(directory) = &args.write {
         unwritten = write_files(&report, directory, args.include_guesses, io)?;
     }
-    Ok(if read.unreadable + unwritten > 0 { Outcome::Unreadable } else { outcome(&report, args.fail_on) })
+    Ok(if read.unreadable + unwritten > 0 { Outcome::Unreadable } else { outcome(&report, &args.fail_on) })
 }
 
-/// The build of a release, by its name.
-fn release(flag: &str, name: &str) -> anyhow::Result<Build> {
+/// The build of the release to which the fleet moves: a Windows Server release with a name.
+fn target_release(text: &str) -> anyhow::Result<Build> {
+    let build = release_argument("--to", text, &[])?;
     let named = || known_host_builds().map(|build| (build, release_name(build, &[])));
     let named = || named().filter(|(_, name)| !name.starts_with("build-"));
-    let found = named().find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(build, _)| build);
-    let expected = || named().map(|(_, name)| name).collect::<Vec<_>>().join(", ");
-    found.ok_or_else(|| anyhow!("{flag}: no release `{name}`; write one of {}", expected()))
+    ensure!(
+        named().any(|(known, _)| known == build),
+        "--to {text}: {build} is not a release to which a fleet moves; write one of {}",
+        list_with(named().map(|(_, name)| name), "or")
+    );
+    Ok(build)
 }
 
 /// `1.36`, also of `v1.36.2`.
@@ -172,17 +180,14 @@ fn minor_version(text: &str) -> anyhow::Result<&str> {
     Ok(version.get(..end).unwrap_or(version))
 }
 
-fn outcome(report: &PlanReport, fail_on: Option<FailOnVerdict>) -> Outcome {
-    let Some(fail_on) = fail_on else { return Outcome::Clean };
-    let least = match fail_on {
-        FailOnVerdict::Blocked => Verdict::Unknown,
-        FailOnVerdict::Change => Verdict::AnotherTag,
-    };
-    let blocked = report.constraints.iter().any(|constraint| constraint.state == ConstraintState::NotMet);
+fn outcome(report: &PlanReport, fail_on: &[FailOnPlan]) -> Outcome {
+    let is_unmet = report.constraints.iter().any(|constraint| constraint.state == ConstraintState::NotMet);
     let moving = report.workloads.iter().filter(|workload| workload.step.is_some());
-    if blocked || moving.map(|workload| workload.verdict).any(|verdict| verdict >= least) {
-        Outcome::Findings
-    } else {
-        Outcome::Clean
-    }
+    let worst = moving.map(|workload| workload.verdict).max();
+    let fails = fail_on.iter().any(|what| match what {
+        FailOnPlan::Blocked => is_unmet || worst >= Some(Verdict::Unknown),
+        FailOnPlan::Change => is_unmet || worst >= Some(Verdict::AnotherTag),
+        FailOnPlan::Unread => report.coverage.is_partial(),
+    });
+    if fails { Outcome::Findings } else { Outcome::Clean }
 }

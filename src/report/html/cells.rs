@@ -1,9 +1,11 @@
 //! Cells and texts that tables of several pages use.
 
 use mullion_engine::model::text::{prefix, shorten};
+use mullion_survey::report::Coverage;
 
 use crate::report::html::escape::escape;
 use crate::report::html::table::Cell;
+use crate::report::inventory_text::pods_text;
 
 /// The longest text of one cell or paragraph, in bytes. The report's own texts are shorter.
 pub(crate) const TEXT: usize = 2048;
@@ -17,6 +19,11 @@ pub(crate) fn object_cell(kind: &str, name: &str) -> Cell {
         escape(&shorten(kind, 60))
     );
     Cell::html(html).sorted_by(&cut(name))
+}
+
+/// A number of pods; `not known` if pods were not read.
+pub(crate) fn pods_cell(number: usize, coverage: &Coverage) -> Cell {
+    Cell::text(&pods_text(number, coverage))
 }
 
 /// The text, shortened to the limit. A report that was not written by a survey may have longer

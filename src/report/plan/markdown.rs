@@ -7,7 +7,7 @@ use std::io::Write;
 use mullion_engine::model::text::{list, thousands, upper_first};
 use mullion_survey::plan::report::{ObjectChange, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, Step};
 
-use crate::report::inventory_text::{distance, first_objects, object_text, origin, read_text};
+use crate::report::inventory_text::{distance, first_objects, object_text, origin, pods_text, read_text};
 use crate::report::markdown::{code, codes, escaped, fenced, table, write_more};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
@@ -97,7 +97,7 @@ impl Page<'_> {
                 part_text(pool.part).to_owned(),
                 escaped(&format!("{} ({})", pool.release, pool.build)),
                 thousands(pool.nodes),
-                thousands(pool.workloads),
+                pods_text(pool.workloads, &report.coverage),
                 codes(&pool.kubelets),
                 codes(&pool.runtimes),
             ]

@@ -13,7 +13,7 @@ use mullion_survey::plan::report::{
     PlannedContainer, PlannedWorkload, Step, TableVersion, Verdict,
 };
 
-use crate::report::inventory_text::{distance, first_objects, object_text, origin};
+use crate::report::inventory_text::{distance, first_objects, object_text, origin, pods_text};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
     VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_blocks,
@@ -90,7 +90,7 @@ impl Page<'_> {
                 part_text(pool.part).to_owned(),
                 shorten(&format!("{} ({})", pool.release, pool.build), CELL),
                 thousands(pool.nodes),
-                thousands(pool.workloads),
+                pods_text(pool.workloads, &report.coverage),
                 shorten(&list(pool.kubelets.iter().chain(&pool.runtimes)), 2 * CELL),
             ]
         });

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::io::Write;
 
-use mullion_survey::report::Workload;
+use mullion_survey::report::SurveyReport;
 
 use crate::report::csv::line;
-use crate::report::inventory_text::known_from;
+use crate::report::inventory_text::{are_pods_known, known_from};
 
 const HEADER: [&str; 13] = [
     "namespace",
@@ -26,10 +26,12 @@ const HEADER: [&str; 13] = [
     "findings",
 ];
 
-/// Writes a header and the workloads. Several values of a cell are separated by spaces.
-pub(super) fn write(workloads: &[Workload], out: &mut dyn Write) -> io::Result<()> {
+/// Writes a header and the workloads. Several values of a cell are separated by spaces; what is not known is
+/// empty.
+pub(super) fn write(report: &SurveyReport, out: &mut dyn Write) -> io::Result<()> {
     line(&HEADER.map(Cow::Borrowed), out)?;
-    for workload in workloads {
+    let pods = |pods: usize| if are_pods_known(&report.coverage) { pods.to_string() } else { String::new() };
+    for workload in &report.workloads {
         let containers = &workload.containers;
         let joined = |values: BTreeSet<&str>| Cow::Owned(values.into_iter().collect::<Vec<_>>().join(" "));
         line(
@@ -42,8 +44,8 @@ pub(super) fn write(workloads: &[Workload], out: &mut dyn Write) -> io::Result<(
                 joined(containers.iter().map(|container| container.image.as_str()).collect()),
                 joined(containers.iter().flat_map(|container| &container.builds).map(String::as_str).collect()),
                 joined(containers.iter().map(|container| known_from(container.known_from)).collect()),
-                Cow::Owned(workload.pods.to_string()),
-                Cow::Owned(workload.ready.to_string()),
+                Cow::Owned(pods(workload.pods)),
+                Cow::Owned(pods(workload.ready)),
                 joined(workload.pools.iter().map(String::as_str).collect()),
                 Cow::Borrowed(workload.managed_by.as_deref().unwrap_or_default()),
                 joined(workload.findings.iter().map(String::as_str).collect()),

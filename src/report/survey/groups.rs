@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use mullion_engine::model::text::counted;
 use mullion_engine::model::windows::{Build, Generation, runs};
-use mullion_survey::report::{Finding, NodePool, Severity, Workload};
+use mullion_survey::report::{Coverage, Finding, NodePool, Severity, Workload};
+
+use crate::report::inventory_text::{NOT_KNOWN, are_pods_known};
 
 /// Findings with one code.
 pub(super) struct CodeGroup<'r> {
@@ -44,6 +46,14 @@ pub(super) fn extent(group: &CodeGroup<'_>) -> String {
     if group.pods == 0 { objects } else { format!("{objects}, {}", counted(group.pods, "pod")) }
 }
 
+/// The numbers of ready pods and of all; `not known` if pods were not read.
+pub(super) fn ready_text(workload: &Workload, coverage: &Coverage, of: &str) -> String {
+    if workload.pods == 0 && !are_pods_known(coverage) {
+        return NOT_KNOWN.to_owned();
+    }
+    format!("{}{of}{}", workload.ready, workload.pods)
+}
+
 /// The severities with the word for several findings.
 pub(super) const SEVERITIES: [(Severity, &str, &str); 3] = [
     (Severity::Problem, "Problems", "It does not work now."),
@@ -54,6 +64,8 @@ pub(super) const SEVERITIES: [(Severity, &str, &str); 3] = [
 /// The operating system of a pool's nodes with its version: `Windows ltsc2022`, `Linux`.
 pub(super) fn pool_system(pool: &NodePool) -> String {
     match (pool.os.as_str(), &pool.release) {
+        // The release of a client is its product.
+        ("windows", Some(release)) if release.starts_with("Windows ") => release.clone(),
         ("windows", Some(release)) => format!("Windows {release}"),
         ("windows", None) => "Windows".to_owned(),
         ("linux", _) => "Linux".to_owned(),

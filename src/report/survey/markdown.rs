@@ -8,11 +8,13 @@ use mullion_engine::model::text::{counted, list, thousands};
 use mullion_survey::Comparison;
 use mullion_survey::report::{Finding, SurveyReport};
 
-use crate::report::inventory_text::{build_text, distance, first_objects, full_name, object_text, origin, read_text};
+use crate::report::inventory_text::{
+    build_text, distance, first_objects, full_name, object_text, origin, pods_text, read_text,
+};
 use crate::report::markdown::{code, codes, escaped, table, write_more};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
-    SEVERITIES, by_code, common_builds, extent, pool_system, pool_taints, pool_versions,
+    SEVERITIES, by_code, common_builds, extent, pool_system, pool_taints, pool_versions, ready_text,
 };
 use crate::report::survey::options::SurveyOptions;
 
@@ -62,7 +64,7 @@ pub(super) fn write(report: &SurveyReport, options: &SurveyOptions<'_>, out: &mu
                 code(&object_text(&workload.object)),
                 escaped(&workload.os),
                 escaped(&list(common_builds(workload))),
-                format!("{} of {}", workload.ready, workload.pods),
+                ready_text(workload, &report.coverage, " of "),
                 codes(&workload.pools),
                 escaped(&list(&workload.findings)),
             ]
@@ -93,9 +95,13 @@ fn fleet(report: &SurveyReport, out: &mut dyn Write) -> io::Result<()> {
             escaped(&pool_system(pool)),
             escaped(&pool_versions(pool)),
             format!("{} of {}", pool.ready, pool.nodes),
-            thousands(pool.windows_pods),
-            thousands(pool.other_pods),
-            if pool.misplaced_pods == 0 { "0".to_owned() } else { format!("**{}**", thousands(pool.misplaced_pods)) },
+            pods_text(pool.windows_pods, &report.coverage),
+            pods_text(pool.other_pods, &report.coverage),
+            if pool.misplaced_pods == 0 {
+                pods_text(0, &report.coverage)
+            } else {
+                format!("**{}**", thousands(pool.misplaced_pods))
+            },
             codes(&pool.kubelets),
             codes(&pool.runtimes),
             codes(&pool_taints(pool)),
@@ -120,7 +126,7 @@ fn fleet(report: &SurveyReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n## Windows workloads by the build of their images")?;
     let rows = report.image_builds.iter().map(|build| {
         let name = build.build.as_deref().map_or_else(|| "unknown".to_owned(), build_text);
-        [escaped(&name), thousands(build.workloads), thousands(build.pods), thousands(build.images)]
+        [escaped(&name), thousands(build.workloads), pods_text(build.pods, &report.coverage), thousands(build.images)]
     });
     table(["Build", "Workloads", "Pods", "Images"], rows, usize::MAX, out)
 }

@@ -9,10 +9,10 @@ use mullion_engine::model::text::{counted, list, shorten, thousands};
 use mullion_survey::Comparison;
 use mullion_survey::report::{Finding, NamespaceChanges, NodePool, Severity, SurveyReport};
 
-use crate::report::inventory_text::{build_text, distance, object_text, origin};
+use crate::report::inventory_text::{are_pods_known, build_text, distance, object_text, origin, pods_text};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
-    CodeGroup, SEVERITIES, by_code, common_builds, extent, pool_system, pool_taints, pool_versions,
+    CodeGroup, SEVERITIES, by_code, common_builds, extent, pool_system, pool_taints, pool_versions, ready_text,
 };
 use crate::report::survey::options::SurveyOptions;
 use crate::report::table;
@@ -73,15 +73,17 @@ impl Page<'_> {
         }
         let header = ["  POOL", "SYSTEM", "NODES", "READY", "WINDOWS PODS", "OTHER PODS", "MISPLACED"];
         let count = self.text.shown(report.pools.len());
+        let pods = |pods| pods_text(pods, &report.coverage);
+        let are_known = are_pods_known(&report.coverage);
         let rows = report.pools.iter().take(count).map(|pool| {
             [
                 format!("  {}", shorten(&pool.name, CELL)),
                 shorten(&pool_system(pool), CELL),
                 pool.nodes.to_string(),
                 pool.ready.to_string(),
-                thousands(pool.windows_pods),
-                thousands(pool.other_pods),
-                if pool.misplaced_pods == 0 { "-".to_owned() } else { thousands(pool.misplaced_pods) },
+                pods(pool.windows_pods),
+                pods(pool.other_pods),
+                if pool.misplaced_pods == 0 && are_known { "-".to_owned() } else { pods(pool.misplaced_pods) },
             ]
         });
         table::write(self.text.out, Some(header), rows)?;
@@ -97,7 +99,7 @@ impl Page<'_> {
             [
                 format!("  {}", build.build.as_deref().map_or_else(|| "unknown".to_owned(), build_text)),
                 thousands(build.workloads),
-                thousands(build.pods),
+                pods_text(build.pods, &report.coverage),
                 thousands(build.images),
             ]
         });
@@ -249,7 +251,7 @@ impl Page<'_> {
                 format!("  {}", shorten(&object_text(&workload.object), 2 * CELL)),
                 shorten(&workload.os, CELL),
                 shorten(&list(common_builds(workload)), CELL),
-                format!("{}/{}", workload.ready, workload.pods),
+                ready_text(workload, &report.coverage, "/"),
                 shorten(&list(&workload.pools), CELL),
                 shorten(&list(&workload.findings), CELL),
             ]

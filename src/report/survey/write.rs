@@ -21,7 +21,7 @@ pub fn write(
         SurveyFormat::Text => text::write(report, options, out),
         SurveyFormat::Json => json(report, options.comparison, out),
         SurveyFormat::Markdown => markdown::write(report, options, out),
-        SurveyFormat::Csv => csv::write(&report.workloads, out),
+        SurveyFormat::Csv => csv::write(report, out),
         SurveyFormat::Html => html::write(report, options, out),
     }
 }

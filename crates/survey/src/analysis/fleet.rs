@@ -8,6 +8,7 @@ use mullion_engine::model::names::OS_LABELS;
 use mullion_engine::model::windows::{Build, release_name};
 
 use crate::inventory::{Inventory, NodeRecord};
+use crate::node_product::NodeProduct;
 use crate::report::{NodePool, PoolTaint, Revision};
 
 /// Labels with the name of a node's pool, the most specific first. Sources: the pages of the providers on node labels, and
@@ -63,6 +64,7 @@ pub(crate) struct FleetPool {
     pub(crate) provider: Option<&'static str>,
     pub(crate) os: Option<Os>,
     pub(crate) build: Option<Build>,
+    pub(crate) product: NodeProduct,
     pub(crate) nodes: Vec<usize>,
 }
 
@@ -80,23 +82,24 @@ impl<'a> Fleet<'a> {
     pub(crate) fn new(inventory: &'a Inventory) -> Self {
         let Some(nodes) = &inventory.snapshot.nodes else { return Self::default() };
         let mut fleet = Self { known: true, ..Self::default() };
-        let mut pools: BTreeMap<(String, Option<Os>, Option<Build>), FleetPool> = BTreeMap::new();
+        let mut pools: BTreeMap<(String, Option<Os>, Option<Build>, NodeProduct), FleetPool> = BTreeMap::new();
         let mut sorted: Vec<&Node> = nodes.iter().collect();
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
         sorted.dedup_by(|a, b| a.name == b.name);
         let mut keys = Vec::new();
         for node in sorted {
-            let name = pool_name(node);
-            let key = (name.clone(), node.os, node.build);
+            let record = inventory.nodes.get(node.name.as_str());
+            let product = product_of(node, record);
+            let name = pool_name(node, product);
+            let key = (name.clone(), node.os, node.build, product);
             let pool = pools.entry(key.clone()).or_default();
             if pool.nodes.is_empty() {
-                (pool.name, pool.os, pool.build) = (name, node.os, node.build);
+                (pool.name, pool.os, pool.build, pool.product) = (name, node.os, node.build, product);
                 pool.provider = provider_of(node);
             }
             let at = fleet.nodes.len();
             pool.nodes.push(at);
             fleet.by_name.insert(&node.name, at);
-            let record = inventory.nodes.get(node.name.as_str());
             fleet.nodes.push(FleetNode { node, record, pool: 0 });
             keys.push(key);
         }
@@ -153,7 +156,7 @@ impl<'a> Fleet<'a> {
             name: pool.name.clone(),
             provider: pool.provider.map(str::to_owned),
             os: pool.os.map_or("unknown", Os::name).to_owned(),
-            release: pool.build.map(|build| release_name(build, &[]).into_owned()),
+            release: pool.release(),
             build: pool.build.map(|build| build.to_string()),
             revisions: revisions.into_iter().rev().map(|(revision, nodes)| Revision { revision, nodes }).collect(),
             kubelets: kubelets.into_keys().collect(),
@@ -170,11 +173,26 @@ impl<'a> Fleet<'a> {
     }
 }
 
-fn pool_name(node: &Node) -> String {
+impl FleetPool {
+    /// The name of its Windows release: `ltsc2022`, or `Windows 11 24H2` for a client.
+    pub(crate) fn release(&self) -> Option<String> {
+        self.build.map(|build| release_of(build, self.product))
+    }
+}
+
+fn release_of(build: Build, product: NodeProduct) -> String {
+    product.client_name(build).unwrap_or_else(|| release_name(build, &[]).into_owned())
+}
+
+fn product_of(node: &Node, record: Option<&NodeRecord>) -> NodeProduct {
+    record.filter(|_| node.os == Some(Os::Windows)).map(|record| record.product).unwrap_or_default()
+}
+
+fn pool_name(node: &Node, product: NodeProduct) -> String {
     let label = POOL_LABELS.iter().find_map(|key| node.labels.get(key)).filter(|name| !name.is_empty());
     match (label, node.os, node.build) {
         (Some(name), ..) => name.to_owned(),
-        (None, _, Some(build)) => release_name(build, &[]).into_owned(),
+        (None, _, Some(build)) => release_of(build, product),
         (None, Some(os), None) => os.name().to_owned(),
         (None, None, None) => {
             OS_LABELS.iter().find_map(|key| node.labels.get(key)).unwrap_or("without an operating system").to_owned()
@@ -217,11 +235,16 @@ mod tests {
         for (labels, name, provider) in cases {
             let pairs = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
             let node = Node { os: Some(Os::Windows), labels: pairs.collect(), ..Node::default() };
-            assert_eq!((pool_name(&node).as_str(), provider_of(&node)), (name, provider), "{labels:?}");
+            assert_eq!(
+                (pool_name(&node, NodeProduct::Server).as_str(), provider_of(&node)),
+                (name, provider),
+                "{labels:?}"
+            );
         }
         let node = Node { os: Some(Os::Windows), build: Some(Build::new(26100)), ..Node::default() };
-        assert_eq!(pool_name(&node), "ltsc2025");
-        assert_eq!(pool_name(&Node { os: Some(Os::Linux), ..Node::default() }), "linux");
-        assert_eq!(pool_name(&Node::default()), "without an operating system");
+        assert_eq!(pool_name(&node, NodeProduct::Server), "ltsc2025");
+        assert_eq!(pool_name(&node, NodeProduct::Client), "Windows 11 24H2");
+        assert_eq!(pool_name(&Node { os: Some(Os::Linux), ..Node::default() }, NodeProduct::Server), "linux");
+        assert_eq!(pool_name(&Node::default(), NodeProduct::Server), "without an operating system");
     }
 }

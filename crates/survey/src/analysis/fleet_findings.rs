@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::text::{counted, list_with, lower_first};
-use mullion_engine::model::windows::{Build, release_name};
+use mullion_engine::model::windows::Build;
 
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::{Fleet, FleetNode, FleetPool};
@@ -72,8 +72,7 @@ pub(crate) fn next_first(a: &Deadline, b: &Deadline, today: Date) -> Ordering {
 /// The date with what it concerns; `None` if it concerns nothing in this cluster.
 fn deadline(row: &LifecycleDate, fleet: &Fleet<'_>, images: &WindowsImages) -> Option<(Deadline, Vec<usize>)> {
     let Concerns { provider, image_build, image, .. } = &row.concerns;
-    let by_nodes =
-        row.concerns.node_build.is_some() || row.concerns.containerd.is_some() || row.concerns.kubelet.is_some();
+    let by_nodes = row.concerns.node_build.is_some() || row.concerns.is_runtime() || row.concerns.kubelet.is_some();
     let has_provider = |pool: &FleetPool| provider.as_deref().is_none_or(|wanted| pool.provider == Some(wanted));
     let (concerns, pools) = if by_nodes {
         let mut concerned = Vec::new();
@@ -122,12 +121,13 @@ pub(crate) fn is_image(image: &str, start: &str) -> bool {
 }
 
 fn concerns_node(concerns: &Concerns, node: &FleetNode<'_>) -> bool {
-    let Concerns { node_build, containerd, kubelet, .. } = concerns;
+    let Concerns { node_build, containerd, docker, kubelet, .. } = concerns;
     let is_of = |text: &str, wanted: MinorVersion| MinorVersion::of(text) == Some(wanted);
-    node_build.is_none_or(|build| node.node.build == Some(build) && node.node.os == Some(Os::Windows))
-        && containerd.is_none_or(|wanted| {
-            node.node.container_runtime.strip_prefix("containerd://").is_some_and(|text| is_of(text, wanted))
-        })
+    let product = node.record.map(|record| record.product).unwrap_or_default();
+    let runtime = |name: &str| node.node.container_runtime.strip_prefix(name);
+    (node_build.is_none() || concerns.is_product(product, node.node.build) && node.node.os == Some(Os::Windows))
+        && containerd.is_none_or(|wanted| runtime("containerd://").is_some_and(|text| is_of(text, wanted)))
+        && docker.is_none_or(|wanted| runtime("docker://").is_some_and(|text| is_of(text, wanted)))
         && kubelet.is_none_or(|wanted| node.record.is_some_and(|record| is_of(&record.kubelet, wanted)))
 }
 
@@ -143,7 +143,7 @@ fn find_end(
     let soon = today.until(row.date).is_ok_and(|span| span.get_days() <= SOON);
     // A container runtime is part of the node image: one finding for the pools, and not one for each.
     let code = match (passed, &row.concerns) {
-        (true, Concerns { containerd: Some(_), .. }) => "SUR504",
+        (true, concerns) if concerns.is_runtime() => "SUR504",
         (true, Concerns { node_build: Some(_), .. }) => "SUR501",
         (true, _) => "SUR507",
         (false, _) if soon => "SUR502",
@@ -153,7 +153,7 @@ fn find_end(
         code,
         cause: row.what.clone(),
         path: match &row.concerns {
-            Concerns { containerd: Some(_), .. } => "status.nodeInfo.containerRuntimeVersion",
+            concerns if concerns.is_runtime() => "status.nodeInfo.containerRuntimeVersion",
             Concerns { kubelet: Some(_), .. } => "status.nodeInfo.kubeletVersion",
             Concerns { node_build: Some(_), .. } => "status.nodeInfo.kernelVersion",
             _ => "spec.containers[*].image",
@@ -179,8 +179,7 @@ fn find_end(
 
 /// A pool as the object of a finding. Pools with one name and several builds get different objects.
 fn object_of(pool: &FleetPool) -> ObjectRef {
-    let release = pool.build.map(|build| release_name(build, &[]).into_owned());
-    let name = match release {
+    let name = match pool.release() {
         Some(release) if release != pool.name => format!("{} ({release})", pool.name),
         _ => pool.name.clone(),
     };

@@ -16,6 +16,7 @@ mod owners;
 mod stuck;
 mod summary;
 mod survey;
+mod unread;
 mod workload_view;
 
 pub(crate) use fleet::{Fleet, FleetNode, FleetPool, POOL_LABELS, PoolPods};
@@ -25,4 +26,5 @@ pub(crate) use node_classes::{HOST_NAME, NodeClasses};
 pub(crate) use owners::{OwnedPods, group};
 pub(crate) use summary::coverage;
 pub use survey::{SurveyContext, survey};
+pub(crate) use unread::{unread_pods, virtual_nodes};
 pub(crate) use workload_view::{ContainerPlace, FleetRules, ViewContainer, ViewContext, ViewImage, WorkloadView};

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 use mullion_engine::model::text::{counted, list_with, thousands};
 
-use crate::inventory::{Inventory, KINDS};
+use crate::evidence::Evidence;
+use crate::inventory::{Inventory, KINDS, OTHER_TIMES, REPEATED};
 use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Severity, Unread, Workload};
 
 /// Times of two inputs that differ by more than this, in seconds, are those of two dumps.
@@ -32,7 +33,7 @@ pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     }
     if inventory.repeated > 0 {
         unread.push(Unread {
-            kind: "objects that occur again".to_owned(),
+            kind: REPEATED.to_owned(),
             namespace: None,
             reason: format!("{} in more than one place; the first was read", counted(inventory.repeated, "object")),
             missing: "what changed between two dumps".to_owned(),
@@ -45,7 +46,7 @@ pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
         && last.0 - first.0 > SAME_DUMP
     {
         unread.push(Unread {
-            kind: "inputs of one time".to_owned(),
+            kind: OTHER_TIMES.to_owned(),
             namespace: None,
             reason: format!("{} is of {}, and {} of {}", first.1, first.2, last.1, last.2),
             missing: "one state of the cluster: what ran on a node may have changed in between".to_owned(),
@@ -54,8 +55,12 @@ pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     Coverage { read, unread }
 }
 
+/// The lists without which a pod cannot be called misplaced or stuck.
+const PLACEMENT: [&str; 2] = ["pods", "nodes"];
+
 /// At most five sentences, the most important first.
 pub(crate) fn summary(
+    coverage: &Coverage,
     pools: &[NodePool],
     workloads: &[Workload],
     findings: &[Finding],
@@ -71,13 +76,23 @@ pub(crate) fn summary(
     sentences.push(if nodes_known {
         let releases: BTreeSet<&str> = windows_pools.filter_map(|pool| pool.release.as_deref()).collect();
         let releases = if releases.is_empty() { String::new() } else { format!(" ({})", list_with(releases, "and")) };
-        format!(
-            "{} of {} run Windows{releases}, and {} of {} are for Windows.",
-            thousands(windows_nodes),
-            large(all_nodes, "node"),
-            thousands(windows),
-            large(workloads.len(), "workload")
-        )
+        let nodes = format!("{} of {} run Windows{releases}", thousands(windows_nodes), large(all_nodes, "node"));
+        match coverage.evidence(&["pods"]) {
+            Evidence::Missing(why) if workloads.is_empty() => {
+                format!("{nodes}; how many workloads are for Windows is not known: {why}.")
+            }
+            Evidence::Missing(_) | Evidence::Part(_) => format!(
+                "{nodes}, and {} of {} that {} read {} for Windows.",
+                thousands(windows),
+                large(workloads.len(), "workload"),
+                if workloads.len() == 1 { "was" } else { "were" },
+                if windows == 1 { "is" } else { "are" },
+            ),
+            Evidence::Whole => {
+                let all = large(workloads.len(), "workload");
+                format!("{nodes}, and {} of {all} are for Windows.", thousands(windows))
+            }
+        }
     } else {
         format!("{} of {} are for Windows; no nodes were read.", thousands(windows), large(workloads.len(), "workload"))
     });
@@ -95,7 +110,11 @@ pub(crate) fn summary(
         .collect();
     let misplaced: usize = pools.iter().map(|pool| pool.misplaced_pods).sum();
     if stuck.is_empty() {
-        sentences.push("No pod is misplaced or stuck.".to_owned());
+        sentences.push(coverage.evidence(&PLACEMENT).state(
+            "No pod is misplaced or stuck.",
+            "No pod that was read is misplaced or stuck",
+            "whether pods are misplaced or stuck",
+        ));
     } else {
         let have = if stuck.len() == 1 { "has" } else { "have" };
         let misplaced = match misplaced {

@@ -18,6 +18,7 @@ use crate::analysis::node_classes::NodeClasses;
 use crate::analysis::owners::group;
 use crate::analysis::stuck::{self, StuckContext};
 use crate::analysis::summary::{coverage, summary};
+use crate::analysis::unread::{unread_pods, virtual_nodes};
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
 use crate::analysis::{daemon_sets, fragile};
 use crate::facts::Facts;
@@ -85,6 +86,10 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
         workload.findings = findings.codes_of(&workload.object);
     }
     let findings = findings.finish();
+    let coverage = coverage(inventory, false);
+    let names = pools.iter().map(|pool| pool.name.as_str());
+    unknown.extend(unread_pods(&coverage, names));
+    unknown.extend(virtual_nodes(inventory));
     SurveyReport {
         schema: SCHEMA.to_owned(),
         header: Header {
@@ -97,8 +102,8 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
             dates_as_of: facts.checked,
             redacted: false,
         },
-        coverage: coverage(inventory, false),
-        summary: summary(&pools, &workloads, &findings, &deadlines, today, fleet.known),
+        summary: summary(&coverage, &pools, &workloads, &findings, &deadlines, today, fleet.known),
+        coverage,
         pools,
         image_builds: image_builds(builds),
         workloads,

@@ -52,6 +52,9 @@ pub enum Limit {
     VersionSkew {
         /// The number.
         minors: u16,
+        /// The last version of the kubelets to which it applies. Absent: all.
+        #[serde(default)]
+        until: Option<MinorVersion>,
     },
     /// Kubelets must not be newer than the control plane.
     KubeletsNotNewer {},

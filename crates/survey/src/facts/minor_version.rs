@@ -13,6 +13,9 @@ pub struct MinorVersion {
 }
 
 impl MinorVersion {
+    /// Newer than every version.
+    pub(crate) const MAX: Self = Self::new(u16::MAX, u16::MAX);
+
     pub(crate) const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
     }

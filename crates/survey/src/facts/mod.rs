@@ -10,9 +10,11 @@ mod print;
 mod read;
 mod row;
 mod tables;
+mod version_skew;
 
 pub use minor_version::MinorVersion;
 pub use print::built_in_text;
 pub use read::{FactsError, MAX_ROWS, SCHEMA};
 pub use row::PROVIDERS;
 pub use tables::{Facts, FactsTable, TableOrigin};
+pub(crate) use version_skew::VersionSkew;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 use mullion_engine::model::published_images::PublishedImages;
+use mullion_engine::model::windows::Build;
 
 use crate::facts::behavior_changes::BehaviorRow;
 use crate::facts::built_in;
@@ -12,6 +13,7 @@ use crate::facts::commands::CommandRow;
 use crate::facts::constraints::ConstraintRow;
 use crate::facts::dates::LifecycleDate;
 use crate::facts::read::{FactsError, FactsFile, read};
+use crate::node_product::NodeProduct;
 
 /// Dates, image facts, constraints, behavior changes and commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +75,12 @@ pub struct TableOrigin {
 }
 
 impl Facts {
+    /// When Microsoft ends support of a host with that build: of its server, or of its client if it has no server.
+    pub fn end_of_host(&self, build: Build) -> Option<Date> {
+        let end = |product| self.dates.iter().find(|row| row.is_end_of_host(build, product)).map(|row| row.date);
+        end(NodeProduct::Server).or_else(|| end(NodeProduct::Client))
+    }
+
     /// The tables that are part of Mullion. A test parses them, so they are never malformed.
     pub fn built_in() -> Self {
         let images = PublishedImages::shipped();

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::too_many_lines, reason = "tests, and tables of cases")]
 
-use mullion_engine::model::windows::{Build, support_of};
+use mullion_engine::model::windows::{Build, RELEASES, support_of};
 use proptest::prelude::*;
 
 use super::*;
@@ -8,6 +8,7 @@ use crate::facts::built_in;
 use crate::facts::constraints::Limit;
 use crate::facts::dates::Concerns;
 use crate::facts::{MAX_ROWS, MinorVersion, SCHEMA, built_in_text};
+use crate::node_product::NodeProduct;
 
 fn version(text: &str) -> MinorVersion {
     text.parse().unwrap()
@@ -63,10 +64,42 @@ fn dates_are_complete_and_in_order() {
 /// The engine also contains the dates of images, because its rules must not depend on this table.
 #[test]
 fn image_dates_are_those_of_the_engine() {
-    for build in [14393, 17763, 20348, 26100].map(Build::new) {
+    for release in RELEASES.iter().filter(|release| release.is_server() && release.base_image) {
         let end = Facts::built_in().dates.into_iter();
+        let build = release.build;
         let end = end.filter(|row| row.concerns.image_build == Some(build) && row.ends).map(|row| row.date).next();
         assert_eq!(end.unwrap().to_string(), support_of(build).unwrap().end, "{build}");
+    }
+}
+
+/// `mullion compat`, surveys and plans have the same dates of hosts: of every server, and of every client that has one.
+#[test]
+fn dates_of_every_host() {
+    let facts = Facts::built_in();
+    for release in RELEASES {
+        let product = if release.is_server() { NodeProduct::Server } else { NodeProduct::Client };
+        let ends: Vec<_> = facts.dates.iter().filter(|row| row.is_end_of_host(release.build, product)).collect();
+        // The dates of 26H1 and 26H2 are in no source that was read.
+        let expected = usize::from(![26_300, 28_000].contains(&release.build.number()));
+        assert_eq!(ends.len(), expected, "{}: {ends:#?}", release.product);
+        // The product of 2025 has another date than its images.
+        if let (Some(support), true) = (support_of(release.build), release.is_server())
+            && release.build != Build::new(26_100)
+        {
+            assert_eq!(ends[0].date.to_string(), support.end, "{}", release.product);
+        }
+    }
+    for (build, end) in [(19041, "2021-12-14"), (19042, "2022-08-09"), (22631, "2026-11-10"), (26100, "2034-11-14")] {
+        assert_eq!(facts.end_of_host(Build::new(build)).unwrap().to_string(), end, "{build}");
+    }
+}
+
+#[test]
+fn dates_of_docker() {
+    let facts = Facts::built_in();
+    for (running, end) in [("18.09.9", "2019-08-22"), ("19.3.14", "2021-01-08"), ("20.10.9", "2023-12-10")] {
+        let rows = facts.dates.iter().filter(|row| row.concerns.docker == MinorVersion::of(running));
+        assert_eq!(rows.map(|row| row.date.to_string()).collect::<Vec<_>>(), [end], "{running}");
     }
 }
 

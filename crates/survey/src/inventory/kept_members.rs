@@ -338,6 +338,7 @@ pub(crate) const NODE: &[KeptMember] = members! {
             "containerRuntimeVersion": Name,
             "kernelVersion": Name,
             "kubeletVersion": Name,
+            "osImage": Text(texts::client_product),
         }),
     }),
 };

@@ -1,5 +1,7 @@
 //! The kinds of objects that a survey reads, and the members of each that it stores.
 
+use mullion_engine::model::WorkloadKind;
+
 use crate::inventory::kept_members::{self as members, KeptMember};
 
 /// A kind of object that a survey reads.
@@ -34,6 +36,30 @@ const fn plan_kind(
 ) -> SurveyKind {
     SurveyKind { kind, plural, missing, only_for_plans: true, kept }
 }
+
+impl SurveyKind {
+    /// Whether its objects are in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        !matches!(self.kind, "Node" | "Namespace" | "RuntimeClass" | "CSINode")
+    }
+
+    /// Whether its objects are pods, or have a pod template.
+    pub fn is_workload(&self) -> bool {
+        WorkloadKind::from_name(self.kind).is_some()
+    }
+}
+
+/// The entry in the coverage for objects of namespaces that are not selected.
+pub const OTHER_NAMESPACES: &str = "other namespaces";
+
+/// The entry in the coverage for what inputs that cannot be read would have contained.
+pub const BROKEN_INPUTS: &str = "inputs that cannot be read";
+
+/// The entry in the coverage for objects that occur in more than one place.
+pub(crate) const REPEATED: &str = "objects that occur again";
+
+/// The entry in the coverage for inputs of different times.
+pub(crate) const OTHER_TIMES: &str = "inputs of one time";
 
 /// The entry in the coverage for objects that a label selector excludes. If there is one, a workload may have pods that were
 /// not read.

@@ -18,7 +18,8 @@ mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
 pub(crate) use kept_members::PROGRAM_COMMANDS;
-pub use kinds::{KINDS, OTHER_LABELS, SurveyKind, plural_of};
+pub use kinds::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, SurveyKind, plural_of};
+pub(crate) use kinds::{OTHER_TIMES, REPEATED};
 pub use reader::{InventoryReader, ReadInput};
 pub use records::Inventory;
 pub(crate) use records::{

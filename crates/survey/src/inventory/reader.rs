@@ -23,6 +23,7 @@ use crate::inventory::records::{
 };
 use crate::inventory::status::read_status;
 use crate::inventory::strip::strip;
+use crate::node_product::NodeProduct;
 use crate::report::Unread;
 
 /// The maximum number of Events that are kept for one object.
@@ -134,7 +135,12 @@ impl InventoryReader {
 
     /// Whether no object was added.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.objects_read() == 0
+    }
+
+    /// The number of objects that were added, without values that have no kind and so are no objects.
+    pub fn objects_read(&self) -> usize {
+        self.len() - self.inventory.without_kind
     }
 
     /// The last line of a saved inventory.
@@ -182,6 +188,7 @@ impl InventoryReader {
         let kept = if built_in { strip(&kind, &object) } else { None };
         let Some(kept) = kept else {
             self.inventory.others += 1;
+            self.inventory.without_kind += usize::from(kind.is_empty());
             return;
         };
         if let Err(problem) = self.read(&kind, &kept) {
@@ -283,6 +290,7 @@ impl InventoryReader {
         let labels = std::collections::BTreeMap::deserialize(labels).unwrap_or_default();
         let taints = object.pointer("/spec/taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if is_virtual(&labels, taints) {
+            self.inventory.virtual_nodes.insert(name.into());
             return Ok(());
         }
         let info = |key: &str| {
@@ -293,9 +301,11 @@ impl InventoryReader {
                 .unwrap_or_default()
         };
         let ready = object.pointer("/status/conditions/0/status").and_then(Value::as_str) == Some("True");
+        let kernel = Build::from_kernel_version(info("kernelVersion"));
         let record = NodeRecord {
-            revision: Build::from_kernel_version(info("kernelVersion")).and_then(|(_, revision)| revision),
+            revision: kernel.and_then(|(_, revision)| revision),
             kubelet: self.text(info("kubeletVersion")),
+            product: NodeProduct::of(info("osImage"), kernel.map(|(build, _)| build)),
             ready,
             allocatable: read_node_size(object),
         };

@@ -12,6 +12,7 @@ use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 
 use crate::inventory::kinds::OTHER_LABELS;
+use crate::node_product::NodeProduct;
 use crate::report::Unread;
 
 /// The data that a survey stores about a cluster. [`InventoryReader`](crate::inventory::InventoryReader) builds it.
@@ -19,6 +20,8 @@ use crate::report::Unread;
 pub struct Inventory {
     /// Nodes, RuntimeClasses and namespaces, as the engine reads them.
     pub(crate) snapshot: ClusterSnapshot,
+    /// Names of the nodes of virtual kubelets, which are in no pool.
+    pub(crate) virtual_nodes: BTreeSet<Box<str>>,
     /// The members of nodes that the engine does not read, by name.
     pub(crate) nodes: HashMap<Box<str>, NodeRecord>,
     pub(crate) pods: Vec<PodRecord>,
@@ -39,6 +42,8 @@ pub struct Inventory {
     pub(crate) counts: BTreeMap<&'static str, usize>,
     /// The number of objects of other kinds, and of values that are not objects.
     pub(crate) others: usize,
+    /// How many of them have no kind, and so are no objects.
+    pub(crate) without_kind: usize,
     /// The number of objects that occur again.
     pub(crate) repeated: usize,
     /// What could not be read.
@@ -125,6 +130,7 @@ pub(crate) struct NodeRecord {
     /// The fourth number of the kernel version.
     pub(crate) revision: Option<u32>,
     pub(crate) kubelet: Arc<str>,
+    pub(crate) product: NodeProduct,
     pub(crate) ready: bool,
     /// `status.allocatable`, if it has all three members.
     pub(crate) allocatable: Option<NodeSize>,

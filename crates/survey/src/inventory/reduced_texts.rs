@@ -159,6 +159,16 @@ pub(crate) fn tolerations(text: &str) -> String {
     Value::Array(items.iter().map(only).collect()).to_string()
 }
 
+/// `Windows 10` of `Windows 10 Pro`, and whether it is of the Long-Term Servicing Channel. Nothing of another system.
+pub(crate) fn client_product(text: &str) -> String {
+    let name = text.strip_prefix("Microsoft ").unwrap_or(text);
+    let Some(client) = ["Windows 10", "Windows 11"].into_iter().find(|client| name.starts_with(client)) else {
+        return String::new();
+    };
+    let is_ltsc = ["LTSC", "LTSB"].iter().any(|word| name.contains(word));
+    if is_ltsc { format!("{client} LTSC") } else { client.to_owned() }
+}
+
 /// The operating system of `mullion.dev/os`.
 pub(crate) fn scope_os(text: &str) -> String {
     text_if(["windows", "linux", "any"].contains(&text), text)

@@ -27,10 +27,11 @@ const PASSED: &str = "; the date has passed";
 /// passed, the next date follows. Container runtimes do not: nodes get newer ones without another Windows release. Kubernetes
 /// versions are entries of the calendar, because they belong to pools ([`add_kubernetes_dates`]).
 pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Vec<Deadline> {
-    let rows =
-        context.facts.dates.iter().filter(|row| {
-            (row.ends || row.deletes) && row.concerns.containerd.is_none() && row.concerns.kubelet.is_none()
-        });
+    let rows = context
+        .facts
+        .dates
+        .iter()
+        .filter(|row| (row.ends || row.deletes) && !row.concerns.is_runtime() && row.concerns.kubelet.is_none());
     let found = rows.filter_map(|row| Some(of_row(row, concerned(row, one, fleet, context)?)));
     let products = one.report.containers.iter().filter_map(|container| product_end(container, context));
     let mut all: Vec<Deadline> = found.chain(products).collect();
@@ -62,10 +63,10 @@ fn concerned(row: &LifecycleDate, one: &WorkloadMove, fleet: &Fleet<'_>, context
     let pools = one.homes.iter().filter_map(|pool| fleet.pools.get(*pool));
     let has_provider =
         |own: Option<&str>| provider.as_deref().is_none_or(|wanted| context.provider.or(own) == Some(wanted));
-    if let Some(build) = node_build {
+    if node_build.is_some() {
         let is_concerned =
-            |build: Build, os: Option<Os>, own: Option<Build>| os == Some(Os::Windows) && own == Some(build);
-        let pools = pools.filter(|pool| has_provider(pool.provider) && is_concerned(*build, pool.os, pool.build));
+            |pool: &FleetPool| pool.os == Some(Os::Windows) && row.concerns.is_product(pool.product, pool.build);
+        let pools = pools.filter(|pool| has_provider(pool.provider) && is_concerned(pool));
         let names: Vec<&str> = pools.map(|pool| pool.name.as_str()).collect();
         let label = if names.len() == 1 { "Pool" } else { "Pools" };
         return (!names.is_empty()).then(|| format!("{label} {}", list_with(names, "and")));
@@ -130,17 +131,16 @@ pub(crate) fn add_kubernetes_dates(
     let is_dated = |at: usize| scope.part(at).is_some_and(|part| part == PoolPart::Leaves || !scope.leaves());
     let dated = || fleet.pools.iter().enumerate().filter(|(at, _)| is_dated(*at)).map(|(_, pool)| pool);
     for row in &context.facts.dates {
-        let Concerns { node_build, image_build, provider, containerd, kubelet: Some(version), image } = &row.concerns
-        else {
+        let Concerns { image_build, provider, kubelet: Some(version), image, .. } = &row.concerns else {
             continue;
         };
-        let is_of_more = image_build.is_some() || containerd.is_some() || image.is_some();
+        let is_of_more = image_build.is_some() || row.concerns.is_runtime() || image.is_some();
         if is_of_more || provider.as_ref().is_some_and(|provider| scope.provider.as_ref() != Some(provider)) {
             continue;
         }
         let has_version = |pool: &&FleetPool| {
             let kubelets = fleet.nodes_of(pool).filter_map(|node| MinorVersion::of(&node.record?.kubelet));
-            node_build.is_none_or(|build| pool.build == Some(build)) && kubelets.into_iter().any(|own| own == *version)
+            row.concerns.is_product(pool.product, pool.build) && kubelets.into_iter().any(|own| own == *version)
         };
         let names: Vec<&str> = dated().filter(has_version).map(|pool| pool.name.as_str()).collect();
         if names.is_empty() {

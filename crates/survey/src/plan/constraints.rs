@@ -8,8 +8,8 @@ use mullion_engine::model::text::upper_first;
 use mullion_engine::model::windows::Build;
 
 use crate::analysis::{Fleet, FleetPool};
-use crate::facts::MinorVersion;
 use crate::facts::constraints::{ConstraintRow, Limit};
+use crate::facts::{MinorVersion, VersionSkew};
 use crate::inventory::Inventory;
 use crate::plan::context::PlanContext;
 use crate::plan::report::{Constraint, ConstraintState, PoolPart};
@@ -83,9 +83,7 @@ struct Versions<'a> {
     /// The version that the new pool needs, if the control plane does not have it.
     first: Option<MinorVersion>,
     /// How many minor versions a pool can be behind.
-    skew: Option<u16>,
-    /// The row that states it: that of the provider in place of that of Kubernetes.
-    skew_row: Option<&'a ConstraintRow>,
+    skew: VersionSkew<'a>,
     leaving: Vec<OldPool<'a>>,
     staying: Vec<OldPool<'a>>,
     /// Whether there is a pool of the target.
@@ -143,18 +141,11 @@ impl<'a> Versions<'a> {
             read: server.is_some(),
             end: context.kubernetes.and_then(MinorVersion::of),
             first: None,
-            skew: None,
-            skew_row: None,
+            skew: VersionSkew::of(rows.iter().copied()),
             leaving: pools(PoolPart::Leaves).collect(),
             staying: pools(PoolPart::Stays).collect(),
             has_target: pools(PoolPart::Target).next().is_some(),
         };
-        let skews = rows.iter().copied().filter(|row| matches!(row.limit, Limit::VersionSkew { .. }));
-        versions.skew_row = skews.max_by_key(|row| row.provider.is_some());
-        versions.skew = versions.skew_row.and_then(|row| match row.limit {
-            Limit::VersionSkew { minors } => Some(minors),
-            _ => None,
-        });
         let needed = rows.iter().filter(|row| row.build == Some(scope.target)).filter_map(|row| match row.limit {
             Limit::PoolVersion { from, .. } => from,
             Limit::ControlPlaneVersion { from } => Some(from),
@@ -176,9 +167,9 @@ impl<'a> Versions<'a> {
     /// Whether the control plane cannot have a version as long as the old pools exist: their release ends earlier, or their
     /// kubelets are too old.
     fn is_prevented(&self, version: MinorVersion) -> bool {
-        let Some(skew) = self.skew else { return false };
         let last_of = |pool: &OldPool<'_>| pool.kubelet.into_iter().chain(self.pool_limits(pool.build).1).min();
-        self.leaving.iter().filter_map(last_of).any(|last| last.later(skew) < version)
+        let newest = |last: MinorVersion| self.skew.newest_control_plane(last);
+        self.leaving.iter().filter_map(last_of).filter_map(newest).any(|newest| newest < version)
     }
 
     /// The kubelets that the new pools have at the end.
@@ -211,7 +202,7 @@ impl<'a> Versions<'a> {
             Limit::PoolVersion { until, .. } if leaves => self.leaving_ends((*until)?),
             Limit::PoolVersion { until, .. } if stays => self.staying_ends((*until)?),
             Limit::ControlPlaneVersion { from } if is_target => self.target_needs(*from),
-            Limit::VersionSkew { minors } if self.skew_row == Some(row) => self.skews(*minors),
+            Limit::VersionSkew { .. } if self.skew.row(self.oldest_kubelet()) == Some(row) => self.skews(),
             Limit::KubeletsNotNewer {} => self.goes_back(),
             Limit::NewPools { refused_from } if is_target => self.refuses_target(*refused_from),
             Limit::NewPools { refused_from } if leaves && self.today >= *refused_from => Comparison::new(
@@ -301,7 +292,7 @@ impl<'a> Versions<'a> {
             );
         }
         let now = self.control_plane.filter(|now| *now > until)?;
-        if self.skew.is_some_and(|skew| now <= until.later(skew)) {
+        if self.skew.newest_control_plane(until).is_some_and(|newest| now <= newest) {
             return Comparison::new(
                 ConstraintState::Notice,
                 format!(": {}", self.present()),
@@ -317,8 +308,7 @@ impl<'a> Versions<'a> {
 
     /// Pools that leave have a last version, and so has the control plane as long as they exist.
     fn leaving_ends(&self, until: MinorVersion) -> Option<Comparison> {
-        let Some(skew) = self.skew else { return Comparison::met(String::new()) };
-        let most = until.later(skew);
+        let Some(most) = self.skew.newest_control_plane(until) else { return Comparison::met(String::new()) };
         let detail = format!(", so the control plane can be at most {most} until they are gone");
         if let Some(first) = self.first.filter(|first| *first > most) {
             return Comparison::new(
@@ -349,7 +339,7 @@ impl<'a> Versions<'a> {
 
     /// Pools that stay have a last version.
     fn staying_ends(&self, until: MinorVersion) -> Option<Comparison> {
-        let most = until.later(self.skew?);
+        let most = self.skew.newest_control_plane(until)?;
         let detail = format!(", so the control plane can be at most {most} as long as such pools stay");
         let wanted = self.end.max(self.first)?;
         if wanted > most {
@@ -362,10 +352,17 @@ impl<'a> Versions<'a> {
         Comparison::met(detail)
     }
 
+    /// The oldest kubelet of the old pools.
+    fn oldest_kubelet(&self) -> Option<MinorVersion> {
+        oldest_of(self.leaving.iter().chain(&self.staying)).map(|(kubelet, _)| kubelet)
+    }
+
     /// Present kubelets limit the control plane: before the move by all pools, at its end by those that stay.
-    fn skews(&self, minors: u16) -> Option<Comparison> {
+    fn skews(&self) -> Option<Comparison> {
         let oldest = oldest_of(self.leaving.iter().chain(&self.staying));
-        let Some((kubelet, pool)) = oldest else {
+        let newest = |kubelet: MinorVersion| self.skew.newest_control_plane(kubelet);
+        let oldest = oldest.and_then(|(kubelet, pool)| Some((kubelet, pool, newest(kubelet)?)));
+        let Some((kubelet, pool, most)) = oldest else {
             return Comparison::new(
                 ConstraintState::Notice,
                 ": the versions of the old nodes were not read".to_owned(),
@@ -373,10 +370,9 @@ impl<'a> Versions<'a> {
             )
             .filter(|_| self.moves());
         };
-        let most = kubelet.later(minors);
         let detail = format!(": pool {} has {kubelet}, so the control plane can be at most {most} now", pool.name);
         let upgrade = |pool: &OldPool<'_>, wanted: MinorVersion, before: &str| {
-            let needed = wanted.earlier(minors);
+            let needed = self.skew.oldest_kubelet(wanted);
             // The row of the release explains what cannot work.
             if self.pool_limits(pool.build).1.is_some_and(|until| until < needed) {
                 return None;
@@ -392,7 +388,8 @@ impl<'a> Versions<'a> {
                 action,
             );
         }
-        let stays = oldest_of(self.staying.iter()).filter(|(kubelet, _)| self.end > Some(kubelet.later(minors)));
+        let stays = oldest_of(self.staying.iter())
+            .filter(|(kubelet, _)| self.end.zip(newest(*kubelet)).is_some_and(|(end, newest)| end > newest));
         if let (Some(end), Some((_, pool))) = (self.end, stays)
             && let Some(action) = upgrade(pool, end, &format!(" before the control plane has {end}"))
         {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, coverage, group};
+use crate::analysis::{
+    Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, coverage, group, unread_pods, virtual_nodes,
+};
 use crate::facts::FactsTable;
 use crate::inventory::Inventory;
 use crate::plan::context::PlanContext;
@@ -30,11 +32,16 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     let mut calendar = calendar::calendar(&moves, context.today);
     calendar::add_kubernetes_dates(&mut calendar, fleet, scope, context);
     let changes = changes::changes(&moves, &checked, fleet, scope, context);
-    let unknown = unknown::unknown(&moves, inventory);
+    let coverage = coverage(inventory, true);
+    let mut unknown = unknown::unknown(&moves, inventory);
+    let names = fleet.pools.iter().map(|pool| pool.name.as_str());
+    unknown.extend(unread_pods(&coverage, names));
+    unknown.extend(virtual_nodes(inventory));
     let pools = scope.report_pools(fleet, |pool| moves.iter().filter(|one| one.pools.contains(&pool)).count());
     let mut workloads: Vec<_> = moves.into_iter().map(|one| one.report).collect();
     workloads.sort_by(|a, b| (a.step.is_none(), a.step, &a.object).cmp(&(b.step.is_none(), b.step, &b.object)));
     let summary = summary::summary(&SummaryInput {
+        coverage: &coverage,
         fleet,
         scope,
         context,
@@ -55,7 +62,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
             dates_as_of: context.facts.checked,
             redacted: false,
         },
-        coverage: coverage(inventory, true),
+        coverage,
         summary,
         target: scope.report_target(context, fleet),
         pools,

@@ -7,16 +7,21 @@ use mullion_engine::model::text::{counted, list_first, list_with, lower_first};
 use mullion_engine::model::windows::{Build, RELEASES, release_name};
 
 use crate::analysis::Fleet;
+use crate::evidence::Evidence;
 use crate::plan::context::PlanContext;
 use crate::plan::report::{CalendarEntry, Constraint, ConstraintState, PlannedWorkload, Step, Verdict};
 use crate::plan::scope::MoveScope;
-use crate::report::Deadline;
+use crate::report::{Coverage, Deadline};
+
+/// The lists without which a move of nothing cannot be stated.
+const MOVING: [&str; 1] = ["pods"];
 
 /// The most names in a sentence.
 const MAX_NAMES: usize = 5;
 
 /// What the answer is made from.
 pub(crate) struct SummaryInput<'a> {
+    pub(crate) coverage: &'a Coverage,
     pub(crate) fleet: &'a Fleet<'a>,
     pub(crate) scope: &'a MoveScope,
     pub(crate) context: PlanContext<'a>,
@@ -32,6 +37,9 @@ pub(crate) fn summary(input: &SummaryInput<'_>) -> Vec<String> {
         return vec![reason];
     }
     let mut sentences = vec![verdicts(input)];
+    if input.workloads.iter().any(|workload| workload.step.is_some()) {
+        sentences.extend(unread_workloads(input));
+    }
     sentences.extend(first_date(input));
     sentences.extend(blockers(input));
     sentences
@@ -78,13 +86,27 @@ fn nothing_to_plan(input: &SummaryInput<'_>) -> Option<String> {
     })
 }
 
+/// What the verdicts do not contain, if a part was not read.
+fn unread_workloads(input: &SummaryInput<'_>) -> Option<String> {
+    match input.coverage.evidence(&MOVING) {
+        Evidence::Whole => None,
+        Evidence::Part(why) | Evidence::Missing(why) => {
+            Some(format!("Which other Windows workloads move is not known: {why}."))
+        }
+    }
+}
+
 /// `31 of 34 Windows workloads run as they are on Windows Server 2025; 2 need another tag; 1 needs a rebuild.`
 fn verdicts(input: &SummaryInput<'_>) -> String {
     let moving = || input.workloads.iter().filter(|workload| workload.step.is_some());
     let all = moving().count();
     let target = product(input.scope.target);
     if all == 0 {
-        return format!("No Windows workload moves to {target}: the old pools have no pods of one.");
+        return input.coverage.evidence(&MOVING).state(
+            &format!("No Windows workload moves to {target}: the old pools have no pods of one."),
+            &format!("No Windows workload that was read moves to {target}"),
+            &format!("which Windows workloads move to {target}"),
+        );
     }
     let count = |verdict: Verdict| moving().filter(|workload| workload.verdict == verdict).count();
     let as_is = count(Verdict::RunsAsIs);
@@ -207,6 +229,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::analysis::coverage;
     use crate::plan::test_fleet::{TestPlan, budget, node, workload};
     use crate::report::Deadline;
 
@@ -221,7 +244,17 @@ mod tests {
         let scope = &MoveScope::new(fleet, inventory, context);
         let (steps, moves) = plan.steps();
         let workloads: Vec<PlannedWorkload> = moves.into_iter().map(|one| one.report).collect();
-        summary(&SummaryInput { fleet, scope, context, workloads: &workloads, constraints, steps: &steps, calendar })
+        let coverage = &coverage(inventory, true);
+        summary(&SummaryInput {
+            coverage,
+            fleet,
+            scope,
+            context,
+            workloads: &workloads,
+            constraints,
+            steps: &steps,
+            calendar,
+        })
     }
 
     #[test]

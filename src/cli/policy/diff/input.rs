@@ -50,7 +50,7 @@ impl<'t> DiffInput<'t> {
             }
         }
         input.survey(namespace, io)?;
-        if let Some(LiveFacts { snapshot, nodes, reviewed_with_owner }) = live {
+        if let Some(LiveFacts { snapshot, nodes, reviewed_with_owner, .. }) = live {
             if snapshot.nodes.is_some() {
                 input.nodes = nodes;
             }

@@ -9,12 +9,12 @@ use mullion_survey::plan::report::{
 };
 use serde_json::Value;
 
-use crate::report::html::cells::{cut, object_cell};
+use crate::report::html::cells::{cut, object_cell, pods_cell};
 use crate::report::html::common_sections::{coverage, unknown, unknown_table, unread_table};
 use crate::report::html::escape::{code, escape, prose, source};
 use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
-use crate::report::inventory_text::{distance, first_objects, full_name, object_text, origin};
+use crate::report::inventory_text::{distance, first_objects, full_name, object_text, origin, pods_text};
 use crate::report::plan::html::commands::{CommandLimit, lines};
 use crate::report::plan::html::picture::picture;
 use crate::report::plan::words::{
@@ -226,10 +226,11 @@ fn answer(report: &PlanReport) -> Section {
             Verdict::Rebuild => ("Rebuild", "bad"),
             Verdict::Unknown => ("Unknown", "warn"),
         };
-        push_tile(&mut body, label, count, class);
+        push_tile(&mut body, label, &pods_text(count, &report.coverage), if count == 0 { "" } else { class });
     }
     let not_met = report.constraints.iter().filter(|constraint| constraint.state == ConstraintState::NotMet).count();
-    push_tile(&mut body, if not_met == 1 { "Constraint not met" } else { "Constraints not met" }, not_met, "bad");
+    let label = if not_met == 1 { "Constraint not met" } else { "Constraints not met" };
+    push_tile(&mut body, label, &thousands(not_met), if not_met == 0 { "" } else { "bad" });
     body.push_str("</ul>\n");
     let picture = picture(report);
     if !picture.is_empty() {
@@ -244,9 +245,8 @@ fn answer(report: &PlanReport) -> Section {
     Section::new("summary", "Answer", None, body)
 }
 
-fn push_tile(out: &mut String, label: &str, count: usize, class: &str) {
-    let class = if count == 0 { "" } else { class };
-    push(out, format_args!("<li class=\"{class}\"><b>{}</b> <span>{label}</span></li>\n", thousands(count)));
+fn push_tile(out: &mut String, label: &str, count: &str, class: &str) {
+    push(out, format_args!("<li class=\"{class}\"><b>{count}</b> <span>{label}</span></li>\n"));
 }
 
 fn pools(report: &PlanReport) -> Section {
@@ -265,7 +265,7 @@ fn pools(report: &PlanReport) -> Section {
                 escape(cut(&pool.build))
             )),
             Cell::number(pool.nodes),
-            Cell::number(pool.workloads),
+            pods_cell(pool.workloads, &report.coverage),
             Cell::html(lines(&pool.kubelets)),
             Cell::html(lines(&pool.runtimes)),
         ]

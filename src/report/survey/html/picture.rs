@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use mullion_engine::model::text::{counted, shorten, thousands};
 use mullion_engine::model::windows::{Build, release_name};
-use mullion_survey::report::{NodePool, SurveyReport, Workload};
+use mullion_survey::report::{Coverage, NodePool, SurveyReport, Workload};
 
 use crate::report::html::escape::escape;
 use crate::report::html::svg::{centred, label};
 use crate::report::html::table::push;
+use crate::report::inventory_text::pods_text;
 use crate::report::survey::groups::{common_builds, pool_runs, pool_system};
 
 /// The maximum number of rows and columns, because more cannot be read.
@@ -199,7 +200,7 @@ pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
                 square(&mut svg, middle(column), centre, group, most);
             }
         }
-        bar(&mut svg, pool, top, most_pods);
+        bar(&mut svg, pool, top, most_pods, &report.coverage);
     }
     svg.push_str("</svg>");
     svg
@@ -243,7 +244,7 @@ fn square(svg: &mut String, x: usize, y: usize, group: &Group, most: usize) {
 }
 
 /// The pods of a pool, the misplaced ones first and in red.
-fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize) {
+fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize, coverage: &Coverage) {
     let all = pods(pool);
     let (x, y) = (WIDTH - BARS + 16, top + 21);
     let length = |pods: usize| if pods == 0 { 0 } else { (LONGEST_BAR * pods / most).max(3) };
@@ -268,7 +269,7 @@ fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize) {
         );
     }
     let text = match pool.misplaced_pods {
-        0 => thousands(all),
+        0 => pods_text(all, coverage),
         misplaced => format!("{}, {} misplaced", thousands(all), thousands(misplaced)),
     };
     label(svg, x + LONGEST_BAR + 8, y + 12, "", &text);

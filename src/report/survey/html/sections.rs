@@ -2,15 +2,15 @@
 //! future dates.
 
 use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
-use mullion_survey::Comparison;
-use mullion_survey::report::{Deadline, Finding, NodePool, Severity, SurveyReport, Workload};
+use mullion_survey::report::{Coverage, Deadline, Finding, NodePool, Severity, SurveyReport, Workload};
+use mullion_survey::{Comparison, Evidence};
 
-use crate::report::html::cells::{cut, object_cell};
+use crate::report::html::cells::{cut, object_cell, pods_cell};
 use crate::report::html::common_sections::{coverage, unknown, unknown_table, unread_table};
 use crate::report::html::escape::{anchor, code, escape, prose, source};
 use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
-use crate::report::inventory_text::{build_text, distance, full_name, known_from_text, origin};
+use crate::report::inventory_text::{build_text, count_text, distance, full_name, known_from_text, origin, pods_text};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{SEVERITIES, by_code, images, pool_system, pool_taints, pool_versions};
 use crate::report::survey::html::picture::{Placement, picture};
@@ -208,19 +208,22 @@ fn summary(report: &SurveyReport) -> Section {
     let windows = report.workloads.iter().filter(|workload| workload.os == "windows").count();
     let misplaced: usize = report.pools.iter().map(|pool| pool.misplaced_pods).sum();
     let tiles = [
-        ("Problem", problems, "bad"),
-        ("Warning", warnings, "warn"),
-        ("Misplaced pod", misplaced, "bad"),
-        ("Windows workload", windows, ""),
-        ("Node", nodes, ""),
+        ("Problem", problems, "bad", ["pods", "nodes"].as_slice()),
+        ("Warning", warnings, "warn", &["pods", "nodes"]),
+        ("Misplaced pod", misplaced, "bad", &["pods", "nodes"]),
+        ("Windows workload", windows, "", &["pods"]),
+        ("Node", nodes, "", &["nodes"]),
     ];
     body.push_str("<ul class=\"tiles\">\n");
-    for (label, number, class) in tiles {
+    for (label, number, class, lists) in tiles {
         let class = if number == 0 { "" } else { class };
         let plural = if number == 1 { "" } else { "s" };
         push(
             &mut body,
-            format_args!("<li class=\"{class}\"><b>{}</b> <span>{label}{plural}</span></li>\n", thousands(number)),
+            format_args!(
+                "<li class=\"{class}\"><b>{}</b> <span>{label}{plural}</span></li>\n",
+                count_text(number, &report.coverage, lists)
+            ),
         );
     }
     body.push_str("</ul>\n");
@@ -271,13 +274,13 @@ fn fleet(report: &SurveyReport) -> Section {
          the pool. Blue and gray belong where they are; <span class=\"bad-text\">red</span> does not.</figcaption></figure>\n",
         picture(report, &placement)
     );
-    body.push_str(
-        &POOLS.render(report.pools.iter().enumerate().map(|(at, pool)| pool_row(pool, &placement.sentence(at)))),
-    );
+    body.push_str(&POOLS.render(
+        report.pools.iter().enumerate().map(|(at, pool)| pool_row(pool, &placement.sentence(at), &report.coverage)),
+    ));
     Section::new("fleet", "Fleet", Some(report.pools.len()), body)
 }
 
-fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
+fn pool_row(pool: &NodePool, runs: &str, coverage: &Coverage) -> [Cell; 11] {
     let provider =
         pool.provider.as_ref().map(|provider| format!("<br><span class=\"soft\">{}</span>", escape(provider)));
     let cordoned = if pool.cordoned == 0 {
@@ -302,9 +305,9 @@ fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
         Cell::number(pool.nodes),
         Cell::html(format!("<span class=\"{ready}\">{}</span>{cordoned}", thousands(pool.ready)))
             .sorted_by(&pool.ready),
-        Cell::number(pool.windows_pods),
-        Cell::number(pool.other_pods),
-        Cell::html(format!("<span class=\"{misplaced}\">{}</span>", thousands(pool.misplaced_pods)))
+        pods_cell(pool.windows_pods, coverage),
+        pods_cell(pool.other_pods, coverage),
+        Cell::html(format!("<span class=\"{misplaced}\">{}</span>", pods_text(pool.misplaced_pods, coverage)))
             .sorted_by(&pool.misplaced_pods),
         Cell::text(cut(runs)),
         Cell::html(lines(&mut pool.kubelets.iter().chain(&pool.runtimes).map(|version| escape(cut(version))))),
@@ -321,7 +324,7 @@ fn builds(report: &SurveyReport) -> Option<Section> {
         [
             Cell::text(&build.build.as_deref().map_or_else(|| "not known".to_owned(), |build| build_text(cut(build)))),
             Cell::number(build.workloads),
-            Cell::number(build.pods),
+            pods_cell(build.pods, &report.coverage),
             Cell::number(build.images),
         ]
     });
@@ -367,7 +370,20 @@ impl<'r> Codes<'r> {
 fn findings(report: &SurveyReport, codes: &Codes<'_>) -> Section {
     let groups = by_code(&report.findings);
     if groups.is_empty() {
-        let body = "<p>Nothing is misplaced, stuck or fragile, as far as the survey could read.</p>\n".to_owned();
+        let body = match report.coverage.evidence(&["pods", "nodes"]) {
+            Evidence::Whole => {
+                "<p>Nothing is misplaced, stuck or fragile, as far as the survey could read.</p>\n".to_owned()
+            }
+            Evidence::Part(why) => {
+                format!("<p>Nothing that was read is misplaced, stuck or fragile; {}.</p>\n", escape(cut(&why)))
+            }
+            Evidence::Missing(why) => {
+                format!(
+                    "<p>Whether something is misplaced, stuck or fragile is not known: {}.</p>\n",
+                    escape(cut(&why))
+                )
+            }
+        };
         return Section::new("findings", "Findings", Some(0), body);
     }
     let mut body = String::from("<ul class=\"small soft\">\n");
@@ -506,11 +522,11 @@ fn workloads(report: &SurveyReport, codes: &Codes<'_>) -> Option<Section> {
     }
     let mut sorted: Vec<&Workload> = report.workloads.iter().collect();
     sorted.sort_by_key(|workload| (workload.findings.is_empty(), workload.os != "windows"));
-    let body = WORKLOADS.render(sorted.into_iter().map(|workload| workload_row(workload, codes)));
+    let body = WORKLOADS.render(sorted.into_iter().map(|workload| workload_row(workload, codes, &report.coverage)));
     Some(Section::new("workloads", "Workloads", Some(report.workloads.len()), body))
 }
 
-fn workload_row(workload: &Workload, codes: &Codes<'_>) -> [Cell; 9] {
+fn workload_row(workload: &Workload, codes: &Codes<'_>, coverage: &Coverage) -> [Cell; 9] {
     let shown = images(workload).into_iter().take(10).map(|image| {
         let container = workload.containers.iter().find(|container| container.image == image);
         let known = container.filter(|container| !container.builds.is_empty()).map(|container| {
@@ -529,8 +545,9 @@ fn workload_row(workload: &Workload, codes: &Codes<'_>) -> [Cell; 9] {
         Cell::text(cut(&workload.os)),
         Cell::text(cut(&workload.because)),
         Cell::html(shown.collect::<Vec<_>>().join("<br>")),
-        Cell::number(workload.pods),
-        Cell::html(format!("<span class=\"{class}\">{}</span>", thousands(workload.ready))).sorted_by(&workload.ready),
+        pods_cell(workload.pods, coverage),
+        Cell::html(format!("<span class=\"{class}\">{}</span>", pods_text(workload.ready, coverage)))
+            .sorted_by(&workload.ready),
         Cell::text(cut(&list(&workload.pools))),
         Cell::text(cut(workload.managed_by.as_deref().unwrap_or_default())),
         Cell::html(findings.collect::<Vec<_>>().join(" ")),

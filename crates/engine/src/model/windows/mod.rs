@@ -4,6 +4,7 @@
 
 mod build;
 mod compat;
+mod named_release;
 mod release;
 mod release_labels;
 mod release_names;
@@ -13,6 +14,7 @@ mod support;
 pub use build::Build;
 pub use compat::{Generation, STABLE_ABI_FROM, floor, runs, table};
 pub(crate) use compat::{LTSC, runs_any};
+pub use named_release::{UnknownRelease, build_of_release};
 pub use release::{ExtraRelease, RELEASES, known_host_builds, release_name};
 pub(crate) use release::{is_image_build, server_releases};
 pub(crate) use release_labels::named_build;

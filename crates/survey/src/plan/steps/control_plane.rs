@@ -4,9 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use mullion_engine::model::text::list_with;
 
-use crate::facts::MinorVersion;
 use crate::facts::commands::ProviderStep;
-use crate::facts::constraints::Limit;
+use crate::facts::{MinorVersion, VersionSkew};
 use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::plan::steps::commands::{command, provider_commands, provider_name, word};
 use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed};
@@ -152,15 +151,13 @@ fn upgrade_pool(pool: String, version: &str, input: StepInput<'_>) -> Vec<PlanCo
 /// The Windows pools whose kubelets are further behind the version than the table permits.
 fn lagging_pools(version: &str, input: StepInput<'_>) -> Vec<usize> {
     let provider = input.scope.provider.as_deref();
-    let skews = input.context.facts.constraints.iter().filter_map(|row| match row.limit {
-        Limit::VersionSkew { minors } if row.provider.is_none() || row.provider.as_deref() == provider => Some(minors),
-        _ => None,
-    });
-    let (Some(skew), Some(wanted)) = (skews.min(), MinorVersion::of(version)) else { return Vec::new() };
+    let rows = input.context.facts.constraints.iter();
+    let skew = VersionSkew::of(rows.filter(|row| row.provider.is_none() || row.provider.as_deref() == provider));
+    let Some(wanted) = MinorVersion::of(version) else { return Vec::new() };
     let lags = |at: &usize| {
         let nodes = input.fleet.pools.get(*at).into_iter().flat_map(|pool| input.fleet.nodes_of(pool));
         let kubelets = nodes.filter_map(|node| MinorVersion::of(&node.record?.kubelet));
-        kubelets.min().is_some_and(|oldest| oldest.later(skew) < wanted)
+        kubelets.min().and_then(|oldest| skew.newest_control_plane(oldest)).is_some_and(|newest| newest < wanted)
     };
     (0..input.fleet.pools.len()).filter(|at| input.scope.part(*at).is_some()).filter(lags).collect()
 }

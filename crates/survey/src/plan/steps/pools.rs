@@ -7,7 +7,8 @@ use mullion_engine::model::names::RUNTIME_CLASS_PREFIX;
 use mullion_engine::model::settings::marks_windows;
 use mullion_engine::model::text::{counted, thousands};
 
-use crate::analysis::FleetPool;
+use crate::analysis::{FleetPool, coverage};
+use crate::evidence::Evidence;
 use crate::facts::commands::ProviderStep;
 use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::plan::scope::NewPool;
@@ -276,9 +277,20 @@ pub(crate) fn remove_pools(
     };
     let names: Vec<&str> = leaving().map(|pool| pool.name.as_str()).collect();
     let mut step = Step::new(StepKind::RemovePools, format!("Drain and delete {}", pools_named(&names)));
+    let behind = match coverage(input.inventory, true).evidence(&["pods"]) {
+        Evidence::Whole => "After the waves, only pods of DaemonSets are on these nodes.".to_owned(),
+        Evidence::Part(why) => format!("Whether other pods are on these nodes after the waves is not known: {why}."),
+        Evidence::Missing(why) => {
+            let why = format!(
+                "Which pods are on these nodes is not known: {why}. Read the pods too, and plan again: the step then has its commands."
+            );
+            step.why.push(why);
+            return step;
+        }
+    };
     step.why.push(
         format!(
-            "After the waves, only pods of DaemonSets are on these nodes. Cordon the nodes first, so that no new pod is placed there; a Windows pod that is created between this step and the next one waits until the new {} open.",
+            "{behind} Cordon the nodes first, so that no new pod is placed there; a Windows pod that is created between this step and the next one waits until the new {} open.",
             if input.scope.new_pools.len() == 1 { "pool is" } else { "pools are" },
         ),
     );
@@ -416,8 +428,15 @@ pub(crate) fn open_pools(
 ) -> Step {
     let names: Vec<&str> = input.scope.new_pools.iter().map(|new| new.name.as_str()).collect();
     let mut step = Step::new(StepKind::OpenPool, format!("Open {}", pools_named(&names)));
+    let moved = match coverage(input.inventory, true).evidence(&["pods"]) {
+        Evidence::Whole => "Every workload has moved, so",
+        Evidence::Part(why) | Evidence::Missing(why) => {
+            step.why.push(format!("Whether every workload has moved is not known: {why}."));
+            "Once every workload has moved,"
+        }
+    };
     step.why.push(format!(
-        "Every workload has moved, so the taint {} is not needed: without it, new Windows workloads can be placed here. A toleration that remains in a workload does no harm.",
+        "{moved} the taint {} is not needed: without it, new Windows workloads can be placed here. A toleration that remains in a workload does no harm.",
         input.scope.taint
     ));
     step.why.extend(unused_classes(moves));

@@ -493,7 +493,7 @@ fn pools_that_are_too_old_for_the_control_plane() {
         plan.facts.constraints = vec![ConstraintRow {
             provider: None,
             build: None,
-            limit: Limit::VersionSkew { minors: 3 },
+            limit: Limit::VersionSkew { minors: 3, until: None },
             what: String::new(),
             action: None,
             source: String::new(),
