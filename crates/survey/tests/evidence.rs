@@ -90,7 +90,7 @@ fn a_pod_without_the_network_of_the_host_is_misplaced() {
     let report = survey_of(&dump("host-network-on-windows"));
     let [one] = problems(&report, "kube-flannel-ds-amd64")[..] else { panic!("{:?}", report.findings) };
     assert_eq!((one.code.as_str(), &*one.nodes), ("SUR101", &["win".to_owned()][..]), "{one:?}");
-    assert!(one.message.contains("it uses the network of the host"), "{}", one.message);
+    assert!(one.message.contains("the pod uses the network of the host"), "{}", one.message);
     assert_eq!(report.pools.iter().map(|pool| pool.misplaced_pods).sum::<usize>(), 1);
 }
 

@@ -215,7 +215,9 @@ fn misplacement<'p>(
         let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
         let other = os.other().title();
         let why = match class {
-            Some(MessageClass::HostNetwork) => "it uses the network of the host, which only Linux pods do".to_owned(),
+            Some(MessageClass::HostNetwork) => {
+                "the pod uses the network of the host, which only Linux pods do with Docker".to_owned()
+            }
             Some(MessageClass::NoAddressLabel) if view.intended.is_none() => {
                 format!("it counts as {other}: {}", view.because)
             }
