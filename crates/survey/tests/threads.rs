@@ -37,7 +37,7 @@ const fn thread(dump: &'static str, report: Report, says: &'static [&'static str
 }
 
 /// In the order of the table.
-const THREADS: [Thread; 15] = [
+const THREADS: [Thread; 13] = [
     thread(
         "01-runs-as-is",
         Report::Plan(26100, ""),
@@ -118,29 +118,6 @@ const THREADS: [Thread; 15] = [
             "node-driver-registrar:v2.5.1",
             "Its registry has an image for ltsc2019, and ltsc2022 nodes do not run images for ltsc2019.",
             "\"verdict\":\"rebuild\"",
-        ],
-    ),
-    thread(
-        "14-odd-nodes",
-        Report::Survey,
-        &[
-            "12 of 13 nodes run Windows",
-            "how many workloads are for Windows is not known: pods were not read.",
-            "Whether pods are misplaced or stuck is not known: pods were not read.",
-            // Microsoft's dates of Windows Server, and those of a client with the same build.
-            "Microsoft ended support of Windows Server 2004",
-            "Microsoft ended support of Windows 11 23H2",
-            "Microsoft ends support of Windows 11 24H2",
-            "Microsoft ends support of Windows 11 25H2",
-            "Microsoft ends support of Windows 10 1809 LTSC",
-            "Docker Engine 19.03 lost support of the Moby project",
-        ],
-    ),
-    thread(
-        "15-kubelet-skew",
-        Report::Plan(20348, ""),
-        &[
-            "Kubelets before Kubernetes 1.25 can be up to 2 minor versions behind the control plane: pool ltsc2019 has 1.20, so the control plane can be at most 1.22 now.",
         ],
     ),
 ];

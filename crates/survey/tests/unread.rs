@@ -14,7 +14,8 @@ use mullion_survey::{
 };
 
 const MIXED: &str = include_str!("mixed/dump.yaml");
-const ODD_NODES: &str = include_str!("threads/14-odd-nodes.yaml");
+const ODD_NODES: &str = include_str!("unread/odd-nodes.yaml");
+const KUBELET_SKEW: &str = include_str!("unread/kubelet-skew.yaml");
 const RUNS_AS_IS: &str = include_str!("threads/01-runs-as-is.yaml");
 
 /// The statements that need every pod.
@@ -205,4 +206,12 @@ fn virtual_nodes_are_named() {
     assert_eq!((found.all, found.objects[0].name.as_str()), (1, "aci"));
     assert!(survey.workloads.iter().any(|one| one.object.name == "burst" && one.pods == 1), "{:#?}", survey.workloads);
     assert_eq!(survey.pools.iter().map(|pool| pool.nodes).sum::<usize>(), 1);
+}
+
+/// kubernetes.io/releases/version-skew-policy: a kubelet before 1.25 can be two minor versions older.
+#[test]
+fn an_old_kubelet_permits_two_minor_versions() {
+    let plan = plan_of(&inventory(KUBELET_SKEW, &["Pod"], None));
+    let says = "Kubelets before Kubernetes 1.25 can be up to 2 minor versions behind the control plane: pool ltsc2019 has 1.20, so the control plane can be at most 1.22 now";
+    assert!(plan.constraints.iter().any(|one| one.what.contains(says)), "{:#?}", plan.constraints);
 }

@@ -344,9 +344,19 @@ mod tests {
 
     #[test]
     fn no_workload_moves() {
-        assert_eq!(
-            summary_of(&TestPlan::new(vec![aks("w1", 20348)]), &[], &[]),
-            ["No Windows workload moves to Windows Server 2025: the old pools have no pods of one."]
-        );
+        let linux =
+            json!({"kind": "Pod", "metadata": {"name": "dns", "namespace": "shop"}, "spec": {"os": {"name": "linux"}}});
+        for (objects, expected) in [
+            (
+                vec![aks("w1", 20348), linux],
+                "No Windows workload moves to Windows Server 2025: the old pools have no pods of one.",
+            ),
+            (
+                vec![aks("w1", 20348)],
+                "Which Windows workloads move to Windows Server 2025 is not known: pods were not read.",
+            ),
+        ] {
+            assert_eq!(summary_of(&TestPlan::new(objects), &[], &[]), [expected]);
+        }
     }
 }

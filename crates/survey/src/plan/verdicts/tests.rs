@@ -454,6 +454,8 @@ fn a_registry_confirms_or_refutes_a_proposal() {
     let text = format!("{NODES}{}", deployment("web", &format!("containers: [{{name: web, image: '{image}'}}]")));
     let mut inventory = inventory(&text);
     inventory.absent_images.insert(proposed.to_owned());
+    // Pods were read: there are none.
+    inventory.counts.entry("pods").or_default();
     let report = plan_of(&inventory, 26100, false);
     let absent = &workload(&report, "web").containers[0];
     assert_eq!(line(absent), "rebuild");
