@@ -15,7 +15,7 @@ use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
 use crate::model::pod_view::{Container, Pod};
 use crate::model::scheduling::{OsWanted, selector_os};
 use crate::model::settings::{
-    Action, Exemptions, HonourIgnore, Lookup, Mode, ReviewSettings, Settings, TolerationsMode,
+    Action, Exemptions, HonourIgnore, Lookup, Mode, NodeSettings, ReviewSettings, Settings, TolerationsMode,
 };
 use crate::model::{
     Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, Os, OsDecision, ReviewRequest, ScopeOs,
@@ -106,16 +106,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     let own = DecisionAnnotation::written_by_mullion(workload.object)
         .filter(|_| category != RequestCategory::EphemeralContainers);
     let mut decision = decide_again(&input, own.as_ref().filter(|_| !request.at_validate));
-    let no_default = match default_candidate(category, &input) {
-        None => None,
-        Some(candidate) => match check_linux_default(&input, &decision, nodes, candidate) {
-            Ok(()) => {
-                (decision.os, decision.basis) = (DetectedOs::Linux, Basis::Default);
-                None
-            }
-            Err(why) => Some(why),
-        },
-    };
+    let no_default = apply_linux_default(&input, category, nodes, &mut decision);
     let builds = pod_builds(&images, snapshot, nodes);
     let exemptions = Exemptions::in_annotation(pod.annotation(ALLOW_ANNOTATION).unwrap_or_default());
     let (scope, containers) = containers_to_check(request, category, &pod);
@@ -173,6 +164,21 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         namespace_unknown,
         unusable,
     }
+}
+
+/// Decides for Linux if the workload gets the Linux default; returns the reason if it does not.
+fn apply_linux_default(
+    input: &DetectionInput<'_>,
+    category: RequestCategory,
+    nodes: &NodeSettings,
+    decision: &mut OsDecision,
+) -> Option<NoDefault> {
+    let candidate = default_candidate(category, input)?;
+    if let Err(reason) = check_linux_default(input, decision, nodes, candidate) {
+        return Some(reason);
+    }
+    (decision.os, decision.basis) = (DetectedOs::Linux, Basis::Default);
+    None
 }
 
 impl Review {

@@ -77,7 +77,7 @@ impl BuildRequirement<'_> {
     }
 
     /// Whether no node has any of these values, because the kubelet writes three numbers: `getOSSpecificLabels` in
-    /// pkg/kubelet/kubelet_node_status_windows.go. Templates may have values that are filled in later.
+    /// `pkg/kubelet/kubelet_node_status_windows.go`. Templates may have values that are filled in later.
     fn is_on_no_node(&self) -> bool {
         let is_wrong = |value: &&str| named_build(self.label, value).is_none() && !value.contains(['$', '{', '<']);
         self.label == WINDOWS_BUILD_LABEL
@@ -172,7 +172,7 @@ fn of_other_build(cx: &WorkloadContext<'_>, required: &[BuildRequirement<'_>]) -
     let message = if selected.is_empty() {
         format!(
             "no Windows build satisfies its node selector and affinity: {}",
-            list(required.iter().map(|one| one.text()))
+            list(required.iter().map(BuildRequirement::text))
         )
     } else {
         format!(
