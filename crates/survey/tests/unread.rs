@@ -162,7 +162,7 @@ fn a_part_that_was_not_read_is_named() {
 
 /// kubernetes-sigs/sig-windows-dev-tools#171: a dump of nodes only.
 #[test]
-fn a_dump_of_nodes_says_nothing_about_pods() {
+fn nothing_about_pods_is_stated_without_them() {
     let mut reader = InventoryReader::default();
     reader.begin("nodes.json");
     assert_eq!(read_yaml(ODD_NODES, &mut |object, kind| reader.add(object, kind, &mut |_| {})), Vec::new());
