@@ -945,7 +945,7 @@ fn compatibility_is_a_table_or_one_row() {
         row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(row("10.0.25398"), ["10.0.25398", "23h2", "10.0.20348", "2026-05-12", "Windows Server 23H2"]);
-    assert_eq!(row("10.0.19045"), ["10.0.19045", "build-19045", "-", "-", "Windows 10 22H2"]);
+    assert_eq!(row("10.0.19045"), ["10.0.19045", "build-19045", "-", "2025-10-14", "Windows 10 22H2"]);
     assert_eq!(row("10.0.26100")[2], "10.0.20348 10.0.26100");
 }
 
@@ -1015,7 +1015,7 @@ fn compatibility_has_a_reason_and_contains_added_releases() {
 #[test]
 fn builds_have_several_forms() {
     let hosts = |build: &str| mullion(&["compat", "--image-build", build], "").out;
-    for build in ["ltsc2022", "LTSC2022", "20348", "20348.2655", "10.0.20348", "10.0.20348.2655"] {
+    for build in ["ltsc2022", "LTSC2022", "2022", "20348", "20348.2655", "10.0.20348", "10.0.20348.2655"] {
         assert_eq!(hosts(build), hosts("10.0.20348"), "{build}");
     }
     for (name, build) in [("23h2", "25398"), ("2004", "19041"), ("20H2", "19042"), ("build-22631", "22631")] {
@@ -1024,7 +1024,8 @@ fn builds_have_several_forms() {
     }
     let forms = "neither a Windows release nor a build; write ltsc2022, 20348, 10.0.20348 or 10.0.20348.2655";
     for (text, hint) in [
-        ("2022", "; did you mean ltsc2022?"),
+        ("server2022", "; did you mean ltsc2022?"),
+        ("2023", ""),
         ("", ""),
         ("10.0", ""),
         ("6.3.9600", ""),

@@ -7,7 +7,7 @@ use mullion_engine::model::text::{list_with, upper_first};
 use crate::inventory::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, OTHER_TIMES, REPEATED, SurveyKind};
 use crate::report::{Coverage, Unread};
 
-/// Entries of the coverage that are no list: they say nothing about what is missing in one.
+/// Entries of the coverage that are no list, and so do not reveal what is missing in one.
 const NO_LISTS: [&str; 2] = [REPEATED, OTHER_TIMES];
 
 /// How much was read of the lists that a statement needs.

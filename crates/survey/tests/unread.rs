@@ -30,10 +30,13 @@ const OF_ALL_PODS: [&str; 4] = [
 fn inventory(dump: &str, without: &[&str], unread: Option<&Unread>) -> Inventory {
     let mut reader = InventoryReader::default();
     reader.begin("dump");
-    let problems = read_yaml(dump, &mut |object, kind| {
-        let own = object.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
-        if !without.contains(&own) {
-            reader.add(object, kind, &mut |_| {});
+    let problems = read_yaml(dump, &mut |mut object, _| {
+        let items = object.get_mut("items").and_then(serde_json::Value::as_array_mut).map(std::mem::take);
+        for object in items.unwrap_or_else(|| vec![object]) {
+            let own = object.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+            if !without.contains(&own.as_str()) {
+                reader.add(object, None, &mut |_| {});
+            }
         }
     });
     assert_eq!(problems, Vec::new());
@@ -76,9 +79,14 @@ fn text(report: &impl serde::Serialize) -> String {
     serde_json::to_string(report).unwrap()
 }
 
-/// Findings by code and object, and the statements that need every pod.
+/// Findings by code and object, and the statements that need every pod. A pod that is stuck or misplaced has a less specific
+/// code without the list that explains it.
 fn statements(survey: &SurveyReport, plan: &PlanReport) -> BTreeSet<String> {
-    let findings = survey.findings.iter().map(|one| format!("{} {:?}", one.code, one.object));
+    let code =
+        |code: &str| if code.starts_with("SUR1") || code.starts_with("SUR2") { "stuck" } else { code }.to_owned();
+    // Without its owner a pod is reviewed as it is, and its containers may have no limit although those of the template have.
+    let findings = survey.findings.iter().filter(|one| one.code != "SUR307");
+    let findings = findings.map(|one| format!("{} {:?}", code(&one.code), one.object));
     let text = text(survey) + &text(plan);
     findings.chain(OF_ALL_PODS.iter().filter(|&&of| text.contains(of)).map(|of| (*of).to_owned())).collect()
 }
@@ -109,7 +117,9 @@ fn a_list_that_was_not_read_adds_no_statement() {
         let whole = inventory(dump, &[], None);
         let (survey, plan) = (survey_of(&whole), plan_of(&whole));
         let (stated, not_known) = (statements(&survey, &plan), unknown(&survey));
-        // What Namespaces and RuntimeClasses set, and who owns a pod, is part of the objects themselves in the report.
+        // Namespaces and RuntimeClasses complete the objects that a review reads, and ReplicaSets name the owner of a pod: these
+        // lists change the subject of a finding.
+        assert!(survey.coverage.read.iter().filter(|read| read.objects > 0).count() > 2);
         for kind in KINDS.iter().filter(|kind| !["Namespace", "RuntimeClass", "ReplicaSet"].contains(&kind.kind)) {
             let partial = inventory(dump, &[kind.kind], None);
             let (survey, plan) = (survey_of(&partial), plan_of(&partial));
@@ -152,7 +162,7 @@ fn a_part_that_was_not_read_is_named() {
 
 /// kubernetes-sigs/sig-windows-dev-tools#171: a dump of nodes only.
 #[test]
-fn a_dump_of_nodes_says_nothing_about_pods() {
+fn nothing_about_pods_is_stated_without_them() {
     let mut reader = InventoryReader::default();
     reader.begin("nodes.json");
     assert_eq!(read_yaml(ODD_NODES, &mut |object, kind| reader.add(object, kind, &mut |_| {})), Vec::new());
@@ -196,6 +206,9 @@ fn a_dump_of_nodes_says_nothing_about_pods() {
 #[test]
 fn virtual_nodes_are_named() {
     let dump = "
+apiVersion: v1
+kind: List
+items:
 - {kind: Node, apiVersion: v1, metadata: {name: w, labels: {kubernetes.io/os: windows}}, status: {nodeInfo: {kernelVersion: 10.0.20348.1}}}
 - {kind: Node, apiVersion: v1, metadata: {name: aci, labels: {kubernetes.io/os: linux, type: virtual-kubelet}}}
 - {kind: Pod, apiVersion: v1, metadata: {name: burst, namespace: shop}, spec: {nodeName: aci, containers: [{name: a, image: nginx}]}}

@@ -344,13 +344,9 @@ mod tests {
 
     #[test]
     fn no_workload_moves() {
-        let linux =
-            json!({"kind": "Pod", "metadata": {"name": "dns", "namespace": "shop"}, "spec": {"os": {"name": "linux"}}});
+        let moved = [vec![aks("w1", 20348), aks("w2", 26100)], workload("Deployment", "web", 1, "w2")].concat();
         for (objects, expected) in [
-            (
-                vec![aks("w1", 20348), linux],
-                "No Windows workload moves to Windows Server 2025: the old pools have no pods of one.",
-            ),
+            (moved, "No Windows workload moves to Windows Server 2025: the old pools have no pods of one."),
             (
                 vec![aks("w1", 20348)],
                 "Which Windows workloads move to Windows Server 2025 is not known: pods were not read.",

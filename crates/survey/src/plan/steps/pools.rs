@@ -428,7 +428,7 @@ pub(crate) fn open_pools(
 ) -> Step {
     let names: Vec<&str> = input.scope.new_pools.iter().map(|new| new.name.as_str()).collect();
     let mut step = Step::new(StepKind::OpenPool, format!("Open {}", pools_named(&names)));
-    let moved = match coverage(input.inventory, true).evidence(&["pods"]) {
+    let condition = match coverage(input.inventory, true).evidence(&["pods"]) {
         Evidence::Whole => "Every workload has moved, so",
         Evidence::Part(why) | Evidence::Missing(why) => {
             step.why.push(format!("Whether every workload has moved is not known: {why}."));
@@ -436,7 +436,7 @@ pub(crate) fn open_pools(
         }
     };
     step.why.push(format!(
-        "{moved} the taint {} is not needed: without it, new Windows workloads can be placed here. A toleration that remains in a workload does no harm.",
+        "{condition} the taint {} is not needed: without it, new Windows workloads can be placed here. A toleration that remains in a workload does no harm.",
         input.scope.taint
     ));
     step.why.extend(unused_classes(moves));
