@@ -207,7 +207,7 @@ impl<'a> Report<'a> {
                     self.workload(&ReviewedWorkload { name, file, workload, review, findings, changes, windows }, io)?;
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {
-                    self.totals.other_objects += 1
+                    self.totals.other_objects += 1;
                 }
                 ClassifiedObject::Skipped => self.totals.skipped_documents += 1,
             }

@@ -6,7 +6,7 @@ use std::io;
 use clap::Args;
 use mullion_engine::admission::{NodeObstacle, Review, effective_action, find_nodes};
 use mullion_engine::detect::NoDefault;
-use mullion_engine::model::cluster::Node;
+use mullion_engine::model::cluster::{Node, Nodes};
 use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::scheduling::marks;
@@ -243,7 +243,7 @@ impl Explanation<'_> {
 /// something decided, or if the evidence says it.
 fn no_default(review: &Review, sources: &ReviewSources) -> Option<String> {
     let reason = review.no_default.filter(|reason| !matches!(reason, NoDefault::Decided | NoDefault::LooksWindows))?;
-    let nodes = || sources.snapshot.nodes.iter().flat_map(|nodes| nodes.iter());
+    let nodes = || sources.snapshot.nodes.iter().flat_map(Nodes::iter);
     let of = |os: Option<Os>| nodes().filter(move |node| node.os == os);
     let causes: Vec<String> = match reason {
         NoDefault::LinuxIsMarked => of(Some(Os::Linux)).filter_map(|node| marked(node, sources)).collect(),

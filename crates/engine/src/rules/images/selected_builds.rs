@@ -21,7 +21,7 @@ pub(crate) static RULE: Rule = rule!(
     "MUL508",
     "selected-build",
     Action::Warn,
-    "a node selector for a Windows build that no node has, or that does not run the images",
+    "a node selector for a Windows build that does not run the images",
     "no node that it selects runs its images",
     "select a build that runs its images, or use tags for the selected build",
 );
