@@ -343,7 +343,7 @@ mod tests {
         let large = updated(&policies(&format!("# {}", "x".repeat(MAX_POLICIES))), &none, None, &small);
         assert_eq!((large.policies.files.len(), condition(&large)), (0, vec!["False".to_owned()]));
         let message = &large.conditions[0].message;
-        assert!(message.contains("871 KiB") && message.contains("make the files smaller"), "{message}");
+        assert!(message.contains("855 KiB") && message.contains("make the files smaller"), "{message}");
         // The built-in policies are not stored.
         let built_in = updated(&PolicySet::built_in(), &none, None, &large);
         assert_eq!((built_in.policies.files.len(), built_in.conditions.len()), (0, 0));

@@ -31,7 +31,7 @@ const QUOTA_OF_THE_CLUSTER: &str = r#"{"apiVersion": "v1", "kind": "ResourceQuot
         "operator": "In", "values": ["system-node-critical", "system-cluster-critical"]}]}}}"#;
 
 /// The chart of the previous version: `helm package` of its folder.
-pub const BEFORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chart/before.tgz");
+pub const BEFORE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chart/fenced.tgz");
 
 /// A cluster with two Linux nodes, whose pods run as real processes, and two Windows nodes of different builds.
 pub struct Site {

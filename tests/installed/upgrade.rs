@@ -12,8 +12,8 @@ use crate::user_actions::at_work;
 
 pub const NEXT: &str = "registry.example.com/mirror/mullion";
 
-/// From the previous chart to this one and back, with controllers of both at the same time: no pod is rejected, none is
-/// admitted without a review, and the fence denies nothing that a controller writes.
+/// From the previous chart to this one and back, with controllers of both at the same time and nodes that carry records:
+/// no pod is rejected, none is admitted without a review, and neither fence denies anything that a controller writes.
 pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     site.kubelet.image(&format!("{NEXT}:next"), program());
     site.install_chart(Path::new(BEFORE), &[]).await?;

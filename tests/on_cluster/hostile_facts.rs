@@ -104,7 +104,7 @@ pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Re
 
     let [of_webhook, of_controller] = [webhook.process.memory()?.peak, controller.process.memory()?.peak];
     ensure!(of_webhook < RESIDENT && of_controller < RESIDENT, "{of_webhook} KiB, {of_controller} KiB");
-    let named = named_by_status(plane.kubeconfig()).await?;
+    let named = named_by_status(plane.kubeconfig(), &own.name).await?;
     for part in [annotation, &hostile.name, "facts-tainted", "limit 128", "limit 24,448"] {
         ensure!(named.contains(part), "{part}: {named}");
     }
@@ -115,10 +115,14 @@ pub async fn long_annotations_and_taints_cost_little(plane: &ControlPlane) -> Re
 }
 
 /// The check of `mullion status` with the values that are not used.
-async fn named_by_status(kubeconfig: &Path) -> Result<String> {
+async fn named_by_status(kubeconfig: &Path, namespace: &str) -> Result<String> {
     let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"));
-    let done =
-        program.args(["status", "-o", "json", "--kubeconfig"]).arg(kubeconfig).kill_on_drop(true).output().await?;
+    let done = program
+        .args(["status", "-n", namespace, "-o", "json", "--kubeconfig"])
+        .arg(kubeconfig)
+        .kill_on_drop(true)
+        .output()
+        .await?;
     let report: Value = serde_json::from_slice(&done.stdout).with_context(|| format!("{done:?}"))?;
     let found = report["checks"].as_array().and_then(|all| all.iter().find(|check| check["name"] == "facts-used"));
     Ok(found.with_context(|| format!("no such check: {report}"))?.to_string())

@@ -30,7 +30,9 @@ pub async fn kubectl_runs_and_completes_it(shared: &Shared) -> Result<()> {
     let (help, _) = kubectl(folder, &["mullion", "policy", "--help"]).await?;
     ensure!(help.contains("Usage: kubectl mullion policy <COMMAND>"), "{help}");
     let (offered, errors) = kubectl(folder, &["__complete", "mullion", "check", "--fail-on", ""]).await?;
-    ensure!(offered == "deny\tFindings that deny\nwarn\tAlso findings that warn\n:4\n", "{offered:?}: {errors}");
+    let expected = "deny\tFindings that deny\nwarn\tAlso findings that warn\n\
+        unread\tFindings that deny, and lists of the cluster that cannot be read\n:4\n";
+    ensure!(offered == expected, "{offered:?}: {errors}");
 
     let kubeconfig = shared.plane.kubeconfig().to_string_lossy();
     let (_, read) = kubectl(folder, &["mullion", "check", "-A", "--kubeconfig", &kubeconfig]).await?;

@@ -118,7 +118,7 @@ type Case = (&'static str, &'static str, Vec<String>);
 /// Objects with trees that are many times as large as their text, and with many findings.
 fn objects() -> Vec<Case> {
     vec![
-        ("maps of 7 bytes", "/mutate", vec![review(&maps(1_160_000), false); 8]),
+        ("maps of 7 bytes", "/mutate", vec![review(&maps(1_160_000), false); 5]),
         ("as many maps as fit", "/mutate", vec![review(&maps(20_000), false); 8]),
         ("both objects", "/validate", vec![review(&maps(10_000), true); 8]),
         ("empty containers", "/mutate", vec![review(&empty(60_000), false); 3]),
