@@ -18,7 +18,7 @@ use crate::shared::{DEADLINE, as_tenant, dry_run, pod};
 /// How many objects of each kind have that depth: more than the failures after which a watch is restarted.
 const ADJACENT: usize = 7;
 /// Large pods. Together they have more than the memory of the controller.
-const LARGE: usize = 40;
+const LARGE: usize = 16;
 /// The limit of the resident memory, in KiB.
 const MEMORY: u64 = 128 << 10;
 /// Mullion's policy for the namespace of the attack: pods are for Windows.
