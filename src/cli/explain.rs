@@ -142,8 +142,13 @@ fn explain(
     let review = review_of(&request, &sources.snapshot, &sources.policies);
     let changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
     let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
-    let left_out = nodes.as_ref().map(|nodes| left_out(nodes.left_out.clone(), &nodes.schedulable));
-    let (nodes, runnable) = nodes.map(|nodes| (nodes.schedulable, nodes.runnable)).unzip();
+    let (nodes, rest) = nodes
+        .map(|nodes| {
+            let left_out = left_out(nodes.left_out, &nodes.schedulable);
+            (nodes.schedulable, (nodes.runnable, left_out))
+        })
+        .unzip();
+    let (runnable, left_out) = rest.unzip();
     let explanation = Explanation {
         workload: WorkloadRecord::new(&name, &review, Some(&changes.pods)),
         because: decision_reason(&review.decision),

@@ -45,18 +45,19 @@ impl ReviewSourceArgs {
         };
         let policies = policy_files::load(&self.policies)?;
         // This is a pass of its own, because the order of files is not the order of creation.
-        for kind in ["Namespace", "RuntimeClass"] {
-            for document in files.iter().flat_map(|file| file.documents().mentioning(kind)).flatten() {
-                for object in ParsedDocument::new(document).objects() {
-                    match object {
-                        ClassifiedObject::Namespace(object) if kind == "Namespace" => {
-                            snapshot.namespaces.extend(objects::namespace_from_json(&object.value));
-                        }
-                        ClassifiedObject::RuntimeClass(object) if kind == "RuntimeClass" => {
-                            snapshot.declared_classes.extend(objects::runtime_class_from_json(&object.value));
-                        }
-                        _ => {}
+        let all = || files.iter().map(ManifestFile::documents);
+        let declaring = all().flat_map(|documents| documents.mentioning("Namespace"));
+        let declaring = declaring.chain(all().flat_map(|documents| documents.mentioning("RuntimeClass")));
+        for document in declaring.flatten() {
+            for object in ParsedDocument::new(document).objects() {
+                match object {
+                    ClassifiedObject::Namespace(object) => {
+                        snapshot.namespaces.extend(objects::namespace_from_json(&object.value));
                     }
+                    ClassifiedObject::RuntimeClass(object) => {
+                        snapshot.declared_classes.extend(objects::runtime_class_from_json(&object.value));
+                    }
+                    ClassifiedObject::Workload(_) | ClassifiedObject::Skipped | ClassifiedObject::Other => {}
                 }
             }
         }

@@ -17,7 +17,7 @@ pub enum Evidence {
     Whole,
     /// A part. The clause says what was not read: `pods of other namespaces were not read`.
     Part(String),
-    /// Nothing of at least one list. The clause says of which: `pods were not read`.
+    /// Nothing of one list or more. The clause names them: `pods were not read`.
     Missing(String),
 }
 

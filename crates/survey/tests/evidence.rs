@@ -4,16 +4,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "reads the dumps")]
 
+mod support;
+
 use std::path::Path;
 
 use jiff::civil::{Date, date};
-use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::read_json;
 use mullion_survey::report::{Finding, Source, SurveyReport};
-use mullion_survey::{Facts, Inventory, InventoryReader, PlanContext, SurveyContext, plan, survey};
+use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext, plan, survey};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use support::context;
 
 const TODAY: Date = date(2026, 11, 22);
 
@@ -35,22 +37,11 @@ fn survey_of(inventory: &Inventory) -> SurveyReport {
 
 /// The plan as JSON.
 fn plan_of(inventory: &Inventory, target: u32) -> Value {
-    let context = PlanContext {
-        cluster: "c",
-        source: Source::Dump,
-        today: TODAY,
-        mullion: "0.0.0",
-        policies: &PolicySet::built_in(),
-        policies_given: false,
-        facts: &Facts::built_in(),
-        facts_file: None,
-        target: Build::new(target),
-        from: None,
-        provider: None,
-        kubernetes: None,
-        strict_match: false,
-    };
-    serde_json::to_value(plan(inventory, context)).unwrap()
+    serde_json::to_value(plan(
+        inventory,
+        context(Source::Dump, TODAY, (&PolicySet::built_in(), &Facts::built_in()), target),
+    ))
+    .unwrap()
 }
 
 fn dump(name: &str) -> Inventory {

@@ -4,16 +4,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "reads the dumps")]
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::civil::date;
-use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::read_yaml;
 use mullion_survey::report::{Source, SurveyReport};
 use mullion_survey::{Facts, Inventory, InventoryReader, PlanContext, SurveyContext, compare, plan, survey};
 use serde_json::Value;
+use support::context;
 
 /// The report about a dump.
 enum Report {
@@ -142,22 +144,14 @@ fn survey_of(dump: &str) -> SurveyReport {
 fn report_of(thread: &Thread) -> String {
     let json = match thread.report {
         Report::Plan(target, workload) => {
-            let context = PlanContext {
-                cluster: "thread",
-                source: Source::Dump,
-                today: date(2026, 11, 22),
-                mullion: "0.0.0",
-                policies: &PolicySet::built_in(),
-                policies_given: false,
-                facts: &Facts::built_in(),
-                facts_file: None,
-                target: Build::new(target),
-                from: None,
-                provider: None,
-                kubernetes: None,
-                strict_match: false,
-            };
-            let mut report = serde_json::to_value(plan(&inventory(thread.dump), context)).unwrap();
+            let mut report = serde_json::to_value(plan(
+                &inventory(thread.dump),
+                PlanContext {
+                    cluster: "thread",
+                    ..context(Source::Dump, date(2026, 11, 22), (&PolicySet::built_in(), &Facts::built_in()), target)
+                },
+            ))
+            .unwrap();
             if workload.is_empty() {
                 report
             } else {

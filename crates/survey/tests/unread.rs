@@ -2,16 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod support;
+
 use std::collections::BTreeSet;
 
 use jiff::civil::date;
-use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, read_yaml};
 use mullion_survey::report::{Knowledge, Source, Unread};
-use mullion_survey::{
-    Facts, Inventory, InventoryReader, PlanContext, PlanReport, SurveyContext, SurveyReport, plan, survey,
-};
+use mullion_survey::{Facts, Inventory, InventoryReader, PlanReport, SurveyContext, SurveyReport, plan, survey};
+use support::context;
 
 const MIXED: &str = include_str!("mixed/dump.yaml");
 const ODD_NODES: &str = include_str!("unread/odd-nodes.yaml");
@@ -57,22 +57,7 @@ fn survey_of(inventory: &Inventory) -> SurveyReport {
 }
 
 fn plan_of(inventory: &Inventory) -> PlanReport {
-    let context = PlanContext {
-        cluster: "c",
-        source: Source::Cluster,
-        today: date(2026, 11, 27),
-        mullion: "0.0.0",
-        policies: &PolicySet::built_in(),
-        policies_given: false,
-        facts: &Facts::built_in(),
-        facts_file: None,
-        target: Build::new(26_100),
-        from: None,
-        provider: None,
-        kubernetes: None,
-        strict_match: false,
-    };
-    plan(inventory, context)
+    plan(inventory, context(Source::Cluster, date(2026, 11, 27), (&PolicySet::built_in(), &Facts::built_in()), 26_100))
 }
 
 fn text(report: &impl serde::Serialize) -> String {

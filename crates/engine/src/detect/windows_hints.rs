@@ -71,32 +71,32 @@ pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
 
 /// The pointer, below the container, of a resource that only Windows nodes have.
 fn windows_resource(container: &Container<'_>) -> Option<String> {
-    ["/resources/limits", "/resources/requests"].into_iter().find_map(|list| {
-        let resources = container.get(list)?.as_object()?;
-        let (name, _) = WINDOWS_RESOURCES.iter().find(|(name, _)| resources.contains_key(*name))?;
-        Some(format!("{list}/{}", json_pointer::escape(name)))
+    let resources = container.get("/resources")?;
+    ["limits", "requests"].into_iter().find_map(|list| {
+        let amounts = resources.get(list)?.as_object()?;
+        let (name, _) = WINDOWS_RESOURCES.iter().find(|(name, _)| amounts.contains_key(*name))?;
+        Some(format!("/resources/{list}/{}", json_pointer::escape(name)))
     })
 }
 
 /// Whether it is a path that only Windows has: `C:\…`, `c:/…`, `\\.\pipe\…`, `npipe://…`.
 pub fn is_windows_path(text: &str) -> bool {
-    let drive = matches!(text.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
-    drive || text.starts_with(PIPES) || text.starts_with(PIPE_SCHEME)
+    !windows_path_start(text).is_empty()
 }
 
-/// The beginning of a path by which it [is one of Windows](is_windows_path): `C:\`, `\\.\pipe\`, `npipe:`; empty if it
-/// is not.
+/// The beginning of a path by which it is one of Windows: `C:\`, `\\.\pipe\`, `npipe:`; empty if it is not.
 pub fn windows_path_start(text: &str) -> &str {
-    let end = if text.starts_with(PIPES) {
+    let has_drive = || matches!(text.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    let length = if text.starts_with(PIPES) {
         PIPES.len()
     } else if text.starts_with(PIPE_SCHEME) {
         PIPE_SCHEME.len()
-    } else if is_windows_path(text) {
+    } else if has_drive() {
         r"C:\".len()
     } else {
         0
     };
-    prefix(text, end)
+    prefix(text, length)
 }
 
 /// Whether a program is a shell of Windows: `cmd`, `powershell.exe`, with any path.

@@ -34,7 +34,7 @@ const fn plan_kind(
     kept: &'static [KeptMember],
     missing: &'static str,
 ) -> SurveyKind {
-    SurveyKind { kind, plural, missing, only_for_plans: true, kept }
+    SurveyKind { only_for_plans: true, ..self::kind(kind, plural, kept, missing) }
 }
 
 impl SurveyKind {

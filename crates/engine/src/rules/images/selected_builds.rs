@@ -41,7 +41,12 @@ pub(crate) struct BuildRequirement<'a> {
     values: Vec<&'a str>,
 }
 
-impl BuildRequirement<'_> {
+impl<'a> BuildRequirement<'a> {
+    /// The node has this value.
+    fn equal(pointer: String, label: &'a str, value: &'a str) -> Self {
+        Self { pointer, label, operator: "In", values: vec![value] }
+    }
+
     /// `node.kubernetes.io/windows-build: 10.0.17763`.
     pub(crate) fn text(&self) -> String {
         let values = list(self.values.iter().map(|value| shown(value)));
@@ -92,19 +97,11 @@ impl BuildRequirement<'_> {
 pub(crate) fn build_requirements<'a>(cx: &WorkloadContext<'a>) -> Vec<BuildRequirement<'a>> {
     let pod = &cx.input.pod;
     let selector = pod.strings("/spec/nodeSelector").filter(|(label, _)| names_build(label));
-    let selector = selector.map(|(label, value)| BuildRequirement {
-        pointer: format!("/spec/nodeSelector/{}", escape(label)),
-        label,
-        operator: "In",
-        values: vec![value],
-    });
+    let selector = selector
+        .map(|(label, value)| BuildRequirement::equal(format!("/spec/nodeSelector/{}", escape(label)), label, value));
     let class = cx.own_runtime_class().into_iter().flat_map(|class| &class.node_selector);
-    let class = class.filter(|(label, _)| names_build(label)).map(|(label, value)| BuildRequirement {
-        pointer: CLASS.to_owned(),
-        label,
-        operator: "In",
-        values: vec![value],
-    });
+    let class = class.filter(|(label, _)| names_build(label));
+    let class = class.map(|(label, value)| BuildRequirement::equal(CLASS.to_owned(), label, value));
     let terms = pod.items(REQUIRED_TERMS).iter().enumerate().filter(|(_, term)| !is_empty_term(term));
     let terms: Vec<_> = terms.take(2).collect();
     let only = if let [only] = terms.as_slice() { Some(*only) } else { None };

@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::too_many_lines, reason = "tables")]
 
-use jiff::civil::date;
 use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
 use proptest::prelude::*;
@@ -9,8 +8,8 @@ use proptest::prelude::*;
 use crate::Facts;
 use crate::inventory::{Inventory, InventoryReader, read_yaml};
 use crate::plan::report::{PlanReport, PlannedContainer, PlannedWorkload, ProposalConfidence, Verdict};
+use crate::plan::test_nodes::context;
 use crate::plan::{PlanContext, plan};
-use crate::report::Source;
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -37,24 +36,8 @@ fn plan_of(inventory: &Inventory, target: u32, strict_match: bool) -> PlanReport
 }
 
 fn plan_with(inventory: &Inventory, target: u32, strict_match: bool, policies: &PolicySet) -> PlanReport {
-    plan(
-        inventory,
-        PlanContext {
-            cluster: "test",
-            source: Source::Dump,
-            today: date(2026, 11, 22),
-            mullion: "0.0.0",
-            policies,
-            policies_given: false,
-            facts: &Facts::built_in(),
-            facts_file: None,
-            target: Build::new(target),
-            from: None,
-            provider: None,
-            kubernetes: None,
-            strict_match,
-        },
-    )
+    let facts = &Facts::built_in();
+    plan(inventory, PlanContext { strict_match, ..context(facts, policies, target) })
 }
 
 /// A Deployment for Windows.
