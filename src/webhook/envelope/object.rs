@@ -9,7 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use mullion_engine::model::Operation;
-use mullion_engine::model::pod_view::{is_unread, is_unread_list};
+use mullion_engine::model::pod_view::{UnreadMembers, is_unread_list, unread_members};
 use mullion_engine::model::scheduling::names_deciding_label;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -116,11 +116,12 @@ impl<'k, T> Part<'k, T> {
         Self { inside: "", extent, limits, in_set: false, tree: PhantomData }
     }
 
-    fn is_unread(&self, member: &str) -> bool {
+    /// The members of this value that are skipped, if there are any.
+    fn unread_members(&self) -> Option<&'static UnreadMembers> {
         match self.extent {
-            Extent::Nothing => true,
-            Extent::Reviewed(operation) => is_unread(operation, self.inside, member),
-            Extent::Whole => is_unread(Operation::Update, self.inside, member),
+            Extent::Reviewed(operation) => unread_members(operation, self.inside),
+            // A value of which nothing is read has no members.
+            Extent::Whole | Extent::Nothing => unread_members(Operation::Update, self.inside),
         }
     }
 }
@@ -234,10 +235,11 @@ impl<'de, T: JsonTree> Visitor<'de> for Part<'_, T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<T, A::Error> {
         let most = self.limits.map_or(usize::MAX, LimitedReading::entries);
+        let unread = self.unread_members();
         let (mut map, mut number) = (T::Map::default(), 0);
         while let Some(BorrowedText(name)) = members.next_key()? {
             let is_beyond = number >= most && (number >= 2 * most || !names_deciding_label(&name));
-            if is_beyond || self.is_unread(&name) {
+            if is_beyond || unread.is_some_and(|unread| unread.have(&name)) {
                 members.next_value::<IgnoredAny>()?;
                 if let Some(limits) = self.limits.filter(|_| is_beyond) {
                     limits.cut(self.inside);
@@ -257,6 +259,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+    use mullion_engine::model::pod_view::is_unread;
     use proptest::prelude::*;
     use serde_json::json;
 

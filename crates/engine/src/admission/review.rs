@@ -23,7 +23,8 @@ use crate::model::{
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
 use crate::place::{
-    CheckScope, LeftOutNodes, WorkloadContext, find_unlearned_taints, new_ephemeral_containers, pod_builds,
+    CheckScope, LeftOutNodes, WorkloadContext, find_unlearned_taints, has_many_taints, new_ephemeral_containers,
+    pod_builds,
 };
 use crate::rules::{Finding, RejectedBy, catalogue};
 
@@ -359,8 +360,10 @@ fn find_unusable_facts(cx: &WorkloadContext<'_>) -> Vec<UnusableFact> {
     let class = cx
         .own_runtime_class()
         .and_then(|class| class.unusable_fact(cx.input.pod.text("/spec/runtimeClassName").unwrap_or_default()));
-    let learns = cx.placed_on().filter(|_| cx.input.settings.tolerations == TolerationsMode::Learn);
-    let taints = learns.and_then(|os| find_unlearned_taints(os, cx.input.snapshot, cx.node_settings));
+    // In nearly all clusters, there are few taints.
+    let learns = cx.input.settings.tolerations == TolerationsMode::Learn && has_many_taints(cx.input.snapshot);
+    let placed_on = if learns { cx.placed_on() } else { None };
+    let taints = placed_on.and_then(|os| find_unlearned_taints(os, cx.input.snapshot, cx.node_settings));
     namespace.chain(class).chain(taints).collect()
 }
 

@@ -21,5 +21,5 @@ pub use left_out_nodes::LeftOutNodes;
 pub(crate) use new_containers::new_ephemeral_containers;
 pub(crate) use placement_changes::PlacementChanges;
 pub use runtime_class::{BuildRuntimeClass, runtime_class_of_build};
-pub(crate) use tolerations::MissingToleration;
 pub use tolerations::{LEARNED_TAINTS, find_marker_taints, find_unlearned_taints, learned_size};
+pub(crate) use tolerations::{MissingToleration, has_many_taints};

@@ -145,16 +145,17 @@ pub fn learned_size(snapshot: &ClusterSnapshot) -> usize {
     size(linux).max(size(windows.chain(&snapshot.seen_taints)))
 }
 
+/// Whether [`find_unlearned_taints`] can find any: the number of all taints, which is known, exceeds [`LEARNED_TAINTS`].
+pub(crate) fn has_many_taints(snapshot: &ClusterSnapshot) -> bool {
+    let of_nodes = snapshot.nodes.as_ref().map_or(0, |all| {
+        let [linux, windows] = [all.linux_taints(), all.windows_taints()].map(|taints| taints.iter().len());
+        linux.max(windows)
+    });
+    of_nodes + snapshot.seen_taints.len() > LEARNED_TAINTS
+}
+
 /// The taints that mark nodes of that operating system and get no tolerations, if there are any.
 pub fn find_unlearned_taints(os: Os, snapshot: &ClusterSnapshot, nodes: &NodeSettings) -> Option<UnusableFact> {
-    let of_nodes = snapshot.nodes.as_ref().map_or(0, |all| match os {
-        Os::Linux => all.linux_taints().iter().len(),
-        Os::Windows => all.windows_taints().iter().len(),
-    });
-    // In nearly all clusters. This is a part of each review.
-    if of_nodes + snapshot.seen_taints.len() <= LEARNED_TAINTS {
-        return None;
-    }
     find_marker_taints(os, snapshot, nodes).unusable_fact(os)
 }
 

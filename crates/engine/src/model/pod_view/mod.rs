@@ -10,4 +10,4 @@ mod unread;
 pub use container::Container;
 pub use pod::Pod;
 pub(crate) use unread::{MANAGED_DECISION, is_read, is_read_whole};
-pub use unread::{is_unread, is_unread_list};
+pub use unread::{UnreadMembers, is_unread, is_unread_list, unread_members};

@@ -12,8 +12,9 @@ use crate::model::review_request::Operation;
 pub(crate) const MANAGED_DECISION: &str = "f:mullion.dev/decision";
 
 /// Members that no review reads.
-struct UnreadMembers {
-    /// The members that contain them, directly or in an item; empty for the object itself.
+#[derive(Debug)]
+pub struct UnreadMembers {
+    /// The members that contain them, directly or in an item; empty for the object itself. Each is in one row only.
     parents: &'static [&'static str],
     names: Names,
     /// Whether an UPDATE needs them.
@@ -21,6 +22,7 @@ struct UnreadMembers {
 }
 
 /// Names of members.
+#[derive(Debug)]
 enum Names {
     These(&'static [&'static str]),
     /// All members except this one. A list in place of such a map is not read either.
@@ -40,11 +42,16 @@ const UNREAD: [UnreadMembers; 6] = [
     UnreadMembers { parents: &CONTAINER_LISTS, names: Names::These(&["env", "envFrom"]), on_update: true },
 ];
 
-/// Whether no review of that operation reads `member` in the member `parent`, or in an item of it; `parent` is "" for the
-/// object itself.
+/// The members in the member `parent`, or in an item of it, that no review of that operation reads, if there are any;
+/// `parent` is "" for the object itself.
+pub fn unread_members(operation: Operation, parent: &str) -> Option<&'static UnreadMembers> {
+    let row = UNREAD.iter().find(|row| row.parents.contains(&parent))?;
+    (!row.on_update || operation != Operation::Update).then_some(row)
+}
+
+/// Whether no review of that operation reads `member` in the member `parent`, or in an item of it.
 pub fn is_unread(operation: Operation, parent: &str, member: &str) -> bool {
-    let needed = |row: &UnreadMembers| row.on_update && operation == Operation::Update;
-    UNREAD.iter().any(|row| row.parents.contains(&parent) && row.names.have(member) && !needed(row))
+    unread_members(operation, parent).is_some_and(|unread| unread.have(member))
 }
 
 /// Whether no review reads the items of a list in the member `parent`: it should be a map.
@@ -52,11 +59,12 @@ pub fn is_unread_list(parent: &str) -> bool {
     UNREAD.iter().any(|row| matches!(row.names, Names::AllBut(_)) && row.parents.contains(&parent))
 }
 
-impl Names {
-    fn have(&self, member: &str) -> bool {
-        match self {
-            Self::These(names) => names.contains(&member),
-            Self::AllBut(name) => *name != member,
+impl UnreadMembers {
+    /// Whether `member` is one of them.
+    pub fn have(&self, member: &str) -> bool {
+        match self.names {
+            Names::These(names) => names.contains(&member),
+            Names::AllBut(name) => name != member,
         }
     }
 }
@@ -123,6 +131,13 @@ mod tests {
             let unread = [Operation::Create, Operation::Update].map(|operation| is_unread(operation, parent, name));
             assert_eq!(unread, [on_create, on_update], "{name} in {parent:?}");
         }
+    }
+
+    #[test]
+    fn each_parent_is_in_one_row() {
+        let parents: Vec<&str> = UNREAD.iter().flat_map(|row| row.parents).copied().collect();
+        let different: std::collections::BTreeSet<&str> = parents.iter().copied().collect();
+        assert_eq!(different.len(), parents.len(), "{parents:?}");
     }
 
     #[test]
