@@ -12,8 +12,8 @@ use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, wait_for};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::memory;
 use crate::shared::{DEADLINE, as_tenant, dry_run, pod};
+use crate::{any_objects, memory};
 
 /// How many objects of each kind have that depth: more than the failures after which a watch is restarted.
 const ADJACENT: usize = 7;
@@ -38,6 +38,8 @@ async fn are_isolated(plane: &ControlPlane) -> Result<()> {
     plane.create_node(&NodeSpec::linux("hostile-linux")).await?;
     let tenant = as_tenant(plane, "tenant", &tenants).await?;
     let victim = attack(plane, &tenant).await?;
+
+    any_objects::create(plane, &tenants.name).await?;
 
     // Both programs start beside these objects.
     let policies = tempfile::tempdir()?;

@@ -15,6 +15,7 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod any_objects;
 mod audit;
 mod audit_mode;
 mod cases;
