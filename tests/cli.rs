@@ -29,8 +29,12 @@ mod explain;
 mod facts;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/in_force.rs"]
+mod in_force;
 #[path = "cli/manual.rs"]
 mod manual;
+#[path = "cli/not_reviewed.rs"]
+mod not_reviewed;
 #[path = "cli/outputs.rs"]
 mod outputs;
 #[path = "cli/packing.rs"]
@@ -767,8 +771,8 @@ fn policies_decide_what_findings_do() {
         ("  rules: {actions: [{rule: MUL201, action: Repair}]}\n", 0, "note[MUL201]"),
         ("  rules: {actions: [{rule: run-as-user, action: Deny}]}\n", 1, "error[MUL201]"),
         ("  rules: {denials: Warn}\n", 0, "warning[MUL201]"),
-        ("  mode: Audit\n", 0, "warning[MUL201]"),
-        ("  mode: Disabled\n", 0, ""),
+        ("  mode: Audit\n", 1, "error[MUL201]"),
+        ("  mode: Disabled\n", 0, "not reviewed: mode: Disabled ("),
         ("  match: {namespaces: {include: [elsewhere]}}\n  mode: Disabled\n", 1, "error[MUL201]"),
     ];
     // With spec.os of the author a finding is denied or repaired; with a selector it may also warn.

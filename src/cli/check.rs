@@ -19,8 +19,9 @@ use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
-    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure, ObjectName,
-    UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results, github, review_of, sarif, write_line,
+    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure,
+    NotReviewedWorkloads, ObjectName, ReviewNotes, UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results,
+    github, review_of, sarif, write_line,
 };
 
 /// Arguments of `check`.
@@ -84,12 +85,13 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         shown || !args.show_changes,
         "check: --show-changes needs -o text or -o json; other formats have findings only"
     );
-    let request = ReadRequest::manifests("check", &args.sources);
+    let selection = args.sources.selection("check")?;
+    let request = ReadRequest::manifests("check", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let unread = input.live.as_ref().map_or(0, |live| live.unread);
-    let sources = args.sources.load(&files, input.live.map(|live| live.snapshot))?;
+    let sources = args.sources.load(&files, &selection, input.live)?;
 
     let mut report = Report::begin(args, &input.namespace, io.stdout)?;
     report.totals.unreadable_files = texts.unreadable.len();
@@ -122,10 +124,11 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 /// `unread`: how much of the cluster snapshot could not be read.
 fn outcome(totals: &CheckTotals, unread: usize, fail_on: FailOnFinding) -> Outcome {
     let failing = match fail_on {
-        FailOnFinding::Deny => totals.denied,
-        FailOnFinding::Warn => totals.denied + totals.warned,
-        FailOnFinding::Unread => totals.denied + unread,
+        FailOnFinding::Deny => 0,
+        FailOnFinding::Warn => totals.warned,
+        FailOnFinding::Unread => unread,
     };
+    let failing = failing + totals.denied + totals.would_deny;
     if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
         Outcome::Unreadable
     } else if failing > 0 {
@@ -142,6 +145,7 @@ struct Report<'a> {
     namespace: &'a str,
     writer: Writer,
     totals: CheckTotals,
+    not_reviewed: NotReviewedWorkloads,
 }
 
 /// A [`FindingsFormat`] with its state.
@@ -160,7 +164,8 @@ impl<'a> Report<'a> {
             FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
             FindingsFormat::Github => Writer::Github,
         };
-        Ok(Self { args, namespace, writer, totals: CheckTotals::default() })
+        let (totals, not_reviewed) = Default::default();
+        Ok(Self { args, namespace, writer, totals, not_reviewed })
     }
 
     /// Adds an input that could not be read at all; it is also reported on stderr.
@@ -195,8 +200,10 @@ impl<'a> Report<'a> {
             match found {
                 ClassifiedObject::Workload(workload) => {
                     self.totals.workloads += 1;
-                    let request = workload.creation(namespace);
+                    let creation = sources.creation(&workload, namespace);
+                    let request = creation.request;
                     let review = review_of(&request, &sources.snapshot, &sources.policies);
+                    let notes = sources.notes(&creation, &review);
                     let findings = finding_results(&request.workload, &review);
                     let name = workload.name(namespace);
                     let changes = self
@@ -204,7 +211,10 @@ impl<'a> Report<'a> {
                         .show_changes
                         .then(|| WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies));
                     let windows = windows_reason(&review.decision, workload.kind);
-                    self.workload(&ReviewedWorkload { name, file, workload, review, findings, changes, windows }, io)?;
+                    self.workload(
+                        &ReviewedWorkload { name, file, workload, review, notes, findings, changes, windows },
+                        io,
+                    )?;
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {
                     self.totals.other_objects += 1;
@@ -216,15 +226,23 @@ impl<'a> Report<'a> {
     }
 
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
-        for FindingResult { finding, action, .. } in &reviewed.findings {
-            let action = *action;
+        if let Some(why) = &reviewed.notes.not_reviewed {
+            self.totals.not_reviewed += 1;
+            self.not_reviewed.add(why.clone(), reviewed.workload.title(reviewed.file, &reviewed.name));
+        }
+        for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
+            let action = if *would_deny { Action::Deny } else { *action };
             let silent = finding.is_silent_repair(action);
-            self.totals.count(action, silent);
+            if *would_deny {
+                self.totals.count_would_deny();
+            } else {
+                self.totals.count(action, silent);
+            }
             if silent && !matches!(self.writer, Writer::Json) {
                 continue;
             }
             let place = reviewed.place(finding);
-            let record = FindingRecord::new(finding, action, Some(place));
+            let record = FindingRecord { audit: *would_deny, ..FindingRecord::new(finding, action, Some(place)) };
             let remark = reviewed.remark(finding, action);
             match &mut self.writer {
                 Writer::Text => {
@@ -239,7 +257,7 @@ impl<'a> Report<'a> {
         match (&self.writer, &reviewed.changes) {
             (Writer::Json, changes) => {
                 let of_pods = changes.as_ref().map(|changes| changes.pods.as_slice());
-                let record = WorkloadRecord::new(&reviewed.name, &reviewed.review, of_pods);
+                let record = WorkloadRecord::new(&reviewed.name, &reviewed.review, &reviewed.notes, of_pods);
                 write_line(io.stdout, &CheckRecord::Workload(record))
             }
             (Writer::Text, Some(changes)) => {
@@ -253,7 +271,8 @@ impl<'a> Report<'a> {
         match self.writer {
             Writer::Json => write_line(io.stdout, &CheckRecord::Summary(&self.totals))?,
             Writer::Sarif(log) => log.end(io.stdout)?,
-            Writer::Text | Writer::Github => {}
+            Writer::Text => self.not_reviewed.lines().try_for_each(|line| io.println(line))?,
+            Writer::Github => {}
         }
         Ok(self.totals)
     }
@@ -265,6 +284,7 @@ struct ReviewedWorkload<'d> {
     file: &'d ManifestFile<'d>,
     workload: ManifestWorkload<'d>,
     review: Review,
+    notes: ReviewNotes,
     findings: Vec<FindingResult>,
     /// The changes, if they were requested.
     changes: Option<WorkloadChanges>,
@@ -290,7 +310,7 @@ impl ReviewedWorkload<'_> {
             return Vec::new();
         }
         let denied = self.findings.iter().any(|result| result.action == Action::Deny);
-        let mut lines = self.workload.heading(self.file, &self.name, &self.review);
+        let mut lines = self.workload.heading(self.file, &self.name, &self.review, &self.notes);
         lines.extend(changes.lines(&self.review, denied));
         lines.push(String::new());
         lines
@@ -309,9 +329,10 @@ impl ReviewedWorkload<'_> {
         }
     }
 
-    /// What Mullion does about a finding; empty for a finding that it only reports.
-    fn repair_remark(&self, action: Action) -> &'static str {
+    /// What Mullion does about a finding; empty for a denial, and for a finding that it only reports.
+    fn outcome_remark(&self, action: Action) -> &'static str {
         match (action, self.review.settings.mode) {
+            (Action::Deny, Mode::Audit) => "Mullion would deny this, without mode: Audit",
             (Action::Repair, Mode::Audit) => "Mullion would repair this",
             (Action::Repair, _) => "Mullion repairs this",
             _ => "",
@@ -327,7 +348,7 @@ impl ReviewedWorkload<'_> {
 
     /// The text that formats without notes add to a finding.
     fn remark(&self, finding: &Finding, action: Action) -> &str {
-        self.windows_reason(finding, action).unwrap_or_else(|| self.repair_remark(action))
+        self.windows_reason(finding, action).unwrap_or_else(|| self.outcome_remark(action))
     }
 
     fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
@@ -336,7 +357,7 @@ impl ReviewedWorkload<'_> {
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),
             place: self.file.place(self.workload.span_of(&finding.pointer)),
-            label: self.repair_remark(action).to_owned(),
+            label: self.outcome_remark(action).to_owned(),
             related: None,
             notes: [format!("{}: {}", self.name, finding.path)]
                 .into_iter()

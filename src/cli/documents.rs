@@ -12,11 +12,11 @@ use mullion_manifest::{
 
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
-use crate::report::{InputFailure, ObjectName, SourcePlace, os_text};
+use crate::report::{InputFailure, ObjectName, ReviewNotes, SourcePlace, os_text};
 
 /// A file with manifests.
 #[derive(Debug)]
-pub struct ManifestFile<'t> {
+pub(crate) struct ManifestFile<'t> {
     /// Its name and text.
     pub source: &'t SourceText,
     lines: LineIndex<'t>,
@@ -24,7 +24,7 @@ pub struct ManifestFile<'t> {
 
 /// One document and the objects in it: one, or the items of a List.
 #[derive(Debug)]
-pub struct ParsedDocument {
+pub(crate) struct ParsedDocument {
     /// The document.
     pub document: ManifestDocument,
     objects: Vec<Result<ManifestObject, NotAnObject>>,
@@ -32,7 +32,7 @@ pub struct ParsedDocument {
 
 /// One object of a document.
 #[derive(Debug, Clone, Copy)]
-pub enum ClassifiedObject<'d> {
+pub(crate) enum ClassifiedObject<'d> {
     /// A pod, or an object with a pod template.
     Workload(ManifestWorkload<'d>),
     /// A Namespace.
@@ -47,7 +47,7 @@ pub enum ClassifiedObject<'d> {
 
 /// A pod, or an object with a pod template, in its document.
 #[derive(Debug, Clone, Copy)]
-pub struct ManifestWorkload<'d> {
+pub(crate) struct ManifestWorkload<'d> {
     /// Its kind.
     pub kind: WorkloadKind,
     /// The object.
@@ -57,18 +57,18 @@ pub struct ManifestWorkload<'d> {
 
 impl<'t> ManifestFile<'t> {
     /// Creates the file without reading its documents.
-    pub fn new(source: &'t SourceText) -> Self {
+    pub(crate) fn new(source: &'t SourceText) -> Self {
         Self { lines: LineIndex::new(&source.text), source }
     }
 
     /// Its documents in order, each read on demand.
-    pub fn documents(&self) -> ManifestDocuments<'t> {
+    pub(crate) fn documents(&self) -> ManifestDocuments<'t> {
         ManifestDocuments::new(&self.source.name, &self.source.text)
     }
 
     /// Calls `visit` for each document in order, and returns the number of broken ones. Only the visited document is in
     /// memory, because its values and places take about 20 times the memory of its text.
-    pub fn each(
+    pub(crate) fn each(
         &self,
         mut visit: impl FnMut(Result<ParsedDocument, InputFailure>) -> anyhow::Result<()>,
     ) -> anyhow::Result<usize> {
@@ -93,12 +93,12 @@ impl<'t> ManifestFile<'t> {
     }
 
     /// Line and column of a byte.
-    pub fn line_column(&self, offset: usize) -> LineColumn {
+    pub(crate) fn line_column(&self, offset: usize) -> LineColumn {
         self.lines.line_column(offset)
     }
 
     /// The place of `span` in this file.
-    pub fn place(&self, span: Span) -> SourcePlace<'_> {
+    pub(crate) fn place(&self, span: Span) -> SourcePlace<'_> {
         let LineColumn { line, column } = self.line_column(span.start);
         SourcePlace { file: &self.source.name, text: &self.source.text, span: span.range(), line, column }
     }
@@ -146,12 +146,12 @@ pub(crate) fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> 
 
 impl ParsedDocument {
     /// Finds the objects of `document`.
-    pub fn new(document: ManifestDocument) -> Self {
+    pub(crate) fn new(document: ManifestDocument) -> Self {
         Self { objects: object::objects(&document), document }
     }
 
     /// Its objects in order.
-    pub fn objects(&self) -> impl Iterator<Item = ClassifiedObject<'_>> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = ClassifiedObject<'_>> {
         self.objects.iter().map(|object| match object {
             Err(_) => ClassifiedObject::Skipped,
             Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => {
@@ -170,12 +170,12 @@ impl ParsedDocument {
 
 impl<'d> ManifestWorkload<'d> {
     /// Its namespace; `default` if it does not set one.
-    pub fn namespace(&self, default: &'d str) -> &'d str {
+    pub(crate) fn namespace(&self, default: &'d str) -> &'d str {
         self.object.namespace.as_deref().unwrap_or(default)
     }
 
     /// Its kind, namespace and name.
-    pub fn name(&self, default_namespace: &str) -> ObjectName {
+    pub(crate) fn name(&self, default_namespace: &str) -> ObjectName {
         let name = self.object.name.as_ref().or(self.object.generate_name.as_ref());
         ObjectName {
             kind: self.kind.name(),
@@ -185,19 +185,34 @@ impl<'d> ManifestWorkload<'d> {
     }
 
     /// The request that creates it.
-    pub fn creation(&self, default_namespace: &'d str) -> ReviewRequest<'d> {
+    pub(crate) fn creation(&self, default_namespace: &'d str) -> ReviewRequest<'d> {
         let namespace = self.namespace(default_namespace);
         ReviewRequest::creation(WorkloadObject { kind: self.kind, namespace, object: &self.object.value })
     }
 
-    /// The first lines of a text about it: its name with its place in `file`, and its operating system.
-    pub(crate) fn heading(&self, file: &ManifestFile<'_>, name: &ObjectName, review: &Review) -> Vec<String> {
-        let at = file.line_column(self.object.span.start).line;
-        vec![format!("{name} ({}:{at})", file.source.name), format!("  os: {}", os_text(&review.decision))]
+    /// Its name with its place in `file`: `Pod shop/web (a.yaml:3)`.
+    pub(crate) fn title(&self, file: &ManifestFile<'_>, name: &ObjectName) -> String {
+        format!("{name} ({}:{})", file.source.name, file.line_column(self.object.span.start).line)
+    }
+
+    /// The first lines of a text about it: its name with its place in `file`, and its operating system, or why it is not
+    /// reviewed.
+    pub(crate) fn heading(
+        &self,
+        file: &ManifestFile<'_>,
+        name: &ObjectName,
+        review: &Review,
+        notes: &ReviewNotes,
+    ) -> Vec<String> {
+        let second = match &notes.not_reviewed {
+            Some(why) => format!("  not reviewed: {why}"),
+            None => format!("  os: {}", os_text(&review.decision)),
+        };
+        vec![self.title(file, name), second]
     }
 
     /// The span to show for `pointer`, which starts at the object.
-    pub fn span_of(&self, pointer: &str) -> Span {
+    pub(crate) fn span_of(&self, pointer: &str) -> Span {
         span_of(&self.document.node, &self.object.pointer_prefix, pointer)
     }
 }

@@ -4,16 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use clap::Args;
-use mullion_engine::admission::{NodeObstacle, Review, effective_action, find_nodes};
-use mullion_engine::detect::NoDefault;
-use mullion_engine::model::cluster::{Node, Nodes};
-use mullion_engine::model::names::OS_LABEL;
+use mullion_engine::admission::{NodeObstacle, Review, effective_action, find_nodes, would_be_denied};
+use mullion_engine::model::Cause;
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::scheduling::marks;
 use mullion_engine::model::settings::{Action, Labels};
 use mullion_engine::model::text::list_within;
-use mullion_engine::model::{Cause, Os};
-use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::{Finding, catalogue};
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
 use serde::Serialize;
@@ -27,7 +22,9 @@ use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
-use crate::report::{WorkloadChanges, WorkloadRecord, decider, evidence_text, review_of, set_by, unquoted, write_line};
+use crate::report::{
+    ReviewNotes, WorkloadChanges, WorkloadRecord, decider, evidence_text, review_of, set_by, unquoted, write_line,
+};
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
@@ -64,15 +61,14 @@ const REASONS: usize = 20;
 struct Explanation<'a> {
     #[serde(flatten)]
     workload: WorkloadRecord<'a>,
-    because: String,
     /// What the cluster has done with it, for a live pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'a PodStatus>,
-    /// Why it does not get the Linux default although nothing decides its operating system.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    no_default: Option<String>,
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
+    /// Every finding that would deny it without `mode: Audit`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    would_deny: Vec<String>,
     /// What others wrote about its namespace, its RuntimeClass and the nodes, and is not used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unusable: Vec<String>,
@@ -98,11 +94,12 @@ struct LeftOut<'a> {
 
 /// Explains every workload of the input.
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let request = ReadRequest::manifests("explain", &args.sources);
+    let selection = args.sources.selection("explain")?;
+    let request = ReadRequest::manifests("explain", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
-    let sources = args.sources.load(&files, input.live.map(|live| live.snapshot))?;
+    let sources = args.sources.load(&files, &selection, input.live)?;
     let empty = texts.report_with_empty(io)?;
     let mut explained = 0;
     let broken = each_workload(&files, io, |workload, file, io| {
@@ -138,8 +135,10 @@ fn explain(
 ) -> io::Result<()> {
     let ExplainContext { namespace, status, sources } = *context;
     let name = workload.name(namespace);
-    let request = workload.creation(namespace);
+    let creation = sources.creation(workload, namespace);
+    let request = creation.request;
     let review = review_of(&request, &sources.snapshot, &sources.policies);
+    let review_notes = sources.notes(&creation, &review);
     let changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
     let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
     let (nodes, rest) = nodes
@@ -150,11 +149,10 @@ fn explain(
         .unzip();
     let (runnable, left_out) = rest.unzip();
     let explanation = Explanation {
-        workload: WorkloadRecord::new(&name, &review, Some(&changes.pods)),
-        because: decision_reason(&review.decision),
+        workload: WorkloadRecord::new(&name, &review, &review_notes, Some(&changes.pods)),
         status,
-        no_default: no_default(&review, sources),
         denied: denials(&review).map(Finding::sentence).collect(),
+        would_deny: would_deny(&review).map(Finding::sentence).collect(),
         unusable: review.unusable.iter().map(ToString::to_string).collect(),
         settings: settings(workload, namespace, sources),
         nodes,
@@ -164,7 +162,7 @@ fn explain(
     match args.output {
         OutputFormat::Json => write_line(io.stdout, &explanation),
         OutputFormat::Text => {
-            let mut lines = workload.heading(file, &name, &review);
+            let mut lines = workload.heading(file, &name, &review, &review_notes);
             lines.extend(explanation.lines(&review, &changes));
             if args.settings {
                 lines.extend(explanation.setting_lines(&review, &changes));
@@ -193,15 +191,25 @@ fn denials(review: &Review) -> impl Iterator<Item = &Finding> {
     review.findings.iter().filter(|finding| effective_action(review, finding) == Action::Deny)
 }
 
+fn would_deny(review: &Review) -> impl Iterator<Item = &Finding> {
+    review.findings.iter().filter(|finding| would_be_denied(review, finding))
+}
+
 impl Explanation<'_> {
     /// The lines below the operating system: its evidence, what is changed or denied, and the nodes.
     fn lines(&self, review: &Review, changes: &WorkloadChanges) -> Vec<String> {
         let evidence = review.decision.evidence.iter();
         let mut lines: Vec<String> = self.status.map(PodStatus::lines).unwrap_or_default();
         lines.extend(evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))));
-        lines.extend(self.no_default.iter().map(|reason| format!("  no Linux default: {reason}")));
+        let ReviewNotes { review_not_known, no_default, .. } = self.workload.notes;
+        lines.extend(review_not_known.iter().map(|why| format!("  not known whether it is reviewed: {why}")));
+        lines.extend(no_default.iter().map(|reason| format!("  no Linux default: {reason}")));
         lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
+        let audit = set_by(review.settings.origins.get("mode"));
+        lines.extend(
+            self.would_deny.iter().map(|finding| format!("  would be denied without mode: Audit ({audit}): {finding}")),
+        );
         lines.extend(self.unusable.iter().map(|fact| format!("  not used: {fact}")));
         lines.extend(self.workload.hint.map(|hint| format!("  hint: {hint}")));
         if let (Some(schedulable), Some(runnable)) = (&self.nodes, &self.runnable) {
@@ -226,8 +234,9 @@ impl Explanation<'_> {
     fn setting_lines(&self, review: &Review, changes: &WorkloadChanges) -> Vec<String> {
         let all = || changes.own.iter().chain(&changes.pods);
         let repairs = |code: &str| all().any(|change| matches!(change.cause, Cause::Rule(of) if of == code));
-        let deciding =
-            catalogue().filter(|rule| denials(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
+        let deciding = catalogue().filter(|rule| {
+            denials(review).chain(would_deny(review)).any(|finding| finding.code == rule.code) || repairs(rule.code)
+        });
         let mut lines: Vec<String> =
             deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))).collect();
         lines.push("  settings:".to_owned());
@@ -242,34 +251,6 @@ impl Explanation<'_> {
         }
         lines
     }
-}
-
-/// Why the workload does not get the Linux default, on account of which nodes, and what to write instead; `None` if
-/// something decided, or if the evidence says it.
-fn no_default(review: &Review, sources: &ReviewSources) -> Option<String> {
-    let reason = review.no_default.filter(|reason| !matches!(reason, NoDefault::Decided | NoDefault::LooksWindows))?;
-    let nodes = || sources.snapshot.nodes.iter().flat_map(Nodes::iter);
-    let of = |os: Option<Os>| nodes().filter(move |node| node.os == os);
-    let causes: Vec<String> = match reason {
-        NoDefault::LinuxIsMarked => of(Some(Os::Linux)).filter_map(|node| marked(node, sources)).collect(),
-        NoDefault::UnlabelledNode => of(None).map(|node| node.name.clone()).collect(),
-        _ => Vec::new(),
-    };
-    let causes = if causes.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", list_within(&causes, causes.len(), ", ", NAMES))
-    };
-    let advice = format!("; write nodeSelector {OS_LABEL}: {} or {}", Os::Linux.name(), Os::Windows.name());
-    let advice = if reason.needs_author() { &*advice } else { "" };
-    Some(format!("{}{causes}{advice}", reason.clause()))
-}
-
-/// `lin1 has cattle.io/os=linux:NoSchedule`, if a taint marks the node as Linux.
-fn marked(node: &Node, sources: &ReviewSources) -> Option<String> {
-    let patterns = &sources.policies.nodes.linux_taints;
-    let taint = node.taints.parsed()?.iter().find(|taint| marks(patterns, taint))?;
-    Some(format!("{} has {taint}", node.name))
 }
 
 /// Groups nodes by reason. `schedulable`: the nodes on which the pods may be scheduled.

@@ -36,6 +36,7 @@ mod status;
 mod survey;
 mod time_limit;
 mod version;
+mod webhook_configurations;
 mod withdraw;
 
 pub use check::{CheckArgs, FailOnFinding, FindingsFormat};

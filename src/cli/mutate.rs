@@ -16,7 +16,7 @@ use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
-use crate::report::Admission;
+use crate::report::{Admission, NotReviewedWorkloads};
 
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
@@ -45,11 +45,12 @@ pub struct MutateArgs {
 
 /// Prints the changed input, after all of it has been read.
 pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let request = ReadRequest::manifests("mutate", &args.sources);
+    let selection = args.sources.selection("mutate")?;
+    let request = ReadRequest::manifests("mutate", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
-    let sources = args.sources.load(&files, input.live.map(|live| live.snapshot))?;
+    let sources = args.sources.load(&files, &selection, input.live)?;
     let context = MutateContext { namespace: &input.namespace, templates: args.templates, sources: &sources };
 
     texts.report(io)?;
@@ -70,6 +71,13 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         io.eprintln("nothing was changed or printed; correct the input first")?;
         return Ok(Outcome::Unreadable);
     }
+    let mut not_reviewed = NotReviewedWorkloads::default();
+    for (_, changed) in &mut all {
+        for (why, what) in changed.not_reviewed.drain(..) {
+            not_reviewed.add(why, what);
+        }
+    }
+    not_reviewed.lines().try_for_each(|line| io.eprintln(line))?;
     report_skipped(all.iter().map(|(_, changed)| changed.skipped).sum(), io)?;
 
     let mut outcome = Outcome::Clean;
@@ -105,6 +113,8 @@ struct MutateContext<'a> {
 struct Changed {
     replacements: Vec<Replacement>,
     unchanged: Vec<Unchanged>,
+    /// Objects that are not reviewed, with the reason first.
+    not_reviewed: Vec<(String, String)>,
     /// Documents that are not a Kubernetes object.
     skipped: usize,
 }
@@ -119,7 +129,7 @@ impl Changed {
     /// Adds the document of `file`.
     fn document(&mut self, file: &ManifestFile<'_>, parsed: ParsedDocument, context: &MutateContext<'_>) {
         self.skipped += parsed.objects().filter(|found| matches!(found, ClassifiedObject::Skipped)).count();
-        let patches = patches(file, &parsed, context, &mut self.unchanged);
+        let patches = self.patches(file, &parsed, context);
         // Frees the objects, which are copies, before the document is edited.
         let document = parsed.document;
         let patches: Vec<ObjectPatch<'_>> =
@@ -134,31 +144,33 @@ impl Changed {
     }
 }
 
-/// The patch of each admitted object of a document, with the object's pointer.
-fn patches(
-    file: &ManifestFile<'_>,
-    parsed: &ParsedDocument,
-    context: &MutateContext<'_>,
-    unchanged: &mut Vec<Unchanged>,
-) -> Vec<(String, Vec<PatchOperation>)> {
-    let mut patches = Vec::new();
-    for found in parsed.objects() {
-        let ClassifiedObject::Workload(workload) = found else { continue };
-        match patch(&workload, context) {
-            Ok(operations) => patches.push((workload.object.pointer_prefix.clone(), operations)),
-            Err(denial) => unchanged.push(Unchanged::denied(file, &workload, context.namespace, &denial)),
+impl Changed {
+    /// The patch of each admitted object of a document, with the object's pointer.
+    fn patches(
+        &mut self,
+        file: &ManifestFile<'_>,
+        parsed: &ParsedDocument,
+        context: &MutateContext<'_>,
+    ) -> Vec<(String, Vec<PatchOperation>)> {
+        let MutateContext { namespace, templates, sources } = *context;
+        let mut patches = Vec::new();
+        for found in parsed.objects() {
+            let ClassifiedObject::Workload(workload) = found else { continue };
+            let mut creation = sources.creation(&workload, namespace);
+            creation.request.into_templates = templates;
+            // What the webhook does, at both of its endpoints.
+            let Admission { review, denial, patch, .. } =
+                Admission::new(&creation.request, &sources.snapshot, &sources.policies);
+            if let Some(why) = sources.notes(&creation, &review).not_reviewed {
+                self.not_reviewed.push((why, workload.title(file, &workload.name(namespace))));
+            }
+            match denial {
+                None => patches.push((workload.object.pointer_prefix.clone(), patch)),
+                Some(denial) => self.unchanged.push(Unchanged::denied(file, &workload, namespace, &denial)),
+            }
         }
+        patches
     }
-    patches
-}
-
-/// The webhook's patch, unless one of its endpoints denies the object.
-fn patch(workload: &ManifestWorkload<'_>, context: &MutateContext<'_>) -> Result<Vec<PatchOperation>, Denial> {
-    let MutateContext { namespace, templates, sources } = *context;
-    let mut request = workload.creation(namespace);
-    request.into_templates = templates;
-    let Admission { denial, patch, .. } = Admission::new(&request, &sources.snapshot, &sources.policies);
-    denial.map_or(Ok(patch), Err)
 }
 
 impl Unchanged {

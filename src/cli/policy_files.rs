@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use jiff::Timestamp;
 use mullion_engine::model::text::counted;
 use mullion_manifest::Problem;
@@ -12,6 +13,52 @@ use mullion_policy::{MAX_FILE, PolicyFile, PolicyFiles, PolicySet, unpack_manife
 use crate::cli::input::{check_stdin_once, is_stdin};
 use crate::policy_files::directory;
 use crate::report::STDIN;
+
+/// The word for the policies that are built into the program; a directory of that name is `./built-in`.
+pub(crate) const BUILT_IN_WORD: &str = "built-in";
+/// The word for the policies in force in a cluster; a directory of that name is `./cluster`.
+pub(crate) const CLUSTER_WORD: &str = "cluster";
+
+/// The policies that a command line selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PolicySelection {
+    /// None: those in force in the cluster that the command reads, if they can be read, else the built-in ones.
+    Default,
+    /// The built-in ones.
+    BuiltIn,
+    /// Those in force in the cluster, and no others.
+    Cluster,
+    /// Those of files and directories.
+    Paths(Vec<PathBuf>),
+}
+
+impl PolicySelection {
+    /// The selection of `--policies`.
+    pub(crate) fn new(command: &str, paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let is = |path: &PathBuf, word: &str| path.as_os_str() == word;
+        let word = [BUILT_IN_WORD, CLUSTER_WORD].into_iter().find(|word| paths.iter().any(|path| is(path, word)));
+        if let (Some(word), 2..) = (word, paths.len()) {
+            bail!(
+                "{command}: --policies {word} is for these policies alone; remove the other --policies, or name a \
+                 directory ./{word}"
+            );
+        }
+        Ok(match word {
+            Some(BUILT_IN_WORD) => Self::BuiltIn,
+            Some(_) => Self::Cluster,
+            None if paths.is_empty() => Self::Default,
+            None => Self::Paths(paths.to_owned()),
+        })
+    }
+
+    /// Loads them without a cluster.
+    pub(crate) fn load(&self) -> Result<PolicySet, BadPolicies> {
+        match self {
+            Self::Paths(paths) => load(paths),
+            Self::Default | Self::BuiltIn | Self::Cluster => Ok(PolicySet::built_in()),
+        }
+    }
+}
 
 /// Reads policy files, directories of them, and manifests of ConfigMaps that contain policies.
 pub(crate) fn read(paths: &[PathBuf]) -> PolicyFiles {

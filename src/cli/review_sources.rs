@@ -1,49 +1,76 @@
-//! Policies and a cluster snapshot from files: the input of a review besides the workload.
+//! Policies, a cluster snapshot and registered webhooks: the input of a review besides the workload.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use mullion_engine::admission::Review;
+use mullion_engine::model::ReviewRequest;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
 use mullion_snapshot::{dump, objects};
 
-use crate::cli::documents::{ClassifiedObject, ManifestFile, ParsedDocument};
+use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::input::read_file;
-use crate::cli::policy_files;
+use crate::cli::live::{LiveFacts, Registration, WebhookCall};
+use crate::cli::policy_files::PolicySelection;
+use crate::report::{ReviewNotes, no_default, not_reviewed};
 
 /// Arguments that name policies and a cluster snapshot.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReviewSourceArgs {
-    /// Directory of policy files, or one file; may be given more than once. Default: the built-in policies, also for objects of a cluster
-    #[arg(long, value_name = "DIR")]
+    /// Directory of policy files, or one file; may be given more than once. Or cluster: the policies in force in the cluster that is read; built-in: the built-in ones. Default: cluster if a cluster is read and has policies that can be read, else built-in
+    #[arg(long, value_name = "DIR|cluster|built-in")]
     pub policies: Vec<PathBuf>,
     /// Cluster snapshot: `kubectl get nodes,runtimeclasses,namespaces -o json`. Default: that of the cluster, if one is read
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
 }
 
-/// Policies and a cluster snapshot.
-#[derive(Debug, Clone)]
-pub struct ReviewSources {
+/// Everything that decides about a workload.
+#[derive(Debug)]
+pub(crate) struct ReviewSources {
     /// The policies.
-    pub policies: PolicySet,
+    pub(crate) policies: PolicySet,
     /// The snapshot of the file, with the namespaces and RuntimeClasses of the input.
-    pub snapshot: ClusterSnapshot,
+    pub(crate) snapshot: ClusterSnapshot,
+    /// The webhooks that are registered in the cluster; `None` if they were not read.
+    pub(crate) registration: Option<Registration>,
+}
+
+/// The request that creates a workload of the input.
+#[derive(Debug)]
+pub(crate) struct Creation<'d> {
+    pub(crate) request: ReviewRequest<'d>,
+    call: WebhookCall,
 }
 
 impl ReviewSourceArgs {
-    /// Loads policies and the snapshot: that of the file, else the `live` one of a cluster. Adds the namespaces and
+    /// The policies that the command line selects.
+    pub(crate) fn selection(&self, command: &str) -> anyhow::Result<PolicySelection> {
+        PolicySelection::new(command, &self.policies)
+    }
+
+    /// Loads policies and the snapshot: those of the files, else the `live` ones of a cluster. Adds the namespaces and
     /// RuntimeClasses of the input, because they exist when its pods are created.
-    pub fn load(&self, files: &[ManifestFile<'_>], live: Option<ClusterSnapshot>) -> anyhow::Result<ReviewSources> {
+    pub(crate) fn load(
+        &self,
+        files: &[ManifestFile<'_>],
+        selection: &PolicySelection,
+        live: Option<LiveFacts>,
+    ) -> anyhow::Result<ReviewSources> {
+        let LiveFacts { snapshot, policies, registration, .. } = live.unwrap_or_default();
         let mut snapshot = match &self.snapshot {
-            None => live.unwrap_or_default(),
+            None => snapshot,
             Some(path) => {
                 let (name, bytes) = read_snapshot_file(path)?;
                 dump::from_text(&name, &bytes)?
             }
         };
-        let policies = policy_files::load(&self.policies)?;
+        let policies = match policies {
+            Some(in_force) => in_force.set,
+            None => selection.load()?,
+        };
         // This is a pass of its own, because the order of files is not the order of creation.
         let all = || files.iter().map(ManifestFile::documents);
         let declaring = all().flat_map(|documents| documents.mentioning("Namespace"));
@@ -61,7 +88,35 @@ impl ReviewSourceArgs {
                 }
             }
         }
-        Ok(ReviewSources { policies, snapshot })
+        Ok(ReviewSources { policies, snapshot, registration })
+    }
+}
+
+impl ReviewSources {
+    /// The request that creates the workload; `default`: the namespace of objects that set none.
+    pub(crate) fn creation<'d>(&self, workload: &ManifestWorkload<'d>, default: &'d str) -> Creation<'d> {
+        let request = workload.creation(default);
+        let registration = self.registration.as_ref();
+        let call = registration.map_or(WebhookCall::Called, |registration| {
+            registration.call(&request.workload, &self.snapshot.namespaces)
+        });
+        let is_called = !matches!(call, WebhookCall::NotCalled(_));
+        Creation { request: ReviewRequest { is_called, ..request }, call }
+    }
+
+    /// What explains the review of a request.
+    pub(crate) fn notes(&self, creation: &Creation<'_>, review: &Review) -> ReviewNotes {
+        let (not_called, not_known) = match &creation.call {
+            WebhookCall::Called => (None, None),
+            WebhookCall::NotCalled(why) => (Some(why.as_str()), None),
+            WebhookCall::Unknown(why) => (None, Some(why.clone())),
+        };
+        let not_reviewed = not_reviewed(review, &creation.request.workload, not_called);
+        ReviewNotes {
+            review_not_known: not_known.filter(|_| not_reviewed.is_none()),
+            not_reviewed,
+            no_default: no_default(review, &self.snapshot, &self.policies),
+        }
     }
 }
 

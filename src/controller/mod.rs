@@ -77,4 +77,7 @@ pub(crate) use lease::LEASE_NAME;
 pub use metrics::{CertificateObject, ControllerMetrics};
 pub(crate) use nodes::toleration_text;
 pub(crate) use own_namespace::{UnknownNamespace, registered_namespace};
-pub(crate) use webhook_configuration::{CONFIGURATION, PODS_WEBHOOK, RegisteredWebhook, WebhookConfiguration};
+pub(crate) use pods::WebhookSelectors;
+pub(crate) use webhook_configuration::{
+    CONFIGURATION, OTHER_PODS_WEBHOOK, PODS_WEBHOOK, RegisteredWebhook, TEMPLATES_WEBHOOK, WebhookConfiguration,
+};

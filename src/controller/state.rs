@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint};
 use mullion_engine::model::settings::{marks_windows, policy_taint, possible_taint};
 use mullion_engine::model::windows::Build;
@@ -82,6 +83,7 @@ pub async fn run(leading: LeaderContext) {
             nodes: newest.nodes.as_ref(),
             claimants: claimants.as_ref(),
             settled: &settled,
+            now: Timestamp::now(),
         };
         let mut wanted = MullionState::clone(&current);
         input.update(&mut wanted);
@@ -133,6 +135,7 @@ struct StateInput<'a> {
     claimants: Option<&'a Claimants>,
     /// Whether a build of a node counts yet.
     settled: &'a (dyn Fn(Build) -> bool + Sync),
+    now: Timestamp,
 }
 
 impl StateInput<'_> {
@@ -204,7 +207,7 @@ impl StateInput<'_> {
 
     fn update_policies(&self, state: &mut MullionState) {
         let files = &self.policies.files;
-        let fits = state.keep_policies(files, MinorRelease::own());
+        let fits = state.keep_policies(files, MinorRelease::own(), self.now);
         if files.is_empty() {
             state.remove_condition(POLICIES_KEPT);
             return;
@@ -279,7 +282,8 @@ mod tests {
         state: &MullionState,
     ) -> MullionState {
         let mut state = state.clone();
-        StateInput { policies, nodes: Some(nodes), claimants, settled: &|_| true }.update(&mut state);
+        StateInput { policies, nodes: Some(nodes), claimants, settled: &|_| true, now: Timestamp::UNIX_EPOCH }
+            .update(&mut state);
         state
     }
 
@@ -307,7 +311,8 @@ mod tests {
         assert_eq!(taints(&updated(&set, &one, None, &edited)), ["os=Windows:NoSchedule"]);
         // If the nodes are not known, nothing about them changes.
         let mut blind = first.clone();
-        StateInput { policies: &set, nodes: None, claimants: None, settled: &|_| true }.update(&mut blind);
+        StateInput { policies: &set, nodes: None, claimants: None, settled: &|_| true, now: Timestamp::UNIX_EPOCH }
+            .update(&mut blind);
         assert_eq!(blind, first);
     }
 
@@ -323,7 +328,13 @@ mod tests {
         let known = updated(&policies(""), &more, None, &state).seen.builds;
         assert!(known.len() == MOST_UNKNOWN + 1 && known.contains(&Build::new(20348)), "{known:?}");
         let mut early = MullionState::default();
-        let input = StateInput { policies: &policies(""), nodes: Some(&more), claimants: None, settled: &|_| false };
+        let input = StateInput {
+            policies: &policies(""),
+            nodes: Some(&more),
+            claimants: None,
+            settled: &|_| false,
+            now: Timestamp::UNIX_EPOCH,
+        };
         input.update(&mut early);
         assert_eq!(early.seen.builds, [Build::new(20348)].into());
         // If someone fills the list, Mullion still stores the taint that it sets.

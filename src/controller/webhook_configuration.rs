@@ -13,6 +13,10 @@ use crate::cluster::slim_metadata;
 pub(crate) const CONFIGURATION: &str = "mullion";
 /// The webhook for pods in both configurations.
 pub(crate) const PODS_WEBHOOK: &str = "pods.mullion.dev";
+/// The validating webhook for the pods that [`PODS_WEBHOOK`] does not review under `failurePolicy: Fail`.
+pub(crate) const OTHER_PODS_WEBHOOK: &str = "other-pods.mullion.dev";
+/// The webhook for objects with a pod template in both configurations.
+pub(crate) const TEMPLATES_WEBHOOK: &str = "templates.mullion.dev";
 pub(crate) const ENDPOINTS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 
 /// What Mullion uses of a configuration of either kind.
@@ -33,6 +37,14 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) failure_policy: Option<String>,
     pub(crate) namespace_selector: Option<LabelSelector>,
     pub(crate) object_selector: Option<LabelSelector>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) match_conditions: Vec<RegisteredCondition>,
+}
+
+/// A match condition of a webhook. Its expression is not evaluated.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RegisteredCondition {
+    pub(crate) name: String,
 }
 
 /// The kind of the configuration.

@@ -12,6 +12,8 @@ use serde_json::Value;
 /// The result of the admission of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
+    /// The review at `/mutate`.
+    pub review: Review,
     /// Why the object is not stored.
     pub denial: Option<Denial>,
     /// The webhook's patch.
@@ -26,12 +28,10 @@ impl Admission {
     /// The admission of a new object: `/mutate` reviews the authored object, `/validate` the patched one.
     pub(crate) fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let object = request.workload.object;
-        let respond_to = |request: &ReviewRequest<'_>, endpoint| {
-            respond_in_full(&review_of(request, snapshot, policies), request.workload.object, endpoint)
-        };
-        let ReviewResponse { denial, patch, mut warnings, .. } = respond_to(request, Endpoint::Mutate);
+        let review = review_of(request, snapshot, policies);
+        let ReviewResponse { denial, patch, mut warnings, .. } = respond_in_full(&review, object, Endpoint::Mutate);
         if denial.is_some() {
-            return Self { denial, patch, stored: object.clone(), warnings: unique(warnings) };
+            return Self { review, denial, patch, stored: object.clone(), warnings: unique(warnings) };
         }
         let mut stored = object.clone();
         if json_patch::patch(&mut stored, &patch).is_err() {
@@ -39,9 +39,10 @@ impl Admission {
             stored = object.clone();
         }
         let workload = WorkloadObject { object: &stored, ..request.workload };
-        let second = respond_to(&ReviewRequest { workload, at_validate: true, ..*request }, Endpoint::Validate);
+        let second = ReviewRequest { workload, at_validate: true, ..*request };
+        let second = respond_in_full(&review_of(&second, snapshot, policies), &stored, Endpoint::Validate);
         warnings.extend(second.warnings);
-        Self { denial: second.denial, patch, stored, warnings: unique(warnings) }
+        Self { review, denial: second.denial, patch, stored, warnings: unique(warnings) }
     }
 }
 

@@ -97,6 +97,7 @@ mod tests {
 
     fn record(action: Action, message: &str) -> FindingRecord<'_> {
         FindingRecord {
+            audit: false,
             code: "MUL201",
             rule: "run-as-user",
             action,

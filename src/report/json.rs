@@ -10,6 +10,7 @@ use mullion_engine::admission::Review;
 use mullion_engine::model::json_pointer::field_path;
 use mullion_engine::model::settings::Action;
 use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, Evidence, EvidenceOs, EvidenceSource, Os};
+use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::Finding;
 use serde::Serialize;
 use serde_json::Value;
@@ -42,7 +43,7 @@ pub(crate) struct UnreadRecord<'a> {
 
 /// The name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ObjectName {
+pub(crate) struct ObjectName {
     /// `Pod`, `Deployment`, …
     pub kind: &'static str,
     /// Its namespace; the default one if the object does not set it.
@@ -78,6 +79,9 @@ pub(crate) struct FindingRecord<'a> {
     /// Whether the template is admitted and its pods are denied; only if two decisions are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods_denied: Option<bool>,
+    /// Whether `mode: Audit` leaves out the denial; absent if not.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub audit: bool,
     /// Whether it is a silent repair, which other formats leave out; absent if it is not.
     #[serde(skip_serializing_if = "Not::not")]
     pub silent: bool,
@@ -105,12 +109,30 @@ pub(crate) struct FindingPlace<'a> {
     pub object: &'a ObjectName,
 }
 
+/// What explains a review.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReviewNotes {
+    /// Why the workload is not reviewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) not_reviewed: Option<String>,
+    /// Why it is not known whether it is reviewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) review_not_known: Option<String>,
+    /// Why it does not get the Linux default although nothing decides its operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_default: Option<String>,
+}
+
 /// The review of a workload.
 #[derive(Debug, Serialize)]
 pub(crate) struct WorkloadRecord<'a> {
     pub(crate) object: &'a ObjectName,
+    #[serde(flatten)]
+    pub(crate) notes: &'a ReviewNotes,
     pub(crate) os: DetectedOs,
     pub(crate) basis: Basis,
+    pub(crate) because: String,
     pub(crate) evidence: Vec<EvidenceRecord<'a>>,
     pub(crate) changes: Vec<ChangeRecord<'a>>,
     /// The changes that the pods of a template get when they are created; only if they were requested.
@@ -160,17 +182,36 @@ impl<'a> FindingRecord<'a> {
     pub(crate) fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
         let Finding { code, rule, path, pointer, message, help, .. } = finding;
         let silent = finding.is_silent_repair(action);
-        Self { code, rule, action, place, pods_denied: None, silent, path, pointer, message, help: help.text() }
+        Self {
+            code,
+            rule,
+            action,
+            place,
+            pods_denied: None,
+            audit: false,
+            silent,
+            path,
+            pointer,
+            message,
+            help: help.text(),
+        }
     }
 }
 
 impl<'a> WorkloadRecord<'a> {
     /// The record of `object`; `of_pods`: the changes of a template's pods.
-    pub(crate) fn new(object: &'a ObjectName, review: &'a Review, of_pods: Option<&'a [Change]>) -> Self {
+    pub(crate) fn new(
+        object: &'a ObjectName,
+        review: &'a Review,
+        notes: &'a ReviewNotes,
+        of_pods: Option<&'a [Change]>,
+    ) -> Self {
         Self {
             object,
+            notes,
             os: review.decision.os,
             basis: review.decision.basis,
+            because: decision_reason(&review.decision),
             evidence: review.decision.evidence.iter().map(EvidenceRecord::new).collect(),
             changes: review.changes.iter().map(ChangeRecord::new).collect(),
             pod_changes: of_pods.map(|changes| changes.iter().map(ChangeRecord::new).collect()),

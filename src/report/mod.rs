@@ -15,6 +15,8 @@ mod html;
 mod inventory_text;
 mod json;
 mod markdown;
+mod no_default;
+mod not_reviewed;
 pub mod plan;
 mod problem;
 mod rule_page;
@@ -34,7 +36,11 @@ pub use field_difference::{differences, unexpected};
 pub(crate) use field_match::likeness;
 pub use field_match::mismatches;
 pub(crate) use field_path::FieldPath;
-pub(crate) use json::{CheckRecord, FindingPlace, FindingRecord, ObjectName, UnreadRecord, WorkloadRecord, write_line};
+pub(crate) use json::{
+    CheckRecord, FindingPlace, FindingRecord, ObjectName, ReviewNotes, UnreadRecord, WorkloadRecord, write_line,
+};
+pub(crate) use no_default::no_default;
+pub(crate) use not_reviewed::{NotReviewedWorkloads, not_reviewed};
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, default_action, page};

@@ -23,7 +23,7 @@ pub(crate) enum Severity {
 
 /// A range of a file.
 #[derive(Debug, Clone)]
-pub struct SourcePlace<'a> {
+pub(crate) struct SourcePlace<'a> {
     /// The name as the user passed it.
     pub file: &'a str,
     /// The whole text of the file.

@@ -12,10 +12,14 @@ use serde::Serialize;
 pub(crate) struct CheckTotals {
     /// Pods and objects with a pod template.
     pub workloads: usize,
-    /// All findings but silent repairs: the sum of the next three.
+    /// Those of them that Mullion does not review.
+    pub not_reviewed: usize,
+    /// All findings but silent repairs: the sum of the next four.
     pub findings: usize,
     /// Findings that deny.
     pub denied: usize,
+    /// Findings that would deny without `mode: Audit`.
+    pub would_deny: usize,
     /// Findings that warn.
     pub warned: usize,
     /// Findings that Mullion repairs.
@@ -35,6 +39,12 @@ pub(crate) struct CheckTotals {
 }
 
 impl CheckTotals {
+    /// Counts one finding that would deny without `mode: Audit`.
+    pub(crate) fn count_would_deny(&mut self) {
+        self.would_deny += 1;
+        self.findings += 1;
+    }
+
     /// Counts one finding; an allowed one is not counted. `silent`: whether it is a silent repair.
     pub(crate) fn count(&mut self, action: Action, silent: bool) {
         let counter = match action {
@@ -56,11 +66,19 @@ impl fmt::Display for CheckTotals {
     /// `3 workloads, 2 findings (1 denied, 1 warned), 1 skipped document`: without zero counts, except the first two.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", counted(self.workloads, "workload"), counted(self.findings, "finding"))?;
-        let by_action = [(self.denied, "denied"), (self.warned, "warned"), (self.repaired, "repaired")];
+        let by_action = [
+            (self.denied, "denied"),
+            (self.would_deny, "would be denied"),
+            (self.warned, "warned"),
+            (self.repaired, "repaired"),
+        ];
         let by_action: Vec<String> =
             by_action.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
         if !by_action.is_empty() {
             write!(f, " ({})", by_action.join(", "))?;
+        }
+        if self.not_reviewed > 0 {
+            write!(f, ", {} not reviewed", self.not_reviewed)?;
         }
         for (count, what) in [
             (self.silent_repairs, "silent repair"),
@@ -97,6 +115,10 @@ mod tests {
                     ..CheckTotals::default()
                 },
                 "3 workloads, 2 findings (1 denied, 1 warned), 1 skipped document",
+            ),
+            (
+                CheckTotals { workloads: 4, not_reviewed: 3, findings: 1, would_deny: 1, ..CheckTotals::default() },
+                "4 workloads, 1 finding (1 would be denied), 3 not reviewed",
             ),
             (
                 CheckTotals {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use mullion_engine::admission::{
     Endpoint, RequestCategory, Review, denies_its_pods, effective_action, find_nodes, respond_in_full, review_pods,
+    would_be_denied,
 };
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
@@ -57,6 +58,8 @@ pub struct FindingResult {
     pub action: Action,
     /// Whether the template is admitted and its pods are denied.
     pub denies_pods: bool,
+    /// Whether it would be denied without `mode: Audit`. The action is then [`Action::Warn`].
+    pub would_deny: bool,
 }
 
 impl WorkloadResult {
@@ -77,7 +80,7 @@ impl WorkloadResult {
         let changes = changes.into_iter().filter(|change| acts && in_spec(&change.edit));
         let (placement, repairs) = changes.partition(|change| matches!(change.cause, Cause::Placement(_)));
         Self {
-            reviewed: review.category != RequestCategory::Skipped,
+            reviewed: review.category.not_reviewed().is_none(),
             decision: review.decision,
             findings,
             placement,
@@ -165,10 +168,16 @@ pub(crate) fn finding_results(workload: &WorkloadObject<'_>, review: &Review) ->
     let reviewed = review.findings.iter().map(|finding| FindingResult {
         action: effective_action(review, finding),
         denies_pods: denies_its_pods(review, finding),
+        would_deny: would_be_denied(review, finding),
         finding: finding.clone(),
     });
     let unreadable = check::check(workload.kind, workload.object, &review.settings).into_iter();
-    let unreadable = unreadable.map(|finding| FindingResult { action: finding.action, denies_pods: false, finding });
+    let unreadable = unreadable.map(|finding| FindingResult {
+        action: finding.action,
+        denies_pods: false,
+        would_deny: false,
+        finding,
+    });
     unreadable.chain(reviewed).filter(|result| result.action != Action::Allow).collect()
 }
 
@@ -234,7 +243,7 @@ struct WorkloadResultRecord<'a> {
 
 impl Serialize for WorkloadResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let findings = self.findings.iter().map(|FindingResult { finding, action, denies_pods }| FindingRecord {
+        let findings = self.findings.iter().map(|FindingResult { finding, action, denies_pods, .. }| FindingRecord {
             pods_denied: Some(*denies_pods),
             ..FindingRecord::new(finding, *action, None)
         });

@@ -60,6 +60,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use mullion_engine::admission::NotReviewed;
     use mullion_engine::model::WorkloadKind;
 
     use super::*;
@@ -78,7 +79,7 @@ mod tests {
             // A tenant's pod, a bare pod and a template prove nothing about the controllers, even from a listed user.
             (of_tenant(), owned),
             (users.requester(&user("controller")), RequestCategory::Pod),
-            (users.requester(&user("controller")), RequestCategory::Skipped),
+            (users.requester(&user("controller")), RequestCategory::Skipped(NotReviewed::OtherRequest)),
             (users.requester(&user("")), owned),
         ] {
             users.observe(requester, category, &metrics);

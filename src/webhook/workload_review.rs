@@ -151,6 +151,7 @@ impl WorkloadReview {
             at_validate: *endpoint == Endpoint::Validate,
             images: facts.images.as_ref(),
             namespace: facts.namespace.as_deref(),
+            is_called: true,
             requester: self.requester,
         };
         let snapshot = state.snapshot.load();

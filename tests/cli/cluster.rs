@@ -12,7 +12,7 @@ use super::*;
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
 /// A kubeconfig for a server that is a function from path and query to status and body; and the requests so far.
-fn cluster(
+pub(super) fn cluster(
     dir: &TempDir,
     answer: impl Fn(&str) -> (u16, Value) + Send + Sync + Clone + 'static,
 ) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -43,11 +43,11 @@ fn kubeconfig(dir: &TempDir, url: &str) -> String {
     write(dir, "kubeconfig", text)
 }
 
-fn list(items: &[Value]) -> (u16, Value) {
+pub(super) fn list(items: &[Value]) -> (u16, Value) {
     (200, json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}))
 }
 
-fn status(code: u16, message: &str) -> (u16, Value) {
+pub(super) fn status(code: u16, message: &str) -> (u16, Value) {
     (code, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message}))
 }
 
@@ -101,6 +101,7 @@ fn shop(url: &str) -> (u16, Value) {
         "absent" => status(404, "pods \"absent\" not found"),
         "shop" => (200, json!({"metadata": {"name": "shop"}})),
         "gone" => status(404, "namespaces \"gone\" not found"),
+        "mullion" => status(404, "webhook configuration \"mullion\" not found"),
         _ => list(&[]),
     }
 }
@@ -113,8 +114,7 @@ fn a_cluster_is_read_with_what_may_be_read() {
     assert_eq!(ran.code, 2, "{}", ran.err);
     let lines: Vec<&str> = ran.err.lines().collect();
     let expected = [
-        "mullion: context prod, all namespaces",
-        "mullion: reviewed with the built-in policies; if the cluster has others, name their files with --policies",
+        "mullion: context prod, all namespaces; policies of the cluster not known: Mullion is not installed; the built-in ones are used",
         "mullion: nodes not read: forbidden: nodes is forbidden: User \"ann\" cannot list resource \"nodes\"; the ClusterRole mullion-reader has the rights",
         "mullion: cronjobs: unknown to this API server: the server could not find the requested resource",
         "mullion: statefulsets: forbidden: statefulsets.apps is forbidden: User \"ann\" cannot list; the ClusterRole mullion-reader has the rights; to read one namespace, write --context NAME -n NAMESPACE instead of -A",
@@ -140,7 +140,11 @@ fn one_object_one_namespace_and_a_file() {
     let with = |words: &[&str]| mullion(&[words, &["--kubeconfig", &kubeconfig]].concat(), "");
     let pod = with(&["explain", "po/alone", "-n", "shop"]);
     assert_eq!(pod.code, 0, "{}", pod.err);
-    assert!(pod.err.starts_with("mullion: context prod, namespace shop\n"), "{}", pod.err);
+    assert!(
+        pod.err.starts_with("mullion: context prod, namespace shop; policies of the cluster not known: "),
+        "{}",
+        pod.err
+    );
     let start = "Pod shop/alone (shop/pod/alone:1)\n  os: windows, because of image";
     assert!(pod.out.starts_with(start) && pod.out.contains("  status: Running, on node win-1\n"), "{}", pod.out);
     assert!(pod.out.contains("nodes: unknown"), "{}", pod.out);
@@ -159,9 +163,16 @@ fn one_object_one_namespace_and_a_file() {
     let file = write(&dir, "pod.yaml", GOOD);
     let ran = with(&["check", &file, "--context", "prod"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
-    let expected =
-        ["/api/v1/nodes?&limit=500", "/apis/node.k8s.io/v1/runtimeclasses?&limit=500", "/api/v1/namespaces?&limit=500"];
-    assert_eq!(*requests.lock().unwrap(), expected, "a file needs the snapshot only");
+    let mut asked = requests.lock().unwrap().clone();
+    asked.sort_unstable();
+    let expected = [
+        "/api/v1/namespaces?&limit=500",
+        "/api/v1/nodes?&limit=500",
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/mullion",
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/mullion",
+        "/apis/node.k8s.io/v1/runtimeclasses?&limit=500",
+    ];
+    assert_eq!(asked, expected, "a file needs the snapshot, the policies and the webhooks only");
     requests.lock().unwrap().clear();
     let ran = with(&["check", &file, "--context", "prod", "--snapshot", "snapshot.yaml"]);
     assert_eq!((ran.code, requests.lock().unwrap().len()), (0, 0), "{}", ran.err);

@@ -32,6 +32,7 @@ mod hostile_objects;
 mod hostile_requests;
 mod identity;
 mod images;
+mod in_force;
 mod leaders;
 mod memory;
 mod missed;
@@ -103,6 +104,8 @@ fn main() -> ExitCode {
             memory::a_lost_label_changes_no_other_pod,
             memory::a_node_that_cycles_its_kernel_version_leaves_nothing,
             policies::admins_see_the_result_of_their_edit,
+            in_force::the_policies_of_the_cluster_decide,
+            in_force::what_is_not_reviewed_is_named,
             hostile_facts::long_annotations_and_taints_cost_little,
             status::faults_are_shown_with_their_names,
             withdraw::nodes_are_left_as_they_were_found,

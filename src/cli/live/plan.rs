@@ -6,6 +6,7 @@ use anyhow::{bail, ensure};
 
 use crate::cli::input::{Inputs, is_stdin};
 use crate::cli::live::arguments::LiveArguments;
+use crate::cli::policy_files::CLUSTER_WORD;
 use crate::cluster::reading::{Kind, WORKLOADS};
 
 /// What a command reads.
@@ -46,13 +47,25 @@ impl ObjectReference {
     }
 }
 
+/// How a command selects objects of a cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScopeRules<'a> {
+    /// The name of the command, for messages.
+    pub(crate) command: &'a str,
+    /// Whether the policies in force in a cluster are requested: then `--kubeconfig` names the cluster.
+    pub(crate) needs_policies: bool,
+    /// Whether the command reads all workloads of a namespace if the command line names none.
+    pub(crate) lists: bool,
+}
+
 /// The plan for a command line, or what is wrong with it. An argument that `exists` is a file.
 pub(crate) fn plan(
-    command: &str,
+    rules: ScopeRules<'_>,
     live: &LiveArguments,
     inputs: &Inputs,
     exists: &dyn Fn(&Path) -> bool,
 ) -> anyhow::Result<InputPlan> {
+    let ScopeRules { command, needs_policies, lists } = rules;
     let (mut files, mut objects) = (Vec::new(), Vec::new());
     for path in &inputs.paths {
         match path.to_str().filter(|text| !is_stdin(text) && !exists(path)).and_then(ObjectReference::parse) {
@@ -62,7 +75,8 @@ pub(crate) fn plan(
     }
     let cluster = &live.cluster;
     let named_namespace = inputs.namespace.is_some() && !objects.is_empty();
-    if !live.all_namespaces && cluster.context.is_none() && !named_namespace {
+    let by_kubeconfig = cluster.kubeconfig.is_some() && (needs_policies || !lists);
+    if !live.all_namespaces && cluster.context.is_none() && !by_kubeconfig && !named_namespace {
         if let Some(ObjectReference { kind, name }) = objects.first() {
             let kind = kind.name.to_lowercase();
             bail!(
@@ -79,6 +93,12 @@ pub(crate) fn plan(
         if let Some((argument, _)) = given.iter().find(|(_, given)| *given) {
             bail!("{command}: {argument} is for a cluster; add -A, --context NAME, or -n NAMESPACE with KIND/NAME");
         }
+        ensure!(
+            !needs_policies,
+            "{command}: the policies {CLUSTER_WORD} are those in force in a cluster; name it with {}--context NAME, or \
+             -n NAMESPACE with KIND/NAME; a directory of that name is ./{CLUSTER_WORD}",
+            if lists { "-A, " } else { "--kubeconfig FILE, " }
+        );
         return Ok(InputPlan { files, cluster: None });
     }
     if live.all_namespaces {
@@ -107,7 +127,7 @@ pub(crate) fn plan(
     );
     let cluster = match () {
         () if live.all_namespaces => ClusterScope::AllNamespaces,
-        () if listed => ClusterScope::Namespace,
+        () if listed && lists => ClusterScope::Namespace,
         () => ClusterScope::Objects(objects),
     };
     Ok(InputPlan { files, cluster: Some(cluster) })
@@ -176,7 +196,8 @@ mod tests {
             }
         }
         let exists = |path: &Path| ["a.yaml", "pod/file"].iter().any(|known| path == Path::new(known));
-        plan("check", &arguments, &inputs, &exists).map_err(|error| error.to_string())
+        let rules = ScopeRules { command: "check", needs_policies: false, lists: true };
+        plan(rules, &arguments, &inputs, &exists).map_err(|error| error.to_string())
     }
 
     #[test]

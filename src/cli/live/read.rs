@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::node::NodeFacts;
@@ -14,10 +14,13 @@ use crate::cli::input::{InputTexts, Inputs, ReadLimits};
 use crate::cli::io_handles::Io;
 use crate::cli::live::arguments::LiveArguments;
 use crate::cli::live::object_text::{ObjectForm, PodStatus, object_text};
-use crate::cli::live::plan::{ClusterScope, ObjectReference, plan};
+use crate::cli::live::plan::{ClusterScope, ObjectReference, ScopeRules, plan};
+use crate::cli::live::policies::{ClusterPolicies, read_policies};
+use crate::cli::live::registration::Registration;
 use crate::cli::object_head::{ObjectHead, OwnerIndex};
+use crate::cli::policy_files::PolicySelection;
 use crate::cli::progress::Progress;
-use crate::cli::review_sources::ReviewSourceArgs;
+use crate::cli::webhook_configurations::read_configurations;
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::{
     Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, Unread, Unreadable, WORKLOADS,
@@ -36,17 +39,18 @@ pub(crate) struct ReadRequest<'a> {
     pub(crate) limits: ReadLimits,
     /// Whether a file replaces the cluster's nodes, RuntimeClasses and namespaces.
     pub(crate) has_snapshot: bool,
-    /// Whether policy files replace the built-in policies.
-    pub(crate) has_policies: bool,
+    /// The policies that the command line selects.
+    pub(crate) policies: &'a PolicySelection,
     /// Whether the command restores the authored objects.
     pub(crate) restores: bool,
+    /// Whether the command reads all workloads of a namespace if the command line names none.
+    pub(crate) lists: bool,
 }
 
 impl<'a> ReadRequest<'a> {
     /// Manifests, and live objects as they are.
-    pub(crate) fn manifests(command: &'a str, sources: &ReviewSourceArgs) -> Self {
-        let (has_snapshot, has_policies) = (sources.snapshot.is_some(), !sources.policies.is_empty());
-        Self { command, limits: ReadLimits::MANIFESTS, has_snapshot, has_policies, restores: false }
+    pub(crate) fn manifests(command: &'a str, policies: &'a PolicySelection, has_snapshot: bool) -> Self {
+        Self { command, limits: ReadLimits::MANIFESTS, has_snapshot, policies, restores: false, lists: true }
     }
 }
 
@@ -68,7 +72,11 @@ pub(crate) struct LoadedInput {
 pub(crate) struct LiveFacts {
     /// Its nodes, RuntimeClasses and namespaces.
     pub(crate) snapshot: ClusterSnapshot,
-    /// The number of these lists, and of objects in them, that could not be read.
+    /// The policies in force there; `None` if they were not requested, or not read.
+    pub(crate) policies: Option<ClusterPolicies>,
+    /// The webhooks that are registered there; `None` if they were not read.
+    pub(crate) registration: Option<Registration>,
+    /// The number of lists, of objects in them, and of sets of policies that could not be read.
     pub(crate) unread: usize,
     /// What the controller reads of its nodes.
     pub(crate) nodes: Vec<NodeFacts>,
@@ -84,10 +92,19 @@ pub(crate) fn read(
     request: ReadRequest<'_>,
     io: &mut Io<'_>,
 ) -> anyhow::Result<LoadedInput> {
-    let plan = plan(request.command, live, inputs, &|path| path.exists())?;
+    let rules = ScopeRules {
+        command: request.command,
+        needs_policies: *request.policies == PolicySelection::Cluster,
+        lists: request.lists,
+    };
+    let plan = plan(rules, live, inputs, &|path| path.exists())?;
     let namespace = inputs.namespace.clone();
     let Some(scope) = plan.cluster else {
-        let texts = inputs.read_within(request.limits, request.command, io.stdin)?;
+        let texts = if inputs.paths.is_empty() && !request.lists {
+            InputTexts::new(request.limits, inputs.links.into())
+        } else {
+            inputs.read_within(request.limits, request.command, io.stdin)?
+        };
         let namespace = namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
         return Ok(LoadedInput { texts, namespace, live: None, pods: BTreeMap::new() });
     };
@@ -133,12 +150,9 @@ impl ClusterInput<'_> {
         let everywhere = *scope == ClusterScope::AllNamespaces;
         let context = &self.connection.context;
         let place = if everywhere { "all namespaces".to_owned() } else { format!("namespace {}", self.namespace) };
-        io.eprintln(format_args!("context {context}, {place}"))?;
-        if !self.request.has_policies {
-            io.eprintln(
-                "reviewed with the built-in policies; if the cluster has others, name their files with --policies",
-            )?;
-        }
+        let reads_objects = !matches!(scope, ClusterScope::Objects(objects) if objects.is_empty());
+        let policies = self.policies(reads_objects || !self.request.has_snapshot).await?;
+        io.eprintln(format_args!("context {context}, {place}{policies}"))?;
         if !self.request.has_snapshot {
             let reviews_files = !self.texts.sources.is_empty();
             self.snapshot(everywhere || reviews_files, io).await?;
@@ -162,6 +176,39 @@ impl ClusterInput<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Reads the registered webhooks and the policies in force, and returns a clause about the policies. `is_live`:
+    /// whether anything else of the cluster decides about the input.
+    async fn policies(&mut self, is_live: bool) -> anyhow::Result<String> {
+        let selection = self.request.policies;
+        let is_required = *selection == PolicySelection::Cluster;
+        if !is_live && !is_required {
+            let replaced = *selection == PolicySelection::Default;
+            return Ok(if replaced { "; the built-in policies, because of --snapshot" } else { "" }.to_owned());
+        }
+        let configurations = read_configurations(&self.reader).await?;
+        let clause = match selection {
+            PolicySelection::Paths(_) => String::new(),
+            PolicySelection::BuiltIn => "; the built-in policies, not those of the cluster".to_owned(),
+            PolicySelection::Default | PolicySelection::Cluster => {
+                match read_policies(&self.reader, &configurations).await? {
+                    Ok(policies) => {
+                        let clause = format!("; policies of the cluster: {policies}");
+                        self.facts.policies = Some(policies);
+                        clause
+                    }
+                    Err(why) => {
+                        let clause = format!("policies of the cluster not known: {why}");
+                        ensure!(!is_required, "context {}: {clause}", self.connection.context);
+                        self.facts.unread += usize::from(why.is_unread());
+                        format!("; {clause}; the built-in ones are used")
+                    }
+                }
+            }
+        };
+        self.facts.registration = Registration::new(configurations);
+        Ok(clause)
     }
 
     /// Reads nodes, RuntimeClasses, and all namespaces or one.
@@ -210,7 +257,7 @@ impl ClusterInput<'_> {
                 ),
                 Err(unread) => {
                     let what = name.map_or_else(|| kind.plural.to_owned(), |name| format!("namespace {name}"));
-                    io.eprintln(format_args!("{what} not read: {}: {unread}; {RIGHTS}", why(unread.absence)))?;
+                    io.eprintln(format_args!("{what} not read: {}: {unread}; {RIGHTS}", unread.absence.clause()))?;
                     self.facts.unread += 1;
                 }
             }
@@ -230,7 +277,7 @@ impl ClusterInput<'_> {
                         format!("not found in context {}; correct the name, or -n", self.connection.context)
                     }
                     Absence::Unreadable => unread.message.clone(),
-                    absence => format!("{}: {unread}; {RIGHTS}", why(absence)),
+                    absence => format!("{}: {unread}; {RIGHTS}", absence.clause()),
                 };
                 let file = text_name(kind, self.namespace, name);
                 self.texts.unreadable.push(InputFailure::of_file(file, message));
@@ -266,7 +313,7 @@ impl ClusterInput<'_> {
         match list(&reader, kind, query, &mut visit, io).await? {
             Ok(_) => {}
             Err(unread) if unread.absence == Absence::NotFound => {
-                io.eprintln(format_args!("{}: {}: {unread}", kind.plural, why(unread.absence)))?;
+                io.eprintln(format_args!("{}: {}: {unread}", kind.plural, unread.absence.clause()))?;
             }
             Err(unread) => {
                 let narrower = if query.namespace.is_none() && unread.absence == Absence::Forbidden {
@@ -274,7 +321,7 @@ impl ClusterInput<'_> {
                 } else {
                     ""
                 };
-                let message = format!("{}: {unread}; {RIGHTS}{narrower}", why(unread.absence));
+                let message = format!("{}: {unread}; {RIGHTS}{narrower}", unread.absence.clause());
                 self.texts.unreadable.push(InputFailure::of_file(kind.plural, message));
             }
         }
@@ -295,15 +342,6 @@ impl ClusterInput<'_> {
 
 /// What to do if a permission is missing.
 const RIGHTS: &str = "the ClusterRole mullion-reader has the rights";
-
-fn why(absence: Absence) -> &'static str {
-    match absence {
-        Absence::Forbidden => "forbidden",
-        Absence::NotFound => "unknown to this API server",
-        Absence::Failed => "the API server failed",
-        Absence::Unreadable => "unreadable",
-    }
-}
 
 /// The name of a live object's text: `shop/deployment/web`.
 fn text_name(kind: &Kind, namespace: &str, name: &str) -> String {

@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mullion_engine::model::cluster::Taint;
 
-use crate::cluster::state::{ControllerReport, HEARTBEAT, MullionState};
+use crate::cluster::state::{ControllerReport, MAX_REPORT_AGE, MullionState};
 
 /// A part that was read, or why it could not be read, as a clause.
 pub(crate) type Read<T> = Result<T, String>;
-
-/// The maximum age of the controller's report, in seconds: two writes may have failed.
-pub(crate) const MAX_REPORT_AGE: i64 = 2 * HEARTBEAT + 60;
 
 /// Everything that the checks need.
 #[derive(Debug, Clone)]

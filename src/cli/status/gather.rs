@@ -17,15 +17,14 @@ use crate::cli::status::facts::{
     ConfigurationFacts, DeploymentFacts, EventFacts, FindingFacts, LeaseFacts, NodeFacts, PodFacts, Read, StatusFacts,
     WebhookFacts,
 };
+use crate::cli::webhook_configurations::read_configurations;
 use crate::cluster::MANAGER;
 use crate::cluster::reading::{
     Absence, CONFIG_MAPS, ClusterReader, DEPLOYMENTS, EVENTS, Item, Kind, LEASES, ListQuery, MUTATING_CONFIGURATIONS,
     NAMESPACES, NODES, PODS, RUNTIME_CLASSES, VALIDATING_CONFIGURATIONS,
 };
 use crate::cluster::state::{MullionState, NAME};
-use crate::controller::{
-    CONFIGURATION, LEASE_NAME, RegisteredWebhook, UnknownNamespace, WebhookConfiguration, registered_namespace,
-};
+use crate::controller::{LEASE_NAME, RegisteredWebhook, UnknownNamespace, WebhookConfiguration, registered_namespace};
 
 /// The maximum number of Events that are kept, the newest ones.
 const MAX_EVENTS: usize = 2_000;
@@ -46,10 +45,8 @@ pub(crate) enum Gathered {
 
 /// Reads everything. An error means that there is no cluster, or that the namespace of Mullion is not known.
 pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) -> anyhow::Result<Gathered> {
-    let (mutating, validating) = try_join!(
-        get_configuration(reader, &MUTATING_CONFIGURATIONS),
-        get_configuration(reader, &VALIDATING_CONFIGURATIONS)
-    )?;
+    let [mutating, validating] =
+        read_configurations(reader).await?.map(|read| read.map_err(|unread| unread.to_string()));
     let registered: Vec<&WebhookConfiguration> = [&mutating, &validating].into_iter().flatten().flatten().collect();
     let namespace = match (namespace, registered_namespace(registered.iter().copied())) {
         (Some(namespace), _) => namespace.to_owned(),
@@ -167,14 +164,6 @@ fn get<'a, T: 'a>(
         })
     };
     work.boxed_local()
-}
-
-/// The webhook configuration `mullion`; `None` if it does not exist.
-fn get_configuration<'a>(
-    reader: &'a ClusterReader<'a>,
-    kind: &'static Kind,
-) -> impl Future<Output = anyhow::Result<Read<Option<WebhookConfiguration>>>> + 'a {
-    get(reader, kind, None, CONFIGURATION, parsed)
 }
 
 /// The webhooks of a configuration.

@@ -59,6 +59,18 @@ pub(crate) enum Absence {
     Unreadable,
 }
 
+impl Absence {
+    /// The reason as a clause.
+    pub(crate) fn clause(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "unknown to this API server",
+            Self::Failed => "the API server failed",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
 impl Unread {
     /// One object that cannot be read.
     pub(crate) fn unreadable(kind: &'static Kind, Unreadable { head, why }: &Unreadable) -> Self {

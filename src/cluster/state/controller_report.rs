@@ -19,6 +19,8 @@ const MAX_ERROR: usize = 500;
 
 /// How often the report is written while nothing changes, in seconds.
 pub(crate) const HEARTBEAT: i64 = 300;
+/// The maximum age of the report, in seconds: two writes may have failed.
+pub(crate) const MAX_REPORT_AGE: i64 = 2 * HEARTBEAT + 60;
 
 /// The report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

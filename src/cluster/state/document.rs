@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::dns_name::is_dns_subdomain;
 use mullion_engine::model::windows::Build;
@@ -20,6 +20,8 @@ pub(crate) const NAME: &str = "mullion-state";
 const POLICIES: &str = "policies";
 /// The minor release of Mullion that stored the policy files: `0.1`.
 const POLICIES_RELEASE: &str = "policies-release";
+/// When these policy files last changed, as RFC 3339.
+const POLICIES_SINCE: &str = "policies-since";
 /// The last good policy files of the release before, and that release: for a rollback, because an older release may not
 /// support the newer files.
 const EARLIER: &str = "earlier-policies";
@@ -44,9 +46,10 @@ const CONDITIONS: &str = "conditions";
 const REPORT: &str = "controller-report";
 
 /// Every key that is read and written.
-pub(crate) const KEYS: [&str; 13] = [
+pub(crate) const KEYS: [&str; 14] = [
     POLICIES,
     POLICIES_RELEASE,
+    POLICIES_SINCE,
     EARLIER,
     EARLIER_RELEASE,
     SEEN_TAINTS,
@@ -84,6 +87,8 @@ pub struct MullionState {
     pub found: bool,
     /// The last good policy files.
     pub policies: StoredPolicies,
+    /// When `policies` last changed; `None` if an earlier release wrote the state, or if none were ever stored.
+    pub policies_since: Option<Timestamp>,
     /// Those of the release of Mullion that ran before.
     pub earlier_policies: StoredPolicies,
     /// OS taints and builds ever seen on Windows nodes.
@@ -172,12 +177,18 @@ impl MullionState {
         let text = |key: &str| data.get(key).map_or("", |text| text.trim());
         let some = |text: &str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
         let mut stored = |files: &str, release: &str| {
-            let kept: Vec<KeptFile> = json(files, text(files), &mut problems);
-            let files = kept.into_iter().map(|file| PolicyFile { name: file.name, bytes: file.text.into() }).collect();
+            let files = kept_files(files, text(files)).unwrap_or_else(|problem| {
+                problems.push(problem);
+                Vec::new()
+            });
             StoredPolicies { release: MinorRelease::of(text(release)), files }
         };
         let policies = stored(POLICIES, POLICIES_RELEASE);
         let earlier_policies = stored(EARLIER, EARLIER_RELEASE);
+        let policies_since = some(text(POLICIES_SINCE)).and_then(|since| {
+            let time = since.parse();
+            time.inspect_err(|error| problems.push(format!("{POLICIES_SINCE}: {error}"))).ok()
+        });
         let taints = lines(SEEN_TAINTS, text(SEEN_TAINTS), "key=value:effect", &mut problems, Taint::parse);
         let own_taints = data.get(OWN_TAINTS).map(|text| {
             let all = lines(OWN_TAINTS, text, "key=value:effect", &mut problems, Taint::parse);
@@ -203,6 +214,7 @@ impl MullionState {
         let state = Self {
             found: true,
             policies,
+            policies_since,
             earlier_policies,
             seen: NodeHistory { taints, builds, unlabelled },
             own_taints,
@@ -229,6 +241,7 @@ impl MullionState {
             put(files, policies_text(&stored.files));
             put(release, stored.release.map(|release| release.to_string()).unwrap_or_default());
         }
+        put(POLICIES_SINCE, self.policies_since.map(time_text).unwrap_or_default());
         put(SEEN_TAINTS, one_per_line(&self.seen.taints));
         put(SEEN_BUILDS, one_per_line(&self.seen.builds));
         put(UNLABELLED_NODES, one_per_line(&self.seen.unlabelled));
@@ -259,18 +272,27 @@ impl MullionState {
         }
     }
 
-    /// Stores the policy files that `release` has loaded; stores none and returns `false` if they are too large. If
+    /// The last good policy files in `data` of a ConfigMap; the error is that they cannot be parsed.
+    pub(crate) fn policy_files(data: &BTreeMap<String, String>) -> Result<Vec<PolicyFile>, String> {
+        kept_files(POLICIES, data.get(POLICIES).map_or("", |text| text.trim()))
+    }
+
+    /// Stores the policy files that `release` has loaded at `now`; stores none and returns `false` if they are too large. If
     /// another release stored the current ones, these become the earlier ones, if there is room for both.
-    pub fn keep_policies(&mut self, files: &[PolicyFile], release: MinorRelease) -> bool {
+    pub fn keep_policies(&mut self, files: &[PolicyFile], release: MinorRelease, now: Timestamp) -> bool {
         if self.policies.files == files && self.policies.release == Some(release) {
             return true;
         }
+        let before = self.policies.files.clone();
         if self.policies.release.is_some_and(|stored| stored != release) {
             self.earlier_policies = std::mem::take(&mut self.policies);
         }
         let length = policies_text(files).len();
         let room = length <= MAX_POLICIES;
         let files = if room { files.to_vec() } else { Vec::new() };
+        if before != files {
+            self.policies_since = now.round(Unit::Second).ok();
+        }
         self.policies = StoredPolicies { release: (!files.is_empty()).then_some(release), files };
         if self.earlier_policies.files.is_empty()
             || length + policies_text(&self.earlier_policies.files).len() > MAX_POLICIES
@@ -310,6 +332,15 @@ fn policies_text(files: &[PolicyFile]) -> String {
     let files: Vec<KeptFile> =
         files.iter().map(|file| KeptFile { name: file.name.clone(), text: text(file) }).collect();
     list(&files)
+}
+
+/// The policy files in the text of a key.
+fn kept_files(key: &str, text: &str) -> Result<Vec<PolicyFile>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let kept: Vec<KeptFile> = serde_json::from_str(text).map_err(|error| format!("{key}: {error}"))?;
+    Ok(kept.into_iter().map(|file| PolicyFile { name: file.name, bytes: file.text.into() }).collect())
 }
 
 fn json<T: Default + for<'de> Deserialize<'de>>(key: &str, text: &str, problems: &mut Vec<String>) -> T {
@@ -357,6 +388,8 @@ mod tests {
 
     use super::*;
 
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
     fn condition(status: &str, time: &str) -> StateCondition {
         StateCondition {
             r#type: "Reachable".to_owned(),
@@ -392,6 +425,7 @@ mod tests {
         let state = MullionState {
             found: true,
             policies: stored("0.2", "kind: PodPolicy\n"),
+            policies_since: "2026-01-02T03:04:05Z".parse().ok(),
             earlier_policies: stored("0.1", "# Older.\nkind: PodPolicy\n"),
             seen: NodeHistory {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap(), Taint::parse("windows:NoExecute").unwrap()]
@@ -421,6 +455,7 @@ mod tests {
         let state = MullionState {
             found: true,
             policies: stored("0.2", "kind: PodPolicy\n"),
+            policies_since: "2026-01-02T03:04:05Z".parse().ok(),
             earlier_policies: stored("0.1", "# Older.\nkind: PodPolicy\n"),
             seen: NodeHistory {
                 taints: [Taint::parse("os=windows:NoSchedule").unwrap()].into(),
@@ -441,6 +476,7 @@ mod tests {
         let after = MullionState {
             found: true,
             policies: state.policies.clone(),
+            policies_since: state.policies_since,
             earlier_policies: state.earlier_policies.clone(),
             seen: state.seen.clone(),
             own_taints: state.own_taints.clone(),
@@ -460,6 +496,7 @@ mod tests {
             (SEEN_BUILDS, "10.0.20348\r\n2022\n"),
             (TAINT_ON_CREATE, "yes"),
             (POLICIES, "[{"),
+            (POLICIES_SINCE, "yesterday"),
             (CONDITIONS, "{}"),
             (REPORT, "[1]"),
             ("unknown", "x"),
@@ -467,7 +504,7 @@ mod tests {
         let data = data.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
         let (state, problems) = MullionState::read(&data);
         assert_eq!((state.seen.taints.len(), state.seen.builds.len(), state.taint_on_create), (1, 1, None));
-        assert_eq!(problems.len(), 6, "{problems:?}");
+        assert_eq!(problems.len(), 7, "{problems:?}");
         assert!(problems.iter().any(|problem| problem.contains("\"nonsense\"")), "{problems:?}");
     }
 
@@ -476,14 +513,36 @@ mod tests {
         let file = |name: &str, text: &str| PolicyFile { name: name.to_owned(), bytes: text.into() };
         let odd = [file("a \"b\".yaml", "\u{feff}# \u{0}\u{85}\u{2028}\r\n\t'\\ \u{1f600}\n\n"), file("b.json", "{}")];
         let mut state = MullionState { found: true, ..MullionState::default() };
-        assert!(state.keep_policies(&odd, MinorRelease::own()));
+        assert!(state.keep_policies(&odd, MinorRelease::own(), NOW));
         assert_eq!(MullionState::read(&state.data()), (state.clone(), vec![]));
-        assert!(state.keep_policies(&odd, MinorRelease::own()), "twice is once");
-        assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))], MinorRelease::own()));
+        assert!(state.keep_policies(&odd, MinorRelease::own(), NOW), "twice is once");
+        assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))], MinorRelease::own(), NOW));
         assert_eq!(state.policies, StoredPolicies::default(), "the old ones are not those in force");
         // The stored form counts: a quote takes two bytes.
-        assert!(state.keep_policies(&[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))], MinorRelease::own()));
-        assert!(!state.keep_policies(&[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))], MinorRelease::own()));
+        assert!(state.keep_policies(&[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))], MinorRelease::own(), NOW));
+        assert!(!state.keep_policies(&[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))], MinorRelease::own(), NOW));
+    }
+
+    #[test]
+    fn the_time_of_the_policies_changes_with_them() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let mut state = MullionState::default();
+        let (own, newer) = (MinorRelease::own(), MinorRelease::of("99.1").unwrap());
+        let huge = "x".repeat(MAX_POLICIES);
+        for (files, release, second, since) in [
+            (Vec::new(), own, 1, None),
+            (stored("0.1", "one").files, own, 2, Some(at(2))),
+            (stored("0.1", "one").files, own, 3, Some(at(2))),
+            (stored("0.1", "one").files, newer, 4, Some(at(2))),
+            (stored("0.1", "two").files, newer, 5, Some(at(5))),
+            // None are stored of these, and that does not change again.
+            (stored("0.1", &huge).files, newer, 6, Some(at(6))),
+            (stored("0.1", &huge).files, newer, 7, Some(at(6))),
+            (Vec::new(), newer, 8, Some(at(6))),
+        ] {
+            state.keep_policies(&files, release, at(second));
+            assert_eq!(state.policies_since, since, "{second}");
+        }
     }
 
     #[test]
@@ -497,7 +556,7 @@ mod tests {
         };
         let row = |release: &str, text: &str| (release.to_owned(), text.to_owned());
         let keep = |state: &mut MullionState, release: &str, text: &str| {
-            assert!(state.keep_policies(&stored(release, text).files, MinorRelease::of(release).unwrap()));
+            assert!(state.keep_policies(&stored(release, text).files, MinorRelease::of(release).unwrap(), NOW));
             of(state)
         };
         let none = row("", "");
@@ -511,7 +570,7 @@ mod tests {
         // The rollback, with the files that the older release loads.
         assert_eq!(keep(&mut state, "0.1", "two"), [row("0.1", "two"), row("0.2", "newer")]);
         // Built-in policies are not stored.
-        assert!(state.keep_policies(&[], MinorRelease::of("0.2").unwrap()));
+        assert!(state.keep_policies(&[], MinorRelease::of("0.2").unwrap(), NOW));
         assert_eq!(of(&state), [none.clone(), row("0.1", "two")]);
         // Without room for both, the earlier ones are dropped.
         let mut state = MullionState::default();
@@ -534,9 +593,11 @@ mod tests {
             ..MullionState::default()
         };
         let text = "x".repeat(MAX_POLICIES - 100);
-        assert!(
-            state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }], MinorRelease::own())
-        );
+        assert!(state.keep_policies(
+            &[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }],
+            MinorRelease::own(),
+            NOW
+        ));
         let bytes: usize = state.data().values().map(String::len).sum();
         assert!(bytes > MAX_POLICIES && bytes < (1 << 20) - (16 << 10), "{bytes} bytes");
     }

@@ -16,9 +16,9 @@ mod follow;
 mod store;
 
 pub(crate) use controller_report::{
-    CertificateDates, CertificateReport, ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, NamespaceCounts,
-    NodesReport, PolicySummary, ProbeReport, TaintWaiter, UnreadableReport, UnreadableReportObject, short_error,
-    short_name,
+    CertificateDates, CertificateReport, ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, MAX_REPORT_AGE,
+    NamespaceCounts, NodesReport, PolicySummary, ProbeReport, TaintWaiter, UnreadableReport, UnreadableReportObject,
+    short_error, short_name,
 };
 pub(crate) use document::{
     MAX_OWN_TAINTS, MAX_POLICIES, MAX_SEEN, MAX_UNLABELLED, MullionState, NAME, NodeHistory, StateCondition,
@@ -26,4 +26,4 @@ pub(crate) use document::{
 };
 pub use follow::follow;
 pub(crate) use follow::{StateFollower, StateReceiver};
-pub(crate) use store::{StateStore, last_good};
+pub(crate) use store::{StateStore, last_good, parse_state};

@@ -166,6 +166,15 @@ pub(crate) async fn last_good(client: Client, namespace: &str) -> anyhow::Result
     Ok([state.policies, state.earlier_policies].into_iter().filter(|stored| !stored.files.is_empty()).collect())
 }
 
+/// The state in a ConfigMap that a command has read. The error is that its policy files cannot be parsed; other keys
+/// that cannot be parsed are left out.
+pub(crate) fn parse_state(map: Value) -> Result<MullionState, String> {
+    let map: StateMap = serde_json::from_value(map).map_err(|error| error.to_string())?;
+    let data = map.data.unwrap_or_default();
+    MullionState::policy_files(&data)?;
+    Ok(MullionState::read(&data).0)
+}
+
 /// The state in the ConfigMap, and the keys that cannot be read.
 pub(crate) fn understood(map: &StateMap) -> (MullionState, Vec<String>) {
     MullionState::read(map.data.as_ref().unwrap_or(&BTreeMap::new()))

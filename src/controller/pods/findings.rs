@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use mullion_engine::admission::{FindingOutcome, RequestCategory, Review};
+use mullion_engine::admission::{FindingOutcome, Review};
 use mullion_engine::model::names::FINDINGS_LABEL;
 use mullion_engine::model::settings::{Action, Lookup, Mode};
 use mullion_engine::rules::catalogue;
@@ -246,7 +246,7 @@ fn labelled_findings(review: &Review, codes: &str) -> Vec<(&'static str, String)
     let labelled = findings_with_outcome(review, FindingOutcome::Labelled);
     let labelled = labelled.filter(|finding| codes.contains(&finding.code));
     let mut texts: Vec<(&'static str, String)> = labelled.map(|finding| (finding.code, finding.sentence())).collect();
-    if review.settings.lookup != Lookup::Never && review.category != RequestCategory::Skipped {
+    if review.settings.lookup != Lookup::Never && review.category.not_reviewed().is_none() {
         for rule in codes.iter().filter_map(|code| catalogue::find(code)) {
             let known = review.findings.iter().any(|finding| finding.code == rule.code);
             let allowed = review.settings.action_under_denials(rule.code, rule.name, rule.default) == Action::Allow;

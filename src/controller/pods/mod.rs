@@ -28,3 +28,4 @@ mod unscheduled;
 mod webhook_selectors;
 
 pub(crate) use object::{PodStatus, WholePod, controller};
+pub(crate) use webhook_selectors::WebhookSelectors;

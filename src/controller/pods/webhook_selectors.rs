@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use mullion_engine::model::settings::Labels;
 use mullion_policy::matching::{LabelOperator, LabelRequirement, LabelSelector};
 
-use crate::controller::webhook_configuration::{PODS_WEBHOOK, WebhookConfiguration};
+use crate::controller::webhook_configuration::{PODS_WEBHOOK, RegisteredWebhook, WebhookConfiguration};
 
 /// The selectors of the webhook.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,17 +16,38 @@ pub(crate) struct WebhookSelectors {
 impl WebhookSelectors {
     /// Whether the API server calls the webhook for a pod with these labels in a namespace with those labels.
     pub(crate) fn covers(&self, namespace: &dyn Labels, object: &dyn Labels) -> bool {
-        self.namespaces.matches(namespace) && self.objects.matches(object)
+        self.covers_namespace(namespace) && self.covers_object(object)
+    }
+
+    /// Whether the API server calls the webhook in a namespace with these labels.
+    pub(crate) fn covers_namespace(&self, labels: &dyn Labels) -> bool {
+        self.namespaces.matches(labels)
+    }
+
+    /// Whether the API server calls the webhook for an object with these labels.
+    pub(crate) fn covers_object(&self, labels: &dyn Labels) -> bool {
+        self.objects.matches(labels)
+    }
+
+    /// Whether the selector for namespaces depends on a label other than `key`.
+    pub(crate) fn needs_other_namespace_labels(&self, key: &str) -> bool {
+        let LabelSelector { match_labels, match_expressions } = &self.namespaces;
+        let mut keys = match_labels.keys().chain(match_expressions.iter().map(|one| &one.key));
+        keys.any(|other| other != key)
+    }
+
+    /// The selectors of a webhook; `None` if one cannot be parsed.
+    pub(crate) fn of_webhook(webhook: &RegisteredWebhook) -> Option<Self> {
+        let RegisteredWebhook { namespace_selector, object_selector, .. } = webhook;
+        Some(Self { namespaces: selector(namespace_selector.clone())?, objects: selector(object_selector.clone())? })
     }
 
     /// The selectors of a configuration. All pods, if there is no configuration: it is created again when Mullion is
     /// repaired, and the pods wait until then. `None` if a selector cannot be parsed.
     pub(crate) fn of(configuration: Option<WebhookConfiguration>) -> Option<Self> {
         let webhooks = configuration.map(|configuration| configuration.webhooks).unwrap_or_default();
-        let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == PODS_WEBHOOK) else {
-            return Some(Self::default());
-        };
-        Some(Self { namespaces: selector(webhook.namespace_selector)?, objects: selector(webhook.object_selector)? })
+        let webhook = webhooks.iter().find(|webhook| webhook.name == PODS_WEBHOOK);
+        webhook.map_or_else(|| Some(Self::default()), Self::of_webhook)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The requests for which the API server must call Mullion: the chart's match conditions, implemented again over JSON.
 
+use mullion_engine::model::{WorkloadKind, WorkloadObject};
 use serde_json::Value;
 
 const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
@@ -37,20 +38,20 @@ pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
         })
 }
 
-/// Whether its author has placed it on Linux, and no other field concerns Mullion.
-pub fn is_explicitly_linux(spec: &Value, annotations: &[&Value]) -> bool {
-    let mullions = annotations
-        .iter()
-        .any(|all| all.as_object().is_some_and(|all| all.keys().any(|key| key.starts_with("mullion.dev/"))));
-    spec["nodeSelector"]["kubernetes.io/os"] == "linux"
-        && !mullions
-        && !for_windows(spec, annotations)
-        && options(spec).all(Value::is_null)
+/// Whether its author has placed it on Linux, and no other field concerns Mullion: the definition of the engine, with which
+/// the command line names what is not reviewed. Annotations of the old object count too.
+pub fn is_explicitly_linux(kind: WorkloadKind, object: &Value, old: Option<&Value>) -> bool {
+    let mullions = |old: &Value| {
+        let annotations = old["metadata"]["annotations"].as_object();
+        annotations.is_some_and(|all| all.keys().any(|key| key.starts_with("mullion.dev/")))
+    };
+    let workload = WorkloadObject { kind, namespace: "", object };
+    mullion_engine::detect::is_explicitly_linux(&workload) && !old.is_some_and(mullions)
 }
 
 /// Whether `pods.mullion.dev` is called for a pod, unless it rejects the pod in an outage.
 pub fn is_called_for_pod(pod: &Value) -> bool {
-    !is_mirror(pod) && !is_explicitly_linux(&pod["spec"], &[&pod["metadata"]["annotations"]])
+    !is_mirror(pod) && !is_explicitly_linux(WorkloadKind::Pod, pod, None)
 }
 
 /// Whether a new pod is rejected in an outage under `failurePolicy: Fail`; `by_controller`: a listed user creates it.
@@ -70,12 +71,7 @@ pub fn rejected_in_an_outage(pod: &Value, namespace: &str, by_controller: bool) 
 /// writes it.
 pub fn is_called_for_template(object: &Value, old: Option<&Value>, by_controller: bool) -> bool {
     let template = template(object);
-    let none = Value::Null;
-    let annotations = [
-        &template["metadata"]["annotations"],
-        &object["metadata"]["annotations"],
-        old.map_or(&none, |old| &old["metadata"]["annotations"]),
-    ];
+    let kind = WorkloadKind::from_name(text(&object["kind"])).expect("a kind with a pod template");
     let owners = items(&object["metadata"]["ownerReferences"]);
     let made = |kind: &str, by: &str, version: &str| {
         let owned =
@@ -88,7 +84,7 @@ pub fn is_called_for_template(object: &Value, old: Option<&Value>, by_controller
         object["kind"] == "DaemonSet" && old["metadata"]["annotations"].get("mullion.dev/decision").is_some()
     };
     let new = old.is_none_or(|old| self::template(old) != template || decided(old) != decided(object) || placed(old));
-    new && !owned && !is_explicitly_linux(&template["spec"], &annotations)
+    new && !owned && !is_explicitly_linux(kind, object, old)
 }
 
 fn template(object: &Value) -> &Value {

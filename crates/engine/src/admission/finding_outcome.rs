@@ -46,7 +46,7 @@ pub fn outcome_of(finding: &Finding, category: RequestCategory, templates: Templ
         (Action::Allow, _)
         | (
             _,
-            RequestCategory::Skipped
+            RequestCategory::Skipped(_)
             | RequestCategory::OtherUpdate
             | RequestCategory::Rewrite
             | RequestCategory::Resize,
@@ -77,6 +77,12 @@ pub fn effective_action(review: &Review, finding: &Finding) -> Action {
         FindingOutcome::Denied if !audit => Action::Deny,
         FindingOutcome::Denied | FindingOutcome::Warned | FindingOutcome::Labelled => Action::Warn,
     }
+}
+
+/// Whether a finding would deny the request, and does not because of `mode: Audit`.
+pub fn would_be_denied(review: &Review, finding: &Finding) -> bool {
+    review.settings.mode == Mode::Audit
+        && outcome_of(finding, review.category, review.settings.templates) == FindingOutcome::Denied
 }
 
 /// Whether a denied finding denies the pods that an object of that kind creates: only if the pod would not run without
@@ -111,6 +117,7 @@ mod tests {
 
     use super::*;
     use crate::admission::finding_outcome::FindingOutcome::{Denied, Labelled, Nothing, Repaired, Warned};
+    use crate::admission::not_reviewed::NotReviewed;
 
     /// The outcomes of `Deny` for findings that neither the kubelet nor the API server would reject, that the kubelet
     /// would reject, and that the API server would reject; then of `Repair`, `Warn` and a `Warn` that is only a hint.
@@ -192,7 +199,7 @@ mod tests {
             (RequestCategory::Rewrite, false, TemplateDenials::Deny, [Nothing; 6]),
             (RequestCategory::Resize, false, TemplateDenials::Deny, [Nothing; 6]),
             (RequestCategory::OtherUpdate, false, TemplateDenials::Deny, [Nothing; 6]),
-            (RequestCategory::Skipped, false, TemplateDenials::Deny, [Nothing; 6]),
+            (RequestCategory::Skipped(NotReviewed::Disabled), false, TemplateDenials::Deny, [Nothing; 6]),
         ] {
             let outcome = |action, rejected_by, hint| {
                 let finding = Finding {

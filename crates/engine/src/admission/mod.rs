@@ -4,6 +4,7 @@
 //! outcome of a finding. Imports every other top-level module but `node`; no other imports it.
 
 pub(crate) mod finding_outcome;
+mod not_reviewed;
 mod pod_preview;
 mod pre_existing;
 mod request_category;
@@ -11,7 +12,8 @@ mod resize;
 mod response;
 pub mod review;
 
-pub use finding_outcome::{FindingOutcome, denies_its_pods, effective_action, outcome_of};
+pub use finding_outcome::{FindingOutcome, denies_its_pods, effective_action, outcome_of, would_be_denied};
+pub use not_reviewed::NotReviewed;
 pub use pod_preview::{NodeObstacle, PodNodes, find_nodes, review_pods};
 pub use request_category::RequestCategory;
 pub use response::{

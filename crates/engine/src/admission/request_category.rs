@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::admission::not_reviewed::NotReviewed;
 use crate::model::json_pointer::member;
 use crate::model::pod_view::Pod;
 use crate::model::{Operation, Requester, ReviewRequest, WorkloadKind};
@@ -13,9 +14,8 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The kind of workload and the operation: the rows of the outcome table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCategory {
-    /// A request that Mullion does not review: an unknown subresource, a mirror pod, a ReplicaSet that a Deployment
-    /// created, a Job that a CronJob created, an opted-out namespace, a disabled policy.
-    Skipped,
+    /// A request that Mullion does not review.
+    Skipped(NotReviewed),
     /// CREATE of a bare pod, of a pod whose owner has no template that Mullion reviews, or of a pod whose owner
     /// reference is not confirmed.
     Pod,
@@ -53,10 +53,12 @@ impl RequestCategory {
         match (workload.kind, request.operation, request.subresource) {
             (WorkloadKind::Pod, Operation::Update, Some("ephemeralcontainers")) => RequestCategory::EphemeralContainers,
             (WorkloadKind::Pod, Operation::Update, Some("resize")) => RequestCategory::Resize,
-            (_, _, Some(_)) | (_, Operation::Delete | Operation::Connect, None) => RequestCategory::Skipped,
+            (_, _, Some(_)) | (_, Operation::Delete | Operation::Connect, None) => {
+                RequestCategory::Skipped(NotReviewed::OtherRequest)
+            }
             (WorkloadKind::Pod, Operation::Create, None) => {
                 if pod.annotation(MIRROR).is_some() {
-                    return RequestCategory::Skipped;
+                    return RequestCategory::Skipped(NotReviewed::MirrorPod);
                 }
                 match creator {
                     Some(by) => RequestCategory::OwnedPod { by },
@@ -67,8 +69,12 @@ impl RequestCategory {
             // Objects that a Deployment or CronJob creates were reviewed with their template. If they were denied here,
             // their controllers would retry forever. Any other object that names a built-in controller comes from an
             // operator.
-            (WorkloadKind::ReplicaSet, ..) if creator == Some(WorkloadKind::Deployment) => RequestCategory::Skipped,
-            (WorkloadKind::Job, ..) if creator == Some(WorkloadKind::CronJob) => RequestCategory::Skipped,
+            (WorkloadKind::ReplicaSet, ..) if creator == Some(WorkloadKind::Deployment) => {
+                RequestCategory::Skipped(NotReviewed::Owner(WorkloadKind::Deployment))
+            }
+            (WorkloadKind::Job, ..) if creator == Some(WorkloadKind::CronJob) => {
+                RequestCategory::Skipped(NotReviewed::Owner(WorkloadKind::CronJob))
+            }
             // `kubectl create job --from` copies the template of a CronJob, which can be older than Mullion, and names
             // the CronJob as the owner (`createJobFromCronJob`, kubectl pkg/cmd/create/create_job.go).
             (of, Operation::Create, None) => {
@@ -83,6 +89,16 @@ impl RequestCategory {
                     RequestCategory::Template { of, update: true, copied: false }
                 }
             }
+        }
+    }
+}
+
+impl RequestCategory {
+    /// Why the request is not reviewed; `None` if it is.
+    pub fn not_reviewed(self) -> Option<NotReviewed> {
+        match self {
+            Self::Skipped(reason) => Some(reason),
+            _ => None,
         }
     }
 }
@@ -187,7 +203,7 @@ mod tests {
             for requester in [Requester::Unknown, Requester::BuiltInController, Requester::Other] {
                 let expected = match by_other {
                     Some(by_other) if requester == Requester::Other => by_other,
-                    Some(_) => RequestCategory::Skipped,
+                    Some(_) => RequestCategory::Skipped(NotReviewed::Owner(WorkloadKind::from_name(owner).unwrap())),
                     None => created(kind, false),
                 };
                 let found = category(kind, requester, &object, None);
@@ -205,7 +221,8 @@ mod tests {
         *new.pointer_mut("/spec/template/spec").unwrap() = json!({"containers": []});
         let changed = RequestCategory::Template { of, update: true, copied: false };
         assert_eq!(category(of, Requester::Other, &new, Some(&old)), changed);
-        assert_eq!(category(of, Requester::BuiltInController, &new, Some(&old)), RequestCategory::Skipped);
+        let skipped = RequestCategory::Skipped(NotReviewed::Owner(WorkloadKind::Deployment));
+        assert_eq!(category(of, Requester::BuiltInController, &new, Some(&old)), skipped);
         // A pod is reviewed whatever owner it names.
         let pod = owned("apps/v1", "DaemonSet");
         assert_eq!(category(WorkloadKind::Pod, Requester::Other, &pod, Some(&pod)), RequestCategory::OtherUpdate);

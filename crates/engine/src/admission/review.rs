@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use crate::admission::not_reviewed::NotReviewed;
 use crate::admission::pre_existing::mark_pre_existing;
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize;
@@ -18,7 +19,7 @@ use crate::model::settings::{
     Action, Exemptions, HonourIgnore, Lookup, Mode, NodeSettings, ReviewSettings, Settings, TolerationsMode,
 };
 use crate::model::{
-    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, Os, OsDecision, ReviewRequest, ScopeOs,
+    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, OptOut, Os, OsDecision, ReviewRequest, ScopeOs,
     WorkloadKind, WorkloadObject,
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
@@ -64,17 +65,17 @@ pub struct Review {
 pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings: &ReviewSettings<'_>) -> Review {
     let workload = &request.workload;
     let Some(pod) = Pod::of(workload.kind, workload.object) else {
-        return Review::nothing(Arc::default(), RequestCategory::Skipped);
+        return Review::nothing(Arc::default(), RequestCategory::Skipped(NotReviewed::OtherRequest));
     };
     let namespace = snapshot.namespaces.get(workload.namespace).or(request.namespace);
     let ReviewSettings { new, nodes, by_namespace_labels, .. } = settings;
     let mut category = RequestCategory::of(request, &pod);
-    let is_reviewed = |category| !matches!(category, RequestCategory::Skipped | RequestCategory::OtherUpdate);
+    let is_reviewed = |category| !matches!(category, RequestCategory::Skipped(_) | RequestCategory::OtherUpdate);
     // If no policy applies now, one that selects namespaces by their labels may apply.
     let matters = || new.mode != Mode::Disabled || *by_namespace_labels;
     let namespace_unknown = namespace.is_none() && is_reviewed(category) && matters();
-    if new.mode == Mode::Disabled || opted_out(&pod, namespace, new) {
-        category = RequestCategory::Skipped;
+    if let Some(reason) = opted_out(request, &pod, namespace, new) {
+        category = RequestCategory::Skipped(reason);
     }
     let nothing = |category| Review { namespace_unknown, ..Review::nothing(Arc::clone(new), category) };
     let update = DaemonSetUpdate::of(request);
@@ -204,13 +205,29 @@ impl Review {
     }
 }
 
-fn opted_out(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) -> bool {
-    let by_namespace = || namespace.is_some_and(Namespace::opts_out);
-    let by_pod = || [pod.annotation(IGNORE_ANNOTATION), pod.label(IGNORE_ANNOTATION)].contains(&Some("true"));
+/// Why a request that would be reviewed is not.
+fn opted_out(
+    request: &ReviewRequest<'_>,
+    pod: &Pod<'_>,
+    namespace: Option<&Namespace>,
+    settings: &Settings,
+) -> Option<NotReviewed> {
+    if !request.is_called {
+        return Some(NotReviewed::NotCalled);
+    }
+    if settings.mode == Mode::Disabled {
+        return Some(NotReviewed::Disabled);
+    }
+    let by_namespace = || namespace.and_then(Namespace::opt_out).map(NotReviewed::Namespace);
+    let by_pod = || {
+        let places =
+            [(pod.annotation(IGNORE_ANNOTATION), OptOut::Annotation), (pod.label(IGNORE_ANNOTATION), OptOut::Label)];
+        places.into_iter().find(|(value, _)| *value == Some("true")).map(|(_, place)| NotReviewed::Pod(place))
+    };
     match settings.ignore {
-        HonourIgnore::Never => false,
+        HonourIgnore::Never => None,
         HonourIgnore::Namespaces => by_namespace(),
-        HonourIgnore::Pods => by_namespace() || by_pod(),
+        HonourIgnore::Pods => by_namespace().or_else(by_pod),
     }
 }
 
@@ -334,7 +351,7 @@ fn changes(
     findings: &[Finding],
 ) -> Vec<Change> {
     match category {
-        RequestCategory::Skipped
+        RequestCategory::Skipped(_)
         | RequestCategory::OtherUpdate
         | RequestCategory::Rewrite
         | RequestCategory::Resize => Vec::new(),

@@ -7,7 +7,7 @@ use crate::detect::input::DetectionInput;
 use crate::detect::node_pool::node_constraints;
 use crate::model::cluster::{Node, namespace_restrictions};
 use crate::model::image::ImageOs;
-use crate::model::scheduling::marks;
+use crate::model::scheduling::{OsWanted, marks};
 use crate::model::settings::{LinuxDefault, NodeSettings};
 use crate::model::{DetectedOs, EvidenceOs, Os, OsDecision, scheduling};
 
@@ -27,6 +27,8 @@ pub(crate) enum DefaultCandidate {
 pub enum NoDefault {
     /// Another source decided, or declined placement.
     Decided,
+    /// Its node selector or affinity requires an operating system that is neither Windows nor Linux.
+    OtherSystem,
     /// `detect.default: Nothing`.
     Policy,
     /// There are no Windows nodes.
@@ -61,6 +63,9 @@ impl NoDefault {
     pub fn clause(self) -> &'static str {
         match self {
             Self::Decided => "something else decided",
+            Self::OtherSystem => {
+                "its node selector or affinity requires an operating system that is neither windows nor linux"
+            }
             Self::Policy => "the policy gives no default",
             Self::NotMixed => "the cluster has no Windows nodes",
             Self::LooksWindows => "something in it looks like Windows",
@@ -80,7 +85,8 @@ impl NoDefault {
     /// Whether another reason than the workload's own decision or the cluster's settings prevents the default, so that its
     /// author should write the operating system.
     pub fn needs_author(self) -> bool {
-        self.is_reported() || matches!(self, Self::EveryNode | Self::UnknownCluster | Self::LinuxIsMarked)
+        self.is_reported()
+            || matches!(self, Self::OtherSystem | Self::EveryNode | Self::UnknownCluster | Self::LinuxIsMarked)
     }
 
     /// Whether it is reported as a finding. The others are the user's choice, or require no action.
@@ -93,6 +99,7 @@ impl NoDefault {
             | Self::NoLinuxNode
             | Self::UnlabelledNode => true,
             Self::Decided
+            | Self::OtherSystem
             | Self::Policy
             | Self::NotMixed
             | Self::ExistingDaemonSet
@@ -113,7 +120,12 @@ pub(crate) fn check_linux_default(
 ) -> Result<(), NoDefault> {
     let DetectionInput { pod, snapshot, .. } = input;
     if decision.os != DetectedOs::Undecided || !decision.placement {
-        return Err(NoDefault::Decided);
+        let selects_other = || {
+            [scheduling::selector_os(pod).0, scheduling::node_constraints::affinity_os(pod)]
+                .contains(&OsWanted::Unknown)
+        };
+        let other = decision.os == DetectedOs::Undecided && selects_other();
+        return Err(if other { NoDefault::OtherSystem } else { NoDefault::Decided });
     }
     match input.settings.default {
         LinuxDefault::Nothing => return Err(NoDefault::Policy),

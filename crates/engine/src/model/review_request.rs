@@ -27,6 +27,8 @@ pub struct ReviewRequest<'a> {
     pub images: Option<&'a KnownImages>,
     /// The workload's namespace, used if the snapshot does not contain it.
     pub namespace: Option<&'a Namespace>,
+    /// Whether the API server calls Mullion for the request; if not, nothing is reviewed and nothing changes.
+    pub is_called: bool,
     /// The sender of the request. It decides whether the workload's owner reference is trusted.
     pub requester: Requester,
 }
@@ -43,6 +45,7 @@ impl<'a> ReviewRequest<'a> {
             at_validate: false,
             images: None,
             namespace: None,
+            is_called: true,
             requester: Requester::Unknown,
         }
     }

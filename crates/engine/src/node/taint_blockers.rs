@@ -161,7 +161,7 @@ pub fn reaches(
         TolerationsMode::Never => false,
     };
     let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(opts_out);
-    let by_namespace = || namespace.is_some_and(Namespace::opts_out);
+    let by_namespace = || namespace.and_then(Namespace::opt_out).is_some();
     let opted_out = match settings.ignore {
         HonourIgnore::Never => false,
         HonourIgnore::Namespaces => by_namespace(),

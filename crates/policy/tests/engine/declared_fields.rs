@@ -14,7 +14,7 @@ const TERMS: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnored
 pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
     let template = path.strip_prefix("/spec/template");
     match category {
-        RequestCategory::Skipped | RequestCategory::OtherUpdate | RequestCategory::Resize => false,
+        RequestCategory::Skipped(_) | RequestCategory::OtherUpdate | RequestCategory::Resize => false,
         RequestCategory::Pod => placed(path) || whole_pod(path) || repaired(path),
         // Its controller has chosen the nodes of its pods from the template.
         RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => {

@@ -176,7 +176,7 @@ impl<'a> WorkloadView<'a> {
         let snapshot = &inventory.snapshot;
         let settings = policies.resolve(&request, snapshot);
         let reviewed = review(&request, snapshot, &settings);
-        self.judged = reviewed.category != RequestCategory::Skipped && !value.is_null();
+        self.judged = reviewed.category.not_reviewed().is_none() && !value.is_null();
         self.os = reviewed.decision.os;
         self.because = decision_reason(&reviewed.decision);
         if matches!(reviewed.decision.basis, Basis::Intent) {

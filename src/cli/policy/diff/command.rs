@@ -1,13 +1,16 @@
 //! Arguments of `mullion policy diff`, and the command.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::{ReviewRequest, WorkloadObject};
 use mullion_engine::patch::restore_authored;
-use mullion_policy::PolicySet;
+use mullion_manifest::Problem;
+use mullion_policy::{PolicyFiles, PolicySet};
 
 use crate::cli::documents::report_skipped;
 use crate::cli::input::{Inputs, ReadLimits};
@@ -21,6 +24,7 @@ use crate::cli::policy::diff::dump::DumpObject;
 use crate::cli::policy::diff::input::DiffInput;
 use crate::cli::policy::diff::report::{ComparedWorkload, DiffReport};
 use crate::cli::policy::diff::{compare, nodes, report, sets};
+use crate::cli::policy_files::{CLUSTER_WORD, PolicySelection};
 use crate::cli::progress::Progress;
 use crate::report::{ObjectName, PolicySources, Severity};
 
@@ -36,7 +40,7 @@ labels or taints. It reads a cluster with -A, or from one dump:
 
 Exit code: 0; 1 for differences at --fail-on; 2 for policies or input that cannot be read. The highest that applies.")]
 pub struct PolicyDiffArgs {
-    /// Current policies: a directory, a file, or the word built-in for the built-in policies
+    /// Current policies: a directory, a file, the word built-in for the built-in policies, or the word cluster for those in force in the cluster that is read
     pub old: PathBuf,
     /// New policies, in the same form
     pub new: PathBuf,
@@ -71,42 +75,56 @@ pub enum FailOnDifference {
 
 /// Compares the keys of both sets, or what they decide for the input.
 pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let (old_files, new_files) = (sets::read(&args.old), sets::read(&args.new));
-    let now = Timestamp::now().as_second();
-    let load = |files| PolicySet::load(files).map(|set| set.at(now));
-    let (old, new) = match (load(&old_files), load(&new_files)) {
-        (Ok(old), Ok(new)) => (old, new),
-        (old, new) => {
-            let sides = [("OLD", &args.old, &old_files, old), ("NEW", &args.new, &new_files, new)];
-            for (side, path, files, loaded) in sides {
-                let Err(problems) = loaded else { continue };
-                let sources = PolicySources::new(&files.texts);
-                for problem in &problems {
-                    io.stderr.write_all(sources.message(problem, Severity::Error).render(false).as_bytes())?;
-                }
-                io.eprintln(format_args!("{side}, {}: {}", path.display(), counted(problems.len(), "problem")))?;
-            }
-            return Ok(Outcome::Unreadable);
+    // Files and their set; `None` for the policies in force in the cluster.
+    let (mut sides, mut bad) = (Vec::new(), false);
+    for (side, path) in [("OLD", &args.old), ("NEW", &args.new)] {
+        if path.as_os_str() == CLUSTER_WORD {
+            sides.push(None);
+            continue;
         }
-    };
-    if args.inputs.paths.is_empty() && !args.live.names_a_cluster() {
-        let differences = sets::compare_settings(&old_files, &new_files);
+        let files = sets::read(path);
+        match PolicySet::load(&files) {
+            Ok(set) => sides.push(Some((files, set.at(Timestamp::now().as_second())))),
+            Err(problems) => {
+                bad = true;
+                report_problems(side, path, &files, &problems, io)?;
+            }
+        }
+    }
+    if bad {
+        return Ok(Outcome::Unreadable);
+    }
+    if let ([Some((old, _)), Some((new, _))], true, false) =
+        (&*sides, args.inputs.paths.is_empty(), args.live.names_a_cluster())
+    {
+        let differences = sets::compare_settings(old, new);
         report::write_settings(&differences, args.output, io)?;
         return Ok(if differences.is_empty() { Outcome::Clean } else { Outcome::Findings });
     }
+    let in_cluster = sides.iter().any(Option::is_none);
+    let selection = if in_cluster {
+        PolicySelection::Cluster
+    } else {
+        PolicySelection::Paths(vec![args.old.clone(), args.new.clone()])
+    };
     let request = ReadRequest {
         command: "policy diff",
         limits: ReadLimits::DUMPS,
         has_snapshot: args.snapshot.is_some(),
-        has_policies: true,
+        policies: &selection,
         restores: true,
+        lists: true,
     };
-    let LoadedInput { texts, namespace, live, .. } = live::read(&args.live, &args.inputs, request, io)?;
+    let LoadedInput { texts, namespace, mut live, .. } = live::read(&args.live, &args.inputs, request, io)?;
+    let in_force = live.as_mut().and_then(|live| live.policies.take()).map(|policies| policies.set);
+    let sets = sides.iter().map(|side| side.as_ref().map(|(_, set)| set).or(in_force.as_ref()));
+    let sets: Option<Vec<&PolicySet>> = sets.collect();
+    let [old, new] = sets.and_then(|sets| sets.try_into().ok()).context("the policies of the cluster were not read")?;
     texts.report(io)?;
     let input = DiffInput::read(&texts, &namespace, live, args.snapshot.as_deref(), io)?;
     let mut report = DiffReport::new(args.output, args.all);
     report.totals.unreadable = texts.unreadable.len();
-    compare_workloads(&input, [&old, &new], &namespace, &mut report, io)?;
+    compare_workloads(&input, [old, new], &namespace, &mut report, io)?;
     for facts in &input.nodes {
         report.totals.nodes_compared += 1;
         if let Some(difference) = nodes::compare(facts, &old.nodes, &new.nodes) {
@@ -115,7 +133,7 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
     }
     report.totals.unreadable += input.unreadable;
     report.totals.reviewed_with_owner = input.reviewed_with_owner;
-    let totals = report.end(&compare::node_causes(&old, &new), io)?;
+    let totals = report.end(&compare::node_causes(old, new), io)?;
     report_skipped(input.skipped, io)?;
     if totals.workloads == 0 {
         io.eprintln("nothing to review: no pod and no object with a pod template")?;
@@ -129,6 +147,21 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
         FailOnDifference::Denied if totals.denied > 0 => Outcome::Findings,
         FailOnDifference::Any | FailOnDifference::Denied => Outcome::Clean,
     })
+}
+
+/// Reports what is wrong with the policies of one side.
+fn report_problems(
+    side: &str,
+    path: &Path,
+    files: &PolicyFiles,
+    problems: &[Problem],
+    io: &mut Io<'_>,
+) -> io::Result<()> {
+    let sources = PolicySources::new(&files.texts);
+    for problem in problems {
+        io.stderr.write_all(sources.message(problem, Severity::Error).render(false).as_bytes())?;
+    }
+    io.eprintln(format_args!("{side}, {}: {}", path.display(), counted(problems.len(), "problem")))
 }
 
 /// The number of workloads between two updates of the progress line.

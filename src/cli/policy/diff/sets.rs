@@ -12,9 +12,7 @@ use serde_json::Value;
 
 use crate::cli::policy::diff::compare::{KeyDifference, KeyValue};
 use crate::cli::policy_files;
-
-/// The word for the policies that are built into the program; a directory of that name is `./built-in`.
-pub(crate) const BUILT_IN_WORD: &str = "built-in";
+use crate::cli::policy_files::BUILT_IN_WORD;
 
 /// One policy document, with its keys by dotted path below `spec`.
 #[derive(Clone)]

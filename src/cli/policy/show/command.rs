@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
+use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::documents::{ManifestFile, each_workload};
 use crate::cli::input::{Inputs, LinkArgs, namespace_name};
 use crate::cli::io_handles::Io;
+use crate::cli::live;
+use crate::cli::live::{LiveArguments, LoadedInput, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::policy::show::effective_policy::EffectivePolicy;
 use crate::cli::policy::show::{text, yaml};
@@ -21,15 +24,18 @@ pub struct PolicyShowArgs {
     /// Policies, and a cluster snapshot.
     #[command(flatten)]
     pub sources: ReviewSourceArgs,
-    /// The namespace; with --pod, that of objects that do not set one
-    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
-    pub namespace: String,
-    /// Pods, or objects with a pod template, in a file or a directory, or - for standard input. Default: a pod without labels
-    #[arg(long, value_name = "FILE|DIR|-")]
+    /// The namespace; with --pod, that of KIND/NAME, and of objects that do not set one. Default: that of the context, else default
+    #[arg(short, long, value_name = "NS", value_parser = namespace_name)]
+    pub namespace: Option<String>,
+    /// Pods, or objects with a pod template: a file, a directory, - for standard input, or with -n or --context an object of the cluster, such as pod/web-0. Default: a pod without labels
+    #[arg(long, value_name = "FILE|DIR|-|KIND/NAME")]
     pub pod: Vec<PathBuf>,
     /// Which links in directories are followed.
     #[command(flatten)]
     pub links: LinkArgs,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = ShowFormat::Text)]
     pub output: ShowFormat,
@@ -48,15 +54,21 @@ pub enum ShowFormat {
 
 /// Prints the effective policy of a namespace, or of each workload of the input.
 pub(crate) fn run(args: &PolicyShowArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let namespace = args.namespace.as_str();
+    let selection = args.sources.selection("policy show")?;
+    let request = ReadRequest {
+        lists: false,
+        ..ReadRequest::manifests("policy show", &selection, args.sources.snapshot.is_some())
+    };
+    let live = LiveArguments { cluster: args.cluster.clone(), ..LiveArguments::default() };
+    let inputs = Inputs { paths: args.pod.clone(), namespace: args.namespace.clone(), links: args.links };
+    let LoadedInput { texts, namespace, live, .. } = live::read(&live, &inputs, request, io)?;
+    let namespace = namespace.as_str();
+    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let sources = args.sources.load(&files, &selection, live)?;
     if args.pod.is_empty() {
-        write(&[EffectivePolicy::new(None, namespace, &args.sources.load(&[], None)?)], args, io)?;
+        write(&[EffectivePolicy::new(None, namespace, &sources)], args, io)?;
         return Ok(Outcome::Clean);
     }
-    let inputs = Inputs { paths: args.pod.clone(), namespace: None, links: args.links };
-    let texts = inputs.read("policy show", io.stdin)?;
-    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
-    let sources = args.sources.load(&files, None)?;
     texts.report(io)?;
     let mut all = Vec::new();
     let broken = each_workload(&files, io, |workload, file, _| {

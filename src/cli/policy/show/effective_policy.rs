@@ -50,7 +50,7 @@ impl<'p> EffectivePolicy<'p> {
         default: &str,
         sources: &'p ReviewSources,
     ) -> Self {
-        let ReviewSources { policies: set, snapshot } = sources;
+        let ReviewSources { policies: set, snapshot, .. } = sources;
         let namespace = workload.map_or(default, |(workload, _)| workload.namespace(default));
         let known = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
         let pod = workload.and_then(|(workload, _)| Pod::of(workload.kind, &workload.object.value));

@@ -61,7 +61,7 @@ fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseS
     let mut response = ReviewResponse::default();
     let audit_only = review.settings.mode == Mode::Audit;
     match review.category {
-        RequestCategory::Skipped | RequestCategory::OtherUpdate => return response,
+        RequestCategory::Skipped(_) | RequestCategory::OtherUpdate => return response,
         RequestCategory::Rewrite => {
             if endpoint == Endpoint::Mutate && !audit_only {
                 match sendable_patch(object, &review.changes, size) {

@@ -12,6 +12,7 @@ use crate::model::names::{
     OPENSHIFT_UID_RANGE_ANNOTATION, OS_ANNOTATION, TOLERATIONS_WHITELIST_ANNOTATION,
 };
 use crate::model::operating_system::ScopeOs;
+use crate::model::opt_out::OptOut;
 
 /// Whether labels or annotations exempt the namespace.
 pub(crate) fn opts_out(map: &BTreeMap<String, String>) -> bool {
@@ -81,9 +82,12 @@ impl Namespace {
         self.annotations.os
     }
 
-    /// Whether a label or an annotation exempts the namespace.
-    pub(crate) fn opts_out(&self) -> bool {
-        self.annotations.ignored || opts_out(&self.labels)
+    /// Where the namespace opts out; `None` if it does not.
+    pub(crate) fn opt_out(&self) -> Option<OptOut> {
+        if self.annotations.ignored {
+            return Some(OptOut::Annotation);
+        }
+        opts_out(&self.labels).then_some(OptOut::Label)
     }
 
     /// The node selectors, each with its annotation.

@@ -92,6 +92,20 @@ pub(crate) fn affinity_os(pod: &Pod<'_>) -> OsWanted {
     })
 }
 
+/// Whether each term of the required node affinity has a requirement for Windows. As in the match conditions of the chart, a
+/// requirement without values counts, which the API server rejects after it has called webhooks.
+pub(crate) fn affinity_names_windows(pod: &Pod<'_>) -> bool {
+    let names_windows = |value: &Value| {
+        let (key, operator, values) = requirement(value);
+        let is_label = || WINDOWS_LABELS.iter().any(|(label, _)| *label == key);
+        let mut required = RequiredOs::default();
+        required.add(key, operator, &values);
+        required.wanted() == OsWanted::Only(Os::Windows) || operator == "In" && values.is_empty() && is_label()
+    };
+    let mut terms = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).peekable();
+    terms.peek().is_some() && terms.all(|term| expressions(term).iter().any(names_windows))
+}
+
 /// A term without requirements matches no node at all.
 pub(crate) fn is_empty_term(term: &Value) -> bool {
     let empty = |name| term.get(name).and_then(Value::as_array).is_none_or(Vec::is_empty);
