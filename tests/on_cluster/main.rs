@@ -104,6 +104,7 @@ fn main() -> ExitCode {
             policies::admins_see_the_result_of_their_edit,
             hostile_facts::long_annotations_and_taints_cost_little,
             status::faults_are_shown_with_their_names,
+            status::evidence_that_is_gone_is_not_known,
             withdraw::nodes_are_left_as_they_were_found,
             withdraw::classes_that_are_named_stay,
             withdraw::a_record_frees_no_node_of_foreign_taints,

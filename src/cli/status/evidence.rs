@@ -14,7 +14,7 @@ pub(crate) enum Evidence {
     /// Their pods: at least one of the controller and one of the webhook.
     Pods,
     /// Lease `mullion-controller`, held, and renewed within [`MAX_RENEWAL_AGE`]. Without a leader, nobody corrects what the
-    /// report says.
+    /// report contains.
     Leader,
     /// The controller's report in ConfigMap `mullion-state`, at most [`MAX_REPORT_AGE`](crate::cli::status::facts::MAX_REPORT_AGE)
     /// old.
@@ -72,7 +72,7 @@ const LINES: [Line; 20] = [
     Line {
         name: "webhook-reached",
         subject: "whether the API server reaches the webhook is",
-        // A probe from before the configurations were deleted says nothing about the present.
+        // A probe from before the configurations were deleted is no evidence of the present.
         evidence: &[Evidence::Mutating, Evidence::Validating, Evidence::Leader, Evidence::Report, Evidence::Probe],
     },
     reported("certificates", "the webhook's certificates are"),

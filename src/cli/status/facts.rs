@@ -18,7 +18,7 @@ pub(crate) const MAX_PROBE_AGE: i64 = 3 * HEARTBEAT;
 /// The maximum age of a renewal of the Lease, in seconds: four times the usual lease of 15 s, because the clocks of the
 /// leader and of this machine may differ.
 pub(crate) const MAX_RENEWAL_AGE: i64 = 60;
-/// How far ahead of this machine another clock may be, in seconds. A time that is later than that says nothing about
+/// How far ahead of this machine another clock may be, in seconds. A time that is later than that is no evidence of
 /// the present: it would count as new for as long as it is in the future.
 const MAX_CLOCK_DIFFERENCE: i64 = 60;
 

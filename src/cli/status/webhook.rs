@@ -100,7 +100,7 @@ fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     }
 }
 
-/// Why a probe of that time says nothing about the webhook that is registered and runs now.
+/// Why a probe of that time is no evidence of the webhook that is registered and runs now.
 fn changed_since(facts: &StatusFacts, probe: Timestamp) -> Option<String> {
     let is_newer = |one: &&ConfigurationFacts| one.created.is_some_and(|created| created > probe);
     if let Some(newer) = facts.configurations.iter().find(is_newer) {
