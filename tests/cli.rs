@@ -43,6 +43,9 @@ mod packing;
 mod plan_options;
 #[path = "cli/plan_registry.rs"]
 mod plan_registry;
+#[cfg(unix)]
+#[path = "cli/plan_script.rs"]
+mod plan_script;
 #[path = "cli/plan_write.rs"]
 mod plan_write;
 #[path = "cli/policy_diff.rs"]

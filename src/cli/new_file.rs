@@ -21,10 +21,12 @@ impl NewFile {
 
     /// Creates a file that will replace `path`, and that only its owner can read: mode 0600.
     pub(crate) fn create_private(path: &Path) -> io::Result<(Self, File)> {
-        let mut options = OpenOptions::new();
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Self::open(path, &mut options)
+        Self::open(path, &mut with_mode(0o600))
+    }
+
+    /// Creates a file at `path` that only its owner can read, change and run: mode 0700.
+    pub(crate) fn create_program(path: &Path) -> io::Result<(Self, File)> {
+        Self::open(path, &mut with_mode(0o700))
     }
 
     /// Others who can write to the directory may have placed a file or a link under any name that they can guess.
@@ -42,6 +44,27 @@ impl NewFile {
     pub(crate) fn finish(self) -> io::Result<()> {
         fs::rename(&self.partial, &self.path)
     }
+
+    /// Gives the file its name, unless a file or a link has it: that stays as it is, and this fails.
+    pub(crate) fn finish_without_replacing(self) -> io::Result<()> {
+        match fs::hard_link(&self.partial, &self.path) {
+            // Some file systems have no hard links. A rename replaces a file that appears in between.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists && self.path.symlink_metadata().is_err() => {
+                self.finish()
+            }
+            // The other name is removed when this is dropped.
+            linked => linked,
+        }
+    }
+}
+
+/// Options for a file with these permissions, where the system has such.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "Windows has no modes of files"))]
+fn with_mode(mode: u32) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    options
 }
 
 impl Drop for NewFile {
@@ -82,6 +105,30 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         assert!(NewFile::create(&folder).unwrap().0.finish().is_err());
         assert_eq!(names(dir.path()), ["a", "b"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_exists_is_not_replaced() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other, link) = (dir.path().join("a"), dir.path().join("b"), dir.path().join("c"));
+        let write = |path: &Path| {
+            let (new, mut file) = NewFile::create_program(path).unwrap();
+            file.write_all(b"new").unwrap();
+            new.finish_without_replacing()
+        };
+        write(&path).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode), ("new", 0o700));
+        fs::write(&other, "old").unwrap();
+        symlink(dir.path().join("nowhere"), &link).unwrap();
+        for taken in [&other, &link] {
+            assert_eq!(write(taken).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!(fs::read_to_string(&other).unwrap(), "old");
+        assert_eq!(names(dir.path()), ["a", "b", "c"]);
     }
 
     #[cfg(unix)]

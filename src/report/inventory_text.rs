@@ -1,10 +1,10 @@
 //! Texts about an inventory that the reports of a survey and of a plan share.
 
 use jiff::civil::Date;
-use mullion_engine::model::text::{counted, list, thousands};
+use mullion_engine::model::text::{counted, list, list_first, thousands};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_survey::Evidence;
-use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source};
+use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source, Unread};
 
 /// `Deployment shop/web`, or `Node win-1`.
 pub(crate) fn object_text(object: &ObjectRef) -> String {
@@ -16,6 +16,9 @@ pub(crate) fn full_name(object: &ObjectRef) -> String {
     let ObjectRef { namespace, name, .. } = object;
     if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
 }
+
+/// The most lists that were not read and that one line names.
+const NAMED_UNREAD: usize = 5;
 
 /// What a report writes in place of a number that is not known.
 pub(crate) const NOT_KNOWN: &str = "not known";
@@ -64,6 +67,21 @@ pub(crate) fn read_text(coverage: &Coverage) -> String {
         objects => format!("{} {}", thousands(objects), kind.kind),
     });
     kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// `12 nodes, 1,204 pods were read; events and jobs of namespace a were not.`
+pub(crate) fn coverage_text(coverage: &Coverage) -> String {
+    let read = read_text(coverage);
+    let read = if read.is_empty() { "nothing".to_owned() } else { read };
+    let name = |unread: &Unread| match &unread.namespace {
+        Some(namespace) => format!("{} of namespace {namespace}", unread.kind),
+        None => unread.kind.clone(),
+    };
+    if coverage.unread.is_empty() {
+        return format!("read {read}.");
+    }
+    let unread: Vec<String> = coverage.unread.iter().map(name).collect();
+    format!("read {read}; not read: {}.", list_first(&unread, NAMED_UNREAD))
 }
 
 /// `runtimeclass` of `runtimeclasses`: the API has the plural of each kind.

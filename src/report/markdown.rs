@@ -3,8 +3,12 @@
 use std::io;
 use std::io::Write;
 
+use jiff::civil::Date;
 use mullion_engine::model::foreign_text::visible;
-use mullion_engine::model::text::thousands;
+use mullion_engine::model::text::{thousands, upper_first};
+use mullion_survey::report::Coverage;
+
+use crate::report::inventory_text::coverage_text;
 
 /// A table after an empty line, with at most `most` rows.
 pub(crate) fn table<const N: usize>(
@@ -30,6 +34,28 @@ pub(crate) fn write_more(all: usize, most: usize, out: &mut dyn Write) -> io::Re
         0 => Ok(()),
         more => writeln!(out, "\nand {} more; `--details` writes all.", thousands(more)),
     }
+}
+
+/// The section about what was read: one line, and below it, folded, what was not. `lacks`: the title of the column with what
+/// follows from that.
+pub(crate) fn write_coverage(coverage: &Coverage, lacks: &str, most: usize, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n## Coverage\n")?;
+    writeln!(out, "{}", escaped(&upper_first(&coverage_text(coverage))))?;
+    if coverage.unread.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n<details><summary>{lacks}</summary>")?;
+    let rows = coverage.unread.iter().map(|unread| {
+        let namespace = unread.namespace.as_deref().map_or_else(|| "all".to_owned(), code);
+        [code(&unread.kind), namespace, escaped(&unread.reason), escaped(&unread.missing)]
+    });
+    table(["Not read", "Namespace", "Reason", lacks], rows, most, out)?;
+    writeln!(out, "\n</details>")
+}
+
+/// A sentence, and after it where it is published, and the day of the source.
+pub(crate) fn with_source(sentence: &str, source: &str, as_of: Date) -> String {
+    format!("{} ({}, {as_of})", escaped(sentence), escaped(source))
 }
 
 /// Several names, each as code.

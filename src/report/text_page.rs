@@ -8,7 +8,7 @@ use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::counted;
 use mullion_survey::report::{Coverage, Unknown};
 
-use crate::report::inventory_text::{first_objects, read_text};
+use crate::report::inventory_text::{coverage_text, first_objects};
 
 /// The number of objects of one thing that are shown without details.
 pub(crate) const SHOWN: usize = 3;
@@ -49,11 +49,19 @@ impl TextPage<'_> {
 
     /// Does the same in a style, if the page has colors.
     pub(crate) fn styled_paragraph(&mut self, style: Style, first: &str, text: &str) -> io::Result<()> {
-        let indent = first.chars().count();
+        self.lines(style, first, first.chars().count(), text)
+    }
+
+    /// Text after a label that is in a style, and that has `indent` characters.
+    fn paragraph_after(&mut self, label: &str, indent: usize, text: &str) -> io::Result<()> {
+        self.lines(Style::new(), label, indent, text)
+    }
+
+    fn lines(&mut self, style: Style, first: &str, indent: usize, text: &str) -> io::Result<()> {
         let room = self.width.saturating_sub(indent).max(20);
         let text = visible(text);
         let (mut line, mut length, mut before) = (String::new(), 0, first.to_owned());
-        for word in text.split_whitespace() {
+        for word in words(&text) {
             let word_length = word.chars().count();
             if length > 0 && length + 1 + word_length > room {
                 let styled = self.styled(style, &line);
@@ -86,11 +94,14 @@ impl TextPage<'_> {
         }
     }
 
-    /// What was read, and what was not.
+    /// What was read, and what was not: in one paragraph, and with details also what the report lacks.
     pub(crate) fn coverage(&mut self, coverage: &Coverage) -> io::Result<()> {
-        self.heading("Coverage")?;
-        let read = read_text(coverage);
-        self.paragraph("  read      ", if read.is_empty() { "nothing" } else { &read })?;
+        writeln!(self.out)?;
+        let label = self.styled(Style::new().bold(), "Coverage: ");
+        self.paragraph_after(&label, "Coverage: ".len(), &coverage_text(coverage))?;
+        if !self.details {
+            return Ok(());
+        }
         let mut label = "  not read  ";
         for unread in &coverage.unread {
             let of =
@@ -120,5 +131,28 @@ impl TextPage<'_> {
             self.paragraph("    objects   ", &first_objects(&unknown.objects, unknown.all, most))?;
         }
         self.more(all.len(), "unknown thing")
+    }
+}
+
+/// The words of a text. Code in backticks is one word, because a command that is wrapped cannot be copied.
+fn words(text: &str) -> Vec<&str> {
+    let is_marked = text.matches('`').count().is_multiple_of(2);
+    let mut in_code = false;
+    let is_end = |c: char| {
+        in_code ^= c == '`' && is_marked;
+        c.is_whitespace() && !in_code
+    };
+    text.split(is_end).filter(|word| !word.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_one_word() {
+        assert_eq!(words("Run `kubectl get nodes`,  then\twait."), ["Run", "`kubectl get nodes`,", "then", "wait."]);
+        assert_eq!(words("One ` alone"), ["One", "`", "alone"]);
+        assert_eq!(words(" "), [""; 0]);
     }
 }

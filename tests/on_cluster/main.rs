@@ -108,6 +108,7 @@ fn main() -> ExitCode {
             in_force::what_is_not_reviewed_is_named,
             hostile_facts::long_annotations_and_taints_cost_little,
             status::faults_are_shown_with_their_names,
+            status::evidence_that_is_gone_is_not_known,
             withdraw::nodes_are_left_as_they_were_found,
             withdraw::classes_that_are_named_stay,
             withdraw::a_record_frees_no_node_of_foreign_taints,

@@ -5,11 +5,11 @@ use std::process::{Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use mullion_cluster::{ConfigMapMount, ControlPlane, NodeSpec, wait_for};
+use mullion_cluster::{ConfigMapMount, ControlPlane, FailurePolicy, NodeSpec, wait_for};
 use serde_json::{Value, json};
 
-use crate::memory::{controller, controllers, state};
-use crate::shared::DEADLINE;
+use crate::memory::{as_controller, controller, controllers, start, state};
+use crate::shared::{DEADLINE, start_webhook, wait_until_mullion_is_called};
 
 /// A user who runs `mullion status`.
 struct Reader {
@@ -180,5 +180,46 @@ pub async fn faults_are_shown_with_their_names(plane: &ControlPlane) -> Result<(
     let patch = json!({"data": {"withdrawn": "2026-01-01T00:00:00Z"}}).to_string();
     plane.kubectl(&["patch", "configmap", "mullion-state", "-n", &own.name, "--type=merge", "-p", &patch]).await?;
     wait_for_check(&reader, "withdrawn", "bad", "withdrawn since 2026-01-01T00:00:00Z").await?;
+    Ok(())
+}
+
+/// The lines that rest on webhook configurations that were deleted, and on the report of a controller that was stopped.
+pub async fn evidence_that_is_gone_is_not_known(plane: &ControlPlane) -> Result<()> {
+    let mut reader = reader(plane).await?;
+    let own = plane.namespace("mullion").await?;
+    reader.namespace = Some(own.name.clone());
+    let (webhook, registration) = start_webhook(plane).await?;
+    let registration = registration.failure_policy(FailurePolicy::Ignore);
+    registration.register(&plane.client()).await?;
+    wait_until_mullion_is_called(&own).await?;
+    let mount = ConfigMapMount::new(&[("mine.yaml", PLAIN)])?;
+    let mut arguments = as_controller(&controllers(plane, &own).await?, &own, mount.path());
+    // The first probe is the only one: the next one would find out that the configurations are gone.
+    arguments.extend(["--probe-interval", "3600"].map(str::to_owned));
+    let controller = start(&arguments).await?;
+    wait_for_check(&reader, "webhook-reached", "good", "the API server reaches the webhook; probed").await?;
+
+    registration.remove(&plane.client()).await?;
+    let (reached, _) = check(&reader, "webhook-reached").await?;
+    ensure!(
+        reached["result"] == "unknown"
+            && reached["message"].to_string().contains("not known: there is no MutatingWebhookConfiguration mullion"),
+        "{reached}"
+    );
+    wait_for_check(&reader, "mutating-registered", "bad", "there is no MutatingWebhookConfiguration").await?;
+
+    // The last report is a minute old at most, and nobody corrects it.
+    let reported =
+        ["controller-report", "policies-loaded", "exemptions", "certificates", "nodes-labelled", "missed-pods"];
+    for name in reported {
+        wait_for_check(&reader, name, "good", "").await?;
+    }
+    let (ended, _) = controller.process.stop().await?;
+    ensure!(ended.success(), "{ended}");
+    for name in reported {
+        wait_for_check(&reader, name, "unknown", "not known: ").await?;
+    }
+    wait_for_check(&reader, "leader", "bad", "no controller leads").await?;
+    webhook.stop().await?;
     Ok(())
 }

@@ -16,6 +16,52 @@ function overflow() {
   return found.slice(0, 10);
 }
 
+// Checks that every column of every table is visible without scrolling.
+function tablesFit() {
+  const found = [];
+  for (const box of all(".table")) {
+    if (box.scrollWidth > box.clientWidth) found.push(`${box.querySelector("table").id} is ${box.scrollWidth} wide, its box ${box.clientWidth}`);
+  }
+  return found;
+}
+
+// Checks that no line breaks in the middle of a word. Longer words have places where they break.
+function wordsAreWhole() {
+  const found = [];
+  const lines = (range) => new Set([...range.getClientRects()].map((box) => Math.round(box.bottom))).size;
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    if (text.parentElement.closest("svg, pre, script, style")) continue;
+    range.selectNodeContents(text);
+    if (lines(range) < 2) continue;
+    for (const word of text.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (lines(range) > 1) found.push(`${word[0]} breaks in ${text.parentElement.closest("table")?.id ?? name(text.parentElement)}`);
+    }
+  }
+  return found.slice(0, 10);
+}
+
+// Checks that each tile with a number leads to the section with its list.
+function tilesLead() {
+  const found = [];
+  for (const tile of all(".tiles li")) {
+    const number = tile.querySelector("b").textContent;
+    const link = tile.querySelector("a");
+    if (link && !document.getElementById(link.getAttribute("href").slice(1))) found.push(`${tile.textContent} leads nowhere`);
+    if (!link && /[1-9]/.test(number)) found.push(`${tile.textContent} is no link`);
+  }
+  if (all(".tiles li").length < 5) found.push("there are no tiles");
+  return found;
+}
+
+// Checks that no line of a command is wrapped.
+function commandsAreWhole() {
+  return all(".command pre").filter((pre) => getComputedStyle(pre).whiteSpace !== "pre").map((pre) => `wrapped: ${pre.textContent}`).slice(0, 10);
+}
+
 function structure() {
   const found = [];
   const ids = all("[id]").map((element) => element.id);

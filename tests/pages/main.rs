@@ -27,7 +27,9 @@ use serde_json::{Value, json};
 
 use browser::{Tab, tab};
 
-const WIDTHS: [u32; 3] = [360, 820, 1440];
+const WIDTHS: [u32; 4] = [390, 768, 1280, 1920];
+/// From this width on, no table is cut.
+const WHOLE_TABLES: u32 = 1280;
 const SCHEMES: [&str; 2] = ["light", "dark"];
 
 /// A call of one of the functions that inspect a page.
@@ -136,6 +138,14 @@ fn pages_fit_each_width_in_light_and_dark() {
                 tab.assert("overflow()");
                 tab.assert("structure()");
                 tab.assert("contrast()");
+                tab.assert("tilesLead()");
+                tab.assert("commandsAreWhole()");
+                if !name.contains("hostile") {
+                    tab.assert("wordsAreWhole()");
+                    if width >= WHOLE_TABLES {
+                        tab.assert("tablesFit()");
+                    }
+                }
                 tab.assert_quiet(&address);
                 fs::write(folder().join(format!("{name}-{width}-{scheme}.png")), tab.screenshot()).unwrap();
             }

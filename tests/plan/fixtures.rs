@@ -682,7 +682,7 @@ pub fn arrived() -> PlanReport {
 }
 
 /// Members whose texts do not come from a cluster.
-const KEPT: [&str; 14] = [
+const KEPT: [&str; 15] = [
     "schema",
     "source",
     "date",
@@ -690,6 +690,7 @@ const KEPT: [&str; 14] = [
     "today",
     "datesAsOf",
     "knownFrom",
+    "effect",
     "state",
     "part",
     "kind",

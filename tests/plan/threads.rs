@@ -18,7 +18,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "03-in-place",
         "ltsc2025",
         &[
-            "AKS cannot change the Windows release of a node pool in place yet; it is planned, with 2026-11 as an estimate. do Create a new pool and move the workloads to it, as the steps do. source Azure/AKS#5904, as of 2026-08-07",
+            "AKS cannot change the Windows release of a node pool in place yet; it is planned, with 2026-11 as an estimate. source Azure/AKS#5904, as of 2026-08-07 do Create a new pool and move the workloads to it, as the steps do.",
         ],
     ),
     (

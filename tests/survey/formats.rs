@@ -14,7 +14,7 @@ fn every_finding_has_code_object_field_and_action_in_each_format() {
     let html_only = html
         .replace("&quot;", "\"")
         .replace("&#39;", "'")
-        .replace("/<wbr>", "/")
+        .replace("<wbr>", "")
         .replace("<code>", "`")
         .replace("</code>", "`");
     for finding in &report.findings {
@@ -38,7 +38,7 @@ fn text_without_details_is_short_and_names_what_it_leaves_out() {
         let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest <= 120, "{width}: {longest}");
         assert!(!text.contains('\u{1b}'), "no colour");
-        let order = ["Coverage", "Summary", "Fleet", "Problems", "Warnings", "Dates", "Not known", "--details"];
+        let order = ["Summary", "Coverage", "Fleet", "Problems", "Warnings", "Dates", "Not known", "--details"];
         let places: Vec<usize> = order
             .iter()
             .map(|heading| text.find(&format!("\n{heading}")).or_else(|| text.find(heading)).unwrap())
@@ -114,7 +114,8 @@ fn hostile_names_are_text() {
         assert!([5, 4, 6, 7, 11].contains(&cells), "{cells} in {line}");
     }
     // Outside of code nothing begins an element or a link.
-    for line in markdown.lines() {
+    let is_own = |line: &&str| !["</details>", "<details><summary>What the report lacks</summary>"].contains(line);
+    for line in markdown.lines().filter(is_own) {
         let outside = outside_code(line);
         assert!(!outside.contains('<') && !outside.contains("](j"), "{line}");
     }

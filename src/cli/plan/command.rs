@@ -15,6 +15,7 @@ use crate::cli::io_handles::{Io, terminal_width};
 use crate::cli::outcome::Outcome;
 use crate::cli::plan::registry;
 use crate::cli::plan::registry_cache::RegistryCache;
+use crate::cli::plan::script::{ScriptShell, write_scripts};
 use crate::cli::plan::write_files::write_files;
 use crate::cli::release_argument::release_argument;
 use crate::report::plan::{PlanFormat, PlanOptions, write};
@@ -65,6 +66,13 @@ pub struct PlanArgs {
     /// Also write tags that neither a registry nor the table of images confirms
     #[arg(long, requires = "write")]
     pub include_guesses: bool,
+    /// Write a script for each step and one for its undo into a directory. They ask before they run anything, and
+    /// commands that delete, drain or upgrade are comments in them. No file is replaced
+    #[arg(long, value_name = "DIR")]
+    pub script: Option<PathBuf>,
+    /// The shell of the scripts
+    #[arg(long, value_enum, default_value_t, value_name = "SHELL", requires = "script")]
+    pub shell: ScriptShell,
     /// What causes exit code 1; may be given more than once
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub fail_on: Vec<FailOnPlan>,
@@ -150,6 +158,9 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut unwritten = 0;
     if let Some(directory) = &args.write {
         unwritten = write_files(&report, directory, args.include_guesses, io)?;
+    }
+    if let Some(directory) = &args.script {
+        write_scripts(&report, directory, args.shell, io)?;
     }
     Ok(if read.unreadable + unwritten > 0 { Outcome::Unreadable } else { outcome(&report, &args.fail_on) })
 }

@@ -4,6 +4,7 @@ mod command;
 mod field_edits;
 mod registry;
 mod registry_cache;
+mod script;
 mod write_files;
 
 pub use command::PlanArgs;

@@ -3,20 +3,21 @@
 use jiff::Timestamp;
 
 use crate::cli::status::check::{Section, StatusCheck};
+use crate::cli::status::evidence::proved;
 use crate::cli::status::facts::StatusFacts;
 use crate::cli::status::{installation, nodes, policies, webhook, workloads};
 
 /// The checks of a cluster in which Mullion is installed.
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
-    [
+    let all = [
         installation::checks(facts, now),
         webhook::checks(facts, now),
         policies::checks(facts, now),
         nodes::checks(facts, now),
         vec![nodes::unusable(facts)],
         workloads::checks(facts, now),
-    ]
-    .concat()
+    ];
+    all.into_iter().flatten().map(|check| proved(check, facts, now)).collect()
 }
 
 /// The only check of a cluster without objects of Mullion. `namespace`: where the user expects them; `unread`: what could

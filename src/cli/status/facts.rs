@@ -5,10 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mullion_engine::model::cluster::Taint;
 
-use crate::cluster::state::{ControllerReport, MAX_REPORT_AGE, MullionState};
+use crate::cluster::state::{ControllerReport, HEARTBEAT, MAX_REPORT_AGE, MullionState};
 
 /// A part that was read, or why it could not be read, as a clause.
 pub(crate) type Read<T> = Result<T, String>;
+
+/// The maximum age of the last probe, in seconds: it is reported with the report, at least every [`HEARTBEAT`] seconds,
+/// and two of these reports may have failed.
+pub(crate) const MAX_PROBE_AGE: i64 = 3 * HEARTBEAT;
+/// The maximum age of a renewal of the Lease, in seconds: four times the usual lease of 15 s, because the clocks of the
+/// leader and of this machine may differ.
+pub(crate) const MAX_RENEWAL_AGE: i64 = 60;
+/// How far ahead of this machine another clock may be, in seconds. A time that is later than that is no evidence of
+/// the present: it would count as new for as long as it is in the future.
+const MAX_CLOCK_DIFFERENCE: i64 = 60;
 
 /// Everything that the checks need.
 #[derive(Debug, Clone)]
@@ -50,6 +60,7 @@ pub(crate) struct ConfigurationFacts {
     pub(crate) kind: &'static str,
     /// Its webhooks; `None` if it does not exist.
     pub(crate) webhooks: Read<Option<Vec<WebhookFacts>>>,
+    pub(crate) created: Option<Timestamp>,
 }
 
 /// A webhook of a configuration.
@@ -134,10 +145,10 @@ impl StatusFacts {
         let Ok(written) = report.written.parse::<Timestamp>() else {
             return Err("the controller's report has no valid time".to_owned());
         };
-        if now.as_second() - written.as_second() > MAX_REPORT_AGE {
-            return Err(format!("the controller's last report is {} old", age(now, written)));
+        match outdated(now, written, MAX_REPORT_AGE) {
+            Some(how) => Err(format!("the controller's last report is {how}")),
+            None => Ok(report),
         }
-        Ok(report)
     }
 
     /// A part of the controller's report, or why it is not known. `missing`: the reason if only this part is absent.
@@ -149,6 +160,16 @@ impl StatusFacts {
     ) -> Read<&T> {
         part(self.report(now)?).ok_or_else(|| missing.to_owned())
     }
+}
+
+/// How a time is too far from the present to say something about it: more than `most` seconds ago, or later than the clocks
+/// may differ. `None`: it is new.
+pub(crate) fn outdated(now: Timestamp, time: Timestamp, most: i64) -> Option<String> {
+    let seconds = now.as_second() - time.as_second();
+    if seconds > most {
+        return Some(format!("{} old", age(now, time)));
+    }
+    (seconds < -MAX_CLOCK_DIFFERENCE).then(|| format!("{} in the future, so the clocks differ", age(time, now)))
 }
 
 /// The time between two times, in the format in which `kubectl get` prints ages: `5s`, `3m`, `2h`, `4d`. Zero if `now`
@@ -231,6 +252,7 @@ pub(crate) mod tests {
         let configuration = |kind| ConfigurationFacts {
             kind,
             webhooks: Ok(Some(vec![webhook("pods.mullion.dev"), webhook("templates.mullion.dev")])),
+            created: ago(3_600).parse().ok(),
         };
         let components = ["controller", "webhook"];
         let deployment = |component: &str| DeploymentFacts {
@@ -306,13 +328,17 @@ pub(crate) mod tests {
     #[test]
     fn old_and_missing_reports_are_not_used() {
         assert!(good().report(now()).is_ok());
-        for (written, part) in
-            [(ago(MAX_REPORT_AGE + 1), "report is 11m old"), ("yesterday".to_owned(), "no valid time")]
-        {
+        for (written, part) in [
+            (ago(MAX_REPORT_AGE + 1), "report is 11m old"),
+            (ago(-MAX_CLOCK_DIFFERENCE - 1), "report is 61s in the future"),
+            ("yesterday".to_owned(), "no valid time"),
+        ] {
             let error = with_report(|report| report.written = written).report(now()).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
-        assert!(with_report(|report| report.written = ago(MAX_REPORT_AGE)).report(now()).is_ok());
+        for seconds in [MAX_REPORT_AGE, -MAX_CLOCK_DIFFERENCE] {
+            assert!(with_report(|report| report.written = ago(seconds)).report(now()).is_ok(), "{seconds}");
+        }
         for facts in [
             with_state(|state| state.report = None),
             StatusFacts { state: Ok(None), ..good() },

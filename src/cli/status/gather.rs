@@ -21,7 +21,7 @@ use crate::cli::webhook_configurations::read_configurations;
 use crate::cluster::MANAGER;
 use crate::cluster::reading::{
     Absence, CONFIG_MAPS, ClusterReader, DEPLOYMENTS, EVENTS, Item, Kind, LEASES, ListQuery, MUTATING_CONFIGURATIONS,
-    NAMESPACES, NODES, PODS, RUNTIME_CLASSES, VALIDATING_CONFIGURATIONS,
+    NAMESPACES, NODES, PODS, RUNTIME_CLASSES, Unread, VALIDATING_CONFIGURATIONS,
 };
 use crate::cluster::state::{MullionState, NAME};
 use crate::controller::{LEASE_NAME, RegisteredWebhook, UnknownNamespace, WebhookConfiguration, registered_namespace};
@@ -98,14 +98,15 @@ pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) 
     )?;
     let unusable = of_namespaces.and_then(|mut all| {
         all.extend(of_classes?);
+        nodes.as_ref().map_err(Clone::clone)?;
         Ok(all.into_iter().flatten().chain(of_nodes).map(|fact| fact.to_string()).collect())
     });
     Ok(Gathered::Installed(Box::new(StatusFacts {
         state,
         lease,
         configurations: [
-            ConfigurationFacts { kind: MUTATING_CONFIGURATIONS.name, webhooks: mutating.map(webhooks) },
-            ConfigurationFacts { kind: VALIDATING_CONFIGURATIONS.name, webhooks: validating.map(webhooks) },
+            configuration_facts(&MUTATING_CONFIGURATIONS, mutating),
+            configuration_facts(&VALIDATING_CONFIGURATIONS, validating),
         ],
         deployments,
         pods,
@@ -117,7 +118,8 @@ pub(crate) async fn gather(reader: &ClusterReader<'_>, namespace: Option<&str>) 
     })))
 }
 
-/// The values that `read` returns for the objects of a kind. Each object is dropped once it is read.
+/// The values that `read` returns for the objects of a kind, each of which is dropped once it is read; or why one of them
+/// could not be read, because what the others show is not all that there is.
 fn list<'a, T: 'a>(
     reader: &'a ClusterReader<'a>,
     kind: &'static Kind,
@@ -125,14 +127,17 @@ fn list<'a, T: 'a>(
     mut read: impl FnMut(Value) -> Option<T> + 'a,
 ) -> impl Future<Output = anyhow::Result<Read<Vec<T>>>> + 'a {
     let work = async move {
-        let mut all = Vec::new();
+        let (mut all, mut unreadable) = (Vec::new(), None);
         let mut visit = |object: Item<Value>| {
-            // The controller's report names an object that cannot be read.
-            all.extend(object.ok().and_then(&mut read));
+            match object {
+                Ok(object) => all.extend(read(object)),
+                Err(why) => unreadable = unreadable.take().or_else(|| Some(Unread::unreadable(kind, &why))),
+            }
             Ok(())
         };
         let listed = reader.list(kind, query, &mut visit, &mut |_, _| Ok(())).await?;
-        Ok(listed.map(|_| all).map_err(|unread| unread.to_string()))
+        let unread = listed.err().or(unreadable);
+        Ok(unread.map_or(Ok(all), |unread| Err(unread.to_string())))
     };
     work.boxed_local()
 }
@@ -164,6 +169,12 @@ fn get<'a, T: 'a>(
         })
     };
     work.boxed_local()
+}
+
+fn configuration_facts(kind: &'static Kind, read: Read<Option<WebhookConfiguration>>) -> ConfigurationFacts {
+    let found = read.as_ref().ok().and_then(Option::as_ref);
+    let created = found.and_then(|found| found.metadata.creation_timestamp.as_ref()).map(|time| time.0);
+    ConfigurationFacts { kind: kind.name, webhooks: read.map(webhooks), created }
 }
 
 /// The webhooks of a configuration.

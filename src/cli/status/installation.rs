@@ -7,13 +7,9 @@ use jiff::Timestamp;
 use mullion_engine::model::text::{list, list_with};
 
 use crate::cli::status::check::{Section, StatusCheck};
-use crate::cli::status::facts::{DeploymentFacts, LeaseFacts, PodFacts, StatusFacts, age};
+use crate::cli::status::facts::{DeploymentFacts, LeaseFacts, MAX_RENEWAL_AGE, PodFacts, StatusFacts, age};
 
 const SECTION: Section = Section::Installation;
-
-/// The maximum age of a renewal of the Lease, in seconds: four times the usual lease of 15 s, because the clocks of the
-/// leader and of this machine may differ.
-const MAX_RENEWAL_AGE: i64 = 60;
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     let mut checks = Vec::new();

@@ -4,14 +4,11 @@ use jiff::Timestamp;
 use mullion_engine::model::text::list;
 
 use crate::cli::status::check::{Section, StatusCheck};
-use crate::cli::status::facts::{ConfigurationFacts, StatusFacts, age};
-use crate::cluster::state::{CertificateDates, CertificateReport, HEARTBEAT};
+use crate::cli::status::facts::{ConfigurationFacts, MAX_PROBE_AGE, StatusFacts, age, outdated};
+use crate::cluster::state::{CertificateDates, CertificateReport};
 use crate::controller::PODS_WEBHOOK;
 
 const SECTION: Section = Section::Webhook;
-
-/// The maximum age of the last probe, in seconds: it is reported with the report, at least every [`HEARTBEAT`] seconds.
-const MAX_PROBE_AGE: i64 = 3 * HEARTBEAT;
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     let mut checks: Vec<StatusCheck> = facts.configurations.iter().map(registered).collect();
@@ -21,7 +18,7 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
 }
 
 fn registered(configuration: &ConfigurationFacts) -> StatusCheck {
-    let ConfigurationFacts { kind, webhooks } = configuration;
+    let ConfigurationFacts { kind, webhooks, .. } = configuration;
     let name = if kind.starts_with("Mutating") { "mutating-registered" } else { "validating-registered" };
     let object = kind.to_lowercase();
     let webhooks = match webhooks {
@@ -75,12 +72,15 @@ fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     let (Some(condition), Some((probe, time))) = (condition, probe) else {
         return StatusCheck::unknown(SECTION, name, subject, "the controller has not probed it yet", next);
     };
-    let old = age(now, time);
-    if now.as_second() - time.as_second() > MAX_PROBE_AGE {
-        return StatusCheck::unknown(SECTION, name, subject, &format!("the last probe is {old} old"), next);
+    if let Some(how) = outdated(now, time, MAX_PROBE_AGE) {
+        return StatusCheck::unknown(SECTION, name, subject, &format!("the last probe is {how}"), next);
     }
+    let old = age(now, time);
     match condition.status.as_str() {
         "True" if probe.outcome == "reached" => {
+            if let Some(why) = changed_since(facts, time) {
+                return StatusCheck::unknown(SECTION, name, subject, &why, next);
+            }
             StatusCheck::good(SECTION, name, format!("the API server reaches the webhook; probed {old} ago"))
         }
         "True" => {
@@ -98,6 +98,17 @@ fn reached(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
         }
         _ => StatusCheck::unknown(SECTION, name, subject, condition.message.trim_end_matches('.'), next),
     }
+}
+
+/// Why a probe of that time is no evidence of the webhook that is registered and runs now.
+fn changed_since(facts: &StatusFacts, probe: Timestamp) -> Option<String> {
+    let is_newer = |one: &&ConfigurationFacts| one.created.is_some_and(|created| created > probe);
+    if let Some(newer) = facts.configurations.iter().find(is_newer) {
+        return Some(format!("{} mullion was created after the last probe", newer.kind));
+    }
+    let mut deployments = facts.deployments.iter().flatten();
+    let none_is_ready = deployments.any(|deployment| deployment.component == "webhook" && deployment.ready == 0);
+    none_is_ready.then(|| "no pod of the webhook is ready now".to_owned())
 }
 
 fn certificates(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {

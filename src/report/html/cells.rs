@@ -3,7 +3,7 @@
 use mullion_engine::model::text::{prefix, shorten};
 use mullion_survey::report::Coverage;
 
-use crate::report::html::escape::escape;
+use crate::report::html::escape::breakable;
 use crate::report::html::table::Cell;
 use crate::report::inventory_text::pods_text;
 
@@ -12,11 +12,10 @@ pub(crate) const TEXT: usize = 2048;
 
 /// A name with its kind below, sorted by the name.
 pub(crate) fn object_cell(kind: &str, name: &str) -> Cell {
-    // A narrow column breaks the name after its namespace.
-    let name_html = escape(cut(name)).replacen('/', "/<wbr>", 1);
     let html = format!(
-        "<span class=\"name\">{name_html}</span><br><span class=\"soft\">{}</span>",
-        escape(&shorten(kind, 60))
+        "<span class=\"name\">{}</span><br><span class=\"soft\">{}</span>",
+        breakable(cut(name)),
+        breakable(&shorten(kind, 60))
     );
     Cell::html(html).sorted_by(&cut(name))
 }

@@ -1,7 +1,9 @@
 //! Text of a cluster in HTML: no text becomes an element, an attribute or an address that runs something.
 
-use mullion_engine::model::foreign_text::visible;
 use std::fmt::Write;
+
+use jiff::civil::Date;
+use mullion_engine::model::foreign_text::visible;
 
 /// The text for contents of elements and for quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
@@ -20,30 +22,62 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
+/// The longest part of a word that is not broken, in characters. Names without separators are shorter; a longer one would
+/// not fit a column.
+const LONGEST_PART: usize = 24;
+
+/// The text for contents of elements, with places where a line may break: after the separators of names, paths and
+/// addresses. So a narrow column breaks `registry.example.com/web:1` between its parts, and not within a word.
+pub(crate) fn breakable(text: &str) -> String {
+    let shown = visible(text);
+    let mut out = String::with_capacity(text.len() + 8);
+    let (mut part, mut length) = (String::new(), 0);
+    let mut before = ' ';
+    for c in shown.chars() {
+        let ends_part = matches!(before, '/' | '.' | ':' | '=' | '_' | '@' | ',' | '[' | ']' | '\\' | '-');
+        let is_number = matches!(before, '.' | '-') && c.is_ascii_digit();
+        if c.is_alphanumeric() && ((ends_part && !is_number) || length >= LONGEST_PART) {
+            out.push_str(&escape(&part));
+            out.push_str("<wbr>");
+            part.clear();
+            length = 0;
+        }
+        part.push(c);
+        length = if c.is_whitespace() { 0 } else { length + 1 };
+        before = c;
+    }
+    out.push_str(&escape(&part));
+    out
+}
+
 /// A sentence in which backticks mark code.
 pub(crate) fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
-        return escape(text);
+        return breakable(text);
     }
-    let part = |(at, part): (usize, &&str)| if at % 2 == 1 { code(part) } else { escape(part) };
+    let part = |(at, part): (usize, &&str)| if at % 2 == 1 { code(part) } else { breakable(part) };
     parts.iter().enumerate().map(part).collect()
 }
 
 /// A name or a value, in the font of code.
 pub(crate) fn code(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!("<code>{}</code>", escape(text)) }
+    if text.is_empty() { String::new() } else { format!("<code>{}</code>", breakable(text)) }
 }
 
 /// Where a fact is published: a link if it is an address, otherwise text.
 pub(crate) fn source(text: &str) -> String {
     let plain = text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\'));
     if plain && text.starts_with("https://") {
-        let shown = escape(text);
-        format!("<a href=\"{shown}\" rel=\"noreferrer\">{shown}</a>")
+        format!("<a href=\"{}\" rel=\"noreferrer\">{}</a>", escape(text), breakable(text))
     } else {
-        escape(text)
+        breakable(text)
     }
+}
+
+/// Where a fact is published, and the day of the source: a line below the sentence that needs it.
+pub(crate) fn source_line(text: &str, as_of: Date) -> String {
+    format!("<br><span class=\"soft small\">{}, {as_of}</span>", source(text))
 }
 
 /// An identifier of an element: letters, digits and hyphens of the text.
@@ -62,6 +96,8 @@ pub(crate) fn anchor(prefix: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::string_slice, reason = "tests")]
+
     use super::*;
 
     #[test]
@@ -91,8 +127,26 @@ mod tests {
         }
         assert_eq!(
             source("https://a.example/?b=1&c"),
-            "<a href=\"https://a.example/?b=1&amp;c\" rel=\"noreferrer\">https://a.example/?b=1&amp;c</a>"
+            "<a href=\"https://a.example/?b=1&amp;c\" rel=\"noreferrer\">https://<wbr>a.<wbr>example/?b=<wbr>1&amp;c</a>"
         );
+    }
+
+    #[test]
+    fn lines_break_between_the_parts_of_names() {
+        let cases = [
+            ("shop/web-api", "shop/<wbr>web-<wbr>api"),
+            ("10.0.20348.4294", "10.0.20348.4294"),
+            ("status.containerStatuses[0].state", "status.<wbr>containerStatuses[<wbr>0].<wbr>state"),
+            ("End. Then a&b.", "End. Then a&amp;b."),
+            ("os=windows:NoSchedule", "os=<wbr>windows:<wbr>NoSchedule"),
+            ("\u{1b}[1m", "\\<wbr>u{1b}[<wbr>1m"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(breakable(text), expected);
+            assert_eq!(breakable(text).replace("<wbr>", ""), escape(text));
+        }
+        let long = "x".repeat(60);
+        assert_eq!(breakable(&long), [&long[..24], &long[..24], &long[..12]].join("<wbr>"));
     }
 
     #[test]

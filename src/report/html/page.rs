@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mullion_engine::model::text::thousands;
 
-use crate::report::html::escape::escape;
+use crate::report::html::escape::{breakable, escape};
 use crate::report::html::table::push;
 
 const STYLE: &str = include_str!("style.css");
@@ -19,8 +19,6 @@ pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     /// The version of Mullion.
     pub(crate) mullion: &'a str,
-    /// The HTML between the title and the first section.
-    pub(crate) head: String,
     /// Style rules for its tables on a narrow page.
     pub(crate) labels: String,
     pub(crate) sections: Vec<Section>,
@@ -46,9 +44,9 @@ impl Section {
 
 /// Writes the page. It makes no request, and works without its script. One of its sections is `summary`.
 pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Page { head, labels, sections, footer, .. } = page;
+    let Page { labels, sections, footer, .. } = page;
     let style = format!("{STYLE}\n@media screen and (max-width: 640px) {{\n{labels}}}\n");
-    let (title, mullion) = (escape(page.title), escape(page.mullion));
+    let (title, heading, mullion) = (escape(page.title), breakable(page.title), escape(page.mullion));
     // The browser applies only this style and runs only this script, even if a name were interpreted as markup.
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
@@ -63,7 +61,7 @@ pub(crate) fn write(page: &Page<'_>, out: &mut dyn Write) -> io::Result<()> {
          <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"generator\" content=\"Mullion {mullion}\">\n\
          <title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#summary\">Skip to the summary</a>\n<div class=\"layout\">\n{}<main>\n\
-         <h1>{title}</h1>\n{head}",
+         <h1>{heading}</h1>\n",
         contents(sections),
     )?;
     for section in sections {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use mullion_engine::model::text::thousands;
 
-use crate::report::html::escape::escape;
+use crate::report::html::escape::{breakable, escape};
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ impl Cell {
 
     /// Text.
     pub(crate) fn text(text: &str) -> Self {
-        Self::html(escape(text))
+        Self::html(breakable(text))
     }
 
     /// A number.

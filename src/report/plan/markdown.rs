@@ -7,12 +7,12 @@ use std::io::Write;
 use mullion_engine::model::text::{list, thousands, upper_first};
 use mullion_survey::plan::report::{ObjectChange, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, Step};
 
-use crate::report::inventory_text::{distance, first_objects, object_text, origin, pods_text, read_text};
-use crate::report::markdown::{code, codes, escaped, fenced, table, write_more};
+use crate::report::inventory_text::{distance, first_objects, object_text, origin, pods_text};
+use crate::report::markdown::{code, codes, escaped, fenced, table, with_source, write_coverage, write_more};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
-    VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_blocks,
-    command_source, commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, gate,
+    VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_source,
+    commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, first_blocks, gate,
     has_work, manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, verdict_text,
     verdicts_by_step, without_printed, work_step, work_text,
 };
@@ -57,10 +57,20 @@ impl Page<'_> {
 
     fn head(&mut self, report: &PlanReport) -> io::Result<()> {
         let (header, target) = (&report.header, &report.target);
-        writeln!(self.out, "# Plan to move {} to {}\n", escaped(&header.cluster), escaped(&target.release))?;
         writeln!(
             self.out,
-            "The move is {}. Target: {}. Objects were {}. Dates count from {}, and were compared with their sources on {}. \
+            "# Plan to move {} to {}\n\n## Answer\n",
+            escaped(&header.cluster),
+            escaped(&target.release)
+        )?;
+        if report.summary.is_empty() {
+            writeln!(self.out, "- The plan found nothing that moves.")?;
+        }
+        report.summary.iter().try_for_each(|sentence| writeln!(self.out, "- {}", escaped(sentence)))?;
+        write_coverage(&report.coverage, "What the plan lacks", self.most, self.out)?;
+        writeln!(
+            self.out,
+            "\nThe move is {}. Target: {}. Objects were {}. Dates count from {}, and were compared with their sources on {}. \
              Written by Mullion {}.",
             escaped(&move_text(target)),
             escaped(&pools_text(target)),
@@ -69,25 +79,6 @@ impl Page<'_> {
             header.dates_as_of,
             escaped(&header.mullion)
         )?;
-        let coverage = &report.coverage;
-        let read = read_text(coverage);
-        writeln!(
-            self.out,
-            "\n## Coverage\n\nRead: {}.",
-            if read.is_empty() { "nothing".to_owned() } else { escaped(&read) }
-        )?;
-        if !coverage.unread.is_empty() {
-            let rows = coverage.unread.iter().map(|unread| {
-                let namespace = unread.namespace.as_deref().map_or_else(|| "all".to_owned(), code);
-                [code(&unread.kind), namespace, escaped(&unread.reason), escaped(&unread.missing)]
-            });
-            table(["Not read", "Namespace", "Reason", "What the plan lacks"], rows, self.most, self.out)?;
-        }
-        writeln!(self.out, "\n## Answer\n")?;
-        if report.summary.is_empty() {
-            writeln!(self.out, "- The plan found nothing that moves.")?;
-        }
-        report.summary.iter().try_for_each(|sentence| writeln!(self.out, "- {}", escaped(sentence)))?;
         if report.pools.is_empty() {
             return writeln!(self.out, "\nThe plan read no Windows nodes.");
         }
@@ -114,12 +105,11 @@ impl Page<'_> {
         let rows = by_state(&report.constraints).into_iter().map(|constraint| {
             [
                 upper_first(state_text(constraint.state)),
-                escaped(&constraint.what),
+                with_source(&constraint.what, &constraint.source, constraint.as_of),
                 escaped(&constraint.action),
-                format!("{}, {}", escaped(&constraint.source), constraint.as_of),
             ]
         });
-        table(["State", "What holds", "What to do", "Source, as of"], rows, self.most, self.out)
+        table(["State", "What holds", "What to do"], rows, self.most, self.out)
     }
 
     fn gate(&mut self, report: &PlanReport) -> io::Result<()> {
@@ -180,7 +170,10 @@ impl Page<'_> {
 
     /// Commands with their notes. Those of a provider are folded, because Mullion's tests do not run them.
     fn commands(&mut self, label: &str, commands: &[PlanCommand]) -> io::Result<()> {
-        for command in &command_blocks(commands.get(..self.commands).unwrap_or(commands)) {
+        // Whole blocks of a large plan would not fit into an issue.
+        let first = commands.get(..self.commands).unwrap_or(commands);
+        let (blocks, shown) = first_blocks(first, first.len());
+        for command in &blocks {
             let note = if command.note.is_empty() { String::new() } else { format!("{}\n\n", escaped(&command.note)) };
             let run = fenced("sh", &command.run);
             match command_source(command) {
@@ -192,7 +185,7 @@ impl Page<'_> {
                 None => writeln!(self.out, "\n{label}:\n\n{note}{run}")?,
             }
         }
-        write_more(commands.len(), self.commands, self.out)
+        write_more(commands.len(), shown, self.out)
     }
 
     fn work_list(&mut self, report: &PlanReport) -> io::Result<()> {
@@ -239,14 +232,13 @@ impl Page<'_> {
         let most = self.most;
         let rows = report.changes.iter().map(|change| {
             [
-                escaped(&change.what),
+                with_source(&change.what, &change.source, change.as_of),
                 format!("{}, {}", upper_first(certainty(change)), escaped(&change.moves)),
                 escaped(&change.check),
                 escaped(&concerned_text(change, report, change.workloads.len().min(most))),
-                format!("{}, {}", escaped(&change.source), change.as_of),
             ]
         });
-        table(["What", "When", "What to check", "Concerns", "Source, as of"], rows, most, self.out)
+        table(["What", "When", "What to check", "Concerns"], rows, most, self.out)
     }
 
     fn edits(&mut self, report: &PlanReport) -> io::Result<()> {
@@ -328,16 +320,15 @@ impl Page<'_> {
             [
                 deadline.date.to_string(),
                 distance(deadline, report.header.today),
-                escaped(&deadline.what),
+                with_source(&deadline.what, &deadline.source, deadline.as_of),
                 escaped(&deadline.concerns),
                 match entry.all {
                     0 => String::new(),
                     all => format!("{}: {}", counted_exact(all, "workload"), escaped(&objects)),
                 },
-                format!("{}, {}", escaped(&deadline.source), deadline.as_of),
             ]
         });
-        table(["Date", "", "What", "Concerns", "Binds", "Source, as of"], rows, most, self.out)
+        table(["Date", "", "What", "Concerns", "Binds"], rows, most, self.out)
     }
 
     fn tables(&mut self, report: &PlanReport) -> io::Result<()> {

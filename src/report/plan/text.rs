@@ -1,4 +1,4 @@
-//! The plan for a terminal: coverage, the answer, the steps, then what changes. Commands are at the beginning of their
+//! The plan for a terminal: the answer, where it is from, the steps, then what changes. Commands are at the beginning of their
 //! lines, in lines of any length, so that they can be copied.
 
 use std::collections::HashSet;
@@ -16,16 +16,16 @@ use mullion_survey::plan::report::{
 use crate::report::inventory_text::{distance, first_objects, object_text, origin, pods_text};
 use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
-    VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_blocks,
-    command_source, commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, gate,
+    VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_source,
+    commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, first_blocks, gate,
     has_work, manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, value_text,
     verdict_text, verdicts_by_step, without_printed, work_step, work_text, work_verdict,
 };
 use crate::report::table;
 use crate::report::text_page::{CELL, ROWS, SHOWN, TextPage};
 
-/// Steps that are shown without details: a plan has about ten.
-const STEPS: usize = 20;
+/// Steps that are shown without details: a plan has at most eleven.
+const STEPS: usize = 12;
 /// Commands of a step that are shown without details, so that a plan for a few pools is complete.
 const COMMANDS: usize = 12;
 
@@ -33,9 +33,10 @@ const COMMANDS: usize = 12;
 pub(super) fn write(report: &PlanReport, options: &PlanOptions, out: &mut dyn Write) -> io::Result<()> {
     let text = TextPage { out, width: options.width.clamp(80, 120), colour: options.colour, details: options.details };
     let mut page = Page { text };
-    page.head(report)?;
-    page.text.coverage(&report.coverage)?;
+    page.title(report)?;
     page.answer(report)?;
+    page.text.coverage(&report.coverage)?;
+    page.origin(report)?;
     page.pools(report)?;
     page.constraints(&report.constraints)?;
     page.gate(report)?;
@@ -58,10 +59,13 @@ struct Page<'o> {
 }
 
 impl Page<'_> {
-    fn head(&mut self, report: &PlanReport) -> io::Result<()> {
+    fn title(&mut self, report: &PlanReport) -> io::Result<()> {
+        let title = format!("Plan to move {} to {}", report.header.cluster, report.target.release);
+        self.text.styled_paragraph(Style::new().bold(), "", &title)
+    }
+
+    fn origin(&mut self, report: &PlanReport) -> io::Result<()> {
         let (header, target) = (&report.header, &report.target);
-        let title = format!("Plan to move {} to {}", header.cluster, target.release);
-        self.text.styled_paragraph(Style::new().bold(), "", &title)?;
         self.text.paragraph("  objects   ", &origin(header))?;
         self.text.paragraph("  move      ", &move_text(target))?;
         self.text.paragraph("  target    ", &pools_text(target))?;
@@ -113,10 +117,10 @@ impl Page<'_> {
             let state = self.text.styled(colour.on_default().bold(), state_text(constraint.state));
             writeln!(self.text.out, "  {state}")?;
             self.text.paragraph("    ", &constraint.what)?;
+            self.text.paragraph("    source  ", &format!("{}, as of {}", constraint.source, constraint.as_of))?;
             if !constraint.action.is_empty() {
                 self.text.paragraph("    do      ", &constraint.action)?;
             }
-            self.text.paragraph("    source  ", &format!("{}, as of {}", constraint.source, constraint.as_of))?;
         }
         self.text.more(constraints.len(), "constraint")
     }
@@ -186,8 +190,8 @@ impl Page<'_> {
 
     /// Commands with their notes; the first ones without details.
     fn commands(&mut self, label: &str, commands: &[PlanCommand]) -> io::Result<()> {
-        let shown = if self.text.details { commands.len() } else { COMMANDS };
-        for command in &command_blocks(commands.get(..shown).unwrap_or(commands)) {
+        let (blocks, shown) = first_blocks(commands, if self.text.details { commands.len() } else { COMMANDS });
+        for command in &blocks {
             writeln!(self.text.out)?;
             let source = command_source(command).map(|source| format!(" (not run here; {source})")).unwrap_or_default();
             self.text.paragraph("  ", &format!("{label}{source}:"))?;
@@ -197,7 +201,7 @@ impl Page<'_> {
             writeln!(self.text.out)?;
             self.command(&command.run)?;
         }
-        match commands.len().saturating_sub(shown) {
+        match commands.len() - shown {
             0 => Ok(()),
             more => writeln!(self.text.out, "\n  and {}", counted_exact(more, "more command")),
         }
@@ -302,13 +306,13 @@ impl Page<'_> {
         for change in changes.iter().take(self.text.shown(changes.len())) {
             let text = format!("{} ({}; comes {})", change.what, certainty(change), change.moves);
             self.text.paragraph("  - ", &text)?;
-            self.text.paragraph("    check    ", &change.check)?;
-            let most = if self.text.details { change.workloads.len() } else { SHOWN };
-            self.text.paragraph("    concerns ", &concerned_text(change, report, most))?;
             if self.text.details {
                 let source = format!("{}, as of {} ({})", change.source, change.as_of, change.name);
                 self.text.paragraph("    source   ", &source)?;
             }
+            self.text.paragraph("    check    ", &change.check)?;
+            let most = if self.text.details { change.workloads.len() } else { SHOWN };
+            self.text.paragraph("    concerns ", &concerned_text(change, report, most))?;
         }
         self.text.more(changes.len(), "change")
     }
@@ -380,12 +384,12 @@ impl Page<'_> {
             let when = distance(deadline, report.header.today);
             let text = format!("{} ({when}): {}. {}", deadline.date, deadline.what, deadline.concerns);
             self.text.paragraph("  ", &text)?;
+            self.text.paragraph("    source  ", &format!("{}, as of {}", deadline.source, deadline.as_of))?;
             if *all > 0 {
                 let most = if self.text.details { workloads.len() } else { SHOWN };
                 let text = format!("{}: {}", counted_exact(*all, "workload"), first_objects(workloads, *all, most));
                 self.text.paragraph("    binds   ", &text)?;
             }
-            self.text.paragraph("    source  ", &format!("{}, as of {}", deadline.source, deadline.as_of))?;
         }
         self.text.more(report.calendar.len(), "date")
     }

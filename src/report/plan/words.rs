@@ -316,14 +316,22 @@ pub(super) fn concerned(change: &BehaviorChange) -> String {
     }
 }
 
-/// The commands as blocks: those that follow each other with the same note and source are one, a line after the other.
-pub(super) fn command_blocks(commands: &[PlanCommand]) -> Vec<PlanCommand> {
+/// The first commands, at least `most`, as blocks: those that follow each other with the same note and source are one, a line
+/// after the other. A block is whole, because people copy it. Also the number of commands in these blocks.
+pub(super) fn first_blocks(commands: &[PlanCommand], most: usize) -> (Vec<PlanCommand>, usize) {
     let is_alike = |a: &PlanCommand, b: &PlanCommand| (&a.note, &a.source, a.as_of) == (&b.note, &b.source, b.as_of);
     let block = |alike: &[PlanCommand]| {
         let lines: Vec<&str> = alike.iter().map(|command| command.run.as_str()).collect();
         Some(PlanCommand { run: lines.join("\n"), ..alike.first()?.clone() })
     };
-    commands.chunk_by(is_alike).filter_map(block).collect()
+    let mut shown = 0;
+    let first = commands.chunk_by(is_alike).take_while(|alike| {
+        let is_first = shown < most;
+        shown += if is_first { alike.len() } else { 0 };
+        is_first
+    });
+    let blocks = first.filter_map(block).collect();
+    (blocks, shown)
 }
 
 /// `source https://a.example, as of 2026-07-13`, for a command that Mullion's tests do not run.
@@ -383,6 +391,8 @@ pub(super) fn counted_exact(count: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mullion_survey::plan::report::CommandEffect;
+
     use super::*;
 
     #[test]
@@ -399,6 +409,25 @@ mod tests {
         for (bytes, expected) in cases {
             assert_eq!(size(bytes), expected);
         }
+    }
+
+    #[test]
+    fn blocks_are_whole() {
+        let command = |run: &str, note: &str| PlanCommand {
+            run: run.to_owned(),
+            note: note.to_owned(),
+            effect: CommandEffect::Changes,
+            source: None,
+            as_of: None,
+        };
+        let all = [command("a", "x"), command("b", "x"), command("c", "x"), command("d", "y")];
+        let texts = |most: usize| {
+            let (blocks, shown) = first_blocks(&all, most);
+            (blocks.into_iter().map(|block| block.run).collect::<Vec<_>>(), shown)
+        };
+        assert_eq!(texts(0), (vec![], 0));
+        assert_eq!(texts(2), (vec!["a\nb\nc".to_owned()], 3));
+        assert_eq!(texts(4), (vec!["a\nb\nc".to_owned(), "d".to_owned()], 4));
     }
 
     #[test]

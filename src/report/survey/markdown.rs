@@ -8,10 +8,8 @@ use mullion_engine::model::text::{counted, list, thousands};
 use mullion_survey::Comparison;
 use mullion_survey::report::{Finding, SurveyReport};
 
-use crate::report::inventory_text::{
-    build_text, distance, first_objects, full_name, object_text, origin, pods_text, read_text,
-};
-use crate::report::markdown::{code, codes, escaped, table, write_more};
+use crate::report::inventory_text::{build_text, distance, first_objects, full_name, object_text, origin, pods_text};
+use crate::report::markdown::{code, codes, escaped, table, with_source, write_coverage, write_more};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
     SEVERITIES, by_code, common_builds, extent, pool_system, pool_taints, pool_versions, ready_text,
@@ -26,29 +24,21 @@ const SHOWN: usize = 20;
 pub(super) fn write(report: &SurveyReport, options: &SurveyOptions<'_>, out: &mut dyn Write) -> io::Result<()> {
     let header = &report.header;
     let most = if options.details { usize::MAX } else { SHOWN };
-    writeln!(out, "# Survey of {}\n", escaped(&header.cluster))?;
+    writeln!(out, "# Survey of {}\n\n## Summary\n", escaped(&header.cluster))?;
+    if report.summary.is_empty() {
+        writeln!(out, "- The survey found nothing to report.")?;
+    }
+    report.summary.iter().try_for_each(|sentence| writeln!(out, "- {}", escaped(sentence)))?;
+    write_coverage(&report.coverage, "What the report lacks", most, out)?;
     let redacted = if header.redacted { " Names are replaced." } else { "" };
     writeln!(
         out,
-        "Objects were {}. Dates count from {}, and were compared with their sources on {}. Written by Mullion {}.{redacted}",
+        "\nObjects were {}. Dates count from {}, and were compared with their sources on {}. Written by Mullion {}.{redacted}",
         escaped(&origin(header)),
         header.today,
         header.dates_as_of,
         escaped(&header.mullion)
     )?;
-    writeln!(out, "\n## Coverage\n\nRead: {}.", escaped(&read_text(&report.coverage)))?;
-    if !report.coverage.unread.is_empty() {
-        let rows = report.coverage.unread.iter().map(|unread| {
-            let namespace = unread.namespace.as_deref().map_or_else(|| "all".to_owned(), code);
-            [code(&unread.kind), namespace, escaped(&unread.reason), escaped(&unread.missing)]
-        });
-        table(["Not read", "Namespace", "Reason", "What the report lacks"], rows, usize::MAX, out)?;
-    }
-    writeln!(out, "\n## Summary\n")?;
-    if report.summary.is_empty() {
-        writeln!(out, "- The survey found nothing to report.")?;
-    }
-    report.summary.iter().try_for_each(|sentence| writeln!(out, "- {}", escaped(sentence)))?;
     if let Some(comparison) = options.comparison {
         write_comparison(comparison, most, out)?;
     }
@@ -194,12 +184,11 @@ fn dates_and_unknown(report: &SurveyReport, most: usize, out: &mut dyn Write) ->
             [
                 deadline.date.to_string(),
                 distance(deadline, report.header.today),
-                escaped(&deadline.what),
+                with_source(&deadline.what, &deadline.source, deadline.as_of),
                 escaped(&deadline.concerns),
-                format!("{}, {}", escaped(&deadline.source), deadline.as_of),
             ]
         });
-        table(["Date", "", "What", "Concerns", "Source, as of"], rows, most, out)?;
+        table(["Date", "", "What", "Concerns"], rows, most, out)?;
     }
     if !report.unknown.is_empty() {
         writeln!(out, "\n## Not known")?;

@@ -1,4 +1,4 @@
-//! The report for a terminal: coverage, the summary, the fleet, then findings by code.
+//! The report for a terminal: the summary, where it is from, the fleet, then findings by code.
 
 use std::io;
 use std::io::Write;
@@ -22,9 +22,10 @@ use crate::report::text_page::{CELL, SHOWN, TextPage};
 pub(super) fn write(report: &SurveyReport, options: &SurveyOptions<'_>, out: &mut dyn Write) -> io::Result<()> {
     let text = TextPage { out, width: options.width.clamp(80, 120), colour: options.colour, details: options.details };
     let mut page = Page { text };
-    page.head(report)?;
-    page.text.coverage(&report.coverage)?;
+    page.title(report)?;
     page.summary(report)?;
+    page.text.coverage(&report.coverage)?;
+    page.origin(report)?;
     if let Some(comparison) = options.comparison {
         page.comparison(comparison)?;
     }
@@ -47,10 +48,14 @@ struct Page<'o> {
 }
 
 impl Page<'_> {
-    fn head(&mut self, report: &SurveyReport) -> io::Result<()> {
+    fn title(&mut self, report: &SurveyReport) -> io::Result<()> {
+        let title = format!("Survey of {}", visible(&report.header.cluster));
+        let title = self.text.styled(Style::new().bold(), &title);
+        writeln!(self.text.out, "{title}")
+    }
+
+    fn origin(&mut self, report: &SurveyReport) -> io::Result<()> {
         let header = &report.header;
-        let title = self.text.styled(Style::new().bold(), &format!("Survey of {}", visible(&header.cluster)));
-        writeln!(self.text.out, "{title}")?;
         self.text.paragraph("  objects  ", &origin(header))?;
         let dates = format!("counted from {}, compared with their sources on {}", header.today, header.dates_as_of);
         self.text.paragraph("  dates    ", &dates)?;

@@ -24,6 +24,10 @@ pub struct CommandRow {
     /// Whether the command changes the existing nodes of the pool too, so that `kubectl taint` is not needed.
     #[serde(default)]
     pub existing_nodes: bool,
+    /// Whether the command is for another machine than the one with kubectl, or a person changes something between its
+    /// lines: a script does not run it.
+    #[serde(default)]
+    pub by_hand: bool,
     /// What to know before running it: one sentence with a period.
     #[serde(default)]
     pub note: Option<String>,

@@ -3,7 +3,7 @@
 //! Texts are whole English sentences with a full stop, unless their documentation says otherwise. Names of objects are
 //! untrusted text: a format escapes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -240,10 +240,57 @@ pub struct PlanCommand {
     pub run: String,
     /// What to know before it is run. Empty: nothing.
     pub note: String,
+    /// What it does to the cluster.
+    #[serde(default)]
+    pub effect: CommandEffect,
     /// Where it is documented, and the day of the source, for a command of a provider: Mullion's tests do not run those.
     pub source: Option<String>,
     /// The day of the source.
     pub as_of: Option<Date>,
+}
+
+/// Words of commands that the reader replaces.
+pub const WORDS_TO_REPLACE: [&str; 16] = [
+    "CLUSTER",
+    "KUBECONFIG",
+    "LOCATION",
+    "MACHINE_TYPE",
+    "NEW-IMAGE",
+    "NODE",
+    "NODES",
+    "OLD_MACHINE_SET",
+    "OLD_POOL",
+    "OPENSHIFT_VERSION",
+    "POOL",
+    "REGION",
+    "RESOURCE_GROUP",
+    "SERVER",
+    "TOKEN",
+    "VERSION",
+];
+
+impl PlanCommand {
+    /// The words that the reader replaces before the command is run.
+    pub fn words_to_replace(&self) -> Vec<&'static str> {
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let words: BTreeSet<&str> = self.run.split(|c: char| !is_inner(c)).collect();
+        WORDS_TO_REPLACE.into_iter().filter(|word| words.contains(word)).collect()
+    }
+}
+
+/// What a command does to the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CommandEffect {
+    /// It changes nothing.
+    Reads,
+    /// It changes something, and it can be changed back.
+    #[default]
+    Changes,
+    /// It ends pods, removes something, or nothing undoes it: a drain, a deletion, an upgrade.
+    Destroys,
+    /// It is for another machine, or a person changes something between its lines.
+    ByHand,
 }
 
 /// Whether a workload or container runs in the new pool. The order is from best to worst.

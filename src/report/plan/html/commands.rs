@@ -60,10 +60,18 @@ pub(super) fn lines(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mullion_survey::plan::report::CommandEffect;
+
     use super::*;
 
     fn command(run: &str) -> PlanCommand {
-        PlanCommand { run: run.to_owned(), note: String::new(), source: None, as_of: None }
+        PlanCommand {
+            run: run.to_owned(),
+            note: String::new(),
+            effect: CommandEffect::Changes,
+            source: None,
+            as_of: None,
+        }
     }
 
     #[test]

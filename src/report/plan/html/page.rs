@@ -16,7 +16,6 @@ pub(in crate::report::plan) fn write(report: &PlanReport, out: &mut dyn Write) -
     let page = Page {
         title: &format!("Plan to move {} to {}", shorten(cluster, 200), shorten(release, 40)),
         mullion: &report.header.mullion,
-        head: sections::head(report),
         labels: sections::labels(),
         sections: sections::all(report),
         footer: "<code>mullion plan -o json</code> writes the whole plan for programs, and <code>-o csv</code> all \

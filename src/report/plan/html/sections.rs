@@ -10,8 +10,8 @@ use mullion_survey::plan::report::{
 use serde_json::Value;
 
 use crate::report::html::cells::{cut, object_cell, pods_cell};
-use crate::report::html::common_sections::{coverage, unknown, unknown_table, unread_table};
-use crate::report::html::escape::{code, escape, prose, source};
+use crate::report::html::common_sections::{Tile, coverage, tiles, unknown, unknown_table, unread_table};
+use crate::report::html::escape::{breakable, code, escape, prose, source_line};
 use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
 use crate::report::inventory_text::{distance, first_objects, full_name, object_text, origin, pods_text};
@@ -29,6 +29,9 @@ const REST: &str = "<code>mullion plan -o json</code> writes all of them.";
 /// The most steps, and the bytes of all their commands.
 const STEPS: usize = 100;
 const STEP_COMMANDS: usize = 700_000;
+
+/// The bytes of all sentences about steps.
+const STEP_REASONS: usize = 300_000;
 
 /// The bytes of the commands of one object.
 const OBJECT_COMMANDS: usize = 20_000;
@@ -54,10 +57,10 @@ const POOLS: Table<7> = Table {
     most_bytes: 300_000,
     rest: REST,
 };
-const CONSTRAINTS: Table<4> = Table {
+const CONSTRAINTS: Table<3> = Table {
     name: "constraints",
     rows: None,
-    columns: [text("State"), wide("What holds"), wide("What to do"), text("Source, as of")],
+    columns: [text("State"), wide("What holds"), wide("What to do")],
     head: 0,
     most_rows: 200,
     most_bytes: 300_000,
@@ -99,17 +102,10 @@ const WORK_LIST: Table<8> = Table {
     most_bytes: 3_200_000,
     rest: "<code>mullion plan -o csv</code> writes all of them.",
 };
-const CHANGES: Table<6> = Table {
+const CHANGES: Table<5> = Table {
     name: "changes",
     rows: Some("changes"),
-    columns: [
-        wide("What"),
-        choice("Sure"),
-        choice("When"),
-        wide("What to check"),
-        wide("Concerns"),
-        text("Source, as of"),
-    ],
+    columns: [wide("What"), choice("Sure"), choice("When"), wide("What to check"), wide("Concerns")],
     head: 0,
     most_rows: 200,
     most_bytes: 500_000,
@@ -133,10 +129,10 @@ const EDITS: Table<4> = Table {
     most_bytes: 2_200_000,
     rest: REST,
 };
-const CALENDAR: Table<6> = Table {
+const CALENDAR: Table<5> = Table {
     name: "calendar",
     rows: None,
-    columns: [text("Date"), text("When"), wide("What"), text("Concerns"), wide("Binds"), text("Source, as of")],
+    columns: [text("Date"), text("When"), wide("What"), text("Concerns"), wide("Binds")],
     head: 0,
     most_rows: 200,
     most_bytes: 300_000,
@@ -171,21 +167,15 @@ pub(super) fn labels() -> String {
     .concat()
 }
 
-/// What stands above the first section.
-pub(super) fn head(report: &PlanReport) -> String {
+/// Where the report is from.
+fn origin_facts(report: &PlanReport) -> [(&'static str, String); 4] {
     let header = &report.header;
-    let facts = [
+    [
         ("Objects", origin(header)),
         ("Move", move_text(&report.target)),
         ("Target", pools_text(&report.target)),
         ("Dates", format!("counted from {}, compared with their sources on {}", header.today, header.dates_as_of)),
-    ];
-    let mut out = String::from("<dl class=\"facts\">\n");
-    for (label, text) in facts {
-        push(&mut out, format_args!("<dt>{label}</dt><dd>{}</dd>\n", escape(cut(&text))));
-    }
-    out.push_str("</dl>\n");
-    out
+    ]
 }
 
 /// All sections that have something to report.
@@ -201,13 +191,14 @@ pub(super) fn all(report: &PlanReport) -> Vec<Section> {
         calendar(report),
         tables(report),
     ];
-    [coverage(&report.coverage, REST), answer(report), pools(report)]
-        .into_iter()
-        .chain(optional.into_iter().flatten())
-        .collect()
+    let mut sections = vec![coverage(&report.coverage, &origin_facts(report), REST), pools(report)];
+    sections.extend(optional.into_iter().flatten());
+    sections.insert(0, answer(report, &sections));
+    sections
 }
 
-fn answer(report: &PlanReport) -> Section {
+/// The answer, and tiles that lead to the lists in `sections`.
+fn answer(report: &PlanReport, sections: &[Section]) -> Section {
     let mut body = String::new();
     if report.summary.is_empty() {
         body.push_str("<p>The plan found nothing that moves.</p>\n");
@@ -218,20 +209,25 @@ fn answer(report: &PlanReport) -> Section {
         }
         body.push_str("</ul>\n");
     }
-    body.push_str("<ul class=\"tiles\">\n");
-    for (verdict, count) in verdicts(report).iter() {
+    let verdict_tile = |(verdict, count): (Verdict, usize)| {
         let (label, class) = match verdict {
             Verdict::RunsAsIs => ("Run as is", ""),
             Verdict::AnotherTag => ("Another tag", "warn"),
             Verdict::Rebuild => ("Rebuild", "bad"),
             Verdict::Unknown => ("Unknown", "warn"),
         };
-        push_tile(&mut body, label, &pods_text(count, &report.coverage), if count == 0 { "" } else { class });
-    }
+        let class = if count == 0 { "" } else { class };
+        Tile { label, count: pods_text(count, &report.coverage), class, list: "worklist" }
+    };
+    let mut all: Vec<Tile<'_>> = verdicts(report).iter().map(verdict_tile).collect();
     let not_met = report.constraints.iter().filter(|constraint| constraint.state == ConstraintState::NotMet).count();
-    let label = if not_met == 1 { "Constraint not met" } else { "Constraints not met" };
-    push_tile(&mut body, label, &thousands(not_met), if not_met == 0 { "" } else { "bad" });
-    body.push_str("</ul>\n");
+    all.push(Tile {
+        label: if not_met == 1 { "Constraint not met" } else { "Constraints not met" },
+        count: thousands(not_met),
+        class: if not_met == 0 { "" } else { "bad" },
+        list: "constraints",
+    });
+    body.push_str(&tiles(&all, sections));
     let picture = picture(report);
     if !picture.is_empty() {
         push(
@@ -245,16 +241,12 @@ fn answer(report: &PlanReport) -> Section {
     Section::new("summary", "Answer", None, body)
 }
 
-fn push_tile(out: &mut String, label: &str, count: &str, class: &str) {
-    push(out, format_args!("<li class=\"{class}\"><b>{count}</b> <span>{label}</span></li>\n"));
-}
-
 fn pools(report: &PlanReport) -> Section {
     if report.pools.is_empty() {
         return Section::new("pools", "Windows pools", Some(0), "<p>The plan read no Windows nodes.</p>\n".to_owned());
     }
     let lines =
-        |lines: &[String]| lines.iter().take(LINES).map(|line| escape(cut(line))).collect::<Vec<_>>().join("<br>");
+        |lines: &[String]| lines.iter().take(LINES).map(|line| breakable(cut(line))).collect::<Vec<_>>().join("<br>");
     let rows = report.pools.iter().map(|pool| {
         [
             Cell::text(cut(&pool.name)),
@@ -293,11 +285,6 @@ fn verdict_tag(verdict: Verdict) -> String {
     format!("<span class=\"{class}\">{}</span>", upper_first(verdict_text(verdict)))
 }
 
-/// Where a fact is published, and the day of the source.
-fn source_cell(address: &str, as_of: &impl std::fmt::Display) -> Cell {
-    Cell::html(format!("{}<br><span class=\"soft\">{as_of}</span>", source(cut(address))))
-}
-
 fn constraints(report: &PlanReport) -> Option<Section> {
     if report.constraints.is_empty() {
         return None;
@@ -305,9 +292,8 @@ fn constraints(report: &PlanReport) -> Option<Section> {
     let row = |(at, constraint): (usize, &Constraint)| {
         [
             Cell::html(state_tag(constraint.state)).sorted_by(&at),
-            Cell::html(prose(cut(&constraint.what))),
+            Cell::html(prose(cut(&constraint.what)) + &source_line(cut(&constraint.source), constraint.as_of)),
             Cell::html(prose(cut(&constraint.action))),
-            source_cell(&constraint.source, &constraint.as_of),
         ]
     };
     let sorted = by_state(&report.constraints);
@@ -341,11 +327,13 @@ fn steps(report: &PlanReport) -> Option<Section> {
         return None;
     }
     let counts = verdicts_by_step(&report.workloads);
-    let mut limit = CommandLimit::new(STEP_COMMANDS);
+    let (mut limit, mut reasons) = (CommandLimit::new(STEP_COMMANDS), STEP_REASONS);
     let mut body = String::new();
     for (at, step) in report.steps.iter().enumerate().take(STEPS) {
         let counts = counts.get(&Some(step.number)).copied().unwrap_or_default();
-        step_body(&mut body, at + 1, step, counts, &mut limit);
+        step_heading(&mut body, at + 1, step);
+        step_reasons(&mut body, &step.why, &mut reasons);
+        step_body(&mut body, step, counts, &mut limit);
     }
     if let Some(more @ 1..) = report.steps.len().checked_sub(STEPS) {
         push(
@@ -371,8 +359,8 @@ fn steps(report: &PlanReport) -> Option<Section> {
     Some(Section::new("steps", "Steps", Some(report.steps.len()), body))
 }
 
-fn step_body(out: &mut String, at: usize, step: &Step, counts: VerdictCounts, limit: &mut CommandLimit) {
-    let title = escape(&shorten(&step.title, 200));
+fn step_heading(out: &mut String, at: usize, step: &Step) {
+    let title = breakable(&shorten(&step.title, 200));
     push(
         out,
         format_args!(
@@ -380,13 +368,28 @@ fn step_body(out: &mut String, at: usize, step: &Step, counts: VerdictCounts, li
             step.number
         ),
     );
-    if !step.why.is_empty() {
-        out.push_str("<ul>\n");
-        for why in step.why.iter().take(LINES) {
-            push(out, format_args!("<li>{}</li>\n", prose(&shorten(why, 500))));
-        }
-        out.push_str("</ul>\n");
+}
+
+/// The sentences about a step. One that does not fit into the bytes that are left is not cut, because it may contain a command.
+fn step_reasons(out: &mut String, why: &[String], bytes: &mut usize) {
+    let lines = why.iter().take(LINES).map(|why| format!("<li>{}</li>\n", prose(cut(why))));
+    let fitting = lines.take_while(|line| {
+        let is_fitting = line.len() <= *bytes;
+        *bytes = if is_fitting { *bytes - line.len() } else { 0 };
+        is_fitting
+    });
+    let shown: Vec<String> = fitting.collect();
+    if why.is_empty() {
+        return;
     }
+    push(out, format_args!("<ul>\n{}", shown.concat()));
+    if shown.len() < why.len() {
+        push(out, format_args!("<li>and {} more. {REST}</li>\n", thousands(why.len() - shown.len())));
+    }
+    out.push_str("</ul>\n");
+}
+
+fn step_body(out: &mut String, step: &Step, counts: VerdictCounts, limit: &mut CommandLimit) {
     let mut facts = Vec::new();
     if step.workloads > 0 {
         facts.push(("Workloads", counts.of(step.workloads)));
@@ -443,9 +446,9 @@ fn container_row(workload: &PlannedWorkload, step: Option<usize>, container: &Pl
     let by = container.injected_by.as_ref().map(|by| format!(", injected by {}", escape(cut(by)))).unwrap_or_default();
     let image = format!(
         "<b>{}</b>{by}<br>{}<br><span class=\"soft\">{}</span>",
-        escape(cut(&container.name)),
+        breakable(cut(&container.name)),
         code(cut(&container.image)),
-        escape(cut(&builds_text(container)))
+        breakable(cut(&builds_text(container)))
     );
     let mut change = String::new();
     if let Some(proposal) = &container.proposal {
@@ -482,9 +485,9 @@ fn container_row(workload: &PlannedWorkload, step: Option<usize>, container: &Pl
     let pods = format!("{}{pools}", counted_exact(workload.pods, "pod"));
     let name = format!(
         "<span class=\"name\">{}</span><br><span class=\"soft\">{}, {}</span>",
-        escape(cut(&workload.object.name)),
-        escape(&shorten(&workload.object.kind, 60)),
-        escape(cut(&pods))
+        breakable(cut(&workload.object.name)),
+        breakable(&shorten(&workload.object.kind, 60)),
+        breakable(cut(&pods))
     );
     [
         Cell::text(cut(&workload.object.namespace)),
@@ -510,16 +513,15 @@ fn changes(report: &PlanReport) -> Option<Section> {
             format!(
                 "{}<br><span class=\"soft\">{}</span>",
                 upper_first(&prose(cut(&concerned(change)))),
-                escape(cut(&objects))
+                breakable(cut(&objects))
             )
         };
         [
-            Cell::html(prose(cut(&change.what))),
+            Cell::html(prose(cut(&change.what)) + &source_line(cut(&change.source), change.as_of)),
             Cell::text(&upper_first(certainty(change))),
             Cell::text(cut(&change.moves)),
             Cell::html(prose(cut(&change.check))),
             Cell::html(concerns),
-            source_cell(&change.source, &change.as_of),
         ]
     };
     let body = format!(
@@ -611,13 +613,13 @@ fn calendar(report: &PlanReport) -> Option<Section> {
         let CalendarEntry { deadline, workloads, all } = entry;
         let class = if deadline.date < today { "bad-text" } else { "" };
         let objects: Vec<String> =
-            workloads.iter().take(LINES).map(|object| escape(cut(&object_text(object)))).collect();
+            workloads.iter().take(LINES).map(|object| breakable(cut(&object_text(object)))).collect();
         let more = all.max(&workloads.len()) - objects.len();
         let more = if more > 0 { format!("<br>and {} more", thousands(more)) } else { String::new() };
         [
             Cell::html(format!("<span class=\"{class}\">{}</span>", deadline.date)),
             Cell::text(&distance(deadline, today)).sorted_by(&deadline.date),
-            Cell::text(cut(&deadline.what)),
+            Cell::html(breakable(cut(&deadline.what)) + &source_line(cut(&deadline.source), deadline.as_of)),
             Cell::text(cut(&deadline.concerns)),
             Cell::html(if *all == 0 {
                 String::new()
@@ -629,7 +631,6 @@ fn calendar(report: &PlanReport) -> Option<Section> {
                 )
             })
             .sorted_by(all),
-            source_cell(&deadline.source, &deadline.as_of),
         ]
     };
     let body = format!("<p>{}</p>\n{}", calendar_text(report), CALENDAR.render(report.calendar.iter().map(row)));

@@ -20,7 +20,6 @@ pub(in crate::report::survey) fn write(
     let page = Page {
         title: &format!("Survey of {}", shorten(&report.header.cluster, 200)),
         mullion: &report.header.mullion,
-        head: sections::head(report),
         labels: sections::labels(),
         sections: sections::all(report, options),
         footer: "<code>mullion survey -o json</code> writes the whole report for programs, and <code>-o csv</code> all \

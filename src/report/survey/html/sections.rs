@@ -6,8 +6,8 @@ use mullion_survey::report::{Coverage, Deadline, Finding, NodePool, Severity, Su
 use mullion_survey::{Comparison, Evidence};
 
 use crate::report::html::cells::{cut, object_cell, pods_cell};
-use crate::report::html::common_sections::{coverage, unknown, unknown_table, unread_table};
-use crate::report::html::escape::{anchor, code, escape, prose, source};
+use crate::report::html::common_sections::{Tile, coverage, tiles, unknown, unknown_table, unread_table};
+use crate::report::html::escape::{anchor, breakable, code, escape, prose, source, source_line};
 use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
 use crate::report::inventory_text::{build_text, count_text, distance, full_name, known_from_text, origin, pods_text};
@@ -104,10 +104,10 @@ const CHANGES: Table<7> = Table {
     most_bytes: 400_000,
     rest: REST,
 };
-const DATES: Table<5> = Table {
+const DATES: Table<4> = Table {
     name: "dates",
     rows: None,
-    columns: [text("Date"), text("When"), wide("What"), text("Concerns"), text("Source, as of")],
+    columns: [text("Date"), text("When"), wide("What"), text("Concerns")],
     head: 0,
     most_rows: 200,
     most_bytes: 200_000,
@@ -150,8 +150,8 @@ pub(super) fn labels() -> String {
     .concat()
 }
 
-/// The HTML above the first section.
-pub(super) fn head(report: &SurveyReport) -> String {
+/// Where the report is from.
+fn origin_facts(report: &SurveyReport) -> Vec<(&'static str, String)> {
     let header = &report.header;
     let mut facts = vec![
         ("Objects", origin(header)),
@@ -160,18 +160,13 @@ pub(super) fn head(report: &SurveyReport) -> String {
     if header.redacted {
         facts.push(("Names", "replaced; one name always has the same replacement".to_owned()));
     }
-    let mut out = String::from("<dl class=\"facts\">\n");
-    for (label, text) in facts {
-        push(&mut out, format_args!("<dt>{label}</dt><dd>{}</dd>\n", escape(cut(&text))));
-    }
-    out.push_str("</dl>\n");
-    out
+    facts
 }
 
 /// All sections that have something to report.
 pub(super) fn all(report: &SurveyReport, options: &SurveyOptions<'_>) -> Vec<Section> {
     let codes = Codes::of(report);
-    let mut sections = vec![coverage(&report.coverage, REST), summary(report)];
+    let mut sections = vec![coverage(&report.coverage, &origin_facts(report), REST)];
     sections.extend(options.comparison.map(compared));
     sections.push(fleet(report));
     sections.extend(builds(report));
@@ -188,17 +183,19 @@ pub(super) fn all(report: &SurveyReport, options: &SurveyOptions<'_>) -> Vec<Sec
         .flatten(),
     );
     sections.extend(appendix(&codes, options.explanations));
+    sections.insert(0, summary(report, &sections));
     sections
 }
 
-fn summary(report: &SurveyReport) -> Section {
+/// The answer, and tiles that lead to the lists in `sections`.
+fn summary(report: &SurveyReport, sections: &[Section]) -> Section {
     let mut body = String::new();
     if report.summary.is_empty() {
         body.push_str("<p>The survey found nothing to report.</p>\n");
     } else {
         body.push_str("<ul class=\"summary\">\n");
         for sentence in report.summary.iter().take(10) {
-            push(&mut body, format_args!("<li>{}</li>\n", escape(cut(sentence))));
+            push(&mut body, format_args!("<li>{}</li>\n", breakable(cut(sentence))));
         }
         body.push_str("</ul>\n");
     }
@@ -207,26 +204,20 @@ fn summary(report: &SurveyReport) -> Section {
     let nodes: usize = report.pools.iter().map(|pool| pool.nodes).sum();
     let windows = report.workloads.iter().filter(|workload| workload.os == "windows").count();
     let misplaced: usize = report.pools.iter().map(|pool| pool.misplaced_pods).sum();
-    let tiles = [
-        ("Problem", problems, "bad", ["pods", "nodes"].as_slice()),
-        ("Warning", warnings, "warn", &["pods", "nodes"]),
-        ("Misplaced pod", misplaced, "bad", &["pods", "nodes"]),
-        ("Windows workload", windows, "", &["pods"]),
-        ("Node", nodes, "", &["nodes"]),
+    let tile = |(one, many), number, class, lists: &[&str], list| Tile {
+        label: if number == 1 { one } else { many },
+        count: count_text(number, &report.coverage, lists),
+        class: if number == 0 { "" } else { class },
+        list,
+    };
+    let all = [
+        tile(("Problem", "Problems"), problems, "bad", &["pods", "nodes"], "findings"),
+        tile(("Warning", "Warnings"), warnings, "warn", &["pods", "nodes"], "findings"),
+        tile(("Misplaced pod", "Misplaced pods"), misplaced, "bad", &["pods", "nodes"], "fleet"),
+        tile(("Windows workload", "Windows workloads"), windows, "", &["pods"], "workloads"),
+        tile(("Node", "Nodes"), nodes, "", &["nodes"], "fleet"),
     ];
-    body.push_str("<ul class=\"tiles\">\n");
-    for (label, number, class, lists) in tiles {
-        let class = if number == 0 { "" } else { class };
-        let plural = if number == 1 { "" } else { "s" };
-        push(
-            &mut body,
-            format_args!(
-                "<li class=\"{class}\"><b>{}</b> <span>{label}{plural}</span></li>\n",
-                count_text(number, &report.coverage, lists)
-            ),
-        );
-    }
-    body.push_str("</ul>\n");
+    body.push_str(&tiles(&all, sections));
     Section::new("summary", "Summary", None, body)
 }
 
@@ -292,15 +283,15 @@ fn pool_row(pool: &NodePool, runs: &str, coverage: &Coverage) -> [Cell; 11] {
     let misplaced = if pool.misplaced_pods > 0 { "bad-text" } else { "" };
     let lines = |lines: &mut dyn Iterator<Item = String>| lines.take(20).collect::<Vec<_>>().join("<br>");
     // The section about dates has all of them.
-    let next = pool.ends.iter().take(POOL_ENDS).map(|end| format!("{}: {}", end.date, escape(cut(&end.what))));
+    let next = pool.ends.iter().take(POOL_ENDS).map(|end| format!("{}: {}", end.date, breakable(cut(&end.what))));
     let later = pool.ends.len().saturating_sub(POOL_ENDS);
     let ends = &mut next.chain((later > 0).then(|| format!("<span class=\"soft\">{later} later</span>")));
     [
-        Cell::html(format!("{}{}", escape(cut(&pool.name)), provider.unwrap_or_default())),
+        Cell::html(format!("{}{}", breakable(cut(&pool.name)), provider.unwrap_or_default())),
         Cell::html(format!(
             "{}<br><span class=\"soft\">{}</span>",
-            escape(&pool_system(pool)),
-            escape(cut(&pool_versions(pool)))
+            breakable(&pool_system(pool)),
+            breakable(cut(&pool_versions(pool)))
         )),
         Cell::number(pool.nodes),
         Cell::html(format!("<span class=\"{ready}\">{}</span>{cordoned}", thousands(pool.ready)))
@@ -310,7 +301,7 @@ fn pool_row(pool: &NodePool, runs: &str, coverage: &Coverage) -> [Cell; 11] {
         Cell::html(format!("<span class=\"{misplaced}\">{}</span>", pods_text(pool.misplaced_pods, coverage)))
             .sorted_by(&pool.misplaced_pods),
         Cell::text(cut(runs)),
-        Cell::html(lines(&mut pool.kubelets.iter().chain(&pool.runtimes).map(|version| escape(cut(version))))),
+        Cell::html(lines(&mut pool.kubelets.iter().chain(&pool.runtimes).map(|version| breakable(cut(version))))),
         Cell::html(lines(&mut pool_taints(pool).iter().map(|taint| code(cut(taint))))),
         Cell::html(lines(ends)),
     ]
@@ -426,7 +417,8 @@ fn finding_row(finding: &Finding, codes: &Codes<'_>) -> [Cell; 7] {
             ),
         );
     }
-    let nodes = finding.nodes.iter().take(16).map(|node| escape(&shorten(node, 80))).collect::<Vec<_>>().join("<br>");
+    let nodes =
+        finding.nodes.iter().take(16).map(|node| breakable(&shorten(node, 80))).collect::<Vec<_>>().join("<br>");
     [
         Cell::html(tag(finding.severity)).sorted_by(&(finding.severity as u8)),
         Cell::html(codes.link(&finding.code)),
@@ -507,9 +499,8 @@ fn dates(report: &SurveyReport) -> Option<Section> {
         [
             Cell::html(format!("<span class=\"{class}\">{}</span>", deadline.date)),
             Cell::text(&distance(deadline, today)).sorted_by(&deadline.date),
-            Cell::text(cut(&deadline.what)),
+            Cell::html(breakable(cut(&deadline.what)) + &source_line(cut(&deadline.source), deadline.as_of)),
             Cell::text(cut(&deadline.concerns)),
-            Cell::html(format!("{}<br><span class=\"soft\">{}</span>", source(cut(&deadline.source)), deadline.as_of)),
         ]
     };
     let body = DATES.render(report.deadlines.iter().map(row));

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::analysis::{Fleet, POOL_LABELS};
 use crate::plan::edits::commands::{command, create, quoted};
 use crate::plan::needs::ClusterNeed;
-use crate::plan::report::{ObjectChange, PlanCommand, Step, StepKind};
+use crate::plan::report::{CommandEffect, ObjectChange, PlanCommand, Step, StepKind};
 use crate::plan::scope::{MoveScope, NewPool};
 use crate::plan::workload_move::WorkloadMove;
 use crate::report::ObjectRef;
@@ -86,7 +86,10 @@ pub(crate) fn object_changes(moves: &[WorkloadMove], fleet: &Fleet<'_>, scope: &
             used_by(&class.users)
         ),
         command: command(create(class.manifest), String::new()),
-        back: Some(command(format!("kubectl delete runtimeclass {}", quoted(name)), String::new())),
+        back: Some(PlanCommand {
+            effect: CommandEffect::Destroys,
+            ..command(format!("kubectl delete runtimeclass {}", quoted(name)), String::new())
+        }),
     };
     let labels: Vec<ObjectChange> = labels.into_iter().flat_map(of_pool).collect();
     labels.into_iter().chain(classes.into_iter().map(of_class)).collect()
@@ -158,7 +161,8 @@ fn label_commands(
     if SET_BY_PROVIDER.iter().any(|prefix| label.starts_with(prefix)) {
         let note = "The provider sets this label: create the pool so that it has such nodes. The command lists them.";
         let run = format!("kubectl get nodes -l {}", quoted(&format!("{selector},{label}")));
-        return LabelCommands { run: command(run, note.to_owned()), back: None };
+        let run = PlanCommand { effect: CommandEffect::Reads, ..command(run, note.to_owned()) };
+        return LabelCommands { run, back: None };
     }
     let removed = quoted(&format!("{key}-"));
     let labelled = new.and_then(|new| Labelled::new(fleet, new, (key, value)));

@@ -3,7 +3,7 @@
 use mullion_engine::model::WorkloadKind;
 use serde_json::Value;
 
-use crate::plan::report::PlanCommand;
+use crate::plan::report::{CommandEffect, PlanCommand};
 use crate::report::ObjectRef;
 
 /// The object as kubectl takes it: `deployment web -n shop`; `None` for names that no API server accepts.
@@ -46,5 +46,5 @@ pub(super) fn create(manifest: &Value) -> String {
 
 /// A command with a note, which no provider documents.
 pub(super) fn command(run: String, note: String) -> PlanCommand {
-    PlanCommand { run, note, source: None, as_of: None }
+    PlanCommand { run, note, effect: CommandEffect::Changes, source: None, as_of: None }
 }

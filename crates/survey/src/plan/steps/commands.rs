@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::analysis::{Fleet, FleetPool, HOST_NAME, POOL_LABELS};
 use crate::facts::behavior_changes::Use;
 use crate::facts::commands::{CommandRow, PLACEHOLDERS, ProviderStep};
-use crate::plan::report::PlanCommand;
+use crate::plan::report::{CommandEffect, PlanCommand};
 use crate::plan::scope::{NewPool, is_spot_taint};
 use crate::plan::steps::step_input::StepInput;
 use crate::plan::workload_move::WorkloadMove;
@@ -43,9 +43,19 @@ pub(crate) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A command of `kubectl` or `mullion`.
+/// A command of `kubectl` or `mullion` that changes something.
 pub(crate) fn command(run: String, note: &str) -> PlanCommand {
-    PlanCommand { run, note: note.to_owned(), source: None, as_of: None }
+    PlanCommand { run, note: note.to_owned(), effect: CommandEffect::Changes, source: None, as_of: None }
+}
+
+/// One that changes nothing.
+pub(crate) fn reading(run: String, note: &str) -> PlanCommand {
+    PlanCommand { effect: CommandEffect::Reads, ..command(run, note) }
+}
+
+/// One that ends pods or removes something.
+pub(crate) fn destroying(run: String, note: &str) -> PlanCommand {
+    PlanCommand { effect: CommandEffect::Destroys, ..command(run, note) }
 }
 
 /// Which nodes are in a pool, for `kubectl`.
@@ -237,6 +247,18 @@ pub(crate) fn provider_rows(step: ProviderStep, input: StepInput<'_>) -> Vec<&Co
         .collect()
 }
 
+/// What a provider's command does to the cluster.
+fn effect(row: &CommandRow) -> CommandEffect {
+    match row.step {
+        _ if row.by_hand => CommandEffect::ByHand,
+        // An upgrade of a pool drains its nodes, and no version can go back.
+        ProviderStep::UpgradeControlPlane | ProviderStep::UpgradePool | ProviderStep::RemovePool => {
+            CommandEffect::Destroys
+        }
+        ProviderStep::AddPool | ProviderStep::ClosePool | ProviderStep::OpenPool => CommandEffect::Changes,
+    }
+}
+
 /// The provider's commands for a step.
 pub(crate) fn provider_commands(
     step: ProviderStep,
@@ -250,6 +272,7 @@ pub(crate) fn provider_commands(
     let command = |row: &CommandRow| PlanCommand {
         run: fill(&row.command, &values),
         note: row.note.as_deref().map(|note| fill(note, &values)).unwrap_or_default(),
+        effect: effect(row),
         source: Some(row.source.clone()),
         as_of: Some(row.as_of),
     };
@@ -307,6 +330,7 @@ mod tests {
 
     use super::*;
     use crate::Facts;
+    use crate::plan::report::WORDS_TO_REPLACE;
 
     #[test]
     fn words_for_a_shell() {
@@ -363,6 +387,16 @@ mod tests {
             }
             assert!(row.note.as_ref().is_none_or(|note| note.ends_with('.')), "{:?}", row.note);
             assert!(!row.source.is_empty(), "{}", row.command);
+            let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            let is_capital = |word: &&str| {
+                word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'))
+            };
+            let fixed = ["NO_SCHEDULE", "INSTALL_RKE", "WINDOWS_LTSC_CONTAINERD"];
+            for word in row.command.split(|c| !is_inner(c)).filter(is_capital) {
+                assert!(WORDS_TO_REPLACE.contains(&word) || fixed.contains(&word), "{word}: {}", row.command);
+            }
+            let is_destructive = ["delete", "upgrade", "scale"].iter().any(|word| row.command.contains(word));
+            assert!(!is_destructive || effect(row) != CommandEffect::Changes, "{}", row.command);
         }
         for (provider, target) in [
             (Some("AKS"), "10.0.26100"),

@@ -7,7 +7,7 @@ use mullion_engine::model::text::list_with;
 use crate::facts::commands::ProviderStep;
 use crate::facts::{MinorVersion, VersionSkew};
 use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
-use crate::plan::steps::commands::{command, provider_commands, provider_name, word};
+use crate::plan::steps::commands::{provider_commands, provider_name, reading, word};
 use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 
 /// The upgrade before the new pool is created.
@@ -108,7 +108,7 @@ fn unread_version(now: Option<MinorVersion>, wanted: &str, input: StepInput<'_>)
 
 /// `when`: before or after.
 fn print_version(when: &str) -> PlanCommand {
-    command("kubectl version".to_owned(), &format!("Prints the version of the API server {when} the upgrade."))
+    reading("kubectl version".to_owned(), &format!("Prints the version of the API server {when} the upgrade."))
 }
 
 /// The minor versions on the way, without the present one: at most ten. Without a present version, the last one.

@@ -7,7 +7,7 @@ use mullion_engine::model::text::counted;
 
 use crate::facts::behavior_changes::Use;
 use crate::plan::report::{ObjectChange, PlanCommand, Step, StepKind, Verdict};
-use crate::plan::steps::commands::{NodeSelections, command, word};
+use crate::plan::steps::commands::{NodeSelections, reading, word};
 use crate::plan::steps::step_input::{MAX_COMMANDS, MAX_NAMES, StepInput, listed, name_of};
 use crate::plan::steps::waves::{add_changes, add_rollouts, add_undo};
 use crate::plan::workload_move::WorkloadMove;
@@ -40,17 +40,17 @@ pub(crate) fn gate(moves: &[WorkloadMove], selections: &NodeSelections<'_>, inpu
     for new in &input.scope.new_pools {
         let nodes = selections.of_new(new);
         if seen.insert(nodes.argument.clone()) && nodes.argument.starts_with("--selector=") {
-            step.commands.push(command(
+            step.commands.push(reading(
                 format!("kubectl get nodes {} --output=wide", nodes.argument),
                 "Every new node must be Ready.",
             ));
         }
     }
-    step.commands.push(command(
+    step.commands.push(reading(
         "kubectl get daemonsets --all-namespaces".to_owned(),
         "READY must equal DESIRED. For the DaemonSets of this step, DESIRED must also count the new nodes whose other taints they tolerate.",
     ));
-    step.commands.push(command(
+    step.commands.push(reading(
         format!(
             "kubectl get csinodes {}",
             word("--output=custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name")

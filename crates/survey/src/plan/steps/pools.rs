@@ -14,7 +14,8 @@ use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::plan::scope::NewPool;
 use crate::plan::steps::capacity::NodeRooms;
 use crate::plan::steps::commands::{
-    NodeSelection, NodeSelections, command, pool_values, provider_commands, provider_name, provider_rows, word, zones,
+    NodeSelection, NodeSelections, command, destroying, pool_values, provider_commands, provider_name, provider_rows,
+    reading, word, zones,
 };
 use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
 use crate::plan::workload_move::WorkloadMove;
@@ -305,19 +306,21 @@ pub(crate) fn remove_pools(
         ));
     }
     step.why.extend(left_behind(moves));
-    let cordon = |verb: &str, pool: &FleetPool, options: &str, note: &str| {
+    let cordon = |verb: &str, pool: &FleetPool, note: &str| {
         let nodes = selections.of(pool);
-        let note = [note, &nodes.note].join(" ");
-        command(format!("kubectl {verb} {}{options}", nodes.argument), note.trim())
+        command(format!("kubectl {verb} {}", nodes.argument), [note, &nodes.note].join(" ").trim())
     };
-    step.commands.extend(leaving().map(|pool| cordon("cordon", pool, "", "")));
-    step.commands.push(command(
+    step.commands.extend(leaving().map(|pool| cordon("cordon", pool, "")));
+    step.commands.push(reading(
         "mullion survey --details".to_owned(),
         "These pools must have no Windows pods but those of DaemonSets.",
     ));
-    let drain = " --ignore-daemonsets --delete-emptydir-data";
-    let note = "Data in emptyDir volumes is lost.";
-    step.commands.extend(leaving().map(|pool| cordon("drain", pool, drain, note)));
+    let drain = |pool: &FleetPool| {
+        let nodes = selections.of(pool);
+        let run = format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", nodes.argument);
+        destroying(run, ["Data in emptyDir volumes is lost.", &nodes.note].join(" ").trim())
+    };
+    step.commands.extend(leaving().map(drain));
     let mut unique = BTreeSet::new();
     for pool in leaving() {
         let old = provider_name(input.fleet, pool, "OLD_POOL");
@@ -332,14 +335,14 @@ pub(crate) fn remove_pools(
     for one in behind.take(MAX_COMMANDS) {
         let (namespace, name) = (word(&one.report.object.namespace), word(&one.report.object.name));
         let run = format!("kubectl delete daemonset {name} --namespace={namespace}");
-        step.commands.push(command(run, "No node is left for it."));
+        step.commands.push(destroying(run, "No node is left for it."));
     }
     let back = if names.len() == 1 {
         "The command works only before the pool is deleted."
     } else {
         "The commands work only before the pools are deleted."
     };
-    step.back.extend(leaving().take(MAX_COMMANDS).map(|pool| cordon("uncordon", pool, "", back)));
+    step.back.extend(leaving().take(MAX_COMMANDS).map(|pool| cordon("uncordon", pool, back)));
     step
 }
 

@@ -6,7 +6,7 @@ use mullion_engine::model::text::{counted, thousands};
 
 use crate::plan::report::{Step, StepKind};
 use crate::plan::steps::capacity::NodeRooms;
-use crate::plan::steps::commands::{command, word};
+use crate::plan::steps::commands::{reading, word};
 use crate::plan::steps::disruptions::disruptions;
 use crate::plan::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
 use crate::plan::workload_move::WorkloadMove;
@@ -135,11 +135,11 @@ pub(crate) fn add_rollouts(step: &mut Step, own: &[&WorkloadMove]) {
         let object = &one.report.object;
         let (namespace, name) = (word(&object.namespace), word(&object.name));
         step.commands.push(if let Some(kind) = rollout_kind(&object.kind) {
-            command(format!("kubectl rollout status {kind}/{name} --namespace={namespace}"), "")
+            reading(format!("kubectl rollout status {kind}/{name} --namespace={namespace}"), "")
         } else {
             let kind = word(&object.kind.to_lowercase());
             let (options, note) = get_options(&object.kind);
-            command(format!("kubectl get {kind}/{name} --namespace={namespace}{options}"), note)
+            reading(format!("kubectl get {kind}/{name} --namespace={namespace}{options}"), note)
         });
     }
     if let Some(more @ 1..) = own.len().checked_sub(room) {
