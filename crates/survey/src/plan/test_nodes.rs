@@ -118,7 +118,7 @@ pub(crate) fn workload(name: &str, pools: &[usize], containers: Vec<PlannedConta
         object: ObjectRef { namespace: "a".into(), kind: "Deployment".into(), name: name.into() },
         verdict: Verdict::Unknown,
         containers,
-        pods: 1,
+        pods: Some(1),
         pools: Vec::new(),
         step: None,
         risks: Vec::new(),

@@ -13,8 +13,20 @@ const LISTED: usize = 50;
 /// What is not known about the workloads that move, and how to find out.
 pub(crate) fn unknown(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
     let mut all = gaps(moves);
+    all.extend(unknown_moves(moves));
     all.extend(unanswered(moves, inventory));
     all
+}
+
+/// The workloads of which it is not known whether they move.
+fn unknown_moves(moves: &[WorkloadMove]) -> Option<Unknown> {
+    let objects: Vec<&ObjectRef> = moves.iter().filter(|one| one.is_unknown).map(|one| &one.report.object).collect();
+    (!objects.is_empty()).then(|| Unknown {
+        what: "Whether these workloads move is not known: their pods, or their RuntimeClass, were not read.".to_owned(),
+        resolve: "Read pods and runtimeclasses too, and plan again.".to_owned(),
+        all: objects.len(),
+        objects: objects.into_iter().take(LISTED).cloned().collect(),
+    })
 }
 
 /// What is not known of their images.

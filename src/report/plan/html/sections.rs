@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
+use mullion_survey::Statement;
 use mullion_survey::plan::report::{
     BehaviorChange, CalendarEntry, Constraint, ConstraintState, FieldEdit, PlanCommand, PlanReport, PlannedContainer,
     PlannedWorkload, Step, Verdict,
@@ -14,14 +15,14 @@ use crate::report::html::common_sections::{coverage, unknown, unknown_table, unr
 use crate::report::html::escape::{code, escape, prose, source};
 use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
-use crate::report::inventory_text::{distance, first_objects, full_name, object_text, origin, pods_text};
+use crate::report::inventory_text::{count_text, distance, first_objects, full_name, object_text, origin};
 use crate::report::plan::html::commands::{CommandLimit, lines};
 use crate::report::plan::html::picture::picture;
 use crate::report::plan::words::{
     VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, commands_of_steps,
     concerned, concerned_text, confidence_text, counted_exact, edited, exact_size, gate, has_work, is_of_all,
-    manager_text, move_text, part_text, pools_text, size, state_text, verdict_text, verdicts, verdicts_by_step,
-    without_printed, work_step, work_text,
+    manager_text, move_text, part_text, pods_phrase, pools_text, size, state_text, verdict_text, verdicts,
+    verdicts_by_step, without_printed, work_step, work_text,
 };
 
 const REST: &str = "<code>mullion plan -o json</code> writes all of them.";
@@ -226,7 +227,12 @@ fn answer(report: &PlanReport) -> Section {
             Verdict::Rebuild => ("Rebuild", "bad"),
             Verdict::Unknown => ("Unknown", "warn"),
         };
-        push_tile(&mut body, label, &pods_text(count, &report.coverage), if count == 0 { "" } else { class });
+        push_tile(
+            &mut body,
+            label,
+            &count_text(count, &report.coverage, Statement::Moves),
+            if count == 0 { "" } else { class },
+        );
     }
     let not_met = report.constraints.iter().filter(|constraint| constraint.state == ConstraintState::NotMet).count();
     let label = if not_met == 1 { "Constraint not met" } else { "Constraints not met" };
@@ -265,7 +271,7 @@ fn pools(report: &PlanReport) -> Section {
                 escape(cut(&pool.build))
             )),
             Cell::number(pool.nodes),
-            pods_cell(pool.workloads, &report.coverage),
+            pods_cell(pool.workloads),
             Cell::html(lines(&pool.kubelets)),
             Cell::html(lines(&pool.runtimes)),
         ]
@@ -479,7 +485,7 @@ fn container_row(workload: &PlannedWorkload, step: Option<usize>, container: &Pl
         push(&mut why, format_args!("<p><b>Risk:</b> {} {}</p>", prose(cut(&risk.what)), code(cut(&risk.path))));
     }
     let pools = if workload.pools.is_empty() { String::new() } else { format!(" in {}", list(&workload.pools)) };
-    let pods = format!("{}{pools}", counted_exact(workload.pods, "pod"));
+    let pods = format!("{}{pools}", pods_phrase(workload));
     let name = format!(
         "<span class=\"name\">{}</span><br><span class=\"soft\">{}, {}</span>",
         escape(cut(&workload.object.name)),
