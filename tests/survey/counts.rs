@@ -161,6 +161,9 @@ fn check(report: &SurveyReport) {
     }
 }
 
+/// Which codes a sentence counts, the noun after the number, and the end of the sentence.
+type Sentence<'c> = (&'c dyn Fn(&str) -> bool, &'c str, &'c str);
+
 /// Compares the sentences of the summary with the rows of the workloads.
 fn check_summary(report: &SurveyReport) {
     let summary = report.summary.join("\n");
@@ -168,7 +171,7 @@ fn check_summary(report: &SurveyReport) {
         report.workloads.iter().filter(|workload| workload.findings.iter().any(|code| codes(code))).count()
     };
     let is_stuck = |code: &str| (code.starts_with("SUR1") || code.starts_with("SUR2")) && code != REJECTED;
-    let sentences: [(&dyn Fn(&str) -> bool, &str, &str); 4] = [
+    let sentences: [Sentence<'_>; 4] = [
         (&is_stuck, "workload", "pods that are misplaced or stuck"),
         (&|code| code == REJECTED, "workload", "no pods, because the API server rejects them"),
         (&|code| LUCK.contains(&code), "workload", "by luck"),
@@ -217,7 +220,7 @@ proptest! {
     }
 }
 
-/// A pod and its Deployment are one row, whether or not ReplicaSets were read; a pod without `pod-template-hash` is not joined to a
+/// A pod and its Deployment are one row, whether or not `ReplicaSets` were read; a pod without `pod-template-hash` is not joined to a
 /// Deployment by its name.
 #[test]
 fn a_pod_and_its_deployment_are_one_row() {

@@ -201,7 +201,7 @@ proptest! {
     }
 }
 
-/// Each kind of statement needs lists that exist, and says so without them.
+/// Each kind of statement needs lists that exist, and is not known without them.
 #[test]
 fn every_statement_names_its_lists() {
     let plurals: BTreeSet<&str> = KINDS.iter().map(|kind| kind.plural).collect();

@@ -144,8 +144,8 @@ fn placement(view: &WorkloadView<'_>, fleet: &Fleet<'_>, misplaced: &[usize]) ->
     let mut pools: BTreeMap<usize, PodPlacement> = BTreeMap::new();
     for pod in view.pods.iter().filter(|pod| !pod.ended) {
         let Some(node) = pod.node.as_deref().and_then(|name| fleet.node(name)) else { continue };
-        let none = PodPlacement { pool: node.pool, pods: 0, misplaced_pods: 0 };
-        pools.entry(node.pool).or_insert(none).pods += 1;
+        let placed = PodPlacement { pool: node.pool, pods: 0, misplaced_pods: 0 };
+        pools.entry(node.pool).or_insert(placed).pods += 1;
     }
     for pool in misplaced {
         if let Some(placed) = pools.get_mut(pool) {

@@ -143,6 +143,7 @@ pub(crate) fn workload(name: &str, pools: &[usize], containers: Vec<PlannedConta
         pools: pools.iter().copied().collect(),
         homes: pools.iter().copied().collect(),
         moves: true,
+        is_unknown: false,
         stays_behind: false,
         next_deadline: None,
         tolerates_everything: false,

@@ -22,7 +22,8 @@ pub(crate) fn unknown(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unkn
 fn unknown_moves(moves: &[WorkloadMove]) -> Option<Unknown> {
     let objects: Vec<&ObjectRef> = moves.iter().filter(|one| one.is_unknown).map(|one| &one.report.object).collect();
     (!objects.is_empty()).then(|| Unknown {
-        what: "Whether these workloads move is not known: their pods, or their RuntimeClass, were not read.".to_owned(),
+        what: "Whether these workloads move is not known: their pods, or the class that places them, were not read."
+            .to_owned(),
         resolve: "Read pods and runtimeclasses too, and plan again.".to_owned(),
         all: objects.len(),
         objects: objects.into_iter().take(LISTED).cloned().collect(),

@@ -30,11 +30,11 @@ const LONGEST_BAR: usize = 120;
 /// The target of the images of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
-    /// Not Windows.
+    /// Linux.
     Linux,
     /// A Windows build.
     Windows(Build),
-    /// A Windows build that is not known.
+    /// An operating system or a Windows build that is not known.
     Unknown,
 }
 
@@ -91,7 +91,7 @@ impl Placement {
                 some => format!(" ({} misplaced)", thousands(some)),
             };
             let made_for = match group.target {
-                Target::Unknown => "of unknown build".to_owned(),
+                Target::Unknown => "of unknown system or build".to_owned(),
                 target => format!("for {}", target.title()),
             };
             format!("{} {made_for}{misplaced}", counted(group.workloads, "workload"))
@@ -102,8 +102,10 @@ impl Placement {
 
 /// The column of a workload in a pool: for an image for several releases, the one that runs there.
 fn target(workload: &Workload, builds: &[&str], pool: &NodePool) -> Target {
-    if workload.os != "windows" {
-        return Target::Linux;
+    match workload.os.as_str() {
+        "linux" => return Target::Linux,
+        "windows" => {}
+        _ => return Target::Unknown,
     }
     let own = builds.iter().find(|build| pool.build.as_deref() == Some(**build));
     let fitting = own.or_else(|| builds.iter().rev().find(|build| pool_runs(pool, build)));
