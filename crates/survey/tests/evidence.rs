@@ -257,6 +257,7 @@ const MOST_UNKNOWN: usize = 50;
 
 /// How many verdicts stay unknown: none where the builds stand somewhere, or where a container started on a node of the target.
 #[test]
+#[allow(clippy::print_stdout, reason = "the share is part of the result")]
 fn the_share_of_unknown_verdicts_is_bounded() {
     let mut runner = TestRunner::deterministic();
     let strategy = true_image();
@@ -284,7 +285,7 @@ fn the_share_of_unknown_verdicts_is_bounded() {
     assert!(started > 70 && unknown * 100 <= started * MOST_UNKNOWN, "{unknown} of {started}");
 }
 
-/// ErrImagePull with "no match for platform in manifest" on a node of the target excludes the image there.
+/// A failed pull with "no match for platform in manifest" on a node of the target excludes the image there.
 #[test]
 fn a_node_that_found_no_entry_excludes_its_build() {
     let message = |image: &str| {

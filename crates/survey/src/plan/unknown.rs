@@ -33,7 +33,7 @@ fn unknown_moves(moves: &[WorkloadMove]) -> Option<Unknown> {
 /// What is not known of their images.
 fn gaps(moves: &[WorkloadMove]) -> Vec<Unknown> {
     let mut gaps: BTreeMap<Gap, Vec<&ObjectRef>> = BTreeMap::new();
-    for one in moves.iter().filter(|one| one.moves) {
+    for one in moves.iter().filter(|one| one.moves || one.is_unknown) {
         for gap in &one.gaps {
             gaps.entry(*gap).or_default().push(&one.report.object);
         }
@@ -53,7 +53,7 @@ fn gaps(moves: &[WorkloadMove]) -> Vec<Unknown> {
 /// The look-ups without a result, by reason: one registry that does not respond is one entry.
 fn unanswered(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
     let mut by_reason: BTreeMap<&str, (Vec<&str>, Vec<ObjectRef>)> = BTreeMap::new();
-    for one in moves.iter().filter(|one| one.moves) {
+    for one in moves.iter().filter(|one| one.moves || one.is_unknown) {
         for container in &one.report.containers {
             let proposed = container.proposal.iter().map(|proposal| proposal.image.as_str());
             for image in proposed.chain([container.image.as_str()]) {
