@@ -74,7 +74,7 @@ impl WorkloadMove {
         let has_leaving_pods = pools.iter().any(|pool| leaves(*pool));
         // The next Job may run in another pool than the last one.
         let is_by_template = pools.is_empty() || view.object.kind == "CronJob" && !has_leaving_pods;
-        let is_unread = !scope.pods_known || view.has_unread_class || view.pods.iter().any(|pod| pod.is_unreported());
+        let is_unread = view.has_unread_class || view.pods.iter().any(|pod| pod.is_unreported());
         let is_unknown = is_by_template && !has_ended && is_unread;
         let moves = if is_unknown || has_ended {
             false
