@@ -3,8 +3,8 @@
 use jiff::civil::Date;
 use mullion_engine::model::text::{counted, list, list_first, thousands};
 use mullion_engine::model::windows::{Build, release_name};
-use mullion_survey::Evidence;
 use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source, Unread};
+use mullion_survey::{Evidence, Statement};
 
 /// `Deployment shop/web`, or `Node win-1`.
 pub(crate) fn object_text(object: &ObjectRef) -> String {
@@ -23,22 +23,17 @@ const NAMED_UNREAD: usize = 5;
 /// What a report writes in place of a number that is not known.
 pub(crate) const NOT_KNOWN: &str = "not known";
 
-/// The number of what was counted in lists; [`NOT_KNOWN`] if nothing was counted and one of them was not read.
-pub(crate) fn count_text(number: usize, coverage: &Coverage, lists: &[&str]) -> String {
-    match coverage.evidence(lists) {
+/// The number of a statement; [`NOT_KNOWN`] if nothing was counted and a list that it needs was not read.
+pub(crate) fn count_text(number: usize, coverage: &Coverage, statement: Statement) -> String {
+    match statement.evidence(coverage) {
         Evidence::Missing(_) if number == 0 => NOT_KNOWN.to_owned(),
         _ => thousands(number),
     }
 }
 
-/// The number of pods, or of workloads that their pods show.
-pub(crate) fn pods_text(number: usize, coverage: &Coverage) -> String {
-    count_text(number, coverage, &["pods"])
-}
-
-/// Whether pods were read.
-pub(crate) fn are_pods_known(coverage: &Coverage) -> bool {
-    !matches!(coverage.evidence(&["pods"]), Evidence::Missing(_))
+/// A number that a report knows only if pods were read.
+pub(crate) fn pods_text(number: Option<usize>) -> String {
+    number.map_or_else(|| NOT_KNOWN.to_owned(), thousands)
 }
 
 /// `ltsc2022 (10.0.20348)`.

@@ -26,12 +26,19 @@ struct Pool {
     revisions: &'static [(u32, usize)],
     nodes: usize,
     ready: usize,
-    windows_pods: usize,
-    other_pods: usize,
-    misplaced: usize,
 }
 
 impl Pool {
+    /// The sum of a number of the pods in this pool, of Windows workloads or of others.
+    fn pods(&self, of_windows: bool, number: &str) -> u64 {
+        let rows = WORKLOADS.iter().filter(|row| (row.3 == "windows") == of_windows);
+        let placed: Vec<Value> = rows.flat_map(placement).collect();
+        let here = placed
+            .iter()
+            .filter(|one| POOLS[usize::try_from(one["pool"].as_u64().unwrap()).unwrap()].name == self.name);
+        here.map(|one| one[number].as_u64().unwrap()).sum()
+    }
+
     fn value(&self) -> Value {
         let windows = !self.build.is_empty();
         let some = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
@@ -52,7 +59,8 @@ impl Pool {
             "build": some(self.build), "revisions": revisions, "kubelets": ["v1.33.4"],
             "runtimes": [if self.release == "ltsc2019" { "containerd://1.7.20" } else { "containerd://1.7.29" }],
             "taints": taints, "nodes": self.nodes, "ready": self.ready, "cordoned": self.nodes - self.ready,
-            "windowsPods": self.windows_pods, "otherPods": self.other_pods, "misplacedPods": self.misplaced, "ends": ends,
+            "windowsPods": self.pods(true, "pods"), "otherPods": self.pods(false, "pods"),
+            "misplacedPods": self.pods(true, "misplacedPods") + self.pods(false, "misplacedPods"), "ends": ends,
         })
     }
 }
@@ -79,28 +87,8 @@ fn end_2022() -> Value {
 }
 
 const POOLS: [Pool; 5] = [
-    Pool {
-        name: "sys",
-        release: "",
-        build: "",
-        revisions: &[],
-        nodes: 3,
-        ready: 3,
-        windows_pods: 0,
-        other_pods: 41,
-        misplaced: 0,
-    },
-    Pool {
-        name: "web",
-        release: "",
-        build: "",
-        revisions: &[],
-        nodes: 4,
-        ready: 4,
-        windows_pods: 2,
-        other_pods: 63,
-        misplaced: 2,
-    },
+    Pool { name: "sys", release: "", build: "", revisions: &[], nodes: 3, ready: 3 },
+    Pool { name: "web", release: "", build: "", revisions: &[], nodes: 4, ready: 4 },
     Pool {
         name: "win19",
         release: "ltsc2019",
@@ -108,32 +96,9 @@ const POOLS: [Pool; 5] = [
         revisions: &[(7314, 2), (6893, 1)],
         nodes: 3,
         ready: 2,
-        windows_pods: 22,
-        other_pods: 4,
-        misplaced: 5,
     },
-    Pool {
-        name: "win22",
-        release: "ltsc2022",
-        build: "10.0.20348",
-        revisions: &[(4294, 6)],
-        nodes: 6,
-        ready: 6,
-        windows_pods: 71,
-        other_pods: 1,
-        misplaced: 1,
-    },
-    Pool {
-        name: "win25",
-        release: "ltsc2025",
-        build: "10.0.26100",
-        revisions: &[(6899, 2)],
-        nodes: 2,
-        ready: 2,
-        windows_pods: 9,
-        other_pods: 0,
-        misplaced: 0,
-    },
+    Pool { name: "win22", release: "ltsc2022", build: "10.0.20348", revisions: &[(4294, 6)], nodes: 6, ready: 6 },
+    Pool { name: "win25", release: "ltsc2025", build: "10.0.26100", revisions: &[(6899, 2)], nodes: 2, ready: 2 },
 ];
 
 /// Namespace, kind, name, operating system, because, image, builds, known from, pods, ready, pools, manager, findings.
@@ -182,12 +147,28 @@ const WORKLOADS: [Row; 22] = [
     ("web-legacy", "Deployment", "reports", "undecided", NOTHING, "registry.contoso.example/web/reports:5", &[], "unknown", 1, 1, &["web"], "", &["SUR302"]),
 ];
 
+/// Of these workloads, every pod in these pools is misplaced.
+const MISPLACED: [(&str, &[&str]); 3] =
+    [("node-agent", &["win19", "win22"]), ("intranet", &["web"]), ("ledger", &["win19"])];
+
+/// The pods of a workload, as evenly in its pools as possible.
+fn placement(row: &Row) -> Vec<Value> {
+    let (name, pods, pools) = (row.2, row.8, row.10);
+    let misplaced = MISPLACED.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, pools)| *pools);
+    let one = |(at, pool): (usize, &&str)| {
+        let here = pods / pools.len() + usize::from(at < pods % pools.len());
+        let wrong = if misplaced.contains(pool) { here } else { 0 };
+        json!({"pool": POOLS.iter().position(|one| one.name == *pool).unwrap(), "pods": here, "misplacedPods": wrong})
+    };
+    pools.iter().enumerate().map(one).collect()
+}
+
 fn workload(row: &Row, shift: usize) -> Value {
     let (namespace, kind, name, os, because, image, builds, known_from, pods, ready, pools, manager, findings) = row;
     json!({
         "namespace": namespace, "kind": kind, "name": name, "os": os, "because": because,
         "containers": [{"name": name, "image": image, "builds": builds, "knownFrom": known_from}],
-        "pods": pods + shift, "ready": ready + shift, "pools": pools,
+        "pods": pods + shift, "ready": ready + shift, "pools": pools, "placement": placement(row),
         "managedBy": if manager.is_empty() { Value::Null } else { json!(manager) }, "findings": findings,
     })
 }
@@ -210,9 +191,9 @@ type FindingRow = (
 #[rustfmt::skip]
 const FINDINGS: [FindingRow; 16] = [
     ("SUR101", "monitoring", "DaemonSet", "node-agent", "spec.nodeName", "node-agent-x7k2p",
-     "5 pods of this Linux DaemonSet are on Windows nodes of the pools win19 and win22. They cannot start there.",
+     "6 pods of this Linux DaemonSet are on Windows nodes of the pools win19 and win22. They cannot start there.",
      "Set `kubernetes.io/os: linux` in `spec.template.spec.nodeSelector`.",
-     "Back-off pulling image \"quay.io/prometheus/node-exporter:v1.9.1\": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image \"quay.io/prometheus/node-exporter:v1.9.1\": no match for platform in manifest: not found", 5,
+     "Back-off pulling image \"quay.io/prometheus/node-exporter:v1.9.1\": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image \"quay.io/prometheus/node-exporter:v1.9.1\": no match for platform in manifest: not found", 6,
      &["akswin19000000", "akswin19000001", "akswin19000002", "akswin22000003", "akswin22000004"]),
     ("SUR102", "legacy", "Deployment", "intranet", "spec.nodeName", "intranet-6c9d-4hjkl",
      "2 pods of this Windows Deployment are on Linux nodes of pool web. They cannot start there.",
@@ -275,7 +256,7 @@ pub fn mixed() -> SurveyReport {
             ],
         },
         "summary": [
-            "15 pods of 6 workloads do not work now, because 8 of them are on nodes that cannot run their images.",
+            "17 pods of 6 workloads do not work now, because 11 of them are on nodes that cannot run their images.",
             "AKS ended support of Windows Server 2019 on 2026-03-01, and 3 nodes and 3 workloads still need it.",
             "3 workloads run on the right operating system only by luck.",
             "DaemonSet monitoring/windows-exporter has no pod in pool win25.",
@@ -283,8 +264,12 @@ pub fn mixed() -> SurveyReport {
         ],
         "pools": POOLS.iter().map(Pool::value).collect::<Vec<_>>(),
         "imageBuilds": [
-            {"build": "10.0.17763", "workloads": 3, "pods": 10, "images": 3}, {"build": "10.0.20348", "workloads": 8, "pods": 50, "images": 8},
-            {"build": "10.0.26100", "workloads": 1, "pods": 3, "images": 1}, {"build": null, "workloads": 2, "pods": 4, "images": 2},
+            {"build": "10.0.17763", "workloads": 3, "pods": 10, "images": 3},
+            {"build": "10.0.17763, 10.0.20348", "workloads": 1, "pods": 9, "images": 1},
+            {"build": "10.0.17763, 10.0.20348, 10.0.26100", "workloads": 1, "pods": 11, "images": 1},
+            {"build": "10.0.20348", "workloads": 7, "pods": 41, "images": 7},
+            {"build": "10.0.20348, 10.0.26100", "workloads": 1, "pods": 4, "images": 1},
+            {"build": "10.0.26100", "workloads": 1, "pods": 3, "images": 1}, {"build": null, "workloads": 1, "pods": 2, "images": 1},
         ],
         "workloads": WORKLOADS.iter().map(|row| workload(row, 0)).collect::<Vec<_>>(),
         "findings": FINDINGS.iter().map(finding).collect::<Vec<_>>(),

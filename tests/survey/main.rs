@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+#[path = "../../crates/survey/tests/support/clusters.rs"]
+mod clusters;
+mod counts;
 mod fixtures;
 mod formats;
 #[path = "../generator/mod.rs"]

@@ -4,11 +4,65 @@ use std::fmt;
 
 use mullion_engine::model::text::{list_with, upper_first};
 
-use crate::inventory::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, OTHER_TIMES, REPEATED, SurveyKind};
+use crate::inventory::{
+    BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, OTHER_TIMES, REPEATED, STATUSES, SurveyKind,
+};
 use crate::report::{Coverage, Unread};
 
 /// Entries of the coverage that are no list, and so do not reveal what is missing in one.
-const NO_LISTS: [&str; 2] = [REPEATED, OTHER_TIMES];
+const NO_LISTS: [&str; 3] = [REPEATED, OTHER_TIMES, STATUSES];
+
+/// A kind of statement of a survey or a plan that is no finding. Those of findings are in the
+/// [catalogue](crate::catalogue::FindingKind::needs).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statement {
+    /// Numbers of pods, and of workloads that only their pods show.
+    Pods,
+    /// Numbers of nodes.
+    Nodes,
+    /// That no pod is misplaced or stuck, and how many are.
+    Placement,
+    /// The pools in which a `DaemonSet` has no pod.
+    DaemonSets,
+    /// What Mullion would change and deny.
+    Changes,
+    /// Which workloads a plan moves, and that old nodes can be removed.
+    Moves,
+    /// That no workload moves, with pods or without.
+    NothingMoves,
+}
+
+impl Statement {
+    /// Every kind.
+    pub const ALL: [Self; 7] =
+        [Self::Pods, Self::Nodes, Self::Placement, Self::DaemonSets, Self::Changes, Self::Moves, Self::NothingMoves];
+
+    /// The lists that it needs, by the names that `kubectl get` accepts.
+    pub const fn lists(self) -> &'static [&'static str] {
+        match self {
+            Self::Pods | Self::Moves => &["pods"],
+            Self::Nodes => &["nodes"],
+            Self::Placement | Self::DaemonSets => &["pods", "nodes"],
+            Self::NothingMoves => &[
+                "pods",
+                "deployments",
+                "replicasets",
+                "statefulsets",
+                "daemonsets",
+                "jobs",
+                "cronjobs",
+                "replicationcontrollers",
+            ],
+            // What nodes have decides about builds, and what a namespace exempts about rules.
+            Self::Changes => &["nodes", "namespaces"],
+        }
+    }
+
+    /// How much was read of these lists.
+    pub fn evidence(self, coverage: &Coverage) -> Evidence {
+        coverage.evidence(self.lists())
+    }
+}
 
 /// How much was read of the lists that a statement needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +101,19 @@ impl fmt::Display for Evidence {
 impl Coverage {
     /// How much was read of these lists, by the names that `kubectl get` accepts.
     pub fn evidence(&self, plurals: &[&str]) -> Evidence {
+        self.evidence_of(plurals, |_| true)
+    }
+
+    /// How much was read of these lists for objects of one namespace that was selected, whatever their status.
+    pub(crate) fn evidence_in(&self, plurals: &[&str], namespace: &str) -> Evidence {
+        self.evidence_of(plurals, |unread| {
+            ![OTHER_NAMESPACES, STATUSES].contains(&unread.kind.as_str())
+                && unread.namespace.as_deref().is_none_or(|other| namespace.is_empty() || other == namespace)
+        })
+    }
+
+    /// `concerns`: whether what was not read matters.
+    fn evidence_of(&self, plurals: &[&str], concerns: impl Fn(&Unread) -> bool) -> Evidence {
         let is_read = |plural: &str| self.read.iter().any(|read| read.kind == plural);
         let missing: Vec<&str> = plurals.iter().copied().filter(|plural| !is_read(plural)).collect();
         if !missing.is_empty() {
@@ -54,7 +121,9 @@ impl Coverage {
         }
         let mut parts: Vec<String> = Vec::new();
         for plural in plurals {
-            parts.extend(self.unread.iter().filter_map(|unread| part_of(unread, plural)));
+            parts.extend(
+                self.unread.iter().filter(|unread| concerns(unread)).filter_map(|unread| part_of(unread, plural)),
+            );
         }
         parts.dedup();
         if parts.is_empty() { Evidence::Whole } else { Evidence::Part(list_with(&parts, "and")) }
@@ -74,6 +143,7 @@ fn part_of(unread: &Unread, plural: &str) -> Option<String> {
             Some(format!("{plural} of other namespaces were not read"))
         }
         (OTHER_LABELS, _) if of(SurveyKind::is_workload) => Some(format!("{plural} with other labels were not read")),
+        (STATUSES, _) if plural == "pods" => Some(unread.reason.clone()),
         (BROKEN_INPUTS, _) => Some(format!("{plural} of an input were not read")),
         (kind, Some(namespace)) if kind == plural => Some(format!("{plural} of namespace {namespace} were not read")),
         (kind, None) if kind == plural => Some(format!("some {plural} were not read")),

@@ -15,6 +15,7 @@
 mod analysis;
 pub mod catalogue;
 pub mod compare;
+mod counts;
 mod evidence;
 pub mod facts;
 pub mod inventory;
@@ -27,7 +28,8 @@ pub mod report;
 
 pub use analysis::{SurveyContext, survey};
 pub use compare::{Comparison, compare};
-pub use evidence::Evidence;
+pub use counts::SurveyCounts;
+pub use evidence::{Evidence, Statement};
 pub use facts::Facts;
 pub use inventory::{Inventory, InventoryReader};
 pub use plan::{PlanContext, PlanReport, plan, wanted_images};

@@ -134,12 +134,12 @@ pub struct NodePool {
     pub ready: usize,
     /// The number of them that are cordoned.
     pub cordoned: usize,
-    /// The number of pods of Windows workloads on them.
-    pub windows_pods: usize,
+    /// The number of pods of Windows workloads on them. Absent if pods were not read, like the next two.
+    pub windows_pods: Option<usize>,
     /// The number of pods of other workloads on them.
-    pub other_pods: usize,
-    /// The number of pods on them that belong on another operating system or build.
-    pub misplaced_pods: usize,
+    pub other_pods: Option<usize>,
+    /// The number of pods on them that they cannot run, because of the operating system or the build.
+    pub misplaced_pods: Option<usize>,
     /// When support of the release ends, the next date first.
     pub ends: Vec<Deadline>,
 }
@@ -172,8 +172,8 @@ pub struct ImageBuild {
     pub build: Option<String>,
     /// The number of workloads.
     pub workloads: usize,
-    /// The number of their pods.
-    pub pods: usize,
+    /// The number of their pods. Absent if pods were not read.
+    pub pods: Option<usize>,
     /// The number of their images.
     pub images: usize,
 }
@@ -204,16 +204,31 @@ pub struct Workload {
     pub because: String,
     /// Its containers: init, regular and ephemeral, and those that are only in its pods.
     pub containers: Vec<Container>,
-    /// The number of pods.
-    pub pods: usize,
-    /// The number of them that are ready.
-    pub ready: usize,
+    /// The number of pods that have not ended. Absent if pods were not read.
+    pub pods: Option<usize>,
+    /// The number of them that are ready. Absent if pods were not read.
+    pub ready: Option<usize>,
     /// The pools in which its pods are: [`NodePool::name`].
     pub pools: Vec<String>,
+    /// The numbers of its pods in these pools: the numbers of a pool are the sums over all workloads.
+    #[serde(default)]
+    pub placement: Vec<PodPlacement>,
     /// What manages the object: `Helm release shop`, `Argo CD application shop`, `Flux Kustomization shop`.
     pub managed_by: Option<String>,
     /// Codes of its findings, each once.
     pub findings: Vec<String>,
+}
+
+/// The pods of a workload in one pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodPlacement {
+    /// The position of the pool in [`SurveyReport::pools`], from 0.
+    pub pool: usize,
+    /// The number of pods on its nodes.
+    pub pods: usize,
+    /// The number of them that the nodes cannot run.
+    pub misplaced_pods: usize,
 }
 
 /// A container of a workload.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use jiff::civil::{Date, date};
 use mullion_policy::PolicySet;
 use mullion_survey::catalogue::FINDINGS;
-use mullion_survey::inventory::read_json;
+use mullion_survey::inventory::{KINDS, plural_of, read_json};
 use mullion_survey::report::{Finding, Source, SurveyReport};
 use mullion_survey::{Facts, InventoryReader, SurveyContext, compare, survey};
 use serde_json::{Value, json};
@@ -17,11 +17,20 @@ use serde_json::{Value, json};
 const TODAY: Date = date(2026, 11, 22);
 
 fn report(objects: &[Value], today: Date) -> SurveyReport {
+    report_without(objects, today, &[])
+}
+
+/// The report about objects of which every list was read but some, by the names that `kubectl get` accepts.
+fn report_without(objects: &[Value], today: Date, without: &[&str]) -> SurveyReport {
+    let is_read =
+        |object: &&Value| plural_of(object["kind"].as_str().unwrap()).is_none_or(|own| !without.contains(&own));
+    let objects: Vec<&Value> = objects.iter().filter(is_read).collect();
     let mut reader = InventoryReader::default();
     reader.begin("dump");
     let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     let mut visit = |object: Value, kind: Option<&str>| reader.add(object, kind, &mut |_| {});
     read_json(text.as_bytes(), 1 << 30, &mut visit).unwrap();
+    KINDS.iter().filter(|kind| !without.contains(&kind.plural)).for_each(|kind| reader.listed(kind.plural));
     assert_eq!(reader.end().problems, Vec::<String>::new());
     survey(
         &reader.finish(),
@@ -552,6 +561,18 @@ fn every_code_has_its_field_and_its_message() {
     let tested: BTreeSet<&str> = cases.iter().map(|(code, ..)| *code).collect();
     let known: BTreeSet<&str> = FINDINGS.iter().map(|kind| kind.code).collect();
     assert_eq!(tested, known, "the codes of this table and those of the catalogue");
+}
+
+/// Without a list that it needs, a finding is not stated.
+#[test]
+fn no_code_is_stated_without_its_lists() {
+    for (code, name, objects, ..) in &cases() {
+        for needed in FINDINGS.iter().find(|kind| kind.code == *code).unwrap().needs {
+            let report = report_without(&beside_nodes(objects.clone()), TODAY, &[needed]);
+            let is_stated = report.findings.iter().any(|finding| finding.code == *code && finding.object.name == *name);
+            assert!(!is_stated, "{code} of {name} without {needed}");
+        }
+    }
 }
 
 /// A date is a warning within 180 days, still on the day itself, and another finding from the next day on.

@@ -1,7 +1,6 @@
 //! Cells and texts that tables of several pages use.
 
 use mullion_engine::model::text::{prefix, shorten};
-use mullion_survey::report::Coverage;
 
 use crate::report::html::escape::breakable;
 use crate::report::html::table::Cell;
@@ -21,8 +20,8 @@ pub(crate) fn object_cell(kind: &str, name: &str) -> Cell {
 }
 
 /// A number of pods; `not known` if pods were not read.
-pub(crate) fn pods_cell(number: usize, coverage: &Coverage) -> Cell {
-    Cell::text(&pods_text(number, coverage))
+pub(crate) fn pods_cell(number: Option<usize>) -> Cell {
+    Cell::text(&pods_text(number))
 }
 
 /// The text, shortened to the limit. A report that was not written by a survey may have longer

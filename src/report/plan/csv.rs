@@ -41,7 +41,7 @@ const HEADER: [&str; 28] = [
     "dateAsOf",
 ];
 
-/// Writes a header and the containers. Several values of a cell are separated by spaces.
+/// Writes a header and the containers. Several values of a cell are separated by spaces; what is not known is empty.
 pub(super) fn write(workloads: &[PlannedWorkload], out: &mut dyn Write) -> io::Result<()> {
     line(&HEADER.map(Cow::Borrowed), out)?;
     for workload in workloads {
@@ -63,7 +63,7 @@ fn row<'r>(workload: &'r PlannedWorkload, container: &'r PlannedContainer) -> [C
         text(Some(&workload.object.name)),
         number(workload.step.map(|step| step.to_string())),
         text(Some(workload.verdict.name())),
-        Cow::Owned(workload.pods.to_string()),
+        number(workload.pods.map(|pods| pods.to_string())),
         Cow::Owned(workload.pools.join(" ")),
         text(workload.manager.as_ref().map(|manager| manager.name.as_str())),
         Cow::Owned(risks.join(" ")),

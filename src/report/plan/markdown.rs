@@ -13,8 +13,8 @@ use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
     VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_source,
     commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, first_blocks, gate,
-    has_work, manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, verdict_text,
-    verdicts_by_step, without_printed, work_step, work_text,
+    has_work, manager_text, move_text, owner_text, part_text, pods_phrase, pools_text, size, state_text, step_text,
+    verdict_text, verdicts_by_step, without_printed, work_step, work_text,
 };
 
 /// Rows of a table that are shown without details. GitHub takes 65,536 characters in an issue.
@@ -88,7 +88,7 @@ impl Page<'_> {
                 part_text(pool.part).to_owned(),
                 escaped(&format!("{} ({})", pool.release, pool.build)),
                 thousands(pool.nodes),
-                pods_text(pool.workloads, &report.coverage),
+                pods_text(pool.workloads),
                 codes(&pool.kubelets),
                 codes(&pool.runtimes),
             ]
@@ -369,7 +369,7 @@ fn container_row(
     if details {
         why.extend(workload.risks.iter().map(|risk| format!("{} ({})", escaped(&risk.what), code(&risk.path))));
         let pools = if workload.pools.is_empty() { String::new() } else { format!(" in {}", list(&workload.pools)) };
-        why.push(format!("{}{}.", counted_exact(workload.pods, "pod"), escaped(&pools)));
+        why.push(format!("{}{}.", pods_phrase(workload), escaped(&pools)));
     }
     [
         code(&object_text(&workload.object)),

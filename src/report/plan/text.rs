@@ -18,8 +18,8 @@ use crate::report::plan::options::PlanOptions;
 use crate::report::plan::words::{
     VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, command_source,
     commands_of_steps, concerned_text, confidence_text, counted_exact, edited, exact_size, first_blocks, gate,
-    has_work, manager_text, move_text, owner_text, part_text, pools_text, size, state_text, step_text, value_text,
-    verdict_text, verdicts_by_step, without_printed, work_step, work_text, work_verdict,
+    has_work, manager_text, move_text, owner_text, part_text, pods_phrase, pools_text, size, state_text, step_text,
+    value_text, verdict_text, verdicts_by_step, without_printed, work_step, work_text, work_verdict,
 };
 use crate::report::table;
 use crate::report::text_page::{CELL, ROWS, SHOWN, TextPage};
@@ -94,7 +94,7 @@ impl Page<'_> {
                 part_text(pool.part).to_owned(),
                 shorten(&format!("{} ({})", pool.release, pool.build), CELL),
                 thousands(pool.nodes),
-                pods_text(pool.workloads, &report.coverage),
+                pods_text(pool.workloads),
                 shorten(&list(pool.kubelets.iter().chain(&pool.runtimes)), 2 * CELL),
             ]
         });
@@ -250,7 +250,7 @@ impl Page<'_> {
             object_text(&workload.object),
             work_verdict(workload, report),
             step_text(work_step(workload, report)),
-            counted_exact(workload.pods, "pod")
+            pods_phrase(workload)
         );
         self.text.paragraph("    ", &text)?;
         let details = self.text.details;

@@ -9,7 +9,7 @@ use mullion_survey::plan::report::{
 };
 use serde_json::Value;
 
-use crate::report::inventory_text::{first_objects, known_from_text};
+use crate::report::inventory_text::{NOT_KNOWN, first_objects, known_from_text};
 
 /// The verdicts in the order of the work that they make.
 pub(super) const VERDICTS: [Verdict; 4] = [Verdict::RunsAsIs, Verdict::AnotherTag, Verdict::Rebuild, Verdict::Unknown];
@@ -275,6 +275,11 @@ pub(super) fn builds_text(container: &PlannedContainer) -> String {
         return "build unknown".to_owned();
     }
     format!("{}, {}", list(&container.builds), known_from_text(container.known_from))
+}
+
+/// `3 pods`, or that their number is not known.
+pub(super) fn pods_phrase(workload: &PlannedWorkload) -> String {
+    workload.pods.map_or_else(|| format!("pods {NOT_KNOWN}"), |pods| counted_exact(pods, "pod"))
 }
 
 /// What manages a workload, with where to change it unless [`PlannedWorkload::instead`] tells that.

@@ -8,7 +8,7 @@ use std::io::Write;
 use mullion_survey::report::SurveyReport;
 
 use crate::report::csv::line;
-use crate::report::inventory_text::{are_pods_known, known_from};
+use crate::report::inventory_text::known_from;
 
 const HEADER: [&str; 13] = [
     "namespace",
@@ -30,7 +30,7 @@ const HEADER: [&str; 13] = [
 /// empty.
 pub(super) fn write(report: &SurveyReport, out: &mut dyn Write) -> io::Result<()> {
     line(&HEADER.map(Cow::Borrowed), out)?;
-    let pods = |pods: usize| if are_pods_known(&report.coverage) { pods.to_string() } else { String::new() };
+    let pods = |pods: Option<usize>| pods.map(|pods| pods.to_string()).unwrap_or_default();
     for workload in &report.workloads {
         let containers = &workload.containers;
         let joined = |values: BTreeSet<&str>| Cow::Owned(values.into_iter().collect::<Vec<_>>().join(" "));

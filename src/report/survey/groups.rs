@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use mullion_engine::model::text::counted;
 use mullion_engine::model::windows::{Build, Generation, runs};
-use mullion_survey::report::{Coverage, Finding, NodePool, Severity, Workload};
+use mullion_survey::SurveyCounts;
+use mullion_survey::report::{Finding, NodePool, Severity, SurveyReport, Workload};
 
-use crate::report::inventory_text::{NOT_KNOWN, are_pods_known};
+use crate::report::inventory_text::NOT_KNOWN;
 
 /// Findings with one code.
 pub(super) struct CodeGroup<'r> {
@@ -47,11 +48,26 @@ pub(super) fn extent(group: &CodeGroup<'_>) -> String {
 }
 
 /// The numbers of ready pods and of all; `not known` if pods were not read.
-pub(super) fn ready_text(workload: &Workload, coverage: &Coverage, of: &str) -> String {
-    if workload.pods == 0 && !are_pods_known(coverage) {
-        return NOT_KNOWN.to_owned();
+pub(super) fn ready_text(workload: &Workload, of: &str) -> String {
+    match (workload.ready, workload.pods) {
+        (Some(ready), Some(pods)) => format!("{ready}{of}{pods}"),
+        _ => NOT_KNOWN.to_owned(),
     }
-    format!("{}{of}{}", workload.ready, workload.pods)
+}
+
+/// The number of DaemonSets that have no pod in a Windows pool.
+pub(super) fn absent_daemon_sets(report: &SurveyReport) -> usize {
+    report.daemon_sets.iter().filter(|set| !set.missing.is_empty()).count()
+}
+
+/// How many of these DaemonSets miss the pool, and how many are not for it.
+pub(super) fn daemon_sets_text(report: &SurveyReport) -> String {
+    let missed = SurveyCounts::of(report).absent_daemon_sets;
+    let others = absent_daemon_sets(report).saturating_sub(missed);
+    let miss = if missed == 1 { "misses" } else { "miss" };
+    let are = if others == 1 { "is" } else { "are" };
+    let of = counted(report.daemon_sets.len(), "DaemonSet");
+    format!("Of {of} for Windows nodes, {missed} {miss} a pool, and {others} {are} not for one.")
 }
 
 /// The severities with the word for several findings.

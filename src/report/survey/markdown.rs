@@ -12,7 +12,7 @@ use crate::report::inventory_text::{build_text, distance, first_objects, full_na
 use crate::report::markdown::{code, codes, escaped, table, with_source, write_coverage, write_more};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
-    SEVERITIES, by_code, common_builds, extent, pool_system, pool_taints, pool_versions, ready_text,
+    SEVERITIES, by_code, common_builds, daemon_sets_text, extent, pool_system, pool_taints, pool_versions, ready_text,
 };
 use crate::report::survey::options::SurveyOptions;
 
@@ -54,7 +54,7 @@ pub(super) fn write(report: &SurveyReport, options: &SurveyOptions<'_>, out: &mu
                 code(&object_text(&workload.object)),
                 escaped(&workload.os),
                 escaped(&list(common_builds(workload))),
-                ready_text(workload, &report.coverage, " of "),
+                ready_text(workload, " of "),
                 codes(&workload.pools),
                 escaped(&list(&workload.findings)),
             ]
@@ -85,12 +85,11 @@ fn fleet(report: &SurveyReport, out: &mut dyn Write) -> io::Result<()> {
             escaped(&pool_system(pool)),
             escaped(&pool_versions(pool)),
             format!("{} of {}", pool.ready, pool.nodes),
-            pods_text(pool.windows_pods, &report.coverage),
-            pods_text(pool.other_pods, &report.coverage),
-            if pool.misplaced_pods == 0 {
-                pods_text(0, &report.coverage)
-            } else {
-                format!("**{}**", thousands(pool.misplaced_pods))
+            pods_text(pool.windows_pods),
+            pods_text(pool.other_pods),
+            match pool.misplaced_pods {
+                None | Some(0) => pods_text(pool.misplaced_pods),
+                Some(misplaced) => format!("**{}**", thousands(misplaced)),
             },
             codes(&pool.kubelets),
             codes(&pool.runtimes),
@@ -116,7 +115,7 @@ fn fleet(report: &SurveyReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n## Windows workloads by the build of their images")?;
     let rows = report.image_builds.iter().map(|build| {
         let name = build.build.as_deref().map_or_else(|| "unknown".to_owned(), build_text);
-        [escaped(&name), thousands(build.workloads), pods_text(build.pods, &report.coverage), thousands(build.images)]
+        [escaped(&name), thousands(build.workloads), pods_text(build.pods), thousands(build.images)]
     });
     table(["Build", "Workloads", "Pods", "Images"], rows, usize::MAX, out)
 }
@@ -159,7 +158,7 @@ fn daemon_sets(report: &SurveyReport, most: usize, out: &mut dyn Write) -> io::R
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n## DaemonSets that miss a pool")?;
+    writeln!(out, "\n## DaemonSets without a pod in a pool\n\n{}", daemon_sets_text(report))?;
     table(["DaemonSet", "Pool", "Nodes without a pod", "Why"], rows.into_iter(), most, out)
 }
 

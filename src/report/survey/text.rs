@@ -9,10 +9,11 @@ use mullion_engine::model::text::{counted, list, shorten, thousands};
 use mullion_survey::Comparison;
 use mullion_survey::report::{Finding, NamespaceChanges, NodePool, Severity, SurveyReport};
 
-use crate::report::inventory_text::{are_pods_known, build_text, distance, object_text, origin, pods_text};
+use crate::report::inventory_text::{build_text, distance, object_text, origin, pods_text};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::groups::{
-    CodeGroup, SEVERITIES, by_code, common_builds, extent, pool_system, pool_taints, pool_versions, ready_text,
+    CodeGroup, SEVERITIES, by_code, common_builds, daemon_sets_text, extent, pool_system, pool_taints, pool_versions,
+    ready_text,
 };
 use crate::report::survey::options::SurveyOptions;
 use crate::report::table;
@@ -78,17 +79,15 @@ impl Page<'_> {
         }
         let header = ["  POOL", "SYSTEM", "NODES", "READY", "WINDOWS PODS", "OTHER PODS", "MISPLACED"];
         let count = self.text.shown(report.pools.len());
-        let pods = |pods| pods_text(pods, &report.coverage);
-        let are_known = are_pods_known(&report.coverage);
         let rows = report.pools.iter().take(count).map(|pool| {
             [
                 format!("  {}", shorten(&pool.name, CELL)),
                 shorten(&pool_system(pool), CELL),
                 pool.nodes.to_string(),
                 pool.ready.to_string(),
-                pods(pool.windows_pods),
-                pods(pool.other_pods),
-                if pool.misplaced_pods == 0 && are_known { "-".to_owned() } else { pods(pool.misplaced_pods) },
+                pods_text(pool.windows_pods),
+                pods_text(pool.other_pods),
+                if pool.misplaced_pods == Some(0) { "-".to_owned() } else { pods_text(pool.misplaced_pods) },
             ]
         });
         table::write(self.text.out, Some(header), rows)?;
@@ -104,7 +103,7 @@ impl Page<'_> {
             [
                 format!("  {}", build.build.as_deref().map_or_else(|| "unknown".to_owned(), build_text)),
                 thousands(build.workloads),
-                pods_text(build.pods, &report.coverage),
+                pods_text(build.pods),
                 thousands(build.images),
             ]
         });
@@ -186,7 +185,8 @@ impl Page<'_> {
         if missing.is_empty() {
             return Ok(());
         }
-        self.text.heading(&format!("DaemonSets that miss a pool: {}", missing.len()))?;
+        self.text.heading(&format!("DaemonSets without a pod in a pool: {}", missing.len()))?;
+        self.text.paragraph("  ", &daemon_sets_text(report))?;
         for set in missing.iter().take(self.text.shown(missing.len())) {
             self.text.paragraph("  ", &object_text(&set.object))?;
             for pool in &set.missing {
@@ -256,7 +256,7 @@ impl Page<'_> {
                 format!("  {}", shorten(&object_text(&workload.object), 2 * CELL)),
                 shorten(&workload.os, CELL),
                 shorten(&list(common_builds(workload)), CELL),
-                ready_text(workload, &report.coverage, "/"),
+                ready_text(workload, "/"),
                 shorten(&list(&workload.pools), CELL),
                 shorten(&list(&workload.findings), CELL),
             ]

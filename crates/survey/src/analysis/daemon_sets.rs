@@ -12,6 +12,7 @@ use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::{Fleet, FleetNode, POOL_LABELS};
 use crate::analysis::node_classes::{blocking, fits};
 use crate::analysis::workload_view::WorkloadView;
+use crate::evidence::{Evidence, Statement};
 use crate::inventory::Inventory;
 use crate::report::{DaemonSetPools, MissingPool};
 
@@ -28,10 +29,10 @@ pub(crate) fn find(
     view: &WorkloadView<'_>,
     fleet: &Fleet<'_>,
     inventory: &Inventory,
-    found: &mut Findings,
+    found: &mut Findings<'_>,
 ) -> Option<DaemonSetPools> {
-    let pods_known = inventory.counts.contains_key("pods") && !inventory.is_selected_by_labels();
-    if view.kind != WorkloadKind::DaemonSet || !pods_known {
+    let evidence = found.coverage().evidence_in(Statement::DaemonSets.lists(), &view.object.namespace);
+    if view.kind != WorkloadKind::DaemonSet || evidence != Evidence::Whole || view.has_unread_class {
         return None;
     }
     let placed: HashSet<&str> =
@@ -39,7 +40,7 @@ pub(crate) fn find(
     let windows = |name: &&&str| fleet.node(name).is_some_and(|node| node.node.os == Some(Os::Windows));
     let nodes = placed.iter().filter(windows).count();
     // A DaemonSet without an operating system is for every node; those for Linux are not included.
-    let for_every_node = view.os != DetectedOs::Linux && nodes > 0;
+    let for_every_node = view.os != DetectedOs::Linux && !view.is_unverified && nodes > 0;
     if !(view.is_windows() || for_every_node) {
         return None;
     }

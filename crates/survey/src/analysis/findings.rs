@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use mullion_engine::model::text::prefix;
 
-use crate::catalogue::find_kind;
+use crate::catalogue::{FindingGroup, FindingKind, find_kind};
+use crate::evidence::Evidence;
 use crate::inventory::KEPT_MESSAGE;
 use crate::messages::OMITTED;
-use crate::report::{Finding, ObjectRef};
+use crate::report::{Coverage, Finding, ObjectRef};
 
 /// The maximum number of nodes that a finding lists.
 const MAX_NODES: usize = 16;
@@ -27,16 +28,40 @@ pub(crate) struct FoundPlace<'a> {
     pub(crate) raw: Option<&'a str>,
 }
 
-/// All findings.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
+/// All findings. Those that need a list that was not read are left out.
+#[derive(Debug)]
+pub(crate) struct Findings<'c> {
+    coverage: &'c Coverage,
     all: Vec<Finding>,
     known: HashMap<(&'static str, ObjectRef, String), usize>,
     /// Codes by object.
     codes: HashMap<ObjectRef, BTreeSet<&'static str>>,
 }
 
-impl Findings {
+impl<'c> Findings<'c> {
+    /// No findings yet, of a report that read so much.
+    pub(crate) fn new(coverage: &'c Coverage) -> Self {
+        Self { coverage, all: Vec::new(), known: HashMap::new(), codes: HashMap::new() }
+    }
+
+    /// What the report read.
+    pub(crate) fn coverage(&self) -> &'c Coverage {
+        self.coverage
+    }
+
+    /// Whether the lists that a kind of finding needs were read. Those about absent pods need every pod of the namespace.
+    fn may_state(&self, kind: &FindingKind, namespace: &str) -> bool {
+        let needs_all = matches!(
+            kind.group,
+            FindingGroup::Rejected | FindingGroup::AbsentDaemonSet | FindingGroup::ExcludingDaemonSet
+        );
+        match self.coverage.evidence_in(kind.needs, namespace) {
+            Evidence::Whole => true,
+            Evidence::Part(_) => !needs_all,
+            Evidence::Missing(_) => false,
+        }
+    }
+
     /// Adds a place to the finding of the same object and cause.
     pub(crate) fn add(&mut self, object: &ObjectRef, place: FoundPlace<'_>) {
         let key = (place.code, object.clone(), place.cause);
@@ -51,7 +76,7 @@ impl Findings {
             }
             return;
         }
-        let Some(kind) = find_kind(place.code) else { return };
+        let Some(kind) = find_kind(place.code).filter(|kind| self.may_state(kind, &object.namespace)) else { return };
         self.codes.entry(object.clone()).or_default().insert(kind.code);
         self.known.insert(key, self.all.len());
         self.all.push(Finding {

@@ -126,12 +126,13 @@ impl<'a> Fleet<'a> {
         self.pools.iter().any(|pool| pool.os == Some(os))
     }
 
-    /// The pools as the report has them, without their dates. `pods`: for each pool.
-    pub(crate) fn report(&self, pods: &[PoolPods]) -> Vec<NodePool> {
-        self.pools.iter().zip(pods).map(|(pool, pods)| self.report_pool(pool, *pods)).collect()
+    /// The pools as the report has them, without their dates. `pods`: for each pool; `None` if pods were not read.
+    pub(crate) fn report(&self, pods: Option<&[PoolPods]>) -> Vec<NodePool> {
+        let of = |at: usize| pods.and_then(|pods| pods.get(at)).copied();
+        self.pools.iter().enumerate().map(|(at, pool)| self.report_pool(pool, of(at))).collect()
     }
 
-    fn report_pool(&self, pool: &FleetPool, pods: PoolPods) -> NodePool {
+    fn report_pool(&self, pool: &FleetPool, pods: Option<PoolPods>) -> NodePool {
         let mut revisions: BTreeMap<u32, usize> = BTreeMap::new();
         let (mut kubelets, mut runtimes, mut taints) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (mut ready, mut cordoned) = (0, 0);
@@ -165,9 +166,9 @@ impl<'a> Fleet<'a> {
             nodes: pool.nodes.len(),
             ready,
             cordoned,
-            windows_pods: pods.windows,
-            other_pods: pods.others,
-            misplaced_pods: pods.misplaced,
+            windows_pods: pods.map(|pods| pods.windows),
+            other_pods: pods.map(|pods| pods.others),
+            misplaced_pods: pods.map(|pods| pods.misplaced),
             ends: Vec::new(),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn find(
     facts: &Facts,
     today: Date,
     pools: &mut [NodePool],
-    found: &mut Findings,
+    found: &mut Findings<'_>,
 ) -> Vec<Deadline> {
     find_revisions(fleet, found);
     find_open_pools(fleet, found);
@@ -137,7 +137,7 @@ fn find_end(
     concerned: &[usize],
     fleet: &Fleet<'_>,
     today: Date,
-    found: &mut Findings,
+    found: &mut Findings<'_>,
 ) {
     let passed = row.date < today;
     let soon = today.until(row.date).is_ok_and(|span| span.get_days() <= SOON);
@@ -187,7 +187,7 @@ fn object_of(pool: &FleetPool) -> ObjectRef {
 }
 
 /// Nodes with an older revision than the newest of their build.
-fn find_revisions(fleet: &Fleet<'_>, found: &mut Findings) {
+fn find_revisions(fleet: &Fleet<'_>, found: &mut Findings<'_>) {
     let mut newest: BTreeMap<Build, u32> = BTreeMap::new();
     let revision = |node: &FleetNode<'_>| node.record.and_then(|record| record.revision);
     for node in &fleet.nodes {
@@ -223,7 +223,7 @@ fn find_revisions(fleet: &Fleet<'_>, found: &mut Findings) {
 }
 
 /// Windows nodes without a taint, and nodes without an operating system.
-fn find_open_pools(fleet: &Fleet<'_>, found: &mut Findings) {
+fn find_open_pools(fleet: &Fleet<'_>, found: &mut Findings<'_>) {
     for pool in &fleet.pools {
         for FleetNode { node, .. } in fleet.nodes_of(pool) {
             let keeps_off = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !taint.describes_state();

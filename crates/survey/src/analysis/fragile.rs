@@ -22,7 +22,7 @@ pub(crate) fn find(
     fleet: &Fleet<'_>,
     classes: &NodeClasses<'_>,
     images: &PublishedImages,
-    found: &mut Findings,
+    found: &mut Findings<'_>,
 ) {
     find_luck(view, fleet, classes, found);
     find_build_selector(view, found);
@@ -46,8 +46,12 @@ pub(crate) fn find(
 }
 
 /// Workloads that can be scheduled on nodes of the other operating system.
-fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings) {
+fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'_>, found: &mut Findings<'_>) {
     let Some(own) = view.os.decided() else { return };
+    // A class that was not read may select nodes, and a webhook may have changed pods.
+    if view.has_unread_class || view.has_unread_pods {
+        return;
+    }
     // An image for both systems runs on both.
     if !fleet.has(own) || view.containers.iter().all(|container| container.os == ImageOs::Multi) {
         return;
@@ -113,7 +117,11 @@ fn without_blanket(constraints: &SchedulingConstraints) -> SchedulingConstraints
     rest
 }
 
-fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings) {
+fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings<'_>) {
+    // A RuntimeClass or a webhook may have added what a pod selects.
+    if view.is_stand_in {
+        return;
+    }
     let selected = view.authored.node_selector.iter().flatten();
     let selected = selected.filter(|(key, _)| names_build(key));
     let mut pinned: Vec<String> = selected.map(|(key, value)| format!("{key}={value}")).collect();
@@ -148,7 +156,7 @@ fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings) {
     );
 }
 
-fn find_tags(view: &WorkloadView<'_>, tables: &PublishedImages, found: &mut Findings) {
+fn find_tags(view: &WorkloadView<'_>, tables: &PublishedImages, found: &mut Findings<'_>) {
     for FloatingTag { path, image, message, help } in &view.floating {
         let moved = message.strip_prefix("its tag names no release: ").unwrap_or(message);
         found.add(
@@ -195,7 +203,7 @@ fn successor(tables: &PublishedImages, image: &ImageRef<'_>, builds: &[Build]) -
     }
 }
 
-fn find_memory(view: &WorkloadView<'_>, found: &mut Findings) {
+fn find_memory(view: &WorkloadView<'_>, found: &mut Findings<'_>) {
     let Some(pod) = Pod::of(view.kind, &view.value) else { return };
     // A limit of the pod as a whole (Kubernetes 1.34).
     if pod.get("/spec/resources/limits/memory").is_some() {

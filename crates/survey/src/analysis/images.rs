@@ -4,7 +4,7 @@
 //! of the host, because an older host runs nothing else, and 20348 runs nothing older. A newer host runs some entry
 //! from 20348 on. The image may have entries for other builds too: an index has several, so no build is excluded.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use mullion_engine::detect::ImageFacts;
@@ -13,7 +13,8 @@ use mullion_engine::model::cluster::RuntimeClass;
 use mullion_engine::model::windows::{Build, Generation, STABLE_ABI_FROM, runs};
 
 use crate::analysis::fleet::Fleet;
-use crate::inventory::{Inventory, PodShape, RunningContainer};
+use crate::inventory::{ContainerShape, Inventory, ObjectKey, PodRecord, PodShape, RunningContainer};
+use crate::messages::{Envelope, MessageClass, Translation, translate};
 use crate::report::Knowledge;
 
 /// The hosts of an image, by the digest that they pulled. Containers without a digest are one entry.
@@ -25,6 +26,10 @@ pub(crate) struct RunningImages {
     hosts: HashMap<Arc<str>, Hosts>,
     /// The hosts of all containers, including those whose build need not be that of the image.
     pulled: HashMap<Arc<str>, Hosts>,
+    /// The builds of nodes that pulled an image and found no entry for themselves in its manifest.
+    refused: HashMap<Arc<str>, BTreeSet<Build>>,
+    /// Images of pods on nodes without a status: they may have been another image under the same name.
+    unreported: HashSet<Arc<str>>,
 }
 
 impl RunningImages {
@@ -32,20 +37,28 @@ impl RunningImages {
         let mut found = Self::default();
         for pod in &inventory.pods {
             let node = pod.node.as_deref().and_then(|name| fleet.node(name));
-            let Some(build) = node.and_then(|node| node.node.build.filter(|_| node.node.os == Some(Os::Windows)))
-            else {
+            if node.is_some_and(|node| node.node.os == Some(Os::Linux)) {
                 continue;
-            };
+            }
+            if pod.is_unreported() {
+                found.unreported.extend(pod.shape.containers.iter().map(|container| Arc::clone(&container.image)));
+            }
+            // Without a build, a container still shows which image it had.
+            let build = node.and_then(|node| node.node.build.filter(|_| node.node.os == Some(Os::Windows)));
+            for image in refused_images(pod, inventory) {
+                found.refused.entry(image).or_default().extend(build);
+            }
             let isolated = is_process_isolated(&pod.shape, inventory);
+            let may_be = isolated || is_of_unread_class(&pod.shape, inventory);
             for RunningContainer { container, image_id } in &pod.running {
                 let Some(container) = pod.shape.containers.get(usize::from(*container)) else { continue };
-                let add = |all: &mut HashMap<Arc<str>, Hosts>| {
+                let add = |all: &mut HashMap<Arc<str>, Hosts>, build: Option<Build>| {
                     let hosts = all.entry(Arc::clone(&container.image)).or_default();
-                    hosts.entry(image_id.clone()).or_default().insert(build);
+                    hosts.entry(image_id.clone()).or_default().extend(build);
                 };
-                add(&mut found.pulled);
-                if isolated {
-                    add(&mut found.hosts);
+                add(&mut found.pulled, build);
+                if may_be {
+                    add(&mut found.hosts, build.filter(|_| isolated));
                 }
             }
         }
@@ -77,13 +90,46 @@ impl RunningImages {
 
     /// The hosts on which containers with the image started.
     pub(crate) fn hosts(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
-        common(self.hosts.get(image))
+        common(self.hosts.get(image).filter(|_| !self.unreported.contains(image)))
+    }
+
+    /// Whether a node of that build found no entry for itself in the manifest of the image, and no other pulled it.
+    pub(crate) fn is_refused_by(&self, image: &str, host: Build) -> bool {
+        let mut pulled = self.pulled.get(image).into_iter().flat_map(BTreeMap::values);
+        self.refused.get(image).is_some_and(|hosts| hosts.contains(&host)) && !pulled.any(|hosts| hosts.contains(&host))
     }
 
     /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine.
     pub(crate) fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
-        common(self.pulled.get(image))
+        common(self.pulled.get(image).filter(|_| !self.unreported.contains(image)))
     }
+}
+
+/// The images of a pod that has not started, of which a message of its status or of an Event states that the manifest has no
+/// entry for the node.
+fn refused_images(pod: &PodRecord, inventory: &Inventory) -> Vec<Arc<str>> {
+    let containers = &pod.shape.containers;
+    if pod.started || !pod.reported {
+        return Vec::new();
+    }
+    let is_refused = |translation: &Translation| {
+        translation.class == MessageClass::NoPlatform && translation.envelope != Envelope::Sandbox
+    };
+    let of_status = pod.problems.iter().filter_map(|text| {
+        translate(&text.reason, &text.message).filter(is_refused)?;
+        containers.get(usize::from(text.container?))
+    });
+    let key = ObjectKey { namespace: Arc::clone(&pod.namespace), kind: "Pod".into(), name: Arc::clone(&pod.name) };
+    let of_events = inventory.events.get(&key).into_iter().flatten().filter_map(|event| {
+        let translation = translate(&event.reason, &event.message).filter(is_refused)?;
+        let is_named = |container: &&ContainerShape| Some(&*container.image) == translation.image.as_deref();
+        // A message names the image with the registry that Docker adds.
+        match &containers[..] {
+            [only] => Some(only),
+            several => several.iter().find(is_named),
+        }
+    });
+    of_status.chain(of_events).map(|container| Arc::clone(&container.image)).collect()
 }
 
 /// The hosts of all images under one name: if the tag was moved, the next pull gets only one of them.
@@ -107,8 +153,12 @@ pub(crate) fn stated_by(facts: &ImageFacts) -> Knowledge {
 pub(crate) fn is_process_isolated(shape: &PodShape, inventory: &Inventory) -> bool {
     let class = inventory.runtime_class(shape.runtime_class.as_deref());
     // A class that was not read may be one with a virtual machine.
-    let unknown = shape.runtime_class.is_some() && class.is_none();
-    !shape.host_process && !unknown && !class.is_some_and(RuntimeClass::is_hypervisor)
+    !shape.host_process && !is_of_unread_class(shape, inventory) && !class.is_some_and(RuntimeClass::is_hypervisor)
+}
+
+/// Whether the RuntimeClass of a pod was not read.
+fn is_of_unread_class(shape: &PodShape, inventory: &Inventory) -> bool {
+    shape.runtime_class.is_some() && inventory.runtime_class(shape.runtime_class.as_deref()).is_none()
 }
 
 #[cfg(test)]
@@ -149,7 +199,7 @@ mod tests {
     fn of_image(image: &str, all: &[(Option<&str>, BTreeSet<Build>)]) -> RunningImages {
         let hosts: Hosts = all.iter().map(|(id, hosts)| (id.map(Arc::from), hosts.clone())).collect();
         let all = HashMap::from([(Arc::from(image), hosts)]);
-        RunningImages { hosts: all.clone(), pulled: all }
+        RunningImages { hosts: all.clone(), pulled: all, ..RunningImages::default() }
     }
 
     /// A tag that was moved: its images are not one image for the builds of both.

@@ -19,7 +19,7 @@ mod survey;
 mod unread;
 mod workload_view;
 
-pub(crate) use fleet::{Fleet, FleetNode, FleetPool, POOL_LABELS, PoolPods};
+pub(crate) use fleet::{Fleet, FleetNode, FleetPool, POOL_LABELS};
 pub(crate) use fleet_findings::{is_image, next_first};
 pub(crate) use images::RunningImages;
 pub(crate) use node_classes::{HOST_NAME, NodeClasses};

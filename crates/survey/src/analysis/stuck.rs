@@ -12,6 +12,7 @@ use crate::analysis::fleet::{Fleet, FleetNode};
 use crate::analysis::node_classes::{NodeClasses, Obstacle, with_class};
 use crate::analysis::owners::OwnedPods;
 use crate::analysis::workload_view::{FleetRules, WorkloadView};
+use crate::catalogue::{FindingGroup, find_kind};
 use crate::inventory::{Inventory, ObjectKey, PodRecord};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
 use crate::report::Knowledge;
@@ -41,7 +42,7 @@ pub(crate) fn find(
     view: &WorkloadView<'_>,
     owned: &OwnedPods<'_>,
     context: &StuckContext<'_>,
-    found: &mut Findings,
+    found: &mut Findings<'_>,
 ) -> Vec<usize> {
     let mut misplaced = Vec::new();
     for pod in &view.pods {
@@ -57,9 +58,9 @@ fn find_in_pod(
     view: &WorkloadView<'_>,
     pod: &PodRecord,
     context: &StuckContext<'_>,
-    found: &mut Findings,
+    found: &mut Findings<'_>,
 ) -> Option<usize> {
-    if pod.ready {
+    if pod.ready || !pod.reported {
         return None;
     }
     if pod.ended {
@@ -167,15 +168,7 @@ fn misplacement<'p>(
     let best = best.filter(is_evidence);
     let class = best.and_then(|best| best.translation.as_ref()).map(|translation| translation.class);
     // These are more specific than that the node is the wrong one.
-    if matches!(
-        class,
-        Some(
-            MessageClass::OsFieldRejected
-                | MessageClass::OsLabelRejected
-                | MessageClass::PullDenied
-                | MessageClass::ImageNotFound
-        )
-    ) {
+    if matches!(class, Some(MessageClass::OsFieldRejected | MessageClass::OsLabelRejected)) {
         return None;
     }
     let os = node.node.os?;
@@ -211,6 +204,12 @@ fn misplacement<'p>(
         raw,
     };
     let here = place_of(node);
+    // Another node does not help against these.
+    let pull = match class {
+        Some(MessageClass::PullDenied) => " Its registry denies the pull too.",
+        Some(MessageClass::ImageNotFound) => " Its registry has no such image either.",
+        _ => "",
+    };
     if intended == Some(os.other()) {
         let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
         let other = os.other().title();
@@ -227,8 +226,8 @@ fn misplacement<'p>(
         };
         let code = if os == Os::Windows { "SUR101" } else { "SUR102" };
         let message = match image {
-            Some(image) => format!("The image {image} cannot run on {here}: {why}."),
-            None => format!("The pods cannot run on {here}: {why}."),
+            Some(image) => format!("The image {image} cannot run on {here}: {why}.{pull}"),
+            None => format!("The pods cannot run on {here}: {why}.{pull}"),
         };
         let system = os.other().name();
         let action = view.set_selector("kubernetes.io/os", system);
@@ -238,7 +237,7 @@ fn misplacement<'p>(
     let misfit = view.misfit(host, &context.rules)?;
     let builds = list(&misfit.builds);
     let message = format!(
-        "The image {} is for Windows build {builds}, and a host of build {host} cannot run it.",
+        "The image {} is for Windows build {builds}, and a host of build {host} cannot run it.{pull}",
         misfit.report.image
     );
     let action = format!("{} Or use an image for {host}.", select_build(view, context, &misfit.builds));
@@ -284,7 +283,7 @@ fn add_translated(
     node: Option<&FleetNode<'_>>,
     text: PodText<'_>,
     context: &StuckContext<'_>,
-    found: &mut Findings,
+    found: &mut Findings<'_>,
 ) -> bool {
     use MessageClass as C;
     let translation = text.translation.as_ref();
@@ -315,14 +314,18 @@ fn add_translated(
             action = pause_image_of_docker(node);
             ("SUR211", format!("The pause image does not fit {here}."))
         }
+        Some(C::LinuxImage | C::WindowsImage) if node.is_none() => {
+            let system = if class == Some(C::LinuxImage) { Os::Linux } else { Os::Windows };
+            ("SUR201", format!("{named} is a {} image, and the node of its pods cannot run it.", system.title()))
+        }
         Some(C::HostMismatch | C::CreateFailed | C::NoPlatform | C::LayersTooNew)
-            if is_excluded && !sandbox && view.process_isolated =>
+            if node.is_some() && is_excluded && !sandbox && view.process_isolated =>
         {
             action = Some(select_build(view, context, builds));
             ("SUR103", format!("{named} is for Windows build {}, and {here} cannot run it.", list(builds)))
         }
         // The failure excludes the build of this node; where the image ran is no more than one way out.
-        Some(C::HostMismatch | C::NoPlatform) if ran_elsewhere && view.process_isolated => {
+        Some(C::HostMismatch | C::NoPlatform) if node.is_some() && ran_elsewhere && view.process_isolated => {
             action = Some(select_build(view, context, builds));
             ("SUR103", format!("{named} ran on nodes of build {}, and {here} cannot run it.", list(builds)))
         }
@@ -436,7 +439,7 @@ fn add_translated(
             raw: Some(text.message),
         },
     );
-    matches!(code, "SUR101" | "SUR102" | "SUR103")
+    find_kind(code).is_some_and(|kind| kind.group == FindingGroup::Misplaced)
 }
 
 fn image_suffix(text: &PodText<'_>) -> String {
@@ -495,7 +498,7 @@ fn exit_text(code: Option<i64>) -> String {
 }
 
 /// A pod for which the scheduler finds no node.
-fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext<'_>, found: &mut Findings) {
+fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext<'_>, found: &mut Findings<'_>) {
     let status = pod.problems.iter().find(|text| text.path.contains("conditions"));
     let raw = status.map(|text| &*text.message);
     let path = status.map_or_else(|| "status.conditions".to_owned(), |text| text.path.to_string());
@@ -527,7 +530,7 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
     }
     if !context.fleet.known {
         add(
-            "SUR107",
+            "SUR222",
             String::new(),
             "The scheduler finds no node; the nodes were not read, so the reason cannot be computed.".to_owned(),
             None,
@@ -603,9 +606,9 @@ fn without_room(nodes: usize, class: Option<MessageClass>) -> (&'static str, Str
 }
 
 /// Controllers that cannot create their pods.
-fn find_rejected(view: &WorkloadView<'_>, owned: &OwnedPods<'_>, context: &StuckContext<'_>, found: &mut Findings) {
+fn find_rejected(view: &WorkloadView<'_>, owned: &OwnedPods<'_>, context: &StuckContext<'_>, found: &mut Findings<'_>) {
     // Events are kept for an hour, so if there are pods, the fault may be resolved.
-    if !view.pods.is_empty() || context.inventory.is_selected_by_labels() {
+    if !view.pods.is_empty() {
         return;
     }
     for key in std::iter::once(&owned.key).chain(&owned.direct) {

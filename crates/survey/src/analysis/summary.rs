@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 use mullion_engine::model::text::{counted, list_with, thousands};
 
-use crate::evidence::Evidence;
-use crate::inventory::{Inventory, KINDS, OTHER_TIMES, REPEATED};
-use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Severity, Unread, Workload};
+use crate::counts::SurveyCounts;
+use crate::evidence::{Evidence, Statement};
+use crate::inventory::{Inventory, KINDS, OTHER_TIMES, REPEATED, STATUSES};
+use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Unread, Workload};
 
 /// Times of two inputs that differ by more than this, in seconds, are those of two dumps.
 const SAME_DUMP: i64 = 3600;
@@ -30,6 +31,16 @@ pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     }
     if inventory.others > 0 {
         read.push(KindCount { kind: "others".to_owned(), objects: inventory.others });
+    }
+    let without_status = inventory.pods.iter().filter(|pod| !pod.reported).count();
+    if without_status > 0 {
+        let have = if without_status == 1 { "has" } else { "have" };
+        unread.push(Unread {
+            kind: STATUSES.to_owned(),
+            namespace: None,
+            reason: format!("{} {have} no status", counted(without_status, "pod")),
+            missing: "whether these pods run, and what is wrong with them".to_owned(),
+        });
     }
     if inventory.repeated > 0 {
         unread.push(Unread {
@@ -55,10 +66,8 @@ pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     Coverage { read, unread }
 }
 
-/// The lists without which a pod cannot be called misplaced or stuck.
-const PLACEMENT: [&str; 2] = ["pods", "nodes"];
-
-/// At most five sentences, the most important first.
+/// At most five sentences, the most important first. `waiting`: the number of pods that have not started, and of which nothing states
+/// why; an Event may have stated it, and is gone after an hour.
 pub(crate) fn summary(
     coverage: &Coverage,
     pools: &[NodePool],
@@ -66,18 +75,19 @@ pub(crate) fn summary(
     findings: &[Finding],
     deadlines: &[Deadline],
     today: Date,
-    nodes_known: bool,
+    waiting: usize,
 ) -> Vec<String> {
-    let windows_pools = pools.iter().filter(|pool| pool.os == "windows");
-    let windows_nodes: usize = windows_pools.clone().map(|pool| pool.nodes).sum();
-    let all_nodes: usize = pools.iter().map(|pool| pool.nodes).sum();
-    let windows = workloads.iter().filter(|workload| workload.os == "windows").count();
+    let counts = SurveyCounts::of_lists(pools, workloads, findings);
+    let SurveyCounts { nodes: all_nodes, windows_nodes, windows_workloads: windows, .. } = counts;
     let mut sentences = Vec::new();
-    sentences.push(if nodes_known {
+    sentences.push(if matches!(Statement::Nodes.evidence(coverage), Evidence::Missing(_)) {
+        format!("{} of {} are for Windows; no nodes were read.", thousands(windows), large(workloads.len(), "workload"))
+    } else {
+        let windows_pools = pools.iter().filter(|pool| pool.os == "windows");
         let releases: BTreeSet<&str> = windows_pools.filter_map(|pool| pool.release.as_deref()).collect();
         let releases = if releases.is_empty() { String::new() } else { format!(" ({})", list_with(releases, "and")) };
         let nodes = format!("{} of {} run Windows{releases}", thousands(windows_nodes), large(all_nodes, "node"));
-        match coverage.evidence(&["pods"]) {
+        match Statement::Pods.evidence(coverage) {
             Evidence::Missing(why) if workloads.is_empty() => {
                 format!("{nodes}; how many workloads are for Windows is not known: {why}.")
             }
@@ -93,44 +103,41 @@ pub(crate) fn summary(
                 format!("{nodes}, and {} of {all} are for Windows.", thousands(windows))
             }
         }
-    } else {
-        format!("{} of {} are for Windows; no nodes were read.", thousands(windows), large(workloads.len(), "workload"))
     });
-    let warned = |start: &str| {
-        let matching = |finding: &&Finding| finding.severity == Severity::Warning && finding.code.starts_with(start);
-        findings.iter().filter(matching).map(|finding| &finding.object).collect::<BTreeSet<_>>().len()
-    };
-    let stuck: BTreeSet<_> = findings
-        .iter()
-        .filter(|finding| {
-            finding.severity == Severity::Problem
-                && (finding.code.starts_with("SUR1") || finding.code.starts_with("SUR2"))
-        })
-        .map(|finding| &finding.object)
-        .collect();
-    let misplaced: usize = pools.iter().map(|pool| pool.misplaced_pods).sum();
-    if stuck.is_empty() {
-        sentences.push(coverage.evidence(&PLACEMENT).state(
+    let stuck = counts.stuck_workloads;
+    if stuck > 0 {
+        let have = if stuck == 1 { "has" } else { "have" };
+        let misplaced = match counts.misplaced_pods {
+            None | Some(0) => String::new(),
+            Some(1) => "; 1 pod is on a node that cannot run it".to_owned(),
+            Some(more) => format!("; {} pods are on nodes that cannot run them", thousands(more)),
+        };
+        sentences.push(format!("{} {have} pods that are misplaced or stuck{misplaced}.", large(stuck, "workload")));
+    } else {
+        let evidence = match (Statement::Placement.evidence(coverage), waiting) {
+            (Evidence::Whole, 1..) => {
+                let have = if waiting == 1 { "has" } else { "have" };
+                Evidence::Part(format!("{} {have} not started yet", large(waiting, "pod")))
+            }
+            (evidence, _) => evidence,
+        };
+        sentences.push(evidence.state(
             "No pod is misplaced or stuck.",
             "No pod that was read is misplaced or stuck",
             "whether pods are misplaced or stuck",
         ));
-    } else {
-        let have = if stuck.len() == 1 { "has" } else { "have" };
-        let misplaced = match misplaced {
-            0 => String::new(),
-            1 => "; 1 pod is on a node that cannot run it".to_owned(),
-            more => format!("; {} pods are on nodes that cannot run them", thousands(more)),
-        };
-        sentences
-            .push(format!("{} {have} pods that are misplaced or stuck{misplaced}.", large(stuck.len(), "workload")));
     }
-    let fragile = warned("SUR3");
-    if fragile > 0 {
-        let works = if fragile == 1 { "works" } else { "work" };
-        sentences.push(format!("{} {works} by luck.", large(fragile, "workload")));
+    let rejected = counts.rejected_workloads;
+    if rejected > 0 {
+        let have = if rejected == 1 { "has" } else { "have" };
+        sentences.push(format!("{} {have} no pods, because the API server rejects them.", large(rejected, "workload")));
     }
-    let absent = warned("SUR4");
+    let lucky = counts.lucky_workloads;
+    if lucky > 0 {
+        let works = if lucky == 1 { "works" } else { "work" };
+        sentences.push(format!("{} {works} by luck.", large(lucky, "workload")));
+    }
+    let absent = counts.absent_daemon_sets;
     if absent > 0 {
         let misses = if absent == 1 { "misses" } else { "miss" };
         sentences.push(format!("{} {misses} a Windows pool.", large(absent, "DaemonSet")));

@@ -18,14 +18,15 @@ use crate::analysis::node_classes::NodeClasses;
 use crate::analysis::owners::group;
 use crate::analysis::stuck::{self, StuckContext};
 use crate::analysis::summary::{coverage, summary};
-use crate::analysis::unread::{unread_pods, virtual_nodes};
+use crate::analysis::unread::{unread_changes, unread_pods, virtual_nodes};
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
 use crate::analysis::{daemon_sets, fragile};
+use crate::evidence::{Evidence, Statement};
 use crate::facts::Facts;
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, PodRecord};
 use crate::report::{
-    DaemonSetPools, Header, ImageBuild, NamespaceChanges, ObjectRef, RuleCount, SCHEMA, Source, SurveyReport, Unknown,
-    Workload,
+    Coverage, DaemonSetPools, Header, ImageBuild, NamespaceChanges, ObjectRef, PodPlacement, RuleCount, SCHEMA, Source,
+    SurveyReport, Unknown, Workload,
 };
 
 /// The input of a survey besides the objects.
@@ -54,29 +55,26 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let fleet = &Fleet::new(inventory);
     let running = &RunningImages::new(inventory, fleet);
     let classes = &NodeClasses::new(fleet, inventory);
-    let mut totals = Totals::default();
+    let coverage = coverage(inventory, false);
+    let mut totals = Totals::new(&coverage);
     let mut pool_pods = vec![PoolPods::default(); fleet.pools.len()];
     let rules = FleetRules { inventory, releases: &policies.nodes.releases };
     let stuck_context = StuckContext { inventory, fleet, classes, rules };
     let view_context = ViewContext { inventory, fleet, running, policies };
     for one in &group(inventory) {
         let view = WorkloadView::new(one, view_context);
-        for pool in stuck::find(&view, one, &stuck_context, &mut totals.findings) {
-            if let Some(pods) = pool_pods.get_mut(pool) {
-                pods.misplaced += 1;
-            }
-        }
+        let misplaced = stuck::find(&view, one, &stuck_context, &mut totals.findings);
         fragile::find(&view, fleet, classes, &context.facts.images, &mut totals.findings);
         totals.daemon_sets.extend(daemon_sets::find(&view, fleet, inventory, &mut totals.findings));
-        for pod in view.pods.iter().filter(|pod| !pod.ended) {
-            let pool = pod.node.as_deref().and_then(|name| fleet.node(name)).map(|node| node.pool);
-            if let Some(pods) = pool.and_then(|pool| pool_pods.get_mut(pool)) {
-                *(if view.is_windows() { &mut pods.windows } else { &mut pods.others }) += 1;
-            }
+        let placement = placement(&view, fleet, &misplaced);
+        for placed in &placement {
+            let Some(pods) = pool_pods.get_mut(placed.pool) else { continue };
+            *(if view.is_windows() { &mut pods.windows } else { &mut pods.others }) += placed.pods;
+            pods.misplaced += placed.misplaced_pods;
         }
-        totals.add(view, fleet, running);
+        totals.add(view, fleet, running, placement);
     }
-    let mut pools = fleet.report(&pool_pods);
+    let mut pools = fleet.report(Some(&pool_pods[..]).filter(|_| totals.pods_known));
     let deadlines = fleet_findings::find(fleet, &totals.images, facts, today, &mut pools, &mut totals.findings);
     let mut unknown = totals.unknown(fleet);
     unknown.push(unusable_facts(inventory, policies));
@@ -86,10 +84,13 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
         workload.findings = findings.codes_of(&workload.object);
     }
     let findings = findings.finish();
-    let coverage = coverage(inventory, false);
+    let is_waiting = |pod: &&PodRecord| pod.reported && !(pod.ended || pod.ready || pod.started);
+    let waiting = inventory.pods.iter().filter(is_waiting).count();
+    let changes_evidence = Statement::Changes.evidence(&coverage);
     let names = pools.iter().map(|pool| pool.name.as_str());
     unknown.extend(unread_pods(&coverage, names));
     unknown.extend(virtual_nodes(inventory));
+    unknown.extend(unread_changes(&changes_evidence));
     SurveyReport {
         schema: SCHEMA.to_owned(),
         header: Header {
@@ -102,14 +103,14 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
             dates_as_of: facts.checked,
             redacted: false,
         },
-        summary: summary(&coverage, &pools, &workloads, &findings, &deadlines, today, fleet.known),
-        coverage,
+        summary: summary(&coverage, &pools, &workloads, &findings, &deadlines, today, waiting),
+        coverage: coverage.clone(),
         pools,
         image_builds: image_builds(builds),
         workloads,
         findings,
         daemon_sets,
-        changes: namespace_changes(changes),
+        changes: if matches!(changes_evidence, Evidence::Missing(_)) { Vec::new() } else { namespace_changes(changes) },
         deadlines,
         unknown,
     }
@@ -138,10 +139,26 @@ fn unusable_facts(inventory: &Inventory, policies: &PolicySet) -> Unknown {
 /// Numbers of workloads by code, name and action of a rule.
 type RuleCounts = BTreeMap<(&'static str, &'static str, &'static str), usize>;
 
+/// The pods of a workload by pool. `misplaced`: the pool of each misplaced pod.
+fn placement(view: &WorkloadView<'_>, fleet: &Fleet<'_>, misplaced: &[usize]) -> Vec<PodPlacement> {
+    let mut pools: BTreeMap<usize, PodPlacement> = BTreeMap::new();
+    for pod in view.pods.iter().filter(|pod| !pod.ended) {
+        let Some(node) = pod.node.as_deref().and_then(|name| fleet.node(name)) else { continue };
+        let placed = PodPlacement { pool: node.pool, pods: 0, misplaced_pods: 0 };
+        pools.entry(node.pool).or_insert(placed).pods += 1;
+    }
+    for pool in misplaced {
+        if let Some(placed) = pools.get_mut(pool) {
+            placed.misplaced_pods += 1;
+        }
+    }
+    pools.into_values().collect()
+}
+
 /// Sums over all workloads.
-#[derive(Default)]
-struct Totals {
-    findings: Findings,
+struct Totals<'c> {
+    pods_known: bool,
+    findings: Findings<'c>,
     workloads: Vec<Workload>,
     daemon_sets: Vec<DaemonSetPools>,
     /// By builds; the second is the images.
@@ -154,17 +171,36 @@ struct Totals {
     undecided: Vec<ObjectRef>,
 }
 
-impl Totals {
-    fn add(&mut self, view: WorkloadView<'_>, fleet: &Fleet<'_>, running: &RunningImages) {
-        let mut pools = BTreeSet::new();
-        for pod in &view.pods {
-            let node = pod.node.as_deref().and_then(|name| fleet.node(name));
-            pools.extend(node.and_then(|node| fleet.pools.get(node.pool)).map(|pool| pool.name.clone()));
+impl<'c> Totals<'c> {
+    fn new(coverage: &'c Coverage) -> Self {
+        Self {
+            pods_known: !matches!(Statement::Pods.evidence(coverage), Evidence::Missing(_)),
+            findings: Findings::new(coverage),
+            workloads: Vec::new(),
+            daemon_sets: Vec::new(),
+            builds: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            images: WindowsImages::default(),
+            without_build: Vec::new(),
+            moved_tags: Vec::new(),
+            newer_hosts: Vec::new(),
+            undecided: Vec::new(),
         }
+    }
+
+    fn add(
+        &mut self,
+        view: WorkloadView<'_>,
+        fleet: &Fleet<'_>,
+        running: &RunningImages,
+        placement: Vec<PodPlacement>,
+    ) {
+        let names = placement.iter().filter_map(|placed| fleet.pools.get(placed.pool)).map(|pool| pool.name.clone());
+        let pools: BTreeSet<String> = names.collect();
         if view.is_windows() {
             self.add_images(&view, running);
         }
-        if view.judged {
+        if view.judged && !view.has_unread_class {
             let namespace = view.object.namespace.clone();
             let (changes, rules) = self.changes.entry(namespace.clone()).or_insert_with(|| {
                 (NamespaceChanges { namespace, workloads: 0, placed: 0, rules: Vec::new() }, BTreeMap::new())
@@ -182,9 +218,10 @@ impl Totals {
             os: view.os.name().to_owned(),
             because: view.because,
             containers: view.containers.into_iter().map(|container| container.report).collect(),
-            pods: view.pods.iter().filter(|pod| !pod.ended).count(),
-            ready: view.pods.iter().filter(|pod| pod.ready && !pod.ended).count(),
+            pods: self.pods_known.then(|| view.pods.iter().filter(|pod| !pod.ended).count()),
+            ready: self.pods_known.then(|| view.pods.iter().filter(|pod| pod.ready && !pod.ended).count()),
             pools: pools.into_iter().collect(),
+            placement,
             managed_by: view.managed_by.map(|manager| manager.name),
             findings: Vec::new(),
             object: view.object,
@@ -196,10 +233,12 @@ impl Totals {
         let (group, images) = self.builds.entry(common.clone()).or_insert_with(|| {
             let names: Vec<String> = common.iter().map(ToString::to_string).collect();
             let build = (!names.is_empty()).then(|| names.join(", "));
-            (ImageBuild { build, workloads: 0, pods: 0, images: 0 }, BTreeSet::new())
+            (ImageBuild { build, workloads: 0, pods: self.pods_known.then_some(0), images: 0 }, BTreeSet::new())
         });
         group.workloads += 1;
-        group.pods += view.pods.iter().filter(|pod| !pod.ended).count();
+        if let Some(pods) = &mut group.pods {
+            *pods += view.pods.iter().filter(|pod| !pod.ended).count();
+        }
         let windows = view.containers.iter().filter(|container| container.os != ImageOs::Linux);
         images.extend(windows.clone().map(|container| container.report.image.clone()));
         let distinct: BTreeSet<&str> = windows.clone().map(|container| container.report.image.as_str()).collect();
@@ -261,7 +300,7 @@ impl Totals {
                 &self.moved_tags,
             ),
             list(
-                "The operating system of these workloads is not known: nothing states it, and none of their containers runs.",
+                "The operating system of these workloads is not known: nothing states it, and no container shows it.",
                 "Set nodeSelector kubernetes.io/os in the pod template, or describe the images in a PodPolicy.",
                 &self.undecided,
             ),

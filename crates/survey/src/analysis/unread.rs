@@ -4,22 +4,34 @@ use std::collections::BTreeSet;
 
 use mullion_engine::model::text::counted;
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Statement};
 use crate::inventory::{Inventory, PodRecord};
 use crate::report::{Coverage, ObjectRef, Unknown};
 
 /// The maximum number of objects that an entry lists.
 const MAX_OBJECTS: usize = 50;
 
-/// What is not known of the pods of these pools, if pods were not read. Their numbers are 0 in the JSON.
+/// What is not known of the pods of these pools, if pods were not read. Their numbers are `null` in the JSON.
 pub(crate) fn unread_pods<'a>(coverage: &Coverage, pools: impl Iterator<Item = &'a str>) -> Option<Unknown> {
-    let Evidence::Missing(why) = coverage.evidence(&["pods"]) else { return None };
+    let Evidence::Missing(why) = Statement::Pods.evidence(coverage) else { return None };
     let pools: BTreeSet<&str> = pools.collect();
     Some(Unknown {
         what: format!("Which pods run in these pools, and whether they are stuck or misplaced, is not known: {why}."),
         resolve: "Read the pods too, as with kubectl get nodes,pods --all-namespaces -o json.".to_owned(),
         objects: pools.iter().take(MAX_OBJECTS).map(|name| object("NodePool", name)).collect(),
         all: pools.len(),
+    })
+}
+
+/// That it is not known what Mullion would change.
+pub(crate) fn unread_changes(evidence: &Evidence) -> Option<Unknown> {
+    let Evidence::Missing(why) = evidence else { return None };
+    Some(Unknown {
+        what: format!("What Mullion would change is not known: {why}."),
+        resolve: "Read the namespaces too, as with kubectl get nodes,pods,namespaces --all-namespaces -o json."
+            .to_owned(),
+        objects: vec![object("Cluster", "changes")],
+        all: 1,
     })
 }
 

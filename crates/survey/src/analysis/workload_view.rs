@@ -52,8 +52,14 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) because: String,
     /// The operating system that author, policy or images state, unless running containers contradict it.
     pub(crate) intended: Option<Os>,
+    /// Whether a list with its pods was not read, or the status of one.
+    pub(crate) has_unread_pods: bool,
     /// Whether nothing states the operating system, and containers that started show it.
     pub(crate) is_known_from_pods: bool,
+    /// Whether nothing states the operating system, and whether containers show another one is not known.
+    pub(crate) is_unverified: bool,
+    /// Whether a pod is reviewed in place of its owner, which was not read.
+    pub(crate) is_stand_in: bool,
     pub(crate) containers: Vec<ViewContainer>,
     /// The constraints of its pods; if it has no pods, those of its template.
     pub(crate) constraints: SchedulingConstraints,
@@ -61,6 +67,8 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) authored: SchedulingConstraints,
     /// The RuntimeClass of its author.
     pub(crate) runtime_class: Option<String>,
+    /// Whether that RuntimeClass was not read.
+    pub(crate) has_unread_class: bool,
     pub(crate) host_process: bool,
     pub(crate) process_isolated: bool,
     /// Findings of rules: code, name and action.
@@ -139,6 +147,13 @@ impl<'a> WorkloadView<'a> {
         let mut value: Value = serde_json::from_str(text).unwrap_or_default();
         let managed_by = manager(&value);
         restore_authored(kind, &mut value, &inventory.snapshot);
+        // The scheduler, and not the author of the owner, chose the node.
+        if kind == WorkloadKind::Pod
+            && &*owned.key.kind != "Pod"
+            && let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
+        {
+            spec.remove("nodeName");
+        }
         let mut view = Self {
             object,
             pods,
@@ -148,10 +163,14 @@ impl<'a> WorkloadView<'a> {
             because: "nothing".to_owned(),
             intended: None,
             is_known_from_pods: false,
+            has_unread_pods: false,
+            is_unverified: false,
+            is_stand_in: kind == WorkloadKind::Pod && &*owned.key.kind != "Pod",
             containers: Vec::new(),
             constraints: SchedulingConstraints::default(),
             authored: SchedulingConstraints::default(),
             runtime_class: None,
+            has_unread_class: false,
             host_process: false,
             process_isolated: true,
             rules: BTreeSet::new(),
@@ -166,6 +185,7 @@ impl<'a> WorkloadView<'a> {
         view.value = value;
         view.read_containers(running, inventory);
         view.compare_with_pods(fleet);
+        view.check_default(fleet, inventory);
         view
     }
 
@@ -182,6 +202,7 @@ impl<'a> WorkloadView<'a> {
         if matches!(reviewed.decision.basis, Basis::Intent) {
             self.intended = reviewed.decision.decided();
         }
+        self.is_unverified = reviewed.decision.basis == Basis::Default;
         for finding in &reviewed.findings {
             if finding.rule == FLOATING {
                 let image = member(value, &finding.pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -222,6 +243,8 @@ impl<'a> WorkloadView<'a> {
         self.authored = pod.map(constraints_of).unwrap_or_default();
         self.authored.node_name = None;
         self.runtime_class = pod.and_then(|pod| pod.text("/spec/runtimeClassName")).map(str::to_owned);
+        self.has_unread_class =
+            self.runtime_class.is_some() && inventory.runtime_class(self.runtime_class.as_deref()).is_none();
         self.host_process = pod.is_some_and(|pod| pod.host_process());
         if let Some(first) = self.pods.first() {
             self.constraints = first.shape.constraints.clone();
@@ -285,6 +308,9 @@ impl<'a> WorkloadView<'a> {
 
     /// Running containers prove the operating system, if nothing else states it, and they disprove a wrong name.
     fn compare_with_pods(&mut self, fleet: &Fleet<'_>) {
+        if self.pods.iter().any(|pod| pod.is_unreported()) {
+            return;
+        }
         let mut systems = BTreeSet::new();
         let mut first = None;
         for pod in self.pods.iter().filter(|pod| !pod.running.is_empty()) {
@@ -303,6 +329,22 @@ impl<'a> WorkloadView<'a> {
             }
             self.intended = None;
             self.is_known_from_pods = true;
+        }
+    }
+
+    /// The Linux default is a fact only if no container shows something else.
+    fn check_default(&mut self, fleet: &Fleet<'_>, inventory: &Inventory) {
+        let is_read = |plural: &str| inventory.counts.contains_key(plural);
+        // The pods of a CronJob are those of its Jobs.
+        self.has_unread_pods = !is_read("pods")
+            || self.object.kind == "CronJob" && !is_read("jobs")
+            || self.pods.iter().any(|pod| pod.is_unreported());
+        let is_compared = fleet.known && !self.has_unread_class && !self.has_unread_pods;
+        self.is_unverified &= !self.is_known_from_pods && !is_compared;
+        if self.is_unverified {
+            self.os = DetectedOs::Undecided;
+            "nothing specifies the operating system, and where its containers run is not known"
+                .clone_into(&mut self.because);
         }
     }
 

@@ -58,6 +58,9 @@ pub const BROKEN_INPUTS: &str = "inputs that cannot be read";
 /// The entry in the coverage for objects that occur in more than one place.
 pub(crate) const REPEATED: &str = "objects that occur again";
 
+/// The entry in the coverage for pods without a status, of which it is not known whether they run.
+pub(crate) const STATUSES: &str = "statuses of pods";
+
 /// The entry in the coverage for inputs of different times.
 pub(crate) const OTHER_TIMES: &str = "inputs of one time";
 

@@ -35,6 +35,9 @@ const SAVED: &str = "SavedInventory";
 /// How deep Lists in Lists are read.
 const MAX_LISTS: usize = 4;
 
+/// The length of the longest name of an object.
+const LONGEST_NAME: usize = 253;
+
 /// The name of an input, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadInput {
@@ -350,6 +353,8 @@ impl InventoryReader {
         }
         let hash = object.pointer("/metadata/labels/pod-template-hash").and_then(Value::as_str);
         let deployment = hash.filter(|hash| kind == "ReplicaSet" && !hash.is_empty());
+        // The controller cuts the name of the Deployment in a name of that length (pkg/controller/deployment/sync.go).
+        let deployment = deployment.filter(|_| name.len() < LONGEST_NAME);
         let deployment = deployment.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
         let deployment = deployment.filter(|name| !name.is_empty()).map(str::to_owned);
         let owner = Arc::new(OwnerKey {
@@ -410,6 +415,7 @@ impl InventoryReader {
             node: node.map(|node| share(&mut self.texts, node)),
             target: target.map(|target| share(&mut self.texts, &target)),
             shape,
+            reported: status.reported,
             ready: status.ready,
             ended: status.ended,
             unschedulable: status.unschedulable,

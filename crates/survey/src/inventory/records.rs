@@ -11,7 +11,6 @@ use mullion_engine::model::windows::Build;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 
-use crate::inventory::kinds::OTHER_LABELS;
 use crate::node_product::NodeProduct;
 use crate::report::Unread;
 
@@ -64,11 +63,6 @@ impl Inventory {
     /// When the objects were read: the newest time in any input, as RFC 3339.
     pub fn taken_at(&self) -> Option<&str> {
         self.times.iter().map(|(_, time)| &**time).max()
-    }
-
-    /// Whether pods of a workload may be missing, because a label selector excluded them.
-    pub(crate) fn is_selected_by_labels(&self) -> bool {
-        self.unread.iter().any(|unread| unread.kind == OTHER_LABELS)
     }
 
     /// Adds what registries reported.
@@ -189,6 +183,8 @@ pub(crate) struct PodRecord {
     /// The node in its affinity, for a pod of a DaemonSet.
     pub(crate) target: Option<Arc<str>>,
     pub(crate) shape: Arc<PodShape>,
+    /// Whether it has a status. Without one, it is not known whether it runs.
+    pub(crate) reported: bool,
     /// Condition `Ready`.
     pub(crate) ready: bool,
     /// Phase `Succeeded` or `Failed`.
@@ -201,6 +197,13 @@ pub(crate) struct PodRecord {
     pub(crate) running: Box<[RunningContainer]>,
     /// The problems that its status reports.
     pub(crate) problems: Box<[StatusText]>,
+}
+
+impl PodRecord {
+    /// Whether it is on a node, and nothing is known of what runs there.
+    pub(crate) fn is_unreported(&self) -> bool {
+        self.node.is_some() && !self.reported
+    }
 }
 
 /// A container that started on its node.

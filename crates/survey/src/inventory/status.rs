@@ -10,6 +10,8 @@ use crate::inventory::records::{ContainerShape, RunningContainer, StatusText};
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct PodStatus {
+    /// Whether there is a status at all: without one, nothing is known of what runs.
+    pub(crate) reported: bool,
     pub(crate) ready: bool,
     pub(crate) ended: bool,
     pub(crate) unschedulable: bool,
@@ -36,7 +38,11 @@ pub(crate) fn read_status(
 ) -> PodStatus {
     let string = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let phase = string(status, "phase");
-    let mut found = PodStatus { ended: matches!(phase.as_str(), "Succeeded" | "Failed"), ..PodStatus::default() };
+    let mut found = PodStatus {
+        reported: status.as_object().is_some_and(|status| !status.is_empty()),
+        ended: matches!(phase.as_str(), "Succeeded" | "Failed"),
+        ..PodStatus::default()
+    };
     let (reason, message) = (string(status, "reason"), string(status, "message"));
     if phase == "Failed" && !reason.is_empty() {
         found.problems.push(StatusText {

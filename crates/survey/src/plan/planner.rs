@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use mullion_engine::model::DetectedOs;
+
 use crate::analysis::{
     Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, coverage, group, unread_pods, virtual_nodes,
 };
@@ -20,7 +22,7 @@ use crate::report::Header;
 pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     let fleet = &Fleet::new(inventory);
     let scope = &MoveScope::new(fleet, inventory, context);
-    let mut moves = workload_moves(inventory, fleet, scope, context);
+    let (mut moves, undecided) = workload_moves(inventory, fleet, scope, context);
     let mut checked = constraints::check(fleet, inventory, scope, context);
     if fleet.known && !scope.leaves() {
         checked.constraints.retain(|constraint| constraint.state != ConstraintState::Notice);
@@ -38,6 +40,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     unknown.extend(unread_pods(&coverage, names));
     unknown.extend(virtual_nodes(inventory));
     let pools = scope.report_pools(fleet, |pool| moves.iter().filter(|one| one.pools.contains(&pool)).count());
+    let unknown_moves = moves.iter().filter(|one| one.is_unknown).count();
     let mut workloads: Vec<_> = moves.into_iter().map(|one| one.report).collect();
     workloads.sort_by(|a, b| (a.step.is_none(), a.step, &a.object).cmp(&(b.step.is_none(), b.step, &b.object)));
     let summary = summary::summary(&SummaryInput {
@@ -46,6 +49,8 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
         scope,
         context,
         workloads: &workloads,
+        unknown_moves,
+        undecided,
         constraints: &checked.constraints,
         steps: &steps,
         calendar: &calendar,
@@ -82,7 +87,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
 pub fn wanted_images(inventory: &Inventory, context: PlanContext<'_>) -> BTreeSet<String> {
     let fleet = &Fleet::new(inventory);
     let scope = &MoveScope::new(fleet, inventory, context);
-    let moves = workload_moves(inventory, fleet, scope, context);
+    let (moves, _) = workload_moves(inventory, fleet, scope, context);
     let containers = moves.iter().filter(|one| one.moves).flat_map(|one| &one.report.containers);
     let images = containers.flat_map(|container| {
         let proposed = container.proposal.iter().map(|proposal| proposal.image.clone());
@@ -91,26 +96,28 @@ pub fn wanted_images(inventory: &Inventory, context: PlanContext<'_>) -> BTreeSe
     images.filter(|image| !inventory.is_image_known(image, context.target)).collect()
 }
 
+/// The Windows workloads, and the number of those of unknown operating system.
 fn workload_moves(
     inventory: &Inventory,
     fleet: &Fleet<'_>,
     scope: &MoveScope,
     context: PlanContext<'_>,
-) -> Vec<WorkloadMove> {
+) -> (Vec<WorkloadMove>, usize) {
     let running = &RunningImages::new(inventory, fleet);
     let classes = &NodeClasses::new(fleet, inventory);
     let view_context = ViewContext { inventory, fleet, running, policies: context.policies };
-    let mut moves = Vec::new();
+    let (mut moves, mut undecided) = (Vec::new(), 0);
     for owned in &group(inventory) {
         let view = WorkloadView::new(owned, view_context);
+        undecided += usize::from(view.os == DetectedOs::Undecided);
         if !view.is_windows() {
             continue;
         }
         let live = owned.object_value();
         let mut one = WorkloadMove::new(&view, &live, fleet, classes, scope);
         one.uses = uses::uses(&view, &live);
-        // Without nodes, the plan does not know what moves.
-        let may_move = one.moves || !fleet.known;
+        // Without nodes or pods, the plan does not know what moves.
+        let may_move = one.moves || !fleet.known || !scope.pods_known;
         let judged = verdicts::containers(&view, running, inventory, scope, context, may_move);
         one.report.verdict = verdicts::worst(&judged.containers);
         if may_move {
@@ -125,7 +132,7 @@ fn workload_moves(
         moves.push(one);
     }
     edits::leave_behind(&mut moves, scope);
-    moves
+    (moves, undecided)
 }
 
 fn tables(context: PlanContext<'_>) -> Vec<TableVersion> {

@@ -101,8 +101,8 @@ pub struct PlanPool {
     pub runtimes: Vec<String>,
     /// The number of nodes.
     pub nodes: usize,
-    /// The number of Windows workloads with pods in it.
-    pub workloads: usize,
+    /// The number of Windows workloads with pods in it. Absent if pods were not read.
+    pub workloads: Option<usize>,
     /// Its part in the move.
     pub part: PoolPart,
 }
@@ -330,8 +330,8 @@ pub struct PlannedWorkload {
     pub verdict: Verdict,
     /// Its containers: init, regular and injected ones.
     pub containers: Vec<PlannedContainer>,
-    /// The number of pods.
-    pub pods: usize,
+    /// The number of pods. Absent if pods were not read.
+    pub pods: Option<usize>,
     /// The pools in which its pods are.
     pub pools: Vec<String>,
     /// The number of its step. Absent for a workload that is not in a pool that leaves.

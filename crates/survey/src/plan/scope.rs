@@ -8,7 +8,7 @@ use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL, WINDOWS_RELEAS
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::windows::{Build, provider_release, provider_release_labels, release_name};
 
-use crate::analysis::{Fleet, FleetPool, HOST_NAME, POOL_LABELS, PoolPods};
+use crate::analysis::{Fleet, FleetPool, HOST_NAME, POOL_LABELS};
 use crate::inventory::Inventory;
 use crate::plan::context::PlanContext;
 use crate::plan::report::{PlanPool, PoolPart, Target, TargetPool};
@@ -26,6 +26,8 @@ pub(crate) struct MoveScope {
     pub(crate) provider: Option<String>,
     /// The taint that keeps the new pools closed.
     pub(crate) taint: Taint,
+    /// Whether pods were read. Without them, it is not known what moves.
+    pub(crate) pods_known: bool,
     /// Where workloads move; never empty.
     pub(crate) new_pools: Vec<NewPool>,
     /// The builds that leave, oldest first.
@@ -111,6 +113,7 @@ impl MoveScope {
             release,
             provider: provider.map(str::to_owned),
             taint,
+            pods_known: inventory.counts.contains_key("pods"),
             new_pools: Vec::new(),
             leaving_builds: BTreeSet::new(),
             pins: PinValues::default(),
@@ -322,12 +325,11 @@ impl MoveScope {
 
     /// The Windows pools. `workloads`: how many have pods in a pool.
     pub(crate) fn report_pools(&self, fleet: &Fleet<'_>, workloads: impl Fn(usize) -> usize) -> Vec<PlanPool> {
-        let windows_pods = vec![PoolPods::default(); fleet.pools.len()];
-        let pools = fleet.report(&windows_pods).into_iter().enumerate();
+        let pools = fleet.report(None).into_iter().enumerate();
         let pool = |(at, pool): (usize, NodePool)| {
             Some(PlanPool {
                 part: self.part(at)?,
-                workloads: workloads(at),
+                workloads: self.pods_known.then(|| workloads(at)),
                 name: pool.name,
                 release: pool.release?,
                 build: pool.build?,

@@ -7,14 +7,11 @@ use mullion_engine::model::text::{counted, list_first, list_with, lower_first};
 use mullion_engine::model::windows::{Build, RELEASES, release_name};
 
 use crate::analysis::Fleet;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Statement};
 use crate::plan::context::PlanContext;
 use crate::plan::report::{CalendarEntry, Constraint, ConstraintState, PlannedWorkload, Step, Verdict};
 use crate::plan::scope::MoveScope;
 use crate::report::{Coverage, Deadline};
-
-/// The lists without which a move of nothing cannot be stated.
-const MOVING: [&str; 1] = ["pods"];
 
 /// The most names in a sentence.
 const MAX_NAMES: usize = 5;
@@ -26,6 +23,10 @@ pub(crate) struct SummaryInput<'a> {
     pub(crate) scope: &'a MoveScope,
     pub(crate) context: PlanContext<'a>,
     pub(crate) workloads: &'a [PlannedWorkload],
+    /// How many of them move or not is not known.
+    pub(crate) unknown_moves: usize,
+    /// The number of workloads of unknown operating system.
+    pub(crate) undecided: usize,
     pub(crate) constraints: &'a [Constraint],
     pub(crate) steps: &'a [Step],
     pub(crate) calendar: &'a [CalendarEntry],
@@ -88,7 +89,7 @@ fn nothing_to_plan(input: &SummaryInput<'_>) -> Option<String> {
 
 /// What the verdicts do not contain, if a part was not read.
 fn unread_workloads(input: &SummaryInput<'_>) -> Option<String> {
-    match input.coverage.evidence(&MOVING) {
+    match Statement::Moves.evidence(input.coverage) {
         Evidence::Whole => None,
         Evidence::Part(why) | Evidence::Missing(why) => {
             Some(format!("Which other Windows workloads move is not known: {why}."))
@@ -102,7 +103,18 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
     let all = moving().count();
     let target = product(input.scope.target);
     if all == 0 {
-        return input.coverage.evidence(&MOVING).state(
+        let evidence =
+            match (Statement::Moves.evidence(input.coverage), Statement::NothingMoves.evidence(input.coverage)) {
+                // Workloads without pods move too.
+                (Evidence::Whole, Evidence::Missing(why)) => Evidence::Part(why),
+                (Evidence::Whole, _) if input.unknown_moves + input.undecided > 0 => {
+                    let unknown = input.unknown_moves + input.undecided;
+                    let moves = if unknown == 1 { "moves" } else { "move" };
+                    Evidence::Part(format!("whether {} {moves} is not known", counted(unknown, "workload")))
+                }
+                (moves, _) => moves,
+            };
+        return evidence.state(
             &format!("No Windows workload moves to {target}: the old pools have no pods of one."),
             &format!("No Windows workload that was read moves to {target}"),
             &format!("which Windows workloads move to {target}"),
@@ -129,6 +141,11 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
             number => parts.push(format!("{number} {several}")),
         }
     }
+    if input.unknown_moves > 0 {
+        let moves = if input.unknown_moves == 1 { "moves" } else { "move" };
+        parts.push(format!("whether {} {moves} is not known", input.unknown_moves));
+    }
+    let others = others.saturating_sub(input.unknown_moves);
     if others > 0 {
         parts.push(format!("{others} {} not move", if others == 1 { "does" } else { "do" }));
     }
@@ -246,6 +263,8 @@ mod tests {
         let workloads: Vec<PlannedWorkload> = moves.into_iter().map(|one| one.report).collect();
         let coverage = &coverage(inventory, true);
         summary(&SummaryInput {
+            unknown_moves: 0,
+            undecided: 0,
             coverage,
             fleet,
             scope,
@@ -346,7 +365,10 @@ mod tests {
     fn no_workload_moves() {
         let moved = [vec![aks("w1", 20348), aks("w2", 26100)], workload("Deployment", "web", 1, "w2")].concat();
         for (objects, expected) in [
-            (moved, "No Windows workload moves to Windows Server 2025: the old pools have no pods of one."),
+            (
+                moved,
+                "No Windows workload that was read moves to Windows Server 2025; replicasets, statefulsets, daemonsets, jobs, cronjobs and replicationcontrollers were not read.",
+            ),
             (
                 vec![aks("w1", 20348)],
                 "Which Windows workloads move to Windows Server 2025 is not known: pods were not read.",

@@ -37,6 +37,8 @@ pub(crate) struct WorkloadMove {
     pub(crate) homes: BTreeSet<usize>,
     /// Whether it is in a pool that leaves, or has no pods and is not for other pools only.
     pub(crate) moves: bool,
+    /// Whether it is not known that it moves, because a list or the status of its pods was not read.
+    pub(crate) is_unknown: bool,
     /// Whether it is a DaemonSet that stays in the old pools, because another one with its images runs in the new pool.
     pub(crate) stays_behind: bool,
     /// Whether its pods must be kept off the new pool before it exists: by its commands for that, or in the words of its report.
@@ -57,24 +59,37 @@ impl WorkloadMove {
         scope: &MoveScope,
     ) -> Self {
         let live = view.pods.iter().filter(|pod| !pod.ended);
-        let nodes = live.clone().filter_map(|pod| fleet.node(pod.node.as_deref()?));
+        // A pod without a status may have ended.
+        let running = live.clone().filter(|pod| pod.reported);
+        let nodes = running.filter_map(|pod| fleet.node(pod.node.as_deref()?));
         let pools: BTreeSet<usize> = nodes.map(|node| node.pool).collect();
         let leaves = |pool: usize| scope.part(pool) == Some(PoolPart::Leaves);
         // A finished Job, or a pod of one, does not run again.
         let has_ended = matches!(view.object.kind.as_str(), "Job" | "Pod")
-            && if view.pods.is_empty() { is_finished_job(object) } else { view.pods.iter().all(|pod| pod.ended) };
-        let moves = if pools.is_empty() {
+            && if view.pods.is_empty() {
+                is_finished_job(object)
+            } else {
+                view.pods.iter().all(|pod| pod.ended || pod.is_unreported())
+            };
+        let has_leaving_pods = pools.iter().any(|pool| leaves(*pool));
+        // The next Job may run in another pool than the last one.
+        let is_by_template = pools.is_empty() || view.object.kind == "CronJob" && !has_leaving_pods;
+        let is_unread = view.has_unread_class || view.pods.iter().any(|pod| pod.is_unreported());
+        let is_unknown = is_by_template && !has_ended && is_unread;
+        let moves = if is_unknown || has_ended {
+            false
+        } else if is_by_template {
             let fits = |pools: &dyn Fn(usize) -> bool| classes.fit(&view.constraints, pools);
             let only_elsewhere = fits(&leaves) == Some(false) && fits(&|pool| !leaves(pool)) == Some(true);
-            scope.leaves() && !only_elsewhere && !has_ended
+            scope.leaves() && !only_elsewhere
         } else {
-            pools.iter().any(|pool| leaves(*pool))
+            has_leaving_pods
         };
-        let homes = match (pools.is_empty(), moves) {
-            (false, _) => pools.clone(),
+        let homes = match (is_by_template, moves) {
             (true, true) => classes.homes(&view.constraints, leaves),
             (true, false) if has_ended => BTreeSet::new(),
-            (true, false) => classes.homes(&view.constraints, |pool| scope.part(pool).is_some()),
+            (true, false) if pools.is_empty() => classes.homes(&view.constraints, |pool| scope.part(pool).is_some()),
+            (true, false) | (false, _) => pools.clone(),
         };
         let names = pools.iter().filter_map(|pool| fleet.pools.get(*pool)).map(|pool| pool.name.clone());
         let labels = view.value.pointer(view.kind.pod_pointer()).and_then(|pod| pod.pointer("/metadata/labels"));
@@ -82,7 +97,7 @@ impl WorkloadMove {
             object: view.object.clone(),
             verdict: Verdict::Unknown,
             containers: Vec::new(),
-            pods: live.count(),
+            pods: scope.pods_known.then(|| live.count()),
             pools: names.collect(),
             step: None,
             risks: Vec::new(),
@@ -106,6 +121,7 @@ impl WorkloadMove {
             pools,
             homes,
             moves,
+            is_unknown: is_unknown && scope.leaves(),
             stays_behind: false,
             is_held: false,
             next_deadline: None,

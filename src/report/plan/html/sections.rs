@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
+use mullion_survey::Statement;
 use mullion_survey::plan::report::{
     BehaviorChange, CalendarEntry, Constraint, ConstraintState, FieldEdit, PlanCommand, PlanReport, PlannedContainer,
     PlannedWorkload, Step, Verdict,
@@ -14,14 +15,14 @@ use crate::report::html::common_sections::{Tile, coverage, tiles, unknown, unkno
 use crate::report::html::escape::{breakable, code, escape, prose, source_line};
 use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
-use crate::report::inventory_text::{distance, first_objects, full_name, object_text, origin, pods_text};
+use crate::report::inventory_text::{count_text, distance, first_objects, full_name, object_text, origin};
 use crate::report::plan::html::commands::{CommandLimit, lines};
 use crate::report::plan::html::picture::picture;
 use crate::report::plan::words::{
     VerdictCounts, builds_text, by_owner, by_state, calendar_text, capacity_text, certainty, commands_of_steps,
     concerned, concerned_text, confidence_text, counted_exact, edited, exact_size, gate, has_work, is_of_all,
-    manager_text, move_text, part_text, pools_text, size, state_text, verdict_text, verdicts, verdicts_by_step,
-    without_printed, work_step, work_text,
+    manager_text, move_text, part_text, pods_phrase, pools_text, size, state_text, verdict_text, verdicts,
+    verdicts_by_step, without_printed, work_step, work_text,
 };
 
 const REST: &str = "<code>mullion plan -o json</code> writes all of them.";
@@ -217,7 +218,7 @@ fn answer(report: &PlanReport, sections: &[Section]) -> Section {
             Verdict::Unknown => ("Unknown", "warn"),
         };
         let class = if count == 0 { "" } else { class };
-        Tile { label, count: pods_text(count, &report.coverage), class, list: "worklist" }
+        Tile { label, count: count_text(count, &report.coverage, Statement::Moves), class, list: "worklist" }
     };
     let mut all: Vec<Tile<'_>> = verdicts(report).iter().map(verdict_tile).collect();
     let not_met = report.constraints.iter().filter(|constraint| constraint.state == ConstraintState::NotMet).count();
@@ -257,7 +258,7 @@ fn pools(report: &PlanReport) -> Section {
                 escape(cut(&pool.build))
             )),
             Cell::number(pool.nodes),
-            pods_cell(pool.workloads, &report.coverage),
+            pods_cell(pool.workloads),
             Cell::html(lines(&pool.kubelets)),
             Cell::html(lines(&pool.runtimes)),
         ]
@@ -482,7 +483,7 @@ fn container_row(workload: &PlannedWorkload, step: Option<usize>, container: &Pl
         push(&mut why, format_args!("<p><b>Risk:</b> {} {}</p>", prose(cut(&risk.what)), code(cut(&risk.path))));
     }
     let pools = if workload.pools.is_empty() { String::new() } else { format!(" in {}", list(&workload.pools)) };
-    let pods = format!("{}{pools}", counted_exact(workload.pods, "pod"));
+    let pods = format!("{}{pools}", pods_phrase(workload));
     let name = format!(
         "<span class=\"name\">{}</span><br><span class=\"soft\">{}, {}</span>",
         breakable(cut(&workload.object.name)),

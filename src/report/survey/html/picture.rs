@@ -1,11 +1,11 @@
 //! The picture of the fleet: a row for each pool, a column for each release that workloads are made for, and in each
 //! cell the number of workloads. Misplaced workloads are red.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use mullion_engine::model::text::{counted, shorten, thousands};
 use mullion_engine::model::windows::{Build, release_name};
-use mullion_survey::report::{Coverage, NodePool, SurveyReport, Workload};
+use mullion_survey::report::{NodePool, SurveyReport, Workload};
 
 use crate::report::html::escape::escape;
 use crate::report::html::svg::{centred, label};
@@ -30,11 +30,11 @@ const LONGEST_BAR: usize = 120;
 /// The target of the images of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
-    /// Not Windows.
+    /// Linux.
     Linux,
     /// A Windows build.
     Windows(Build),
-    /// A Windows build that is not known.
+    /// An operating system or a Windows build that is not known.
     Unknown,
 }
 
@@ -53,7 +53,8 @@ impl Target {
 struct Group {
     target: Target,
     workloads: usize,
-    misplaced: bool,
+    /// How many of them have misplaced pods in the pool.
+    misplaced: usize,
 }
 
 /// The workloads in each pool: groups in the order of their targets, for each pool of the report.
@@ -64,46 +65,33 @@ pub(super) struct Placement {
 
 impl Placement {
     pub(super) fn of(report: &SurveyReport) -> Self {
-        let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (at, pool) in report.pools.iter().enumerate() {
-            named.entry(&pool.name).or_default().push(at);
-        }
-        let mut counts: Vec<BTreeMap<Target, usize>> = vec![BTreeMap::new(); report.pools.len()];
+        let mut groups: Vec<BTreeMap<Target, Group>> = vec![BTreeMap::new(); report.pools.len()];
         for workload in &report.workloads {
             let builds = common_builds(workload);
-            for name in &workload.pools {
-                let Some(candidates) = named.get(name.as_str()) else { continue };
-                let pools = || candidates.iter().filter_map(|at| Some((*at, report.pools.get(*at)?)));
-                // During an upgrade a pool has several builds. The workload counts for the build that can run it.
-                let fits = pools().find(|(_, pool)| runs_on(workload, &builds, pool));
-                let Some((at, pool)) = fits.or_else(|| pools().next()) else { continue };
-                if let Some(counts) = counts.get_mut(at) {
-                    *counts.entry(target(workload, &builds, pool)).or_default() += 1;
-                }
+            for placed in &workload.placement {
+                let (Some(pool), Some(groups)) = (report.pools.get(placed.pool), groups.get_mut(placed.pool)) else {
+                    continue;
+                };
+                let target = target(workload, &builds, pool);
+                let group = groups.entry(target).or_insert(Group { target, workloads: 0, misplaced: 0 });
+                group.workloads += 1;
+                group.misplaced += usize::from(placed.misplaced_pods > 0);
             }
         }
-        let group = |pool: &NodePool, target: Target, workloads: usize| {
-            let belongs = match target {
-                Target::Linux => pool.os != "windows",
-                Target::Unknown => pool.os == "windows",
-                Target::Windows(build) => pool_runs(pool, &build.to_string()),
-            };
-            // Isolation by Hyper-V and settings of the policy are only in the report's own numbers.
-            Group { target, workloads, misplaced: !belongs && pool.misplaced_pods > 0 }
-        };
-        let pools = report.pools.iter().zip(counts);
-        let pools =
-            pools.map(|(pool, counts)| counts.into_iter().map(|(target, count)| group(pool, target, count)).collect());
-        Self { pools: pools.collect() }
+        Self { pools: groups.into_iter().map(|groups| groups.into_values().collect()).collect() }
     }
 
-    /// `4 workloads for ltsc2019, 1 workload for Linux (misplaced)`.
+    /// `4 workloads for ltsc2019, 3 workloads for Linux (2 misplaced)`.
     pub(super) fn sentence(&self, pool: usize) -> String {
         let groups = self.pools.get(pool).map(Vec::as_slice).unwrap_or_default();
         let group = |group: &Group| {
-            let misplaced = if group.misplaced { " (misplaced)" } else { "" };
+            let misplaced = match group.misplaced {
+                0 => String::new(),
+                all if all == group.workloads => " (misplaced)".to_owned(),
+                some => format!(" ({} misplaced)", thousands(some)),
+            };
             let made_for = match group.target {
-                Target::Unknown => "of unknown build".to_owned(),
+                Target::Unknown => "of unknown system or build".to_owned(),
                 target => format!("for {}", target.title()),
             };
             format!("{} {made_for}{misplaced}", counted(group.workloads, "workload"))
@@ -112,17 +100,12 @@ impl Placement {
     }
 }
 
-fn runs_on(workload: &Workload, builds: &[&str], pool: &NodePool) -> bool {
-    match (workload.os == "windows", pool.os == "windows") {
-        (true, true) => builds.is_empty() || builds.iter().any(|build| pool_runs(pool, build)),
-        (windows, on_windows) => windows == on_windows,
-    }
-}
-
 /// The column of a workload in a pool: for an image for several releases, the one that runs there.
 fn target(workload: &Workload, builds: &[&str], pool: &NodePool) -> Target {
-    if workload.os != "windows" {
-        return Target::Linux;
+    match workload.os.as_str() {
+        "linux" => return Target::Linux,
+        "windows" => {}
+        _ => return Target::Unknown,
     }
     let own = builds.iter().find(|build| pool.build.as_deref() == Some(**build));
     let fitting = own.or_else(|| builds.iter().rev().find(|build| pool_runs(pool, build)));
@@ -152,10 +135,9 @@ pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
          xmlns=\"http://www.w3.org/2000/svg\">\n<title id=\"fleet-title\">What runs in which pool</title>\n<desc id=\"fleet-text\">"
     );
     for (at, pool) in &rows {
-        let misplaced = if pool.misplaced_pods > 0 {
-            format!(" {} misplaced.", counted(pool.misplaced_pods, "pod"))
-        } else {
-            String::new()
+        let misplaced = match pool.misplaced_pods {
+            None | Some(0) => String::new(),
+            Some(misplaced) => format!(" {} misplaced.", counted(misplaced, "pod")),
         };
         let text = format!(
             "Pool {}, {} of {}: {}.{misplaced} ",
@@ -177,7 +159,7 @@ pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
         centred(&mut svg, middle(at), 35, "head", &shorten(&column.title(), 14));
     }
     let most = placement.pools.iter().flatten().map(|group| group.workloads).max().unwrap_or(1).max(1);
-    let most_pods = report.pools.iter().map(pods).max().unwrap_or(1).max(1);
+    let most_pods = report.pools.iter().filter_map(pods).max().unwrap_or(1).max(1);
     for (row, ((at, pool), host)) in rows.iter().zip(&hosts).enumerate() {
         let top = HEAD + row * ROW;
         push(&mut svg, format_args!("<line class=\"line\" x1=\"0\" x2=\"{WIDTH}\" y1=\"{top}\" y2=\"{top}\"/>\n"));
@@ -200,7 +182,7 @@ pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
                 square(&mut svg, middle(column), centre, group, most);
             }
         }
-        bar(&mut svg, pool, top, most_pods, &report.coverage);
+        bar(&mut svg, pool, top, most_pods);
     }
     svg.push_str("</svg>");
     svg
@@ -215,8 +197,8 @@ fn node_text(pool: &NodePool) -> String {
     }
 }
 
-fn pods(pool: &NodePool) -> usize {
-    pool.windows_pods.saturating_add(pool.other_pods)
+fn pods(pool: &NodePool) -> Option<usize> {
+    Some(pool.windows_pods?.saturating_add(pool.other_pods?))
 }
 
 /// A square whose area stands for the number of workloads.
@@ -224,7 +206,7 @@ fn square(svg: &mut String, x: usize, y: usize, group: &Group, most: usize) {
     let area = LARGEST * LARGEST * group.workloads / most;
     let side = area.isqrt().clamp(SMALLEST, LARGEST);
     let class = match group {
-        Group { misplaced: true, .. } => "wrong",
+        Group { misplaced: 1.., .. } => "wrong",
         Group { target: Target::Linux, .. } => "linux",
         Group { .. } => "right",
     };
@@ -235,7 +217,11 @@ fn square(svg: &mut String, x: usize, y: usize, group: &Group, most: usize) {
             "<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\" rx=\"4\"/>\n"
         ),
     );
-    let number = thousands(group.workloads);
+    let number = match group.misplaced {
+        0 => thousands(group.workloads),
+        all if all == group.workloads => thousands(all),
+        some => format!("{} of {}", thousands(some), thousands(group.workloads)),
+    };
     if number.len() * 8 + 4 <= side {
         centred(svg, x, y + 4, "in", &number);
     } else {
@@ -244,11 +230,11 @@ fn square(svg: &mut String, x: usize, y: usize, group: &Group, most: usize) {
 }
 
 /// The pods of a pool, the misplaced ones first and in red.
-fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize, coverage: &Coverage) {
-    let all = pods(pool);
+fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize) {
+    let (all, misplaced) = (pods(pool).unwrap_or_default(), pool.misplaced_pods.unwrap_or_default());
     let (x, y) = (WIDTH - BARS + 16, top + 21);
     let length = |pods: usize| if pods == 0 { 0 } else { (LONGEST_BAR * pods / most).max(3) };
-    let wrong = length(pool.misplaced_pods.min(all));
+    let wrong = length(misplaced.min(all));
     let right = length(all).max(wrong) - wrong;
     let class = if pool.os == "windows" { "right" } else { "linux" };
     push(
@@ -268,8 +254,8 @@ fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize, coverage: &Co
             format_args!("<rect class=\"wrong\" x=\"{x}\" y=\"{y}\" width=\"{wrong}\" height=\"16\" rx=\"3\"/>\n"),
         );
     }
-    let text = match pool.misplaced_pods {
-        0 => pods_text(all, coverage),
+    let text = match misplaced {
+        0 => pods_text(pods(pool)),
         misplaced => format!("{}, {} misplaced", thousands(all), thousands(misplaced)),
     };
     label(svg, x + LONGEST_BAR + 8, y + 12, "", &text);

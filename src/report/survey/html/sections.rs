@@ -2,8 +2,8 @@
 //! future dates.
 
 use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
-use mullion_survey::report::{Coverage, Deadline, Finding, NodePool, Severity, SurveyReport, Workload};
-use mullion_survey::{Comparison, Evidence};
+use mullion_survey::report::{Deadline, Finding, NodePool, Severity, SurveyReport, Workload};
+use mullion_survey::{Comparison, Evidence, Statement, SurveyCounts};
 
 use crate::report::html::cells::{cut, object_cell, pods_cell};
 use crate::report::html::common_sections::{Tile, coverage, tiles, unknown, unknown_table, unread_table};
@@ -12,7 +12,9 @@ use crate::report::html::page::Section;
 use crate::report::html::table::{Cell, Table, choice, number, push, text, wide};
 use crate::report::inventory_text::{build_text, count_text, distance, full_name, known_from_text, origin, pods_text};
 use crate::report::survey::differences::{differences, earlier_time};
-use crate::report::survey::groups::{SEVERITIES, by_code, images, pool_system, pool_taints, pool_versions};
+use crate::report::survey::groups::{
+    SEVERITIES, absent_daemon_sets, by_code, daemon_sets_text, images, pool_system, pool_taints, pool_versions,
+};
 use crate::report::survey::html::picture::{Placement, picture};
 use crate::report::survey::options::{Explanation, SurveyOptions};
 
@@ -199,23 +201,20 @@ fn summary(report: &SurveyReport, sections: &[Section]) -> Section {
         }
         body.push_str("</ul>\n");
     }
-    let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
-    let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
-    let nodes: usize = report.pools.iter().map(|pool| pool.nodes).sum();
-    let windows = report.workloads.iter().filter(|workload| workload.os == "windows").count();
-    let misplaced: usize = report.pools.iter().map(|pool| pool.misplaced_pods).sum();
-    let tile = |(one, many), number, class, lists: &[&str], list| Tile {
+    let counts = SurveyCounts::of(report);
+    let tile = |(one, many), number, class, statement, list| Tile {
         label: if number == 1 { one } else { many },
-        count: count_text(number, &report.coverage, lists),
+        count: count_text(number, &report.coverage, statement),
         class: if number == 0 { "" } else { class },
         list,
     };
+    let misplaced = counts.misplaced_pods.unwrap_or_default();
     let all = [
-        tile(("Problem", "Problems"), problems, "bad", &["pods", "nodes"], "findings"),
-        tile(("Warning", "Warnings"), warnings, "warn", &["pods", "nodes"], "findings"),
-        tile(("Misplaced pod", "Misplaced pods"), misplaced, "bad", &["pods", "nodes"], "fleet"),
-        tile(("Windows workload", "Windows workloads"), windows, "", &["pods"], "workloads"),
-        tile(("Node", "Nodes"), nodes, "", &["nodes"], "fleet"),
+        tile(("Problem", "Problems"), counts.problems, "bad", Statement::Placement, "findings"),
+        tile(("Warning", "Warnings"), counts.warnings, "warn", Statement::Placement, "findings"),
+        tile(("Misplaced pod", "Misplaced pods"), misplaced, "bad", Statement::Placement, "fleet"),
+        tile(("Windows workload", "Windows workloads"), counts.windows_workloads, "", Statement::Pods, "workloads"),
+        tile(("Node", "Nodes"), counts.nodes, "", Statement::Nodes, "fleet"),
     ];
     body.push_str(&tiles(&all, sections));
     Section::new("summary", "Summary", None, body)
@@ -262,16 +261,16 @@ fn fleet(report: &SurveyReport) -> Section {
     let mut body = format!(
         "<figure><div class=\"picture\" tabindex=\"0\" role=\"region\" aria-label=\"Picture of the fleet\">{}</div>\n\
          <figcaption class=\"soft small\">A square is as large as its number of workloads. The dashed frame is the release of \
-         the pool. Blue and gray belong where they are; <span class=\"bad-text\">red</span> does not.</figcaption></figure>\n",
+         the pool. Blue and gray belong where they are; <span class=\"bad-text\">red</span> squares have workloads with misplaced pods.</figcaption></figure>\n",
         picture(report, &placement)
     );
-    body.push_str(&POOLS.render(
-        report.pools.iter().enumerate().map(|(at, pool)| pool_row(pool, &placement.sentence(at), &report.coverage)),
-    ));
+    body.push_str(
+        &POOLS.render(report.pools.iter().enumerate().map(|(at, pool)| pool_row(pool, &placement.sentence(at)))),
+    );
     Section::new("fleet", "Fleet", Some(report.pools.len()), body)
 }
 
-fn pool_row(pool: &NodePool, runs: &str, coverage: &Coverage) -> [Cell; 11] {
+fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
     let provider =
         pool.provider.as_ref().map(|provider| format!("<br><span class=\"soft\">{}</span>", escape(provider)));
     let cordoned = if pool.cordoned == 0 {
@@ -280,7 +279,7 @@ fn pool_row(pool: &NodePool, runs: &str, coverage: &Coverage) -> [Cell; 11] {
         format!("<br><span class=\"soft\">{} cordoned</span>", pool.cordoned)
     };
     let ready = if pool.ready < pool.nodes { "bad-text" } else { "" };
-    let misplaced = if pool.misplaced_pods > 0 { "bad-text" } else { "" };
+    let misplaced = if pool.misplaced_pods > Some(0) { "bad-text" } else { "" };
     let lines = |lines: &mut dyn Iterator<Item = String>| lines.take(20).collect::<Vec<_>>().join("<br>");
     // The section about dates has all of them.
     let next = pool.ends.iter().take(POOL_ENDS).map(|end| format!("{}: {}", end.date, breakable(cut(&end.what))));
@@ -296,10 +295,10 @@ fn pool_row(pool: &NodePool, runs: &str, coverage: &Coverage) -> [Cell; 11] {
         Cell::number(pool.nodes),
         Cell::html(format!("<span class=\"{ready}\">{}</span>{cordoned}", thousands(pool.ready)))
             .sorted_by(&pool.ready),
-        pods_cell(pool.windows_pods, coverage),
-        pods_cell(pool.other_pods, coverage),
-        Cell::html(format!("<span class=\"{misplaced}\">{}</span>", pods_text(pool.misplaced_pods, coverage)))
-            .sorted_by(&pool.misplaced_pods),
+        pods_cell(pool.windows_pods),
+        pods_cell(pool.other_pods),
+        Cell::html(format!("<span class=\"{misplaced}\">{}</span>", pods_text(pool.misplaced_pods)))
+            .sorted_by(&pool.misplaced_pods.unwrap_or_default()),
         Cell::text(cut(runs)),
         Cell::html(lines(&mut pool.kubelets.iter().chain(&pool.runtimes).map(|version| breakable(cut(version))))),
         Cell::html(lines(&mut pool_taints(pool).iter().map(|taint| code(cut(taint))))),
@@ -315,7 +314,7 @@ fn builds(report: &SurveyReport) -> Option<Section> {
         [
             Cell::text(&build.build.as_deref().map_or_else(|| "not known".to_owned(), |build| build_text(cut(build)))),
             Cell::number(build.workloads),
-            pods_cell(build.pods, &report.coverage),
+            pods_cell(build.pods),
             Cell::number(build.images),
         ]
     });
@@ -361,7 +360,7 @@ impl<'r> Codes<'r> {
 fn findings(report: &SurveyReport, codes: &Codes<'_>) -> Section {
     let groups = by_code(&report.findings);
     if groups.is_empty() {
-        let body = match report.coverage.evidence(&["pods", "nodes"]) {
+        let body = match Statement::Placement.evidence(&report.coverage) {
             Evidence::Whole => {
                 "<p>Nothing is misplaced, stuck or fragile, as far as the survey could read.</p>\n".to_owned()
             }
@@ -436,7 +435,7 @@ fn daemon_sets(report: &SurveyReport) -> Option<Section> {
         return None;
     }
     let missing = sets.iter().flat_map(|set| set.missing.iter().map(move |missing| (set, missing)));
-    let count = sets.iter().filter(|set| !set.missing.is_empty()).count();
+    let count = absent_daemon_sets(report);
     let body = if count == 0 {
         format!(
             "<p>{} for Windows nodes, each with a pod on every Windows node.</p>\n",
@@ -451,12 +450,7 @@ fn daemon_sets(report: &SurveyReport) -> Option<Section> {
                 Cell::text(cut(&missing.because)),
             ]
         });
-        let of = counted(sets.len(), "DaemonSet");
-        format!(
-            "<p>{count} of {of} for Windows nodes {} a pool.</p>\n{}",
-            if count == 1 { "misses" } else { "miss" },
-            DAEMON_SETS.render(rows)
-        )
+        format!("<p>{}</p>\n{}", daemon_sets_text(report), DAEMON_SETS.render(rows))
     };
     Some(Section::new("daemonsets", "DaemonSets", Some(count), body))
 }
@@ -513,11 +507,11 @@ fn workloads(report: &SurveyReport, codes: &Codes<'_>) -> Option<Section> {
     }
     let mut sorted: Vec<&Workload> = report.workloads.iter().collect();
     sorted.sort_by_key(|workload| (workload.findings.is_empty(), workload.os != "windows"));
-    let body = WORKLOADS.render(sorted.into_iter().map(|workload| workload_row(workload, codes, &report.coverage)));
+    let body = WORKLOADS.render(sorted.into_iter().map(|workload| workload_row(workload, codes)));
     Some(Section::new("workloads", "Workloads", Some(report.workloads.len()), body))
 }
 
-fn workload_row(workload: &Workload, codes: &Codes<'_>, coverage: &Coverage) -> [Cell; 9] {
+fn workload_row(workload: &Workload, codes: &Codes<'_>) -> [Cell; 9] {
     let shown = images(workload).into_iter().take(10).map(|image| {
         let container = workload.containers.iter().find(|container| container.image == image);
         let known = container.filter(|container| !container.builds.is_empty()).map(|container| {
@@ -536,9 +530,9 @@ fn workload_row(workload: &Workload, codes: &Codes<'_>, coverage: &Coverage) -> 
         Cell::text(cut(&workload.os)),
         Cell::text(cut(&workload.because)),
         Cell::html(shown.collect::<Vec<_>>().join("<br>")),
-        pods_cell(workload.pods, coverage),
-        Cell::html(format!("<span class=\"{class}\">{}</span>", pods_text(workload.ready, coverage)))
-            .sorted_by(&workload.ready),
+        pods_cell(workload.pods),
+        Cell::html(format!("<span class=\"{class}\">{}</span>", pods_text(workload.ready)))
+            .sorted_by(&workload.ready.unwrap_or_default()),
         Cell::text(cut(&list(&workload.pools))),
         Cell::text(cut(workload.managed_by.as_deref().unwrap_or_default())),
         Cell::html(findings.collect::<Vec<_>>().join(" ")),

@@ -187,7 +187,7 @@ impl EditContext<'_> {
             return;
         }
         if is_empty {
-            if !is_daemon_set && report.pods > 0 {
+            if !is_daemon_set && report.pods > Some(0) {
                 "Nothing is left to change: its fields require the new pool. Delete its pods that are still in the old pools."
                     .clone_into(&mut report.instead);
             }

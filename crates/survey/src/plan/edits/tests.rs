@@ -61,6 +61,7 @@ fn pod_on(node: &str, owner: (&str, &str), spec: &Value) -> Value {
 
 fn inventory_of(objects: &[Value]) -> Inventory {
     let mut reader = InventoryReader::default();
+    reader.listed("pods");
     reader.begin("test");
     for object in objects {
         reader.add(object.clone(), None, &mut |_| {});

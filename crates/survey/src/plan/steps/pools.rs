@@ -8,7 +8,7 @@ use mullion_engine::model::settings::marks_windows;
 use mullion_engine::model::text::{counted, thousands};
 
 use crate::analysis::{FleetPool, coverage};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Statement};
 use crate::facts::commands::ProviderStep;
 use crate::plan::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::plan::scope::NewPool;
@@ -278,7 +278,7 @@ pub(crate) fn remove_pools(
     };
     let names: Vec<&str> = leaving().map(|pool| pool.name.as_str()).collect();
     let mut step = Step::new(StepKind::RemovePools, format!("Drain and delete {}", pools_named(&names)));
-    let behind = match coverage(input.inventory, true).evidence(&["pods"]) {
+    let behind = match Statement::Moves.evidence(&coverage(input.inventory, true)) {
         Evidence::Whole => "After the waves, only pods of DaemonSets are on these nodes.".to_owned(),
         Evidence::Part(why) => format!("Whether other pods are on these nodes after the waves is not known: {why}."),
         Evidence::Missing(why) => {
@@ -374,7 +374,7 @@ fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec
     // A drain does not evict pods without a controller.
     let is_evicted = |one: &&WorkloadMove| !one.is_daemon_set() && one.report.object.kind != "Pod";
     let movable = || moves.iter().filter(|one| one.moves).filter(is_evicted);
-    let pods: usize = movable().map(|one| one.report.pods).sum();
+    let pods: usize = movable().filter_map(|one| one.report.pods).sum();
     let mut sentences = Vec::new();
     if pods > 0 {
         let budgets: BTreeSet<_> = waves.iter().flat_map(|wave| &wave.disruptions).map(|one| &one.budget).collect();
@@ -391,7 +391,7 @@ fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec
         sentences.push(format!(
             "The waves move {} of {}: the drain evicts only those that are left behind{limited}.",
             counted(pods, "pod"),
-            counted(movable().filter(|one| one.report.pods > 0).count(), "workload"),
+            counted(movable().filter(|one| one.report.pods > Some(0)).count(), "workload"),
         ));
         if !blocking.is_empty() {
             let blocking: Vec<String> = blocking.into_iter().collect();
@@ -431,7 +431,7 @@ pub(crate) fn open_pools(
 ) -> Step {
     let names: Vec<&str> = input.scope.new_pools.iter().map(|new| new.name.as_str()).collect();
     let mut step = Step::new(StepKind::OpenPool, format!("Open {}", pools_named(&names)));
-    let condition = match coverage(input.inventory, true).evidence(&["pods"]) {
+    let condition = match Statement::Moves.evidence(&coverage(input.inventory, true)) {
         Evidence::Whole => "Every workload has moved, so",
         Evidence::Part(why) | Evidence::Missing(why) => {
             step.why.push(format!("Whether every workload has moved is not known: {why}."));

@@ -525,8 +525,10 @@ fn finished_jobs_do_not_move() {
         let mut job = workload("Job", "old", 1, "w1").remove(0);
         job["status"] =
             json!({"conditions": [{"type": "Other", "status": "True"}, {"type": condition, "status": status}]});
-        let (_, found) = TestPlan::new(vec![aks("w1", "win22", 20348), job]).steps();
-        assert_eq!(found[0].moves, moves, "{condition} {status}");
+        let others = workload("Deployment", "web", 1, "w1");
+        let (_, found) = TestPlan::new([vec![aks("w1", "win22", 20348), job], others].concat()).steps();
+        let old = found.iter().find(|one| one.report.object.name == "old").unwrap();
+        assert_eq!(old.moves, moves, "{condition} {status}");
     }
 }
 

@@ -116,6 +116,13 @@ impl ImageJudge<'_> {
             let because = "Its image is for Linux: no Windows node runs it, in the present pools neither.";
             return ImageVerdict::new(Verdict::Rebuild, because.to_owned());
         }
+        // A registry that was read is newer than a message.
+        if evidence.platforms.is_none() && self.running.is_refused_by(evidence.image, self.scope.target) {
+            let release = &self.scope.release;
+            let lead =
+                format!("A {release} node of this cluster pulled it, and its manifest has no entry for the node.");
+            return self.replace(image, &lead);
+        }
         if let Some(because) = self.runs_on_every_build(evidence) {
             return ImageVerdict::new(Verdict::RunsAsIs, because);
         }
@@ -382,6 +389,9 @@ impl ImageJudge<'_> {
             Some(builds) if self.rules().runs(self.scope.target, &builds) => Ok(ProposalConfidence::Registry),
             Some(builds) if !builds.is_empty() => {
                 Err(format!("The registry has {written}, but only for {}", self.names(&builds, "and")))
+            }
+            _ if self.running.is_refused_by(written, self.scope.target) => {
+                Err(format!("Nodes of this cluster pulled {written}, and its manifest has no entry for them"))
             }
             _ => Ok(match proposed.confidence {
                 Confidence::Table => ProposalConfidence::Table,

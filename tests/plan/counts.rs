@@ -1,0 +1,140 @@
+//! Every number of a plan is the length of a list of the report, and the sum of its parts, in each format: over dumps and
+//! random clusters.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use jiff::civil::date;
+use mullion::report::plan::PlanFormat;
+use mullion_engine::model::windows::Build;
+use mullion_policy::PolicySet;
+use mullion_survey::inventory::{KINDS, read_yaml};
+use mullion_survey::plan::report::Verdict;
+use mullion_survey::report::Source;
+use mullion_survey::{Facts, InventoryReader, PlanContext, PlanReport, plan};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::clusters::{any_workload, cluster};
+use crate::written;
+
+fn planned(objects: Vec<Value>, without: &[&str]) -> PlanReport {
+    let mut reader = InventoryReader::default();
+    reader.begin("dump");
+    let is_read = |object: &Value| !without.contains(&object["kind"].as_str().unwrap_or_default());
+    objects.into_iter().filter(is_read).for_each(|object| reader.add(object, None, &mut |_| {}));
+    KINDS.iter().filter(|kind| !without.contains(&kind.kind)).for_each(|kind| reader.listed(kind.plural));
+    reader.end();
+    let context = PlanContext {
+        cluster: "c",
+        source: Source::Cluster,
+        today: date(2026, 11, 22),
+        mullion: "0.0.0",
+        policies: &PolicySet::built_in(),
+        policies_given: false,
+        facts: &Facts::built_in(),
+        facts_file: None,
+        target: Build::new(26100),
+        from: None,
+        provider: None,
+        kubernetes: None,
+        strict_match: false,
+    };
+    plan(&reader.finish(), context)
+}
+
+fn objects_of(dump: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(dump)).unwrap();
+    let mut objects = Vec::new();
+    let problems = read_yaml(&text, &mut |mut object, _| match object.get_mut("items").and_then(Value::as_array_mut) {
+        Some(items) => objects.append(items),
+        None => objects.push(object),
+    });
+    assert_eq!(problems, Vec::new());
+    objects
+}
+
+/// The number of a tile; `None` if it is not known.
+fn tile(html: &str, label: &str) -> Option<usize> {
+    let (before, _) = html.split_once(&format!("</b> <span>{label}<")).unwrap_or_else(|| panic!("no tile {label}"));
+    before.rsplit_once("<b>").unwrap().1.parse().ok()
+}
+
+fn check(report: &PlanReport, are_pods_read: bool) {
+    let (html, text) = (written(report, PlanFormat::Html), written(report, PlanFormat::Text));
+    let csv = written(report, PlanFormat::Csv);
+    let names: BTreeSet<String> = csv
+        .split("\r\n")
+        .skip(1)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.split(',').take(5).collect::<Vec<_>>().join(","))
+        .collect();
+    let number = |verdict: Verdict| {
+        let is_of = |name: &&String| {
+            let parts: Vec<&str> = name.split(',').collect();
+            parts[4] == verdict.name() && (report.steps.is_empty() || !parts[3].is_empty())
+        };
+        names.iter().filter(is_of).count()
+    };
+    for (label, verdict) in [
+        ("Run as is", Verdict::RunsAsIs),
+        ("Another tag", Verdict::AnotherTag),
+        ("Rebuild", Verdict::Rebuild),
+        ("Unknown", Verdict::Unknown),
+    ] {
+        let number = number(verdict);
+        assert_eq!(tile(&html, label), (number > 0 || are_pods_read).then_some(number), "{label}");
+    }
+    let moving = report.workloads.iter().filter(|workload| workload.step.is_some()).count();
+    assert_eq!(report.steps.iter().map(|step| step.workloads).sum::<usize>(), moving);
+    for step in &report.steps {
+        let own = report.workloads.iter().filter(|workload| workload.step == Some(step.number)).count();
+        assert_eq!(step.workloads, own, "step {}", step.number);
+    }
+    if moving > 0 {
+        let all = [Verdict::RunsAsIs, Verdict::AnotherTag, Verdict::Rebuild, Verdict::Unknown].map(number);
+        assert_eq!(all.iter().sum::<usize>(), moving);
+        let stay = report.workloads.len() - moving;
+        let that = if stay > 0 { if moving == 1 { " that moves" } else { " that move" } } else { "" };
+        let workloads = if moving == 1 { "workload" } else { "workloads" };
+        let answer = format!("{} of {moving} Windows {workloads}{that} run", number(Verdict::RunsAsIs));
+        assert!(report.summary[0].starts_with(&answer), "{answer}: {}", report.summary[0]);
+        for (verdict, words) in [
+            (Verdict::AnotherTag, ["1 needs another tag", "need another tag"]),
+            (Verdict::Rebuild, ["1 needs a rebuild", "need a rebuild"]),
+            (Verdict::Unknown, ["1 is unknown", "are unknown"]),
+        ] {
+            let number = number(verdict);
+            let part = if number == 1 { words[0].to_owned() } else { format!("{number} {}", words[1]) };
+            assert_eq!(report.summary[0].contains(&part), number > 0, "{part}: {}", report.summary[0]);
+        }
+    }
+    if !report.workloads.is_empty() {
+        let plural = if report.workloads.len() == 1 { "" } else { "s" };
+        assert!(text.contains(&format!("Work list: {} Windows workload{plural}", report.workloads.len())));
+    }
+    for pool in &report.pools {
+        let own = report.workloads.iter().filter(|workload| workload.pools.contains(&pool.name)).count();
+        assert_eq!(pool.workloads, are_pods_read.then_some(own), "pool {}", pool.name);
+    }
+    assert!(report.workloads.iter().all(|workload| workload.pods.is_some() == are_pods_read));
+}
+
+#[test]
+fn numbers_of_dumps_are_those_of_their_lists() {
+    for fleet in ["aks", "eks", "rke2", "there"] {
+        for (without, are_pods_read) in [(&[][..], true), (&["Pod"], false), (&["Event", "ReplicaSet"], true)] {
+            check(&planned(objects_of(&format!("tests/plan_fleets/{fleet}/dump.yaml")), without), are_pods_read);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn numbers_of_random_clusters_are_those_of_their_lists(workloads in prop::collection::vec(any_workload(), 1..6)) {
+        check(&planned(cluster(&workloads), &[]), true);
+        check(&planned(cluster(&workloads), &["Pod"]), false);
+    }
+}
