@@ -13,7 +13,7 @@ use mullion_survey::plan::report::Verdict;
 use mullion_survey::report::Source;
 use mullion_survey::{Facts, InventoryReader, PlanContext, PlanReport, plan};
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::clusters::{any_workload, cluster};
 use crate::written;
@@ -127,6 +127,27 @@ fn numbers_of_dumps_are_those_of_their_lists() {
             check(&planned(objects_of(&format!("tests/plan_fleets/{fleet}/dump.yaml")), without), are_pods_read);
         }
     }
+}
+
+#[test]
+fn a_workload_whose_class_was_not_read_is_not_said_to_stay() {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1", "labels": {
+        "kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}},
+        "status": {"nodeInfo": {"operatingSystem": "windows", "osImage": "Windows Server 2022", "kernelVersion": "10.0.20348.2655",
+            "kubeletVersion": "v1.33.1", "containerRuntimeVersion": "containerd://1.7.20"}}});
+    let deployment = |name: &str, class: Option<&str>| {
+        let image = "mcr.microsoft.com/windows/servercore:ltsc2022";
+        let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}},
+                "spec": {"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "image": image}]}}}});
+        object["spec"]["template"]["spec"]["runtimeClassName"] = json!(class);
+        object
+    };
+    let report = planned(vec![node, deployment("web", None), deployment("classy", Some("win"))], &["RuntimeClass"]);
+    let unknown = report.workloads.iter().filter(|workload| workload.move_not_known);
+    assert_eq!(unknown.map(|workload| workload.object.name.as_str()).collect::<Vec<_>>(), ["classy"]);
+    let text = written(&report, PlanFormat::Text);
+    assert!(text.contains("not known whether it moves") && !text.contains("does not move"), "{text}");
 }
 
 proptest! {

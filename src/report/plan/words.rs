@@ -166,7 +166,8 @@ pub(super) fn verdicts_by_step(workloads: &[PlannedWorkload]) -> HashMap<Option<
 /// The verdicts of the workloads that move; of all workloads if the plan has no steps.
 pub(super) fn verdicts(report: &PlanReport) -> VerdictCounts {
     let mut counts = VerdictCounts::default();
-    for workload in report.workloads.iter().filter(|workload| !stays(workload, report)) {
+    let moving = report.workloads.iter().filter(|workload| !stays(workload, report) && !workload.move_not_known);
+    for workload in moving {
         counts.add(workload.verdict);
     }
     counts
@@ -174,24 +175,34 @@ pub(super) fn verdicts(report: &PlanReport) -> VerdictCounts {
 
 /// Whether others move, and this workload does not.
 fn stays(workload: &PlannedWorkload, report: &PlanReport) -> bool {
-    !report.steps.is_empty() && workload.step.is_none()
+    !report.steps.is_empty() && workload.step.is_none() && !workload.move_not_known
 }
 
-/// `3 run as they are, 1 needs another tag, 2 do not move`.
+/// `3 run as they are, 1 needs another tag, 2 do not move, of 4 it is not known whether they move`.
 pub(super) fn work_text(report: &PlanReport) -> String {
-    let stay = report.workloads.iter().filter(|workload| stays(workload, report)).count();
-    let stay = match stay {
+    let stay = match report.workloads.iter().filter(|workload| stays(workload, report)).count() {
         0 => None,
         1 => Some("1 does not move".to_owned()),
         count => Some(format!("{} do not move", thousands(count))),
     };
+    let unknown = match report.workloads.iter().filter(|workload| workload.move_not_known).count() {
+        0 => None,
+        1 => Some("of 1 it is not known whether it moves".to_owned()),
+        count => Some(format!("of {} it is not known whether they move", thousands(count))),
+    };
     let moving = Some(verdicts(report).text()).filter(|text| !text.is_empty());
-    moving.into_iter().chain(stay).collect::<Vec<_>>().join(", ")
+    moving.into_iter().chain(stay).chain(unknown).collect::<Vec<_>>().join(", ")
 }
 
-/// The verdict of a workload in a few words, or that it does not move.
+/// The verdict of a workload in a few words, or that it does not move, or that this is not known.
 pub(super) fn work_verdict(workload: &PlannedWorkload, report: &PlanReport) -> &'static str {
-    if stays(workload, report) { "does not move" } else { verdict_text(workload.verdict) }
+    if workload.move_not_known {
+        "not known whether it moves"
+    } else if stays(workload, report) {
+        "does not move"
+    } else {
+        verdict_text(workload.verdict)
+    }
 }
 
 /// Whether somebody has to build, to change or to find out something about the images of a workload.

@@ -40,7 +40,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     unknown.extend(unread_pods(&coverage, names));
     unknown.extend(virtual_nodes(inventory));
     let pools = scope.report_pools(fleet, |pool| moves.iter().filter(|one| one.pools.contains(&pool)).count());
-    let unknown_moves = moves.iter().filter(|one| one.is_unknown).count();
+    let unknown_moves = moves.iter().filter(|one| one.report.move_not_known).count();
     let mut workloads: Vec<_> = moves.into_iter().map(|one| one.report).collect();
     workloads.sort_by(|a, b| (a.step.is_none(), a.step, &a.object).cmp(&(b.step.is_none(), b.step, &b.object)));
     let summary = summary::summary(&SummaryInput {

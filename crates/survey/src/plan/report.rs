@@ -336,6 +336,10 @@ pub struct PlannedWorkload {
     pub pools: Vec<String>,
     /// The number of its step. Absent for a workload that is not in a pool that leaves.
     pub step: Option<usize>,
+    /// Whether it is not known that it moves, because its pods or the class that places them were not read. Then it has no
+    /// step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub move_not_known: bool,
     /// What makes its move delicate.
     pub risks: Vec<Risk>,
     /// What manages the object.

@@ -20,7 +20,8 @@ pub(crate) fn unknown(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unkn
 
 /// The workloads of which it is not known whether they move.
 fn unknown_moves(moves: &[WorkloadMove]) -> Option<Unknown> {
-    let objects: Vec<&ObjectRef> = moves.iter().filter(|one| one.is_unknown).map(|one| &one.report.object).collect();
+    let objects: Vec<&ObjectRef> =
+        moves.iter().filter(|one| one.report.move_not_known).map(|one| &one.report.object).collect();
     (!objects.is_empty()).then(|| Unknown {
         what: "Whether these workloads move is not known: their pods, or the class that places them, were not read."
             .to_owned(),
@@ -33,7 +34,7 @@ fn unknown_moves(moves: &[WorkloadMove]) -> Option<Unknown> {
 /// What is not known of their images.
 fn gaps(moves: &[WorkloadMove]) -> Vec<Unknown> {
     let mut gaps: BTreeMap<Gap, Vec<&ObjectRef>> = BTreeMap::new();
-    for one in moves.iter().filter(|one| one.moves || one.is_unknown) {
+    for one in moves.iter().filter(|one| one.moves || one.report.move_not_known) {
         for gap in &one.gaps {
             gaps.entry(*gap).or_default().push(&one.report.object);
         }
@@ -53,7 +54,7 @@ fn gaps(moves: &[WorkloadMove]) -> Vec<Unknown> {
 /// The look-ups without a result, by reason: one registry that does not respond is one entry.
 fn unanswered(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
     let mut by_reason: BTreeMap<&str, (Vec<&str>, Vec<ObjectRef>)> = BTreeMap::new();
-    for one in moves.iter().filter(|one| one.moves || one.is_unknown) {
+    for one in moves.iter().filter(|one| one.moves || one.report.move_not_known) {
         for container in &one.report.containers {
             let proposed = container.proposal.iter().map(|proposal| proposal.image.as_str());
             for image in proposed.chain([container.image.as_str()]) {

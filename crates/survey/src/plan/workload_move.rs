@@ -37,8 +37,6 @@ pub(crate) struct WorkloadMove {
     pub(crate) homes: BTreeSet<usize>,
     /// Whether it is in a pool that leaves, or has no pods and is not for other pools only.
     pub(crate) moves: bool,
-    /// Whether it is not known that it moves, because a list or the status of its pods was not read.
-    pub(crate) is_unknown: bool,
     /// Whether it is a DaemonSet that stays in the old pools, because another one with its images runs in the new pool.
     pub(crate) stays_behind: bool,
     /// Whether its pods must be kept off the new pool before it exists: by its commands for that, or in the words of its report.
@@ -100,6 +98,7 @@ impl WorkloadMove {
             pods: scope.pods_known.then(|| live.count()),
             pools: names.collect(),
             step: None,
+            move_not_known: is_unknown && scope.leaves(),
             risks: Vec::new(),
             manager: None,
             edits: Vec::new(),
@@ -121,7 +120,6 @@ impl WorkloadMove {
             pools,
             homes,
             moves,
-            is_unknown: is_unknown && scope.leaves(),
             stays_behind: false,
             is_held: false,
             next_deadline: None,
