@@ -586,7 +586,7 @@ pub fn fleet() -> PlanReport {
             ],
         },
         "summary": [
-            "7 of 11 Windows workloads run as they are on ltsc2025, 1 needs another tag, 2 need a rebuild, and 1 is unknown.",
+            "6 of 10 Windows workloads that move run as they are on ltsc2025, 1 needs another tag, 2 need a rebuild, and 1 is unknown.",
             "The first date is 2026-11-10: Microsoft ends support of .NET 8.",
             "Kubernetes 1.34 is possible only after pool win19 is deleted.",
         ],

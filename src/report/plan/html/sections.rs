@@ -618,7 +618,7 @@ fn calendar(report: &PlanReport) -> Option<Section> {
         let more = all.max(&workloads.len()) - objects.len();
         let more = if more > 0 { format!("<br>and {} more", thousands(more)) } else { String::new() };
         [
-            Cell::html(format!("<span class=\"{class}\">{}</span>", deadline.date)),
+            Cell::html(format!("<span class=\"day {class}\">{}</span>", deadline.date)),
             Cell::text(&distance(deadline, today)).sorted_by(&deadline.date),
             Cell::html(breakable(cut(&deadline.what)) + &source_line(cut(&deadline.source), deadline.as_of)),
             Cell::text(cut(&deadline.concerns)),

@@ -282,7 +282,11 @@ fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
     let misplaced = if pool.misplaced_pods > Some(0) { "bad-text" } else { "" };
     let lines = |lines: &mut dyn Iterator<Item = String>| lines.take(20).collect::<Vec<_>>().join("<br>");
     // The section about dates has all of them.
-    let next = pool.ends.iter().take(POOL_ENDS).map(|end| format!("{}: {}", end.date, breakable(cut(&end.what))));
+    let next = pool
+        .ends
+        .iter()
+        .take(POOL_ENDS)
+        .map(|end| format!("<span class=\"day\">{}</span>: {}", end.date, breakable(cut(&end.what))));
     let later = pool.ends.len().saturating_sub(POOL_ENDS);
     let ends = &mut next.chain((later > 0).then(|| format!("<span class=\"soft\">{later} later</span>")));
     [
@@ -491,7 +495,7 @@ fn dates(report: &SurveyReport) -> Option<Section> {
     let row = |deadline: &Deadline| {
         let class = if deadline.date < today { "bad-text" } else { "" };
         [
-            Cell::html(format!("<span class=\"{class}\">{}</span>", deadline.date)),
+            Cell::html(format!("<span class=\"day {class}\">{}</span>", deadline.date)),
             Cell::text(&distance(deadline, today)).sorted_by(&deadline.date),
             Cell::html(breakable(cut(&deadline.what)) + &source_line(cut(&deadline.source), deadline.as_of)),
             Cell::text(cut(&deadline.concerns)),
