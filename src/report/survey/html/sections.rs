@@ -286,7 +286,7 @@ fn pool_row(pool: &NodePool, runs: &str) -> [Cell; 11] {
         .ends
         .iter()
         .take(POOL_ENDS)
-        .map(|end| format!("<span class=\"day\">{}</span>: {}", end.date, breakable(cut(&end.what))));
+        .map(|end| format!("<span class=\"day\">{}</span> {}", end.date, breakable(cut(&end.what))));
     let later = pool.ends.len().saturating_sub(POOL_ENDS);
     let ends = &mut next.chain((later > 0).then(|| format!("<span class=\"soft\">{later} later</span>")));
     [
