@@ -142,9 +142,7 @@ impl Changed {
             }),
         }
     }
-}
 
-impl Changed {
     /// The patch of each admitted object of a document, with the object's pointer.
     fn patches(
         &mut self,
@@ -161,7 +159,7 @@ impl Changed {
             // What the webhook does, at both of its endpoints.
             let Admission { review, denial, patch, .. } =
                 Admission::new(&creation.request, &sources.snapshot, &sources.policies);
-            if let Some(why) = sources.notes(&creation, &review).not_reviewed {
+            if let Some(why) = creation.not_reviewed(&review) {
                 self.not_reviewed.push((why, workload.title(file, &workload.name(namespace))));
             }
             match denial {

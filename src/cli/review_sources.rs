@@ -106,17 +106,24 @@ impl ReviewSources {
 
     /// What explains the review of a request.
     pub(crate) fn notes(&self, creation: &Creation<'_>, review: &Review) -> ReviewNotes {
-        let (not_called, not_known) = match &creation.call {
-            WebhookCall::Called => (None, None),
-            WebhookCall::NotCalled(why) => (Some(why.as_str()), None),
-            WebhookCall::Unknown(why) => (None, Some(why.clone())),
+        let not_reviewed = creation.not_reviewed(review);
+        let not_known = match &creation.call {
+            WebhookCall::Unknown(why) if not_reviewed.is_none() => Some(why.clone()),
+            _ => None,
         };
-        let not_reviewed = not_reviewed(review, &creation.request.workload, not_called);
-        ReviewNotes {
-            review_not_known: not_known.filter(|_| not_reviewed.is_none()),
-            not_reviewed,
-            no_default: no_default(review, &self.snapshot, &self.policies),
-        }
+        let no_default = no_default(review, &self.snapshot, &self.policies);
+        ReviewNotes { review_not_known: not_known, not_reviewed, no_default }
+    }
+}
+
+impl Creation<'_> {
+    /// Why the request is not reviewed; `None` if it is.
+    pub(crate) fn not_reviewed(&self, review: &Review) -> Option<String> {
+        let not_called = match &self.call {
+            WebhookCall::NotCalled(why) => Some(why.as_str()),
+            WebhookCall::Called | WebhookCall::Unknown(_) => None,
+        };
+        not_reviewed(review, &self.request.workload, not_called)
     }
 }
 

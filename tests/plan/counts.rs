@@ -6,52 +6,25 @@ use std::path::Path;
 
 use jiff::civil::date;
 use mullion::report::plan::PlanFormat;
-use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
-use mullion_survey::inventory::{KINDS, read_yaml};
 use mullion_survey::plan::report::Verdict;
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, InventoryReader, PlanContext, PlanReport, plan};
+use mullion_survey::{Facts, PlanReport, plan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::clusters::{any_workload, cluster};
+use crate::support::{context, objects_in, read_objects};
 use crate::written;
 
 fn planned(objects: Vec<Value>, without: &[&str]) -> PlanReport {
-    let mut reader = InventoryReader::default();
-    reader.begin("dump");
-    let is_read = |object: &Value| !without.contains(&object["kind"].as_str().unwrap_or_default());
-    objects.into_iter().filter(is_read).for_each(|object| reader.add(object, None, &mut |_| {}));
-    KINDS.iter().filter(|kind| !without.contains(&kind.kind)).for_each(|kind| reader.listed(kind.plural));
-    reader.end();
-    let context = PlanContext {
-        cluster: "c",
-        source: Source::Cluster,
-        today: date(2026, 11, 22),
-        mullion: "0.0.0",
-        policies: &PolicySet::built_in(),
-        policies_given: false,
-        facts: &Facts::built_in(),
-        facts_file: None,
-        target: Build::new(26100),
-        from: None,
-        provider: None,
-        kubernetes: None,
-        strict_match: false,
-    };
-    plan(&reader.finish(), context)
+    let (policies, facts) = (PolicySet::built_in(), Facts::built_in());
+    let inventory = read_objects(objects, without).finish();
+    plan(&inventory, context(Source::Cluster, date(2026, 11, 22), (&policies, &facts), 26_100))
 }
 
 fn objects_of(dump: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(dump)).unwrap();
-    let mut objects = Vec::new();
-    let problems = read_yaml(&text, &mut |mut object, _| match object.get_mut("items").and_then(Value::as_array_mut) {
-        Some(items) => objects.append(items),
-        None => objects.push(object),
-    });
-    assert_eq!(problems, Vec::new());
-    objects
+    objects_in(&std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(dump)).unwrap())
 }
 
 /// The number of a tile; `None` if it is not known.

@@ -17,6 +17,8 @@ mod hostile;
 #[path = "../reports/json_schema.rs"]
 mod json_schema;
 mod schema;
+#[path = "../../crates/survey/tests/support/mod.rs"]
+mod support;
 mod threads;
 
 use mullion::report::plan::{PlanFormat, PlanOptions, write};

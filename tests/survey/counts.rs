@@ -7,13 +7,13 @@ use std::path::Path;
 use jiff::civil::date;
 use mullion::report::survey::SurveyFormat;
 use mullion_policy::PolicySet;
-use mullion_survey::inventory::{KINDS, read_yaml};
 use mullion_survey::report::{Finding, Severity, Source};
-use mullion_survey::{Facts, InventoryReader, SurveyContext, SurveyReport, survey};
+use mullion_survey::{Facts, SurveyContext, SurveyReport, survey};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::clusters::{any_workload, cluster};
+use crate::support::{objects_in, read_objects};
 use crate::{fixtures, written};
 
 /// The codes of each number of the summary, as the documentation of the report lists them.
@@ -23,14 +23,8 @@ const ABSENT: [&str; 2] = ["SUR401", "SUR403"];
 const REJECTED: &str = "SUR112";
 
 fn surveyed(objects: Vec<Value>, without: &[&str]) -> SurveyReport {
-    let mut reader = InventoryReader::default();
-    reader.begin("dump");
-    let is_read = |object: &Value| !without.contains(&object["kind"].as_str().unwrap_or_default());
-    objects.into_iter().filter(is_read).for_each(|object| reader.add(object, None, &mut |_| {}));
-    KINDS.iter().filter(|kind| !without.contains(&kind.kind)).for_each(|kind| reader.listed(kind.plural));
-    reader.end();
     survey(
-        &reader.finish(),
+        &read_objects(objects, without).finish(),
         SurveyContext {
             cluster: "c",
             source: Source::Cluster,
@@ -43,14 +37,7 @@ fn surveyed(objects: Vec<Value>, without: &[&str]) -> SurveyReport {
 }
 
 fn objects_of(dump: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(dump)).unwrap();
-    let mut objects = Vec::new();
-    let problems = read_yaml(&text, &mut |mut object, _| match object.get_mut("items").and_then(Value::as_array_mut) {
-        Some(items) => objects.append(items),
-        None => objects.push(object),
-    });
-    assert_eq!(problems, Vec::new());
-    objects
+    objects_in(&std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(dump)).unwrap())
 }
 
 /// The cells of a line of CSV without line ends in cells.

@@ -23,6 +23,8 @@ mod redaction;
 mod saved;
 mod saved_reads;
 mod schema;
+#[path = "../../crates/survey/tests/support/mod.rs"]
+mod support;
 
 use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
 use mullion_survey::{SurveyReport, compare};

@@ -6,17 +6,16 @@ use std::path::{Path, PathBuf};
 use jiff::civil::date;
 use mullion_engine::admission::{effective_action, review};
 use mullion_engine::model::cluster::ClusterSnapshot;
-use mullion_engine::model::windows::Build;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_engine::patch::decision_reason;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::read_yaml;
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, Inventory, InventoryReader, PlanContext, SurveyContext, plan, survey};
+use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext, plan, survey};
 use serde_json::Value;
 
 use crate::generator::{SEED, pods};
-use crate::golden;
+use crate::{golden, support};
 
 /// The object as a saved inventory contains it.
 fn saved(object: Value) -> Option<Value> {
@@ -111,21 +110,7 @@ fn reports(inventory: &Inventory) -> Vec<String> {
     let (source, today) = (Source::Dump, date(2026, 11, 22));
     let context = SurveyContext { cluster: "a", source, today, mullion: "0", policies, facts };
     let plan_to = |target| {
-        let context = PlanContext {
-            cluster: "a",
-            source,
-            today,
-            mullion: "0",
-            policies,
-            policies_given: false,
-            facts,
-            facts_file: None,
-            target: Build::new(target),
-            from: None,
-            provider: None,
-            kubernetes: None,
-            strict_match: false,
-        };
+        let context = support::context(source, today, (policies, facts), target);
         serde_json::to_string_pretty(&plan(inventory, context)).unwrap()
     };
     vec![serde_json::to_string_pretty(&survey(inventory, context)).unwrap(), plan_to(20348), plan_to(26100)]

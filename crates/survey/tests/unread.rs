@@ -20,7 +20,7 @@ use mullion_survey::{
 };
 use proptest::prelude::*;
 use serde_json::Value;
-use support::context;
+use support::{context, objects_in, read_objects};
 
 use clusters::{any_workload, cluster};
 
@@ -39,25 +39,10 @@ const OF_ALL_PODS: [&str; 4] = [
 
 /// The inventory of a dump without the objects of some kinds. All other kinds were listed, as from a live cluster.
 fn inventory(dump: &str, without: &[&str], unread: Option<&Unread>) -> Inventory {
-    let mut reader = InventoryReader::default();
-    reader.begin("dump");
-    let problems = read_yaml(dump, &mut |mut object, _| {
-        let items = object.get_mut("items").and_then(serde_json::Value::as_array_mut).map(std::mem::take);
-        for object in items.unwrap_or_else(|| vec![object]) {
-            let own = object.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-            if !without.contains(&own.as_str()) {
-                reader.add(object, None, &mut |_| {});
-            }
-        }
-    });
-    assert_eq!(problems, Vec::new());
-    for kind in KINDS.iter().filter(|kind| !without.contains(&kind.kind)) {
-        reader.listed(kind.plural);
-    }
+    let mut reader = read_objects(objects_in(dump), without);
     if let Some(unread) = unread {
         reader.unread(unread.clone());
     }
-    reader.end();
     reader.finish()
 }
 
@@ -165,19 +150,6 @@ fn a_list_that_was_not_read_adds_no_statement() {
     }
 }
 
-/// The inventory of objects of which every list was read, but those of some kinds.
-fn of_objects(objects: &[Value], without: &[&str]) -> Inventory {
-    let mut reader = InventoryReader::default();
-    reader.begin("dump");
-    let kept = objects.iter().filter(|object| !without.contains(&object["kind"].as_str().unwrap()));
-    kept.for_each(|object| reader.add(object.clone(), None, &mut |_| {}));
-    for kind in KINDS.iter().filter(|kind| !without.contains(&kind.kind)) {
-        reader.listed(kind.plural);
-    }
-    assert_eq!(reader.end().problems, Vec::<String>::new());
-    reader.finish()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -186,10 +158,10 @@ proptest! {
     #[test]
     fn less_evidence_adds_no_statement(workloads in prop::collection::vec(any_workload(), 1..5)) {
         let objects = cluster(&workloads);
-        let whole = of_objects(&objects, &[]);
+        let whole = read_objects(objects.clone(), &[]).finish();
         let stated = &statements(&survey_of(&whole), &plan_of(&whole));
         for kind in &KINDS {
-            let new = added(&of_objects(&objects, &[kind.kind]), stated);
+            let new = added(&read_objects(objects.clone(), &[kind.kind]).finish(), stated);
             prop_assert!(new.is_empty(), "without {}: {new:#?}", kind.plural);
         }
         for (at, object) in objects.iter().enumerate() {
@@ -199,7 +171,7 @@ proptest! {
                 "Pod" | "Job" => drop(less[at].as_object_mut().unwrap().remove("status")),
                 _ => continue,
             }
-            let new = added(&of_objects(&less, &[]), stated);
+            let new = added(&read_objects(less, &[]).finish(), stated);
             prop_assert!(new.is_empty(), "without the status of, or the Event {:#}: {new:#?}", object["metadata"]);
         }
     }
@@ -214,7 +186,7 @@ fn every_statement_names_its_lists() {
     for (name, lists) in of_findings.chain(others) {
         assert!(lists.iter().all(|list| plurals.contains(list)), "{name}: {lists:?}");
     }
-    let nothing = of_objects(&[], &KINDS.map(|kind| kind.kind));
+    let nothing = read_objects(Vec::new(), &KINDS.map(|kind| kind.kind)).finish();
     let coverage = survey_of(&nothing).coverage;
     for statement in Statement::ALL {
         assert!(statement.evidence(&coverage).to_string().contains("not known: "), "{statement:?}");

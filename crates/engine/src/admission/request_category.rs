@@ -91,9 +91,7 @@ impl RequestCategory {
             }
         }
     }
-}
 
-impl RequestCategory {
     /// Why the request is not reviewed; `None` if it is.
     pub fn not_reviewed(self) -> Option<NotReviewed> {
         match self {

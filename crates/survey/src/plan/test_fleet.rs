@@ -13,9 +13,10 @@ use crate::plan::context::PlanContext;
 use crate::plan::report::{PlannedContainer, Step, Verdict};
 use crate::plan::scope::MoveScope;
 use crate::plan::steps::{StepInput, steps};
+use crate::plan::test_nodes::context;
 use crate::plan::workload_move::WorkloadMove;
 use crate::plan::{demand, edits};
-use crate::report::{Knowledge, Source};
+use crate::report::Knowledge;
 
 /// What is planned, besides the objects.
 pub(crate) struct TestPlan {
@@ -61,19 +62,11 @@ impl TestPlan {
 
     pub(crate) fn context(&self) -> PlanContext<'_> {
         PlanContext {
-            cluster: "test",
-            source: Source::Dump,
             today: date(2026, 11, 23),
-            mullion: "0.0.0",
-            policies: &self.policies,
             policies_given: self.policies_given,
-            facts: &self.facts,
-            facts_file: None,
-            target: Build::new(self.target),
             from: self.from.map(Build::new),
             provider: self.provider,
-            kubernetes: None,
-            strict_match: false,
+            ..context(&self.facts, &self.policies, self.target)
         }
     }
 

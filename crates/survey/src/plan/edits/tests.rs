@@ -3,11 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::needless_pass_by_value, reason = "tests: values of json!")]
 
-use jiff::civil::date;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{Node, Nodes, Taint};
 use mullion_engine::model::scheduling::SchedulingConstraints;
-use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -17,12 +15,12 @@ use super::*;
 use crate::Facts;
 use crate::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, group};
 use crate::inventory::{Inventory, InventoryReader};
-use crate::plan::context::PlanContext;
 use crate::plan::needs::ClusterNeed;
 use crate::plan::report::{ObjectChange, PlannedContainer, Proposal, ProposalConfidence, Step, StepKind, Verdict};
 use crate::plan::scope::MoveScope;
+use crate::plan::test_nodes::context;
 use crate::plan::workload_move::WorkloadMove;
-use crate::report::{Knowledge, Source};
+use crate::report::Knowledge;
 
 /// The workload `web` of namespace `shop` after its edits.
 struct Edited {
@@ -97,21 +95,7 @@ fn edited(objects: &[Value], kind: &str, containers: Vec<PlannedContainer>) -> E
     let inventory = inventory_of(objects);
     let policies = PolicySet::built_in();
     let facts = Facts::built_in();
-    let context = PlanContext {
-        cluster: "test",
-        source: Source::Dump,
-        today: date(2026, 11, 22),
-        mullion: "0.0.0",
-        policies: &policies,
-        policies_given: false,
-        facts: &facts,
-        facts_file: None,
-        target: Build::new(26100),
-        from: None,
-        provider: None,
-        kubernetes: None,
-        strict_match: false,
-    };
+    let context = context(&facts, &policies, 26100);
     let fleet = &Fleet::new(&inventory);
     let scope = MoveScope::new(fleet, &inventory, context);
     let running = RunningImages::new(&inventory, fleet);

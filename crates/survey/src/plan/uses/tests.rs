@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 #![allow(clippy::too_many_lines, reason = "tables")]
 
-use jiff::civil::date;
 use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
 use serde_json::json;
@@ -10,9 +9,9 @@ use super::*;
 use crate::Facts;
 use crate::analysis::{RunningImages, ViewContext, group};
 use crate::inventory::{Inventory, InventoryReader};
+use crate::plan::plan;
 use crate::plan::report::{PlanReport, PlannedWorkload};
-use crate::plan::{PlanContext, plan};
-use crate::report::Source;
+use crate::plan::test_nodes::context;
 
 fn inventory(objects: &[Value]) -> Inventory {
     let mut reader = InventoryReader::default();
@@ -205,24 +204,7 @@ fn stateful_and_host_process_workloads() {
 
 fn plan_of(inventory: &Inventory) -> PlanReport {
     let (policies, facts) = (&PolicySet::built_in(), &Facts::built_in());
-    plan(
-        inventory,
-        PlanContext {
-            cluster: "test",
-            source: Source::Dump,
-            today: date(2026, 11, 22),
-            mullion: "0.0.0",
-            policies,
-            policies_given: false,
-            facts,
-            facts_file: None,
-            target: Build::new(26100),
-            from: None,
-            provider: None,
-            kubernetes: None,
-            strict_match: false,
-        },
-    )
+    plan(inventory, context(facts, policies, 26100))
 }
 
 fn risks_of(workload: &PlannedWorkload) -> Vec<(&str, &str)> {
