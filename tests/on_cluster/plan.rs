@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, wait_for};
 use mullion_manifest::documents;
-use mullion_survey::plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, TargetPool};
+use mullion_plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, TargetPool};
 use mullion_survey::report::ObjectRef;
 use serde_json::{Value, json};
 use tokio::process::Command;

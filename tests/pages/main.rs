@@ -22,7 +22,8 @@ use base64::engine::general_purpose::STANDARD;
 use mullion::report::plan::{PlanFormat, PlanOptions};
 use mullion::report::survey::{SurveyFormat, SurveyOptions};
 use mullion::report::{plan, survey};
-use mullion_survey::{PlanReport, SurveyReport, compare};
+use mullion_plan::PlanReport;
+use mullion_survey::{SurveyReport, compare};
 use serde_json::{Value, json};
 
 use browser::{Tab, tab};

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use jiff::civil::date;
 use mullion::report::plan::PlanFormat;
+use mullion_plan::report::Verdict;
+use mullion_plan::{PlanReport, plan};
 use mullion_policy::PolicySet;
-use mullion_survey::plan::report::Verdict;
+use mullion_survey::Facts;
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, PlanReport, plan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

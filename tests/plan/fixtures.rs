@@ -1,7 +1,7 @@
 //! Plans for the tests of their formats: a fleet of AKS with everything that a plan can have, names that try to become
 //! markup, a cluster without Windows, a fleet that is already there, and the largest one.
 
-use mullion_survey::PlanReport;
+use mullion_plan::PlanReport;
 use serde_json::{Value, json};
 
 use crate::hostile::{HOSTILE, replace};

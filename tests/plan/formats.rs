@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use mullion::report::plan::{PlanFormat, PlanOptions, write};
-use mullion_survey::PlanReport;
+use mullion_plan::PlanReport;
 use serde_json::{Value, json};
 
 use crate::hostile::outside_code;

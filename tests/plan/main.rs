@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
-#[path = "../../crates/survey/tests/support/clusters.rs"]
+#[path = "../../crates/plan/tests/support/clusters.rs"]
 mod clusters;
 mod counts;
 mod fixtures;
@@ -17,12 +17,12 @@ mod hostile;
 #[path = "../reports/json_schema.rs"]
 mod json_schema;
 mod schema;
-#[path = "../../crates/survey/tests/support/mod.rs"]
+#[path = "../../crates/plan/tests/support/mod.rs"]
 mod support;
 mod threads;
 
 use mullion::report::plan::{PlanFormat, PlanOptions, write};
-use mullion_survey::PlanReport;
+use mullion_plan::PlanReport;
 
 const FORMATS: [PlanFormat; 5] =
     [PlanFormat::Text, PlanFormat::Json, PlanFormat::Markdown, PlanFormat::Csv, PlanFormat::Html];

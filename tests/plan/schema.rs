@@ -1,7 +1,7 @@
 //! The JSON Schema of the plan, against plans that have every member.
 
 use mullion::report::plan::PlanFormat;
-use mullion_survey::plan::report::SCHEMA;
+use mullion_plan::report::SCHEMA;
 use serde_json::Value;
 
 use crate::{fixtures, json_schema, written};

@@ -1,4 +1,4 @@
-//! Public threads about failed moves: what an admin reads about each in the printed report. `crates/survey/tests/threads.rs` has
+//! Public threads about failed moves: what an admin reads about each in the printed report. `crates/plan/tests/threads.rs` has
 //! their table, and what the data contains.
 
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
 ];
 
 fn dump(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/survey/tests/threads").join(format!("{name}.yaml"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/plan/tests/threads").join(format!("{name}.yaml"))
 }
 
 /// What the command prints, with single spaces in place of line breaks and indents.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
-#[path = "../../crates/survey/tests/support/clusters.rs"]
+#[path = "../../crates/plan/tests/support/clusters.rs"]
 mod clusters;
 mod counts;
 mod fixtures;
@@ -23,7 +23,7 @@ mod redaction;
 mod saved;
 mod saved_reads;
 mod schema;
-#[path = "../../crates/survey/tests/support/mod.rs"]
+#[path = "../../crates/plan/tests/support/mod.rs"]
 mod support;
 
 use mullion::report::survey::{SurveyFormat, SurveyOptions, write};

@@ -8,10 +8,11 @@ use mullion_engine::admission::{effective_action, review};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_engine::patch::decision_reason;
+use mullion_plan::plan;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::read_yaml;
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext, plan, survey};
+use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext, survey};
 use serde_json::Value;
 
 use crate::generator::{SEED, pods};
@@ -85,8 +86,8 @@ fn dumps() -> Vec<PathBuf> {
     for fleet in golden::names("tests/plan_fleets") {
         dumps.push(golden::path(&format!("tests/plan_fleets/{fleet}/dump.yaml")));
     }
-    let threads = golden::names("crates/survey/tests/threads");
-    dumps.extend(threads.iter().map(|name| golden::path(&format!("crates/survey/tests/threads/{name}"))));
+    let threads = golden::names("crates/plan/tests/threads");
+    dumps.extend(threads.iter().map(|name| golden::path(&format!("crates/plan/tests/threads/{name}"))));
     assert!(dumps.len() > 15);
     dumps
 }

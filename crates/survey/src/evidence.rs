@@ -78,7 +78,7 @@ pub enum Evidence {
 impl Evidence {
     /// The statement if everything was read; otherwise what is not known, and why. `of_part`: what can be stated of the
     /// part that was read. `question`: a clause, such as `whether pods are stuck`.
-    pub(crate) fn state(&self, whole: &str, of_part: &str, question: &str) -> String {
+    pub fn state(&self, whole: &str, of_part: &str, question: &str) -> String {
         match self {
             Self::Whole => whole.to_owned(),
             Self::Part(why) => format!("{}; {why}.", of_part.trim_end_matches('.')),

@@ -6,13 +6,13 @@
 //!
 //! [`inventory`] reads and stores objects, [`survey()`] finds what is wrong, [`report`] is the report, from which every
 //! format and every comparison of two reports starts. [`catalogue`] explains the findings, and [`facts`] contains the
-//! tables. [`mod@plan`] reports how a fleet moves to another Windows release. [`redact`] replaces the names in a
+//! tables. [`redact`] replaces the names in a
 //! report, [`mod@compare`] finds the differences between two reports, and [`read`] reads a report that was written as
 //! JSON. Nothing here reads files or clusters, and the time is an argument.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod analysis;
+pub mod analysis;
 pub mod catalogue;
 pub mod compare;
 mod counts;
@@ -21,7 +21,6 @@ pub mod facts;
 pub mod inventory;
 mod messages;
 mod node_product;
-pub mod plan;
 pub mod read;
 pub mod redact;
 pub mod report;
@@ -32,7 +31,6 @@ pub use counts::SurveyCounts;
 pub use evidence::{Evidence, Statement};
 pub use facts::Facts;
 pub use inventory::{Inventory, InventoryReader};
-pub use plan::{PlanContext, PlanReport, plan, wanted_images};
 pub use read::{ReportError, read_report};
 pub use redact::Redaction;
 pub use report::SurveyReport;

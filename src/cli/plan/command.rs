@@ -6,8 +6,8 @@ use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::model::text::list_with;
 use mullion_engine::model::windows::{Build, known_host_builds, release_name};
-use mullion_survey::plan::report::{ConstraintState, PlanReport, Verdict};
-use mullion_survey::{PlanContext, plan};
+use mullion_plan::report::{ConstraintState, PlanReport, Verdict};
+use mullion_plan::{PlanContext, plan};
 
 use crate::cli::inventory;
 use crate::cli::inventory::InventoryArgs;

@@ -3,7 +3,7 @@
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use jsonptr::PointerBuf;
 use mullion_engine::model::text::shorten;
-use mullion_survey::plan::report::FieldEdit;
+use mullion_plan::report::FieldEdit;
 use serde_json::{Value, json};
 
 use crate::report::FieldPath;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use mullion_engine::model::image::ImageRef;
+use mullion_plan::{PlanContext, wanted_images};
 use mullion_snapshot::ImagePlatforms;
-use mullion_survey::{Inventory, PlanContext, wanted_images};
+use mullion_survey::Inventory;
 
 use crate::cli::io_handles::Io;
 use crate::cli::plan::registry_cache::RegistryCache;

@@ -12,8 +12,8 @@ use json_patch::PatchOperation;
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::text::{counted, list_first};
 use mullion_manifest::edit::{ObjectPatch, text_patch};
-use mullion_survey::PlanReport;
-use mullion_survey::plan::report::{PlannedContainer, PlannedWorkload, ProposalConfidence, Verdict};
+use mullion_plan::PlanReport;
+use mullion_plan::report::{PlannedContainer, PlannedWorkload, ProposalConfidence, Verdict};
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::input::{SourceText, is_manifest, read_file, text};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::io::Write;
 
-use mullion_survey::plan::report::{PlannedContainer, PlannedWorkload};
+use mullion_plan::report::{PlannedContainer, PlannedWorkload};
 
 use crate::report::csv::line;
 use crate::report::inventory_text::known_from;

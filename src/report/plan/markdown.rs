@@ -5,7 +5,7 @@ use std::io;
 use std::io::Write;
 
 use mullion_engine::model::text::{list, thousands, upper_first};
-use mullion_survey::plan::report::{ObjectChange, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, Step};
+use mullion_plan::report::{ObjectChange, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload, Step};
 
 use crate::report::inventory_text::{distance, first_objects, object_text, origin, pods_text};
 use crate::report::markdown::{code, codes, escaped, fenced, table, with_source, write_coverage, write_more};

@@ -8,7 +8,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::{counted, list, shorten, thousands};
-use mullion_survey::plan::report::{
+use mullion_plan::report::{
     CalendarEntry, Constraint, ConstraintState, Disruption, FieldEdit, ObjectChange, PlanCommand, PlanReport,
     PlannedContainer, PlannedWorkload, Step, TableVersion, Verdict,
 };

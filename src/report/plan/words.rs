@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use mullion_engine::model::text::{counted, list, thousands};
-use mullion_survey::plan::report::{
+use mullion_plan::report::{
     BehaviorChange, Capacity, Constraint, ConstraintState, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload,
     PoolPart, ProposalConfidence, StepKind, Target, Verdict,
 };
@@ -407,7 +407,7 @@ pub(super) fn counted_exact(count: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mullion_survey::plan::report::CommandEffect;
+    use mullion_plan::report::CommandEffect;
 
     use super::*;
 

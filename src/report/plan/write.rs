@@ -3,7 +3,7 @@
 use std::io;
 use std::io::Write;
 
-use mullion_survey::PlanReport;
+use mullion_plan::PlanReport;
 
 use crate::exact_text::JsonWriter;
 use crate::report::plan::options::{PlanFormat, PlanOptions};

@@ -13,7 +13,7 @@ use crate::report::{NodePool, PoolTaint, Revision};
 
 /// Labels with the name of a node's pool, the most specific first. Sources: the pages of the providers on node labels, and
 /// kubernetes-sigs/karpenter pkg/apis/v1/labels.go.
-pub(crate) const POOL_LABELS: [&str; 6] = [
+pub const POOL_LABELS: [&str; 6] = [
     "kubernetes.azure.com/agentpool",
     "eks.amazonaws.com/nodegroup",
     "alpha.eksctl.io/nodegroup-name",
@@ -40,37 +40,47 @@ const PROVIDER_LABELS: [(&str, Option<&str>, &str); 10] = [
 
 /// Nodes in pools.
 #[derive(Debug, Default)]
-pub(crate) struct Fleet<'a> {
-    pub(crate) nodes: Vec<FleetNode<'a>>,
+pub struct Fleet<'a> {
+    /// All nodes except those of virtual kubelets.
+    pub nodes: Vec<FleetNode<'a>>,
     by_name: HashMap<&'a str, usize>,
-    pub(crate) pools: Vec<FleetPool>,
+    /// Nodes of one name, operating system and build are a pool.
+    pub pools: Vec<FleetPool>,
     /// Whether the nodes were read.
-    pub(crate) known: bool,
+    pub known: bool,
 }
 
 /// A node.
 #[derive(Debug)]
-pub(crate) struct FleetNode<'a> {
-    pub(crate) node: &'a Node,
-    pub(crate) record: Option<&'a NodeRecord>,
+pub struct FleetNode<'a> {
+    /// What the engine reads of it.
+    pub node: &'a Node,
+    /// What only reports read of it.
+    pub record: Option<&'a NodeRecord>,
     /// Index into the pools.
-    pub(crate) pool: usize,
+    pub pool: usize,
 }
 
 /// Nodes of one pool, operating system and build.
 #[derive(Debug, Default)]
-pub(crate) struct FleetPool {
-    pub(crate) name: String,
-    pub(crate) provider: Option<&'static str>,
-    pub(crate) os: Option<Os>,
-    pub(crate) build: Option<Build>,
-    pub(crate) product: NodeProduct,
-    pub(crate) nodes: Vec<usize>,
+pub struct FleetPool {
+    /// The name of the node pool or group, from its label; else one from the operating system and build.
+    pub name: String,
+    /// The provider whose label names the pool, as in the tables of facts.
+    pub provider: Option<&'static str>,
+    /// `None` if a label does not say it.
+    pub os: Option<Os>,
+    /// The Windows build.
+    pub build: Option<Build>,
+    /// Windows Server, or another system that its nodes report.
+    pub product: NodeProduct,
+    /// Indexes into the nodes.
+    pub nodes: Vec<usize>,
 }
 
 /// Numbers of pods on the nodes of one pool.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct PoolPods {
+pub struct PoolPods {
     /// Pods of Windows workloads.
     pub(crate) windows: usize,
     pub(crate) others: usize,
@@ -79,7 +89,8 @@ pub(crate) struct PoolPods {
 }
 
 impl<'a> Fleet<'a> {
-    pub(crate) fn new(inventory: &'a Inventory) -> Self {
+    /// Groups the nodes of an inventory.
+    pub fn new(inventory: &'a Inventory) -> Self {
         let Some(nodes) = &inventory.snapshot.nodes else { return Self::default() };
         let mut fleet = Self { known: true, ..Self::default() };
         let mut pools: BTreeMap<(String, Option<Os>, Option<Build>, NodeProduct), FleetPool> = BTreeMap::new();
@@ -112,12 +123,12 @@ impl<'a> Fleet<'a> {
     }
 
     /// The node of that name.
-    pub(crate) fn node(&self, name: &str) -> Option<&FleetNode<'a>> {
+    pub fn node(&self, name: &str) -> Option<&FleetNode<'a>> {
         self.by_name.get(name).and_then(|at| self.nodes.get(*at))
     }
 
     /// The nodes of a pool.
-    pub(crate) fn nodes_of<'f>(&'f self, pool: &'f FleetPool) -> impl Iterator<Item = &'f FleetNode<'a>> {
+    pub fn nodes_of<'f>(&'f self, pool: &'f FleetPool) -> impl Iterator<Item = &'f FleetNode<'a>> {
         pool.nodes.iter().filter_map(|at| self.nodes.get(*at))
     }
 
@@ -127,7 +138,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The pools as the report has them, without their dates. `pods`: for each pool; `None` if pods were not read.
-    pub(crate) fn report(&self, pods: Option<&[PoolPods]>) -> Vec<NodePool> {
+    pub fn report(&self, pods: Option<&[PoolPods]>) -> Vec<NodePool> {
         let of = |at: usize| pods.and_then(|pods| pods.get(at)).copied();
         self.pools.iter().enumerate().map(|(at, pool)| self.report_pool(pool, of(at))).collect()
     }

@@ -60,7 +60,7 @@ pub(crate) fn find(
 }
 
 /// The next date comes first; then those that have passed, the latest first.
-pub(crate) fn next_first(a: &Deadline, b: &Deadline, today: Date) -> Ordering {
+pub fn next_first(a: &Deadline, b: &Deadline, today: Date) -> Ordering {
     let passed = |date: Date| date < today;
     match (passed(a.date), passed(b.date)) {
         (false, false) => (a.date, &a.what).cmp(&(b.date, &b.what)),
@@ -114,7 +114,7 @@ fn deadline(row: &LifecycleDate, fleet: &Fleet<'_>, images: &WindowsImages) -> O
 }
 
 /// Whether the image begins with that; a row without a tag is about the whole repository.
-pub(crate) fn is_image(image: &str, start: &str) -> bool {
+pub fn is_image(image: &str, start: &str) -> bool {
     image
         .strip_prefix(start)
         .is_some_and(|rest| start.ends_with('.') || rest.is_empty() || rest.starts_with([':', '@', '-', '.']))

@@ -22,7 +22,7 @@ type Hosts = BTreeMap<Option<Arc<str>>, BTreeSet<Build>>;
 
 /// What containers that started prove, by image as pods write it.
 #[derive(Debug, Default)]
-pub(crate) struct RunningImages {
+pub struct RunningImages {
     hosts: HashMap<Arc<str>, Hosts>,
     /// The hosts of all containers, including those whose build need not be that of the image.
     pulled: HashMap<Arc<str>, Hosts>,
@@ -33,7 +33,8 @@ pub(crate) struct RunningImages {
 }
 
 impl RunningImages {
-    pub(crate) fn new(inventory: &Inventory, fleet: &Fleet<'_>) -> Self {
+    /// Reads the statuses of all pods.
+    pub fn new(inventory: &Inventory, fleet: &Fleet<'_>) -> Self {
         let mut found = Self::default();
         for pod in &inventory.pods {
             let node = pod.node.as_deref().and_then(|name| fleet.node(name));
@@ -89,18 +90,18 @@ impl RunningImages {
     }
 
     /// The hosts on which containers with the image started.
-    pub(crate) fn hosts(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
+    pub fn hosts(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
         common(self.hosts.get(image).filter(|_| !self.unreported.contains(image)))
     }
 
     /// Whether a node of that build found no entry for itself in the manifest of the image, and no other pulled it.
-    pub(crate) fn is_refused_by(&self, image: &str, host: Build) -> bool {
+    pub fn is_refused_by(&self, image: &str, host: Build) -> bool {
         let mut pulled = self.pulled.get(image).into_iter().flat_map(BTreeMap::values);
         self.refused.get(image).is_some_and(|hosts| hosts.contains(&host)) && !pulled.any(|hosts| hosts.contains(&host))
     }
 
     /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine.
-    pub(crate) fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
+    pub fn pulled_on(&self, image: &str) -> impl Iterator<Item = Build> + use<> {
         common(self.pulled.get(image).filter(|_| !self.unreported.contains(image)))
     }
 }

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 /// What manages an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ObjectManager {
+pub struct ObjectManager {
     /// `Helm release shop`.
-    pub(crate) name: String,
+    pub name: String,
     /// Where to change the object: `the values or templates of the chart of Helm release shop`.
-    pub(crate) change: String,
+    pub change: String,
 }
 
 /// A label or annotation that contains the tool that applies an object.

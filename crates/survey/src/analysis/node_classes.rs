@@ -14,14 +14,14 @@ use crate::analysis::fleet::Fleet;
 use crate::inventory::{Inventory, selected_labels};
 
 /// The label that differs on every node. A pod that requires it is compared with all nodes.
-pub(crate) const HOST_NAME: &str = "kubernetes.io/hostname";
+pub const HOST_NAME: &str = "kubernetes.io/hostname";
 
 /// The maximum number of comparisons with single nodes in one survey.
 const MAX_SINGLE: usize = 20_000_000;
 
 /// One node of each kind.
 #[derive(Debug, Default)]
-pub(crate) struct NodeClasses<'a> {
+pub struct NodeClasses<'a> {
     classes: Vec<NodeClass<'a>>,
     /// Every node.
     single: Vec<NodeClass<'a>>,
@@ -55,7 +55,7 @@ pub(crate) enum Obstacle {
 
 impl<'a> NodeClasses<'a> {
     /// The classes, by the labels that pods, templates and RuntimeClasses of the cluster select.
-    pub(crate) fn new(fleet: &Fleet<'a>, inventory: &Inventory) -> Self {
+    pub fn new(fleet: &Fleet<'a>, inventory: &Inventory) -> Self {
         let of_classes =
             inventory.snapshot.runtime_classes.iter().flatten().flat_map(|(_, class)| class.node_selector.keys());
         let selected = inventory.selected.iter().chain(of_classes).map(String::as_str);
@@ -104,14 +104,14 @@ impl<'a> NodeClasses<'a> {
     }
 
     /// Whether a node of one of these pools satisfies selector and affinity; `None` if that takes too long to compute.
-    pub(crate) fn fit(&self, constraints: &SchedulingConstraints, pools: impl Fn(usize) -> bool) -> Option<bool> {
+    pub fn fit(&self, constraints: &SchedulingConstraints, pools: impl Fn(usize) -> bool) -> Option<bool> {
         Some(self.of(constraints)?.iter().any(|class| pools(class.pool) && fits(constraints, class.node)))
     }
 
     /// The pools with a node that satisfies selector and affinity, and whose lasting taints the pod tolerates; if the pod
     /// tolerates none of them, those with a node that satisfies selector and affinity. Empty also if that takes too long to
     /// compute.
-    pub(crate) fn homes(&self, constraints: &SchedulingConstraints, pools: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+    pub fn homes(&self, constraints: &SchedulingConstraints, pools: impl Fn(usize) -> bool) -> BTreeSet<usize> {
         let all = self.of(constraints).unwrap_or_default();
         let fitting: Vec<&NodeClass<'_>> =
             all.iter().filter(|class| pools(class.pool) && fits(constraints, class.node)).collect();

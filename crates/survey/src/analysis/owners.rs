@@ -10,10 +10,11 @@ use crate::inventory::{Inventory, ObjectKey, OwnerKey, WorkloadRecord};
 
 /// A workload: its topmost owner, its pods, and the object by which it is reviewed.
 #[derive(Debug)]
-pub(crate) struct OwnedPods<'a> {
-    pub(crate) key: ObjectKey,
+pub struct OwnedPods<'a> {
+    /// The topmost owner.
+    pub key: ObjectKey,
     /// Indexes into the pods of the inventory.
-    pub(crate) pods: Vec<usize>,
+    pub pods: Vec<usize>,
     /// The object with the template, or one of the pods, as text.
     pub(crate) object: Option<(WorkloadKind, &'a str)>,
     /// The direct owners of the pods, whose Events explain why there are no pods.
@@ -22,7 +23,7 @@ pub(crate) struct OwnedPods<'a> {
 
 impl OwnedPods<'_> {
     /// The object with the template, or one of the pods, as it is in the cluster; null if none was read.
-    pub(crate) fn object_value(&self) -> Value {
+    pub fn object_value(&self) -> Value {
         self.object.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
@@ -31,7 +32,7 @@ impl OwnedPods<'_> {
 const MAX_STEPS: usize = 4;
 
 /// All workloads, sorted.
-pub(crate) fn group(inventory: &Inventory) -> Vec<OwnedPods<'_>> {
+pub fn group(inventory: &Inventory) -> Vec<OwnedPods<'_>> {
     let records: HashMap<&ObjectKey, &WorkloadRecord> =
         inventory.workloads.iter().map(|record| (&record.key, record)).collect();
     let mut groups: HashMap<ObjectKey, OwnedPods<'_>> = HashMap::new();

@@ -14,7 +14,7 @@ use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Unread, Wo
 const SAME_DUMP: i64 = 3600;
 
 /// What was read, and what was not. Kinds that only a plan uses are not missing in a survey.
-pub(crate) fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
+pub fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     let mut read: Vec<KindCount> = Vec::new();
     let mut unread = inventory.unread.clone();
     for kind in KINDS {

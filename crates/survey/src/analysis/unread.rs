@@ -12,7 +12,7 @@ use crate::report::{Coverage, ObjectRef, Unknown};
 const MAX_OBJECTS: usize = 50;
 
 /// What is not known of the pods of these pools, if pods were not read. Their numbers are `null` in the JSON.
-pub(crate) fn unread_pods<'a>(coverage: &Coverage, pools: impl Iterator<Item = &'a str>) -> Option<Unknown> {
+pub fn unread_pods<'a>(coverage: &Coverage, pools: impl Iterator<Item = &'a str>) -> Option<Unknown> {
     let Evidence::Missing(why) = Statement::Pods.evidence(coverage) else { return None };
     let pools: BTreeSet<&str> = pools.collect();
     Some(Unknown {
@@ -36,7 +36,7 @@ pub(crate) fn unread_changes(evidence: &Evidence) -> Option<Unknown> {
 }
 
 /// Nodes without a kubelet of their own, which are in no pool, and the number of their pods.
-pub(crate) fn virtual_nodes(inventory: &Inventory) -> Option<Unknown> {
+pub fn virtual_nodes(inventory: &Inventory) -> Option<Unknown> {
     let nodes = &inventory.virtual_nodes;
     let is_there = |pod: &&PodRecord| pod.node.as_deref().is_some_and(|node| nodes.contains(node));
     let pods = inventory.pods.iter().filter(is_there).count();

@@ -31,24 +31,30 @@ const MAX_CONTAINERS: usize = 100;
 
 /// The context for reading a workload.
 #[derive(Clone, Copy)]
-pub(crate) struct ViewContext<'a> {
-    pub(crate) inventory: &'a Inventory,
-    pub(crate) fleet: &'a Fleet<'a>,
-    pub(crate) running: &'a RunningImages,
-    pub(crate) policies: &'a PolicySet,
+pub struct ViewContext<'a> {
+    /// The objects of the cluster.
+    pub inventory: &'a Inventory,
+    /// Its nodes in pools.
+    pub fleet: &'a Fleet<'a>,
+    /// What running containers prove about images.
+    pub running: &'a RunningImages,
+    /// The policies under which workloads are reviewed.
+    pub policies: &'a PolicySet,
 }
 
 /// A workload.
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct WorkloadView<'a> {
-    pub(crate) object: ObjectRef,
-    pub(crate) pods: Vec<&'a PodRecord>,
+pub struct WorkloadView<'a> {
+    /// Its kind, namespace and name.
+    pub object: ObjectRef,
+    /// Its pods.
+    pub pods: Vec<&'a PodRecord>,
     /// The kind of [`value`](Self::value), and JSON pointer to its pod.
-    pub(crate) kind: WorkloadKind,
+    pub kind: WorkloadKind,
     /// The object as its author wrote it; null if none was read.
-    pub(crate) value: Value,
+    pub value: Value,
     /// The operating system, including what running containers prove.
-    pub(crate) os: DetectedOs,
+    pub os: DetectedOs,
     pub(crate) because: String,
     /// The operating system that author, policy or images state, unless running containers contradict it.
     pub(crate) intended: Option<Os>,
@@ -60,16 +66,18 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) is_unverified: bool,
     /// Whether a pod is reviewed in place of its owner, which was not read.
     pub(crate) is_stand_in: bool,
-    pub(crate) containers: Vec<ViewContainer>,
+    /// Its containers, init containers included.
+    pub containers: Vec<ViewContainer>,
     /// The constraints of its pods; if it has no pods, those of its template.
-    pub(crate) constraints: SchedulingConstraints,
+    pub constraints: SchedulingConstraints,
     /// The constraints of its author.
     pub(crate) authored: SchedulingConstraints,
     /// The RuntimeClass of its author.
-    pub(crate) runtime_class: Option<String>,
+    pub runtime_class: Option<String>,
     /// Whether that RuntimeClass was not read.
-    pub(crate) has_unread_class: bool,
-    pub(crate) host_process: bool,
+    pub has_unread_class: bool,
+    /// Whether a container is a HostProcess container.
+    pub host_process: bool,
     pub(crate) process_isolated: bool,
     /// Findings of rules: code, name and action.
     pub(crate) rules: BTreeSet<(&'static str, &'static str, &'static str)>,
@@ -77,17 +85,21 @@ pub(crate) struct WorkloadView<'a> {
     /// Whether Mullion reviews it, and would place its pods.
     pub(crate) judged: bool,
     pub(crate) placed: bool,
-    pub(crate) managed_by: Option<ObjectManager>,
+    /// What manages it, from its labels and annotations.
+    pub managed_by: Option<ObjectManager>,
     /// The image patterns of the policies.
     patterns: ImagePatterns,
 }
 
 /// A container with the facts about its image.
-pub(crate) struct ViewContainer {
-    pub(crate) report: Container,
-    pub(crate) os: ImageOs,
+pub struct ViewContainer {
+    /// The container as the report shows it.
+    pub report: Container,
+    /// The operating system of its image.
+    pub os: ImageOs,
     pub(crate) builds: Vec<Build>,
-    pub(crate) place: ContainerPlace,
+    /// Where it stands in the pod.
+    pub place: ContainerPlace,
 }
 
 impl ViewContainer {
@@ -105,7 +117,7 @@ impl ViewContainer {
 
 /// The place of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ContainerPlace {
+pub enum ContainerPlace {
     /// In the object: list and position.
     Object(&'static str, usize),
     /// Only in its pods: a webhook added it.
@@ -115,12 +127,15 @@ pub(crate) enum ContainerPlace {
 }
 
 /// The facts about an image.
-pub(crate) struct ViewImage {
-    pub(crate) os: ImageOs,
-    pub(crate) builds: Vec<Build>,
-    pub(crate) known_from: Knowledge,
+pub struct ViewImage {
+    /// Its operating system.
+    pub os: ImageOs,
+    /// The builds it is for; empty if they are unknown.
+    pub builds: Vec<Build>,
+    /// What proves its builds.
+    pub known_from: Knowledge,
     /// What its registry reports.
-    pub(crate) platforms: Option<Arc<Platforms>>,
+    pub platforms: Option<Arc<Platforms>>,
 }
 
 /// A finding of the rule about floating tags.
@@ -135,7 +150,8 @@ pub(crate) struct FloatingTag {
 const FLOATING: &str = "floating-windows-tag";
 
 impl<'a> WorkloadView<'a> {
-    pub(crate) fn new(owned: &OwnedPods<'a>, context: ViewContext<'a>) -> Self {
+    /// Reviews a workload.
+    pub fn new(owned: &OwnedPods<'a>, context: ViewContext<'a>) -> Self {
         let ViewContext { inventory, fleet, running, policies } = context;
         let object = ObjectRef {
             namespace: owned.key.namespace.to_string(),
@@ -297,7 +313,7 @@ impl<'a> WorkloadView<'a> {
     }
 
     /// The facts about an image of its pods.
-    pub(crate) fn image(&self, image: &str, running: &RunningImages, inventory: &Inventory) -> ViewImage {
+    pub fn image(&self, image: &str, running: &RunningImages, inventory: &Inventory) -> ViewImage {
         let facts = image_facts(image, &self.patterns, inventory.snapshot.images.get(image));
         let (builds, known_from) = match facts.os {
             ImageOs::Linux => (Vec::new(), stated_by(&facts)),
@@ -349,7 +365,7 @@ impl<'a> WorkloadView<'a> {
     }
 
     /// Whether it counts as a Windows workload.
-    pub(crate) fn is_windows(&self) -> bool {
+    pub fn is_windows(&self) -> bool {
         self.os == DetectedOs::Windows
     }
 
@@ -359,7 +375,7 @@ impl<'a> WorkloadView<'a> {
     }
 
     /// Path of a field of the pod: `spec.template.spec.nodeSelector`.
-    pub(crate) fn path(&self, below: &str) -> String {
+    pub fn path(&self, below: &str) -> String {
         // The kind of the topmost owner, even if one of its pods was read instead.
         let kind = WorkloadKind::from_name(&self.object.kind).unwrap_or(self.kind);
         let before = kind.pod_pointer().trim_start_matches('/').replace('/', ".");
@@ -394,14 +410,16 @@ impl<'a> WorkloadView<'a> {
 }
 
 /// Which host runs which image, by the nodes of the fleet and the releases that policies add.
-pub(crate) struct FleetRules<'a> {
-    pub(crate) inventory: &'a Inventory,
-    pub(crate) releases: &'a [ExtraRelease],
+pub struct FleetRules<'a> {
+    /// The objects of the cluster, for the generation of containerd on its nodes.
+    pub inventory: &'a Inventory,
+    /// The releases that the policies add.
+    pub releases: &'a [ExtraRelease],
 }
 
 impl FleetRules<'_> {
     /// Whether a host runs one of these builds.
-    pub(crate) fn runs(&self, host: Build, builds: &[Build]) -> bool {
+    pub fn runs(&self, host: Build, builds: &[Build]) -> bool {
         let generation = self.inventory.snapshot.nodes.as_ref().map(|nodes| nodes.generation(host)).unwrap_or_default();
         builds.iter().any(|build| runs(host, *build, generation, self.releases))
     }

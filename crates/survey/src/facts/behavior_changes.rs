@@ -79,7 +79,7 @@ pub enum Moves {
     Platform,
 }
 
-/// A feature that a workload uses. [`mod@crate::plan`] finds it in the pod template.
+/// A feature that a workload uses. `mullion_plan` finds it in the pod template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Use {
@@ -123,7 +123,7 @@ pub enum Use {
 
 impl Use {
     /// As a predicate after "they": `mount an SMB volume`.
-    pub(crate) const fn predicate(self) -> &'static str {
+    pub const fn predicate(self) -> &'static str {
         match self {
             Self::NanoServer => "have images based on Nano Server",
             Self::ServerCore => "have images based on Server Core or Server, or on a base that is not known",
@@ -149,7 +149,7 @@ impl Use {
 
 impl Moves {
     /// `with the image`.
-    pub(crate) const fn phrase(self) -> &'static str {
+    pub const fn phrase(self) -> &'static str {
         match self {
             Self::Image => "with the image",
             Self::Host => "with the host",

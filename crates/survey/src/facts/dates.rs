@@ -32,12 +32,12 @@ pub struct LifecycleDate {
 
 impl Concerns {
     /// Whether the row is about a container runtime.
-    pub(crate) fn is_runtime(&self) -> bool {
+    pub fn is_runtime(&self) -> bool {
         self.containerd.is_some() || self.docker.is_some()
     }
 
     /// Whether the nodes with that product and build are those of the row.
-    pub(crate) fn is_product(&self, product: NodeProduct, build: Option<Build>) -> bool {
+    pub fn is_product(&self, product: NodeProduct, build: Option<Build>) -> bool {
         self.node_build.is_none_or(|wanted| build == Some(wanted) && product == self.product.unwrap_or_default())
     }
 }

@@ -16,12 +16,13 @@ impl MinorVersion {
     /// Newer than every version.
     pub(crate) const MAX: Self = Self::new(u16::MAX, u16::MAX);
 
-    pub(crate) const fn new(major: u16, minor: u16) -> Self {
+    /// A version from its two numbers.
+    pub const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
     }
 
     /// Of `containerd://1.7.29+azure`, as nodes report their runtime; `None` for another runtime.
-    pub(crate) fn of_containerd(runtime: &str) -> Option<Self> {
+    pub fn of_containerd(runtime: &str) -> Option<Self> {
         runtime.strip_prefix("containerd://").and_then(Self::of)
     }
 

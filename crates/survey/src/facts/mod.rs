@@ -17,4 +17,4 @@ pub use print::built_in_text;
 pub use read::{FactsError, MAX_ROWS, SCHEMA};
 pub use row::PROVIDERS;
 pub use tables::{Facts, FactsTable, TableOrigin};
-pub(crate) use version_skew::VersionSkew;
+pub use version_skew::VersionSkew;

@@ -5,7 +5,7 @@ use crate::facts::constraints::{ConstraintRow, Limit};
 
 /// The skew that a cluster permits.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct VersionSkew<'a> {
+pub struct VersionSkew<'a> {
     /// Rows with [`Limit::VersionSkew`], the one that applies first at the front.
     rows: Vec<&'a ConstraintRow>,
 }
@@ -13,20 +13,20 @@ pub(crate) struct VersionSkew<'a> {
 impl<'a> VersionSkew<'a> {
     /// Of rows of the cluster's provider, and of those of every cluster. A row for old kubelets applies before one for all,
     /// and then that of the provider before that of Kubernetes.
-    pub(crate) fn of(rows: impl Iterator<Item = &'a ConstraintRow>) -> Self {
+    pub fn of(rows: impl Iterator<Item = &'a ConstraintRow>) -> Self {
         let mut rows: Vec<_> = rows.filter(|row| matches!(row.limit, Limit::VersionSkew { .. })).collect();
         rows.sort_by_key(|row| (until_of(row).unwrap_or(MinorVersion::MAX), row.provider.is_none()));
         Self { rows }
     }
 
     /// The row that applies to a kubelet; without a kubelet, to a new one.
-    pub(crate) fn row(&self, kubelet: Option<MinorVersion>) -> Option<&'a ConstraintRow> {
+    pub fn row(&self, kubelet: Option<MinorVersion>) -> Option<&'a ConstraintRow> {
         let kubelet = kubelet.unwrap_or(MinorVersion::MAX);
         self.rows.iter().copied().find(|row| until_of(row).is_none_or(|until| kubelet <= until))
     }
 
     /// The newest control plane that a kubelet permits. Absent if no row applies.
-    pub(crate) fn newest_control_plane(&self, kubelet: MinorVersion) -> Option<MinorVersion> {
+    pub fn newest_control_plane(&self, kubelet: MinorVersion) -> Option<MinorVersion> {
         match self.row(Some(kubelet))?.limit {
             Limit::VersionSkew { minors, .. } => Some(kubelet.later(minors)),
             _ => None,
@@ -34,7 +34,7 @@ impl<'a> VersionSkew<'a> {
     }
 
     /// The oldest kubelet that a control plane permits.
-    pub(crate) fn oldest_kubelet(&self, control_plane: MinorVersion) -> MinorVersion {
+    pub fn oldest_kubelet(&self, control_plane: MinorVersion) -> MinorVersion {
         let permits = |kubelet: &MinorVersion| self.newest_control_plane(*kubelet) >= Some(control_plane);
         let older = (1..=MAX_SKEW).map(|minors| control_plane.earlier(minors));
         older.take_while(permits).last().unwrap_or(control_plane)

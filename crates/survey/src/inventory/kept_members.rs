@@ -229,7 +229,7 @@ const CONTAINERS: Kept = Items(&Object(members! {
 }));
 
 /// Fields of a container with command lines, below the container.
-pub(crate) const PROGRAM_COMMANDS: [&str; 7] = [
+pub const PROGRAM_COMMANDS: [&str; 7] = [
     "/command",
     "/args",
     "/livenessProbe/exec/command",

@@ -17,16 +17,14 @@ mod strip;
 mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
-pub(crate) use kept_members::PROGRAM_COMMANDS;
+pub use kept_members::PROGRAM_COMMANDS;
 pub use kinds::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, SurveyKind, plural_of};
 pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES};
 pub use reader::{InventoryReader, ReadInput};
-pub use records::Inventory;
-pub(crate) use records::{
-    BudgetRecord, BudgetStatus, ContainerShape, NodeRecord, NodeSize, ObjectKey, OwnerKey, PodRecord, PodShape,
-    RunningContainer, WorkloadRecord,
+pub use records::{
+    BudgetRecord, BudgetStatus, ContainerShape, Inventory, NodeRecord, NodeSize, ObjectKey, PodRecord, PodShape,
 };
-pub use reduced_texts::KEPT_MESSAGE;
-pub(crate) use reduced_texts::{SERVICE_ACCOUNT, program_names};
+pub(crate) use records::{OwnerKey, RunningContainer, WorkloadRecord};
+pub use reduced_texts::{KEPT_MESSAGE, SERVICE_ACCOUNT, program_names};
 pub use stream::{DumpProblem, MAX_OBJECT, MAX_VALUES, read_json};
 pub use yaml::read_yaml;

@@ -18,27 +18,28 @@ use crate::report::Unread;
 #[derive(Debug, Default)]
 pub struct Inventory {
     /// Nodes, RuntimeClasses and namespaces, as the engine reads them.
-    pub(crate) snapshot: ClusterSnapshot,
+    pub snapshot: ClusterSnapshot,
     /// Names of the nodes of virtual kubelets, which are in no pool.
     pub(crate) virtual_nodes: BTreeSet<Box<str>>,
     /// The members of nodes that the engine does not read, by name.
-    pub(crate) nodes: HashMap<Box<str>, NodeRecord>,
-    pub(crate) pods: Vec<PodRecord>,
+    pub nodes: HashMap<Box<str>, NodeRecord>,
+    /// All pods.
+    pub pods: Vec<PodRecord>,
     pub(crate) workloads: Vec<WorkloadRecord>,
     /// The labels that templates select, by selector or affinity.
-    pub(crate) selected: BTreeSet<String>,
+    pub selected: BTreeSet<String>,
     /// One pod of each owner, and every pod without one, as text, by index into `pods`.
-    pub(crate) samples: HashMap<usize, Box<str>>,
+    pub samples: HashMap<usize, Box<str>>,
     /// Events about pods and about objects that create pods.
     pub(crate) events: HashMap<ObjectKey, Vec<EventRecord>>,
     /// PodDisruptionBudgets, by namespace.
-    pub(crate) budgets: HashMap<Arc<str>, Vec<BudgetRecord>>,
+    pub budgets: HashMap<Arc<str>, Vec<BudgetRecord>>,
     /// The maximum number of pods to which a HorizontalPodAutoscaler scales an object.
-    pub(crate) scaled_to: HashMap<ObjectKey, u64>,
+    pub scaled_to: HashMap<ObjectKey, u64>,
     /// Names of CSI drivers, by node.
-    pub(crate) drivers: HashMap<Box<str>, BTreeSet<Arc<str>>>,
+    pub drivers: HashMap<Box<str>, BTreeSet<Arc<str>>>,
     /// Numbers of objects by kind, for the kinds in [`KINDS`](crate::inventory::KINDS).
-    pub(crate) counts: BTreeMap<&'static str, usize>,
+    pub counts: BTreeMap<&'static str, usize>,
     /// The number of objects of other kinds, and of values that are not objects.
     pub(crate) others: usize,
     /// How many of them have no kind, and so are no objects.
@@ -50,13 +51,13 @@ pub struct Inventory {
     /// Newest time of each input, in its order; inputs without a time left out.
     pub(crate) times: Vec<(String, Box<str>)>,
     /// The version of the API server.
-    pub(crate) kubernetes: Option<String>,
+    pub kubernetes: Option<String>,
     /// Images that their registries do not have.
-    pub(crate) absent_images: BTreeSet<String>,
+    pub absent_images: BTreeSet<String>,
     /// The compressed bytes that a node of that build pulls, by image.
-    pub(crate) image_sizes: BTreeMap<String, BTreeMap<Build, u64>>,
+    pub image_sizes: BTreeMap<String, BTreeMap<Build, u64>>,
     /// Why a registry reported nothing about an image, by image.
-    pub(crate) unanswered_images: BTreeMap<String, String>,
+    pub unanswered_images: BTreeMap<String, String>,
 }
 
 impl Inventory {
@@ -84,7 +85,7 @@ impl Inventory {
 
     /// Whether a registry need not be queried about an image: its platforms are known, and the bytes that a node of
     /// `host` pulls.
-    pub(crate) fn is_image_known(&self, image: &str, host: Build) -> bool {
+    pub fn is_image_known(&self, image: &str, host: Build) -> bool {
         let platforms = self.snapshot.images.get(image);
         platforms.is_some_and(|platforms| self.pull_bytes(image, host).is_some() || platforms.entry_for(host).is_none())
     }
@@ -95,7 +96,7 @@ impl Inventory {
     }
 
     /// The RuntimeClass of that name, if it was read.
-    pub(crate) fn runtime_class(&self, name: Option<&str>) -> Option<&RuntimeClass> {
+    pub fn runtime_class(&self, name: Option<&str>) -> Option<&RuntimeClass> {
         self.snapshot.runtime_class(name?)
     }
 
@@ -112,54 +113,65 @@ impl Inventory {
 
 /// Namespace, kind and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ObjectKey {
-    pub(crate) namespace: Arc<str>,
-    pub(crate) kind: Arc<str>,
-    pub(crate) name: Arc<str>,
+pub struct ObjectKey {
+    /// Empty for an object of the cluster.
+    pub namespace: Arc<str>,
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
 }
 
 /// The members of a node that the engine does not read.
 #[derive(Debug, Clone)]
-pub(crate) struct NodeRecord {
+pub struct NodeRecord {
     /// The fourth number of the kernel version.
-    pub(crate) revision: Option<u32>,
-    pub(crate) kubelet: Arc<str>,
+    pub revision: Option<u32>,
+    /// `status.nodeInfo.kubeletVersion`.
+    pub kubelet: Arc<str>,
     pub(crate) product: NodeProduct,
     pub(crate) ready: bool,
     /// `status.allocatable`, if it has all three members.
-    pub(crate) allocatable: Option<NodeSize>,
+    pub allocatable: Option<NodeSize>,
 }
 
 /// The resources that a node has for pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct NodeSize {
+pub struct NodeSize {
     /// In thousandths of a processor.
-    pub(crate) cpu_millis: u64,
+    pub cpu_millis: u64,
     /// In bytes.
-    pub(crate) memory_bytes: u64,
-    pub(crate) pods: u64,
+    pub memory_bytes: u64,
+    /// The number of pods that its kubelet accepts.
+    pub pods: u64,
 }
 
 /// A PodDisruptionBudget.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BudgetRecord {
-    pub(crate) name: Arc<str>,
+pub struct BudgetRecord {
+    /// Its name.
+    pub name: Arc<str>,
     /// `None` if it selects no pod. A selector without requirements selects every pod of the namespace.
-    pub(crate) selector: Option<LabelSelector>,
+    pub selector: Option<LabelSelector>,
     /// `2` or `50%`.
-    pub(crate) min_available: Option<Box<str>>,
-    pub(crate) max_unavailable: Option<Box<str>>,
+    pub min_available: Option<Box<str>>,
+    /// `2` or `50%`.
+    pub max_unavailable: Option<Box<str>>,
     /// `None` if the controller has not written the status.
-    pub(crate) status: Option<BudgetStatus>,
+    pub status: Option<BudgetStatus>,
 }
 
 /// The status of a PodDisruptionBudget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BudgetStatus {
-    pub(crate) disruptions_allowed: u64,
-    pub(crate) current_healthy: u64,
-    pub(crate) desired_healthy: u64,
-    pub(crate) expected_pods: u64,
+pub struct BudgetStatus {
+    /// The number of pods that can be evicted now.
+    pub disruptions_allowed: u64,
+    /// The number of its pods that are ready.
+    pub current_healthy: u64,
+    /// The number of ready pods that it requires.
+    pub desired_healthy: u64,
+    /// The number of pods that it selects.
+    pub expected_pods: u64,
 }
 
 /// The controller of an object.
@@ -174,21 +186,22 @@ pub(crate) struct OwnerKey {
 /// A pod.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct PodRecord {
+pub struct PodRecord {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) owner: Option<Arc<OwnerKey>>,
     /// The node it is bound to.
-    pub(crate) node: Option<Arc<str>>,
+    pub node: Option<Arc<str>>,
     /// The node in its affinity, for a pod of a DaemonSet.
     pub(crate) target: Option<Arc<str>>,
-    pub(crate) shape: Arc<PodShape>,
+    /// The part that it shares with other pods.
+    pub shape: Arc<PodShape>,
     /// Whether it has a status. Without one, it is not known whether it runs.
-    pub(crate) reported: bool,
+    pub reported: bool,
     /// Condition `Ready`.
     pub(crate) ready: bool,
     /// Phase `Succeeded` or `Failed`.
-    pub(crate) ended: bool,
+    pub ended: bool,
     /// Whether the scheduler found no node for it.
     pub(crate) unschedulable: bool,
     /// Whether one of its containers ran at any time.
@@ -201,7 +214,7 @@ pub(crate) struct PodRecord {
 
 impl PodRecord {
     /// Whether it is on a node, and nothing is known of what runs there.
-    pub(crate) fn is_unreported(&self) -> bool {
+    pub fn is_unreported(&self) -> bool {
         self.node.is_some() && !self.reported
     }
 }
@@ -230,19 +243,23 @@ pub(crate) struct StatusText {
 
 /// The data that many pods share.
 #[derive(Debug, Default)]
-pub(crate) struct PodShape {
-    pub(crate) containers: Vec<ContainerShape>,
+pub struct PodShape {
+    /// Its containers, init and ephemeral containers included.
+    pub containers: Vec<ContainerShape>,
     /// The constraints, without the name of a node.
     pub(crate) constraints: SchedulingConstraints,
-    pub(crate) runtime_class: Option<String>,
+    /// `spec.runtimeClassName`.
+    pub runtime_class: Option<String>,
     pub(crate) host_process: bool,
 }
 
 /// A container of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ContainerShape {
-    pub(crate) name: Arc<str>,
-    pub(crate) image: Arc<str>,
+pub struct ContainerShape {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its image, as the pod names it.
+    pub image: Arc<str>,
     /// Whether it is an ephemeral container, which no template has.
     pub(crate) ephemeral: bool,
 }

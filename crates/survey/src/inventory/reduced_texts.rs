@@ -19,7 +19,7 @@ use crate::messages::{OMITTED, recognized_text};
 pub const KEPT_MESSAGE: usize = 1024;
 
 /// The mount path of a service account, under which every pod has a volume mounted.
-pub(crate) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Programs whose names are kept from a command line, in lower case without `.exe`, and the file extension of a script
 /// that one of them runs: what a Windows release changed or removed. Nothing else of the words around them is kept.
@@ -238,7 +238,7 @@ fn strip_command(words: &Value, has_program: bool) -> Value {
 }
 
 /// The [`PROGRAMS`] that a command line contains, in any word: `wmic` of `cmd /c "wmic os get caption"`.
-pub(crate) fn program_names(words: &Value) -> Vec<&'static str> {
+pub fn program_names(words: &Value) -> Vec<&'static str> {
     let texts = words.as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_separator = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '.' | '_' | '-');
     let names: Vec<&str> = texts.flat_map(|text| text.split(is_separator)).filter(|name| !name.is_empty()).collect();

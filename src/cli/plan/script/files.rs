@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use clap::ValueEnum;
 use mullion_engine::model::text::counted;
-use mullion_survey::PlanReport;
+use mullion_plan::PlanReport;
 
 use crate::cli::io_handles::Io;
 use crate::cli::new_file::NewFile;

@@ -4,7 +4,7 @@
 //! PlanReport ── scripts ──→ [StepScript] ── bash | powershell ──→ text ── files ──→ new files in a directory
 //! ```
 //!
-//! What a script leaves out follows from [`CommandEffect`](mullion_survey::plan::report::CommandEffect), and not from the
+//! What a script leaves out follows from [`CommandEffect`](mullion_plan::report::CommandEffect), and not from the
 //! text of a command. Names of objects are untrusted: a command is active only if `ShellCommand` can read all of it.
 
 mod bash;

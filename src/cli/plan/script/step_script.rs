@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use mullion_engine::model::foreign_text::{visible, visible_lines};
 use mullion_engine::model::text::list_with;
-use mullion_survey::plan::report::{CommandEffect, PlanCommand, PlanReport, PlannedWorkload, Step, StepKind};
+use mullion_plan::report::{CommandEffect, PlanCommand, PlanReport, PlannedWorkload, Step, StepKind};
 use mullion_survey::report::Source;
 
 use crate::cli::plan::script::shell_command::{ShellCommand, read_commands};

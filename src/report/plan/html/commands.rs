@@ -1,7 +1,7 @@
 //! Commands on the page, within a limit of bytes.
 
 use mullion_engine::model::text::thousands;
-use mullion_survey::plan::report::PlanCommand;
+use mullion_plan::report::PlanCommand;
 
 use crate::report::html::cells::cut;
 use crate::report::html::escape::{escape, prose};
@@ -60,7 +60,7 @@ pub(super) fn lines(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mullion_survey::plan::report::CommandEffect;
+    use mullion_plan::report::CommandEffect;
 
     use super::*;
 

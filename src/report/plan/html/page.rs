@@ -4,7 +4,7 @@ use std::io;
 use std::io::Write;
 
 use mullion_engine::model::text::shorten;
-use mullion_survey::PlanReport;
+use mullion_plan::PlanReport;
 
 use crate::report::html::page;
 use crate::report::html::page::Page;

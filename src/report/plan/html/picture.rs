@@ -1,7 +1,7 @@
 //! The picture of the steps: a bar for each step with workloads, with a part for each verdict.
 
 use mullion_engine::model::text::{shorten, thousands};
-use mullion_survey::plan::report::{PlanReport, Verdict};
+use mullion_plan::report::{PlanReport, Verdict};
 
 use crate::report::html::escape::escape;
 use crate::report::html::svg::{centred, label};

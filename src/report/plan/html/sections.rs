@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use mullion_engine::model::text::{counted, list, shorten, thousands, upper_first};
-use mullion_survey::Statement;
-use mullion_survey::plan::report::{
+use mullion_plan::report::{
     BehaviorChange, CalendarEntry, Constraint, ConstraintState, FieldEdit, PlanCommand, PlanReport, PlannedContainer,
     PlannedWorkload, Step, Verdict,
 };
+use mullion_survey::Statement;
 use serde_json::Value;
 
 use crate::report::html::cells::{cut, object_cell, pods_cell};

@@ -1,0 +1,85 @@
+//! What a plan does not know: of images, and look-ups that have no result.
+
+use std::collections::BTreeMap;
+
+use crate::verdicts::Gap;
+use crate::workload_move::WorkloadMove;
+use mullion_survey::inventory::Inventory;
+use mullion_survey::report::{ObjectRef, Unknown};
+
+/// The most objects that one entry lists.
+const LISTED: usize = 50;
+
+/// What is not known about the workloads that move, and how to find out.
+pub(crate) fn unknown(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
+    let mut all = gaps(moves);
+    all.extend(unknown_moves(moves));
+    all.extend(unanswered(moves, inventory));
+    all
+}
+
+/// The workloads of which it is not known whether they move.
+fn unknown_moves(moves: &[WorkloadMove]) -> Option<Unknown> {
+    let objects: Vec<&ObjectRef> =
+        moves.iter().filter(|one| one.report.move_not_known).map(|one| &one.report.object).collect();
+    (!objects.is_empty()).then(|| Unknown {
+        what: "Whether these workloads move is not known: their pods, or the class that places them, were not read."
+            .to_owned(),
+        resolve: "Read pods and runtimeclasses too, and plan again.".to_owned(),
+        all: objects.len(),
+        objects: objects.into_iter().take(LISTED).cloned().collect(),
+    })
+}
+
+/// What is not known of their images.
+fn gaps(moves: &[WorkloadMove]) -> Vec<Unknown> {
+    let mut gaps: BTreeMap<Gap, Vec<&ObjectRef>> = BTreeMap::new();
+    for one in moves.iter().filter(|one| one.moves || one.report.move_not_known) {
+        for gap in &one.gaps {
+            gaps.entry(*gap).or_default().push(&one.report.object);
+        }
+    }
+    let entry = |(gap, objects): (Gap, Vec<&ObjectRef>)| {
+        let (what, resolve) = gap.texts();
+        Unknown {
+            what: what.to_owned(),
+            resolve: resolve.to_owned(),
+            all: objects.len(),
+            objects: objects.into_iter().take(LISTED).cloned().collect(),
+        }
+    };
+    gaps.into_iter().map(entry).collect()
+}
+
+/// The look-ups without a result, by reason: one registry that does not respond is one entry.
+fn unanswered(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
+    let mut by_reason: BTreeMap<&str, (Vec<&str>, Vec<ObjectRef>)> = BTreeMap::new();
+    for one in moves.iter().filter(|one| one.moves || one.report.move_not_known) {
+        for container in &one.report.containers {
+            let proposed = container.proposal.iter().map(|proposal| proposal.image.as_str());
+            for image in proposed.chain([container.image.as_str()]) {
+                let Some(reason) = inventory.unanswered_images.get(image) else { continue };
+                let (images, objects) = by_reason.entry(reason).or_default();
+                images.push(image);
+                if objects.last() != Some(&one.report.object) {
+                    objects.push(one.report.object.clone());
+                }
+            }
+        }
+    }
+    let entry = |(reason, (mut images, mut objects)): (&str, (Vec<&str>, Vec<ObjectRef>))| {
+        images.sort_unstable();
+        images.dedup();
+        let named = images.first().copied().unwrap_or_default();
+        let what = match images.len() {
+            1 => format!("The look-up of the image {named} has no result: {reason}."),
+            all => format!("The look-ups of {all} images, such as {named}, have no result: {reason}."),
+        };
+        let all = objects.len();
+        objects.truncate(LISTED);
+        let resolve = "Run the plan again with --registry where the registry can be reached, with a login that may read the \
+                       image and with policies whose spec.registries allows the registry.";
+        Unknown { what, resolve: resolve.to_owned(), objects, all }
+    };
+    by_reason.into_iter().map(entry).collect()
+}
