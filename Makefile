@@ -23,7 +23,7 @@ down: ## Stop the cluster that `make up` started
 	@tests/cluster/down.sh target/up
 
 .PHONY: check
-check: needs fmt-check clippy ## Check the format and the lints, and run every test that needs neither a cluster nor a tool that must be built
+check: needs fmt-check ## Check the format and the lints, and run every test that needs neither a cluster nor a tool that must be built
 	@tests/run.sh check
 
 .PHONY: test
@@ -47,7 +47,7 @@ fuzz: needs ## Run each fuzz target for SECONDS=60, or RUNS=N times
 
 .PHONY: rules
 rules: needs ## Update the files that are generated from the rule catalogue, the policy keys and the command line (policies/rules, policies/schema, docs/reference/policy.md, docs/reference/flags.md, docs/reference/saved-inventory.md, expected findings), and the output shown in README.md and docs
-	UPDATE_DOCS=1 $(CARGO) test --locked --test rules --test schema --test docs --test survey
+	UPDATE_DOCS=1 $(CARGO) test --locked --workspace --test rules --test schema --test docs --test survey --test plan
 
 # Not part of `test`: it needs npm and a network.
 LANGUAGE_SERVER = yaml-language-server@1.25.0

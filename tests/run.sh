@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the test suites and prints a summary, for the targets with the same names in the Makefile.
-#   run.sh check   the suites that need neither a cluster nor a tool that must be built
+#   run.sh check   the lints, and the suites that need neither a cluster nor a tool that must be built
 #   run.sh test    all suites
 #   run.sh soak    the long forms of the trials that find rare faults by repetition
 #   run.sh versions [1.33 …]   the suites that start a control plane, on each Kubernetes release of
@@ -72,6 +72,16 @@ result() {
 kubernetes=
 
 lane() { local name; for name in "$@"; do run "${kubernetes:+$kubernetes-}$name" "$name"; done; }
+
+# two_lanes SUITE…: runs suites in this order, two at the same time.
+two_lanes() {
+  local name
+  for name in "$@"; do
+    while (($(jobs -rp | wc -l) >= 2)); do wait -n; done
+    run "$name" "$name" &
+  done
+  wait
+}
 
 # lanes [SUITE…]: runs the cluster suites, and the others beside them. `on_cluster` and `installed` mostly wait for clusters.
 # They run one after the other, because at the same time they would compete for processors and poll more often. The other
@@ -184,12 +194,21 @@ printf 'compiled in %d min %d s\n' $((SECONDS / 60)) $((SECONDS % 60))
 
 case $mode in
   check)
-    # `webhook` takes as long as half of the others together, and mostly one processor.
+    # The lints compile while the suites run. Before the suites they leave a processor idle for half of their time.
+    make --no-print-directory clippy >"$logs/clippy.log" 2>&1 &
+    lints=$!
+    # The longest suites first, so that both lanes end at the same time.
+    longest=(webhook cli engine mullion)
     others=()
-    for name in "${pure[@]}"; do [[ $name == webhook ]] || others+=("$name"); done
-    lane webhook &
-    lane "${others[@]}"
-    wait
+    for name in "${pure[@]}"; do [[ " ${longest[*]} " == *" $name "* ]] || others+=("$name"); done
+    (two_lanes "${longest[@]}" "${others[@]}")
+    if ! wait "$lints"; then
+      cat "$logs/clippy.log" >&2
+      printf 'clippy           failed\n\n'
+      summary || true
+      exit 1
+    fi
+    printf 'clippy           passed\n'
     ;;
   test) lanes chart registry control_plane "${pure[@]}" ;;
   versions)
