@@ -14,6 +14,8 @@ use tokio::task::JoinSet;
 use crate::shared::*;
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/engine/src/rules/field_types/fields.txt");
+/// The values of the fields that take only some.
+const VALUES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/engine/src/rules/field_types/values.txt");
 /// The differences of other releases from the table: one file for each.
 const RELEASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/on_cluster/field_types");
 
@@ -38,8 +40,8 @@ const PARALLEL: usize = 16;
 
 // === the table ===
 
-/// The server's schemas in the format of the table: type, field, shape.
-struct Fields(BTreeMap<String, BTreeMap<String, String>>);
+/// The server's schemas in the format of the table: type, field, shape; and the values of the fields that take only some.
+struct Fields(BTreeMap<String, BTreeMap<String, String>>, BTreeMap<String, BTreeSet<String>>);
 
 impl Fields {
     async fn of(client: &Client) -> Result<Self> {
@@ -50,7 +52,7 @@ impl Fields {
                 schemas.extend(found);
             }
         }
-        let mut fields = Self(BTreeMap::new());
+        let mut fields = Self(BTreeMap::new(), BTreeMap::new());
         let mut names = BTreeMap::new();
         let mut left: Vec<String> =
             KINDS.iter().map(|(kind, group, _)| format!("io.k8s.api.{group}.v1.{kind}")).collect();
@@ -65,6 +67,10 @@ impl Fields {
             ensure!(schema["type"] == "object", "{full} is not an object: {schema}");
             let mut read = BTreeMap::new();
             for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
+                let values = values_of(schema);
+                if !values.is_empty() {
+                    fields.1.insert(format!("{name}.{field}"), values);
+                }
                 read.insert(field.clone(), shape_of(schema, &mut left).with_context(|| format!("{full}.{field}"))?);
             }
             fields.0.insert(name, read);
@@ -99,6 +105,15 @@ impl Fields {
             lines.join("\n")
         )
     }
+}
+
+/// The values of a field, or of its items, if its schema lists them. An empty text is an unset field.
+fn values_of(schema: &Value) -> BTreeSet<String> {
+    if let Some(inner) = schema.pointer("/allOf/0").or_else(|| schema.get("items")) {
+        return values_of(inner);
+    }
+    let values = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    values.filter(|value| !value.is_empty()).map(ToOwned::to_owned).collect()
 }
 
 /// One schema as the table writes it; types it names go to `left`.
@@ -153,6 +168,46 @@ pub async fn the_table_matches_the_server(shared: &Shared) -> Result<()> {
          only in the file: {:#?}\nonly in the server: {:#?}",
         ours.difference(&servers),
         servers.difference(&ours)
+    );
+    Ok(())
+}
+
+/// In the release of the repository the table of values is that of the server, and values that an older release knows are
+/// in it.
+pub async fn the_values_match_the_server(shared: &Shared) -> Result<()> {
+    let Fields(_, values) = Fields::of(&shared.plane.client()).await?;
+    let lines = |values: &BTreeMap<String, BTreeSet<String>>| -> Vec<String> {
+        let line = |(field, values): (&String, &BTreeSet<String>)| {
+            format!("{field} {}", values.iter().cloned().collect::<Vec<_>>().join(" "))
+        };
+        values.iter().map(line).collect()
+    };
+    let head = "# Fields that take only some values, from the API server's OpenAPI.\n\
+                # The cluster test field_types::the_values_match_the_server compares it with a running server; UPDATE_DOCS=1 writes it.\n";
+    let server = format!("{head}{}\n", lines(&values).join("\n"));
+    let (release, own) = (Release::under_test()?, Release::of_the_repository()?);
+    if release != own {
+        let text = std::fs::read_to_string(VALUES)?;
+        let known: BTreeMap<&str, BTreeSet<&str>> = text
+            .lines()
+            .filter_map(|line| Some((line.split_once(' ')?.0, line.split(' ').skip(1).collect())))
+            .collect();
+        // A newer release may have more of them.
+        for (field, values) in values.iter().filter(|_| release < own) {
+            let known = known.get(field.as_str()).with_context(|| format!("{VALUES} lacks {field}"))?;
+            let more: Vec<&String> = values.iter().filter(|value| !known.contains(value.as_str())).collect();
+            ensure!(more.is_empty(), "{VALUES} lacks {more:?} of {field}, which Kubernetes {release} has");
+        }
+        return Ok(());
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(VALUES, server)?;
+        return Ok(());
+    }
+    let file = std::fs::read_to_string(VALUES)?;
+    ensure!(
+        file == server,
+        "{VALUES} is not the server's; run UPDATE_DOCS=1 cargo test --test on_cluster field_types\n{server}"
     );
     Ok(())
 }
@@ -225,11 +280,12 @@ fn decoding_error(message: &str) -> Decoded {
     Decoded::Rejected(field.unwrap_or_default())
 }
 
-/// Mullion's result: wrong types and unknown fields.
+/// Mullion's result about what the decoder does: wrong types and unknown fields.
 fn judged(object: &Value) -> (Vec<Finding>, Vec<Finding>) {
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
     field_types::check::check(kind, object, &Settings::default())
         .into_iter()
+        .filter(|finding| finding.code != "MUL803")
         .partition(|finding| finding.code == "MUL801")
 }
 
@@ -612,4 +668,48 @@ pub async fn the_server_agrees_about_every_field(shared: &Shared) -> Result<()> 
         }
     }
     compare(shared, objects).await
+}
+
+/// The fields that the server names in a 422. Without a field, the Priority plugin rejects a value with 403, and names it.
+async fn invalid_fields(client: &Client, namespace: &str, object: &Value) -> Result<Vec<String>> {
+    let kind = object["kind"].as_str().context("a kind")?;
+    let (.., group) = KINDS.iter().find(|(name, ..)| *name == kind).context("a kind of ours")?;
+    let path = format!("/{group}/namespaces/{namespace}/{}s?dryRun=All", kind.to_ascii_lowercase());
+    let request =
+        http::Request::post(&path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?;
+    match client.request::<Value>(request).await {
+        Ok(_) => Ok(Vec::new()),
+        Err(kube::Error::Api(status)) if status.code == 422 => {
+            Ok(status.details.into_iter().flat_map(|details| details.causes).map(|cause| cause.field).collect())
+        }
+        Err(kube::Error::Api(status)) if status.code == 403 && status.message.contains("PreemptionPolicy") => {
+            Ok(vec!["spec.preemptionPolicy".to_owned()])
+        }
+        Err(error) => Err(error).with_context(|| format!("POST {path} {object}")),
+    }
+}
+
+/// The server rejects every value that a field does not take, at that field, also if only its letter case is wrong.
+pub async fn the_server_rejects_every_other_value(shared: &Shared) -> Result<()> {
+    let fields = Fields::of(&shared.plane.client()).await?.in_table()?;
+    let namespace = shared.plane.namespace("values").await?;
+    let mut found = Vec::new();
+    let mut seen = 0;
+    for (kind, pointer, _) in places(&fields) {
+        let object = with(kind, &pointer, json!("noSuchValue"));
+        let Ok(workload) = WorkloadKind::from_name(kind).context("a kind") else { continue };
+        let findings = field_types::check::check(workload, &object, &Settings::default());
+        if !findings.iter().any(|finding| finding.code == "MUL803") {
+            continue;
+        }
+        seen += 1;
+        let invalid = invalid_fields(&namespace.client, &namespace.name, &object).await?;
+        let field = servers_path(&pointer);
+        if !invalid.iter().any(|invalid| without_indices(invalid) == without_indices(&field)) {
+            found.push(format!("{kind} {field}: the server names {invalid:?}"));
+        }
+    }
+    ensure!(seen > 30, "{seen} fields");
+    ensure!(found.is_empty(), "{}", found.join("\n"));
+    Ok(())
 }

@@ -22,7 +22,11 @@ const FAMILIES: [(char, &str, &str); 8] = [
         "Resources that Windows does not have, or handles differently. By default, these rules never deny.",
     ),
     ('7', "Cluster", "Pods that conflict with a RuntimeClass or with the settings of their namespace."),
-    ('8', "Manifests", "Values and fields that the API server would reject or drop. Only files are checked."),
+    (
+        '8',
+        "Manifests",
+        "Values and fields that the API server would reject or drop, or store otherwise than they are meant. MUL801 to MUL803 check only files.",
+    ),
 ];
 
 fn file_name(rule: &Rule) -> String {

@@ -4,6 +4,7 @@
 //! or block style, and the places of dashes, colons and anchors.
 
 use std::borrow::Cow;
+use std::iter;
 
 use serde_saphyr::granit_parser::{
     ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as ParserSpan, StructureStyle, Tag as ParserTag, options,
@@ -61,13 +62,13 @@ pub(crate) fn parse_seeing(
     if let Some(root) = &builder.root
         && let Some(tab) = indenting_tab(text, root)
     {
-        let message = "a tab is used where only spaces may indent";
-        return Err(SpanProblem::new(Span::new(tab, tab + 1), message).hint(NO_TABS));
+        return Err(SpanProblem::new(Span::new(tab, tab + 1), TAB_INDENTS).hint(NO_TABS));
     }
     // A `---` line with nothing below it contains a null that is not in the text.
     Ok(builder.root.filter(|root| !root.is_absent() || root.start < root.span.start))
 }
 
+const TAB_INDENTS: &str = "a tab is used where only spaces may indent";
 const NO_TABS: &str = "YAML does not allow tabs in indentation; use spaces";
 
 /// `text` with line breaks instead of a byte-order mark after its `---` line, which concatenated files have. Offsets
@@ -464,14 +465,32 @@ fn tag_kind(tag: &ParserTag) -> Tag {
 fn fault(error: &ScanError, text: &str) -> SpanProblem {
     let marker = error.marker();
     let at = marker.byte_offset().unwrap_or(text.len()).min(text.len());
-    let span = Span::empty(at);
     if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
-        return too_deep(span);
+        return too_deep(Span::empty(at));
     }
-    let line = text.get(line_start(text, at)..line_end(text, at)).unwrap_or_default();
-    let tabs = line.chars().take_while(char::is_ascii_whitespace).any(|c| c == '\t');
-    let hint = if tabs { NO_TABS } else { hint(error.kind()) };
-    SpanProblem::new(span, error.info()).hint(hint)
+    let line = line_start(text, at);
+    let tab = if is_about_tabs(error.kind()) {
+        // The parser reports the start of a plain scalar, and the tab begins one of its next lines.
+        iter::successors(Some(line), |line| Some(next_line(text, *line)).filter(|next| *next < text.len()))
+            .find_map(|line| first_tab(text, line))
+    } else {
+        first_tab(text, line)
+    };
+    match tab {
+        Some(tab) => SpanProblem::new(Span::new(tab, tab + 1), TAB_INDENTS).hint(NO_TABS),
+        None => SpanProblem::new(Span::empty(at), error.info()).hint(hint(error.kind())),
+    }
+}
+
+fn is_about_tabs(error: &ErrorKind) -> bool {
+    matches!(
+        error,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar
+    )
 }
 
 /// The most frequent cause of an error, and what to do about it.
@@ -496,11 +515,7 @@ fn hint(error: &ErrorKind) -> &'static str {
         ErrorKind::MappingValueNotAllowed => {
             "quote text that contains `: `, and compare the indentation with the lines above"
         }
-        ErrorKind::TabNotAllowed
-        | ErrorKind::TabInIndentation
-        | ErrorKind::TabInBlockIndentation
-        | ErrorKind::TabAtBlockScalarStart
-        | ErrorKind::TabInPlainScalar => "replace the tab with spaces",
+        error if is_about_tabs(error) => "replace the tab with spaces",
         ErrorKind::UnsupportedYamlMajorVersion => "remove the line; every Kubernetes manifest is YAML 1",
         _ => "compare the indentation with the lines above, and look for a missing `:` or a space after it",
     }

@@ -25,6 +25,7 @@ pub mod settings;
 pub mod text;
 pub mod windows;
 mod workload;
+pub(crate) mod yaml_escapes;
 
 pub use change::{Cause, Change, Edit};
 pub use decision_annotation::DecisionAnnotation;

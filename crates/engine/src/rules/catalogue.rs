@@ -10,7 +10,9 @@ use crate::rules::finding::Finding;
 use crate::rules::images::{left_out, platforms, selected_builds};
 use crate::rules::linux_only::{app_armor, table};
 use crate::rules::rule::Rule;
-use crate::rules::{cluster, field_types, identity, images, linux_only, os_intent, resources, storage};
+use crate::rules::{
+    cluster, escaped_backslash, field_types, identity, images, linux_only, os_intent, resources, storage,
+};
 
 /// Every rule, in order of code.
 pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
@@ -26,6 +28,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
         .chain(&resources::RULES)
         .chain(&cluster::rules::RULES)
         .chain(&field_types::rules::RULES)
+        .chain(&escaped_backslash::RULES)
 }
 
 /// The findings of all rules about one workload.
@@ -46,6 +49,7 @@ pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
         }
         storage::check::check(cx, &mut found);
         resources::check(cx, &mut found);
+        escaped_backslash::check(cx, &mut found);
         if whole {
             images::check::check(cx, &mut found);
             platforms::check(cx, &mut found);

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 mod cluster;
+mod escaped_backslash;
 pub mod field_types;
 mod finding;
 mod help;

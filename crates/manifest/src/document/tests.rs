@@ -119,7 +119,12 @@ fn problems_have_a_place_and_a_hint() {
         ("a: 1\n\nb: 1\na: 2\n", (4, 1), "the key `a` occurs twice in this map; it occurs first on line 1"),
         ("# c\n---\nx: {a: 1, a: 2}\n", (3, 11), "first on line 3"),
         ("{\"a\": 1,\n \"a\": 2}", (2, 2), "occurs twice"),
-        ("a:\n\tb: 1\n", (2, 2), "use spaces"),
+        ("a:\n\tb: 1\n", (2, 1), "use spaces"),
+        // The parser reports the start of the scalar before the tab.
+        ("a:\n- b: t\n\tc: d\n", (3, 1), "use spaces"),
+        ("a:\r\n- b: t\r\n\tc: d\r\n", (3, 1), "use spaces"),
+        ("a:\n- b: t\n\n  \tc: d\n", (4, 3), "use spaces"),
+        ("a: |\n\tb\nc: 1\n", (2, 1), "use spaces"),
         ("a:\n  \t- b\n", (2, 3), "use spaces"),
         ("a:\n  -\tb\n", (2, 4), "use spaces"),
         ("a:\n  - \tb: 1\n", (2, 5), "use spaces"),

@@ -7,8 +7,9 @@
 //! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from an API server. It accepts what
 //! Go's decoder accepts: null for anything, a number for a quantity, and field names only in their exact letter case
 //! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer has no decimal point and fits into its 32 or 64
-//! bits. It does not check what the API server decodes and then rejects by validation, the text of a time
-//! (`creationTimestamp`), or a status, because authors do not write these.
+//! bits. Of what the API server decodes and then rejects by validation it checks only the fields that take a few values
+//! (`values.txt`). It does not check the text of a time (`creationTimestamp`), or a status, because authors do not write
+//! these.
 
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use crate::model::names::ALLOW_ANNOTATION;
 use crate::model::pod_view::Pod;
 use crate::model::quantity::is_quantity;
 use crate::model::settings::{Action, Exemptions, Settings};
-use crate::model::text::shown;
+use crate::model::text::{nearest, shown};
 use crate::rules::field_types::messages;
 use crate::rules::field_types::rules::RULES;
 use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
@@ -31,13 +32,13 @@ use crate::rules::rule::Rule;
 const MOST: usize = 100;
 
 /// What the API server could not decode of `object`, a workload of that kind: wrong types first, then unknown fields,
-/// each in the order of the walk.
+/// then unknown values, each in the order of the walk.
 ///
 /// The action is that of the policies if they list these rules, else the rule's default. It is final: `rules.denials`,
 /// `rules.templates` and `mode` do not change it, because they are about what Mullion denies, and these objects are
 /// rejected by the API server.
 pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
-    let [wrong_type, unknown_field] = &RULES;
+    let [wrong_type, unknown_field, unknown_value] = &RULES;
     let annotation = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
     let exemptions = Exemptions::in_annotation(annotation);
     let mut walk = Walk {
@@ -46,10 +47,12 @@ pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Fin
         above: Vec::new(),
         wrong: Found::new(wrong_type, RejectedBy::ApiServer, &exemptions, settings),
         unknown: Found::new(unknown_field, RejectedBy::None, &exemptions, settings),
+        misspelled: Found::new(unknown_value, RejectedBy::ApiServer, &exemptions, settings),
+        other: Found::with_default(unknown_value, Action::Warn, RejectedBy::None, &exemptions, settings),
     };
     walk.value(&TABLE.kind(kind), object);
-    let Walk { wrong, unknown, .. } = walk;
-    wrong.finish().chain(unknown.finish()).collect()
+    let Walk { wrong, unknown, misspelled, other, .. } = walk;
+    [wrong, unknown, misspelled, other].into_iter().flat_map(Found::finish).collect()
 }
 
 /// One walk through an object. Its depth is limited by the nesting of the types and not by that of the object.
@@ -61,6 +64,10 @@ struct Walk<'a> {
     above: Vec<(usize, usize)>,
     wrong: Found,
     unknown: Found,
+    /// Values that are similar to a known one.
+    misspelled: Found,
+    /// Values that may be known to a newer Kubernetes.
+    other: Found,
 }
 
 impl Walk<'_> {
@@ -90,6 +97,7 @@ impl Walk<'_> {
                     self.step(&index.to_string(), |walk| walk.value(inner, item));
                 }
             }
+            (FieldType::Words(words), Value::String(text)) => self.word(words, text),
             _ if takes(shape, value) => {}
             _ => {
                 let Self { table, pointer, wrong, .. } = self;
@@ -104,6 +112,16 @@ impl Walk<'_> {
         self.pointer.push_str(&escape(token));
         then(self);
         self.pointer.truncate(length);
+    }
+
+    /// Checks a value of a field that takes only some. An empty one is unset.
+    fn word(&mut self, words: &[&str], text: &str) {
+        if text.is_empty() || words.contains(&text) {
+            return;
+        }
+        let meant = nearest(text, words.iter().copied());
+        let found = if meant.is_some() { &mut self.misspelled } else { &mut self.other };
+        found.add(&self.pointer, || messages::unknown_value(self.table, words, text, meant));
     }
 
     fn unknown(&mut self, key: &str) {
@@ -150,12 +168,23 @@ struct Found {
 
 impl Found {
     fn new(rule: &'static Rule, rejected_by: RejectedBy, exemptions: &Exemptions<'_>, settings: &Settings) -> Self {
+        Self::with_default(rule, rule.default, rejected_by, exemptions, settings)
+    }
+
+    /// `default`: the action if no policy sets one.
+    fn with_default(
+        rule: &'static Rule,
+        default: Action,
+        rejected_by: RejectedBy,
+        exemptions: &Exemptions<'_>,
+        settings: &Settings,
+    ) -> Self {
         let action = if settings.exempts(exemptions, rule.code, rule.name) {
             Action::Allow
         } else {
-            match settings.action(rule.code, rule.name, rule.default) {
+            match settings.action(rule.code, rule.name, default) {
                 // A policy set the action by a prefix, and the rule has no repair.
-                Action::Repair => rule.default,
+                Action::Repair => default,
                 action => action,
             }
         };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::model::WorkloadKind;
 use crate::model::json_pointer::field_path;
-use crate::model::text::{nearest, shown};
+use crate::model::text::{list_first, nearest, shown};
 use crate::rules::field_types::nearest_quantity::nearest_quantity;
 use crate::rules::field_types::table::{FieldTable, FieldType, ObjectType};
 
@@ -30,7 +30,7 @@ pub(crate) fn wrong_type(table: &FieldTable, shape: &FieldType, value: &Value, f
 fn one(shape: &FieldType) -> String {
     match shape {
         FieldType::Any => "a value".to_owned(),
-        FieldType::Text | FieldType::Time => "a string".to_owned(),
+        FieldType::Text | FieldType::Words(_) | FieldType::Time => "a string".to_owned(),
         FieldType::Boolean => "a boolean".to_owned(),
         FieldType::Int32 | FieldType::Int64 => "an integer".to_owned(),
         FieldType::Quantity => "a quantity".to_owned(),
@@ -44,7 +44,7 @@ fn one(shape: &FieldType) -> String {
 fn many(shape: &FieldType) -> &'static str {
     match shape {
         FieldType::Any => "values",
-        FieldType::Text | FieldType::Time => "strings",
+        FieldType::Text | FieldType::Words(_) | FieldType::Time => "strings",
         FieldType::Boolean => "booleans",
         FieldType::Int32 | FieldType::Int64 => "integers",
         FieldType::Quantity => "quantities",
@@ -70,6 +70,7 @@ fn found(value: &Value) -> &'static str {
 fn instead(table: &FieldTable, shape: &FieldType, value: &Value, field: &str) -> String {
     let fixed = match (shape, value) {
         // The value is not quoted, because 0644 and yes are parsed before this check.
+        (FieldType::Words(words), _) => return format!("write one of {}", list_first(words, LISTED)),
         (FieldType::Text | FieldType::Time, Value::Bool(_) | Value::Number(_)) => "put it in quotes",
         (FieldType::Text | FieldType::Time, _) => "write one text",
         (FieldType::Boolean, Value::String(text)) if text == "true" || text == "false" => {
@@ -103,6 +104,23 @@ fn instead(table: &FieldTable, shape: &FieldType, value: &Value, field: &str) ->
 
 fn empty_map(field: &str) -> String {
     format!("write {field}: {{}} or leave it out")
+}
+
+/// The number of values of a field that a message lists: most fields have at most seven, and `stopSignal` has 65.
+const LISTED: usize = 8;
+
+/// Message and help for a text in a field that takes only `words`. `meant`: the similar one.
+pub(crate) fn unknown_value(table: &FieldTable, words: &[&str], text: &str, meant: Option<&str>) -> (String, String) {
+    let known = list_first(words, LISTED);
+    match meant {
+        Some(meant) => {
+            (format!("the API server rejects {}: its values are {known}", shown(text)), format!("write {meant}"))
+        }
+        None => (
+            format!("{} is no value of Kubernetes {}: its values are {known}", shown(text), table.kubernetes),
+            "write one of them, or look the value up".to_owned(),
+        ),
+    }
 }
 
 const QUANTITY: &str = "write a number, or one with a unit such as 500m, 512Mi or 2G";

@@ -1,4 +1,4 @@
-//! 8xx: fields of a wrong type and unknown fields, by a table of all fields of a pod.
+//! 8xx: fields of a wrong type, unknown fields and unknown values, by tables of all fields of a pod.
 
 pub mod check;
 mod messages;

@@ -1,4 +1,4 @@
-//! The table of fields of the nine kinds, read from `fields.txt`.
+//! The tables of the fields of the nine kinds (`fields.txt`), and of the values of those that take only some (`values.txt`).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,8 +8,11 @@ use crate::model::WorkloadKind;
 /// One line for each field, as `Container.args []string`, sorted; one line contains the Kubernetes version.
 const FIELDS: &str = include_str!("fields.txt");
 
+/// One line for each field that takes only some values, as `Toleration.operator Equal Exists`, sorted.
+const VALUES: &str = include_str!("values.txt");
+
 /// The table. Its 650 short lines are read within a millisecond, and only when needed: never in a server.
-pub(crate) static TABLE: LazyLock<FieldTable> = LazyLock::new(|| FieldTable::read(FIELDS));
+pub(crate) static TABLE: LazyLock<FieldTable> = LazyLock::new(|| FieldTable::read(FIELDS, VALUES));
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub(crate) enum FieldType {
     Any,
     /// `string`.
     Text,
+    /// `string`, and one of these values.
+    Words(Vec<&'static str>),
     /// `time`: checked as a string.
     Time,
     /// `boolean`.
@@ -36,6 +41,17 @@ pub(crate) enum FieldType {
     Map(Box<FieldType>),
     /// A type with fields, by its index in [`FieldTable::types`].
     Object(usize),
+}
+
+impl FieldType {
+    /// Lets the strings in it be only these words, which are separated by spaces.
+    fn restrict(&mut self, words: &'static str) {
+        match self {
+            Self::List(inner) | Self::Map(inner) => inner.restrict(words),
+            Self::Text => *self = Self::Words(words.split(' ').collect()),
+            _ => {}
+        }
+    }
 }
 
 /// A type with fields.
@@ -68,7 +84,7 @@ impl FieldTable {
     }
 
     /// Malformed lines are skipped, because the file is part of the program, and a test reads every line of it.
-    fn read(text: &'static str) -> Self {
+    fn read(text: &'static str, values: &'static str) -> Self {
         let mut table = Self { kubernetes: "", types: Vec::new(), by_name: BTreeMap::new() };
         let lines = || text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
         let fields = || lines().filter_map(|(field, shape)| Some((field.split_once('.')?, shape)));
@@ -82,6 +98,16 @@ impl FieldTable {
             let shape = table.shape(shape);
             let object = table.by_name.get(name).and_then(|at| table.types.get_mut(*at));
             object.and_then(|object| object.fields.insert(field, shape));
+        }
+        for (path, words) in
+            values.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
+        {
+            if let Some((name, field)) = path.split_once('.')
+                && let Some(object) = table.by_name.get(name).and_then(|at| table.types.get_mut(*at))
+                && let Some(shape) = object.fields.get_mut(field)
+            {
+                shape.restrict(words);
+            }
         }
         table.kubernetes = lines().find_map(|(word, version)| (word == "kubernetes").then_some(version)).unwrap_or("");
         table
@@ -142,6 +168,19 @@ mod tests {
                 inner = next;
             }
             assert_eq!(*inner == FieldType::Any, shape.ends_with("any"), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_value_is_read() {
+        for line in VALUES.lines().filter(|line| !line.starts_with('#')) {
+            let (path, words) = line.split_once(' ').unwrap();
+            let (name, field) = path.split_once('.').unwrap();
+            let mut inner = TABLE.types.get(TABLE.by_name[name]).unwrap().fields.get(field).unwrap();
+            while let FieldType::List(next) | FieldType::Map(next) = inner {
+                inner = next;
+            }
+            assert_eq!(*inner, FieldType::Words(words.split(' ').collect()), "{line}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
+use crate::model::yaml_escapes::has_escape;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HOST_PROCESS_USER};
@@ -125,9 +126,10 @@ fn wrong_user<'a>(
     Some((place, message, help))
 }
 
-/// Why the host cannot run a process as that user; `None` also for an invalid name, which MUL401 reports.
+/// Why the host cannot run a process as that user; `None` also for an invalid name, which MUL401 reports, and for one with
+/// the character of an escape, which MUL804 reports.
 fn wrong_account(name: &str) -> Option<AccountFault> {
-    if !faults(name).is_empty() {
+    if !faults(name).is_empty() || has_escape(name) {
         return None;
     }
     let service = |user: &str| {

@@ -5,7 +5,7 @@ mod gmsa;
 mod host_process;
 mod non_root;
 pub(crate) mod rules;
-mod security_context;
+pub(crate) mod security_context;
 mod user_name;
 
 pub(crate) use rules::HOST_PROCESS_VOLUME;

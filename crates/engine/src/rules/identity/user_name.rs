@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::model::yaml_escapes::written;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::RUN_AS_USER_NAME;
@@ -151,7 +152,8 @@ fn meant(name: &str) -> Option<String> {
     let guesses: [fn(&str) -> Option<String>; 6] = [
         // Remove the line break at the end of a YAML block.
         |name| Some(name.trim().to_owned()),
-        backslash_of_escape,
+        // In double quotes, YAML parses `CONTOSO\network` as CONTOSO, a line break, and "etwork".
+        |name| Some(written(name)),
         // Remove an escape that YAML does not process: 'CONTOSO\\web'.
         |name| Some(name.replace(r"\\", r"\")),
         // Remove the dot, which Windows uses elsewhere for the local machine.
@@ -161,23 +163,6 @@ fn meant(name: &str) -> Option<String> {
         |name| name.split_once('@').map(|(user, domain)| format!(r"{domain}\{user}")),
     ];
     guesses.iter().filter_map(|guess| guess(name)).find(|guess| faults(guess).is_empty())
-}
-
-/// In double quotes, YAML parses `CONTOSO\network` as CONTOSO, a line break, and "etwork".
-fn backslash_of_escape(name: &str) -> Option<String> {
-    const ESCAPES: [(char, &str); 9] = [
-        ('\0', r"\0"),
-        ('\x07', r"\a"),
-        ('\x08', r"\b"),
-        ('\t', r"\t"),
-        ('\n', r"\n"),
-        ('\x0b', r"\v"),
-        ('\x0c', r"\f"),
-        ('\r', r"\r"),
-        ('\x1b', r"\e"),
-    ];
-    let (character, written) = ESCAPES.into_iter().find(|(character, _)| name.contains(*character))?;
-    Some(name.replacen(character, written, 1))
 }
 
 #[cfg(test)]

@@ -1,0 +1,90 @@
+//! MUL804: control characters where an author wrote the backslash of a Windows path or name.
+//!
+//! In double quotes YAML reads a backslash and a letter as one character: `"C:\tools"` is `C:`, a tab, and `ools`. The API
+//! server stores that. A letter that is no escape (`"C:\windows"`) is an error of the parser and never gets here.
+
+use serde_json::Value;
+
+use crate::model::pod_view::Container;
+use crate::model::settings::Action;
+use crate::model::yaml_escapes::{ESCAPES, has_escape, has_path_with_escape, written};
+use crate::place::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::identity::security_context::places;
+use crate::rules::rule::{Rule, rule};
+
+/// The rules of this file.
+pub(crate) static RULES: [Rule; 1] = [rule!(
+    "MUL804",
+    "escaped-backslash",
+    Action::Warn,
+    "a control character in a Windows path or user name",
+    "in double quotes YAML reads a backslash and a letter as one character",
+    "write the value in single quotes",
+)];
+
+/// The handlers and probes of a container that may have a command.
+const COMMANDS: [&str; 7] = [
+    "/command",
+    "/args",
+    "/lifecycle/postStart/exec/command",
+    "/lifecycle/preStop/exec/command",
+    "/livenessProbe/exec/command",
+    "/readinessProbe/exec/command",
+    "/startupProbe/exec/command",
+];
+
+/// Findings about paths, user names and commands of a Windows pod.
+pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    for place in places(cx) {
+        // MUL401 reports the control characters that the API server rejects.
+        let name = place.text("runAsUserName").filter(|name| !name.contains(|c: char| c.is_ascii_control()));
+        if let Some(name) = name.filter(|name| has_escape(name)) {
+            out.push(finding(name, place.option_at(cx, "runAsUserName"), cx));
+        }
+    }
+    if cx.is_whole_pod() {
+        for (index, volume) in cx.input.pod.items("/spec/volumes").iter().enumerate() {
+            let path = volume.pointer("/hostPath/path").and_then(Value::as_str).unwrap_or_default();
+            if has_escape(path) {
+                out.push(finding(path, cx.input.pod.at(&format!("/spec/volumes/{index}/hostPath/path")), cx));
+            }
+        }
+    }
+    for container in cx.containers() {
+        check_container(&container, cx, out);
+    }
+}
+
+fn check_container(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let text = |pointer: &str| container.get(pointer).and_then(Value::as_str).unwrap_or_default();
+    if has_escape(text("/workingDir")) {
+        out.push(finding(text("/workingDir"), cx.at(container, "/workingDir"), cx));
+    }
+    let mounts = container.get("/volumeMounts").and_then(Value::as_array).map_or(0, Vec::len);
+    for pointer in (0..mounts).flat_map(|at| ["mountPath", "subPath"].map(|name| format!("/volumeMounts/{at}/{name}")))
+    {
+        if has_escape(text(&pointer)) {
+            out.push(finding(text(&pointer), cx.at(container, &pointer), cx));
+        }
+    }
+    for list in COMMANDS {
+        let words = container.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for (index, word) in words.iter().enumerate() {
+            if let Some(word) = word.as_str().filter(|word| has_path_with_escape(word)) {
+                out.push(finding(word, cx.at(container, &format!("{list}/{index}")), cx));
+            }
+        }
+    }
+}
+
+fn finding(value: &str, pointer: String, cx: &WorkloadContext<'_>) -> Finding {
+    let [rule] = &RULES;
+    let found = ESCAPES.iter().filter(|(character, ..)| value.contains(*character));
+    let readings: Vec<String> = found.map(|(_, letter, name)| format!("\\{letter} as {name}")).collect();
+    let message = format!("in double quotes YAML reads {}", readings.join(", "));
+    Finding {
+        help: format!("write '{}', in single quotes", written(value).replace('\'', "''")).into(),
+        ..cx.finding(rule, pointer, message)
+    }
+}
