@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 mod cluster;
+mod entry;
 pub mod field_types;
 mod finding;
 mod help;
@@ -19,8 +20,9 @@ mod sidecar_injectors;
 mod storage;
 
 pub use catalogue::{catalogue, find};
+pub use entry::CatalogueEntry;
 pub use finding::{Finding, RejectedBy};
 pub use help::Help;
-pub use rule::Rule;
+pub use rule::{Rule, RuleDetails};
 pub use sidecar_injectors::{Injector, Systems, injector_of};
 pub use storage::recognized_part as recognized_host_path;
