@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use anyhow::anyhow;
 use clap::Args;
 use mullion_engine::model::settings::Action;
-use mullion_engine::model::text::list_with;
+use mullion_engine::model::text::{list_with, nearest};
 use mullion_engine::rules::{CatalogueEntry, Rule, RuleDetails, catalogue, find};
 use mullion_survey::catalogue::{
     self as survey_catalogue, FINDINGS, FindingDetails, FindingGroup, FindingKind, find_kind,
 };
 use mullion_survey::report::Severity;
 use serde::Serialize;
-use similar::get_close_matches;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
@@ -175,11 +174,8 @@ fn of_family(digit: &str) -> Option<Vec<&'static Rule>> {
 }
 
 fn unknown(named: &str) -> anyhow::Error {
-    let known: Vec<&str> = catalogue().flat_map(|rule| [rule.name, rule.code]).collect();
-    let hint = match get_close_matches(named, &known, 1, 0.6).as_slice() {
-        [near, ..] => format!("did you mean {near}?"),
-        [] => "mullion rules lists them".to_owned(),
-    };
+    let near = nearest(named, catalogue().flat_map(|rule| [rule.name, rule.code]));
+    let hint = near.map_or("mullion rules lists them".to_owned(), |near| format!("did you mean {near}?"));
     anyhow!("there is no rule {named}; {hint}")
 }
 

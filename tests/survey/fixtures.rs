@@ -229,8 +229,8 @@ const FINDINGS: [FindingRow; 16] = [
 
 fn finding(row: &FindingRow) -> Value {
     let (code, namespace, kind, object, path, pod, message, action, raw, pods, nodes) = row;
-    let kind = find_kind(code).unwrap_or_else(|| panic!("{code} is not in the catalogue"));
-    let (name, severity) = (kind.name, kind.severity);
+    let entry = find_kind(code).unwrap_or_else(|| panic!("{code} is not in the catalogue"));
+    let (name, severity) = (entry.name, entry.severity);
     let some = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
     json!({
         "code": code, "finding": name, "severity": severity.name(), "namespace": namespace, "kind": kind, "name": object, "path": path,

@@ -20,11 +20,11 @@ policy_object! {
         /// may if `match.namespaces.include` of both lists different namespaces without `*`. The built-in PodPolicy
         /// `default` has the lowest priority. The built-in PodPolicy `kube-system` has priority 1000; at equal priority
         /// the policy of a file decides.
-        #[key("priority", with_default(|| Value::from(0)), example("10"))]
+        #[key("priority", default_value: Some(|| Value::from(0)), example: Some("10"))]
         pub priority: i64,
         /// The pods to which the policy applies. All members must match; an empty or absent `match` matches everything.
         /// A policy does not inherit any part of it from other policies.
-        #[key("match", example("{namespaces: {include: [team-a-*]}, podSelector: {matchLabels: {tier: build}}}"))]
+        #[key("match", example: Some("{namespaces: {include: [team-a-*]}, podSelector: {matchLabels: {tier: build}}}"))]
         pub matches: PolicyMatch,
         /// The end of the policy, for an exemption: a date, at the end of which (24:00 UTC) the policy no longer has an
         /// effect, or a time as in RFC 3339. Only a policy that softens rules or lets authors opt out may have an end:
@@ -32,7 +32,7 @@ policy_object! {
         /// `rules.templates: Warn`, `rules.actions` with `Warn` or `Allow`, and `optOut` with `ignore: Namespaces` or
         /// `Pods`. The end of any other key would move or deny pods at midnight. `mullion policy check` mentions the
         /// end from 30 days before it.
-        #[key("until", example("2027-03-31"))]
+        #[key("until", example: Some("2027-03-31"))]
         pub until: Option<PolicyDate>,
     }
 }

@@ -21,25 +21,25 @@ policy_object! {
         /// listed; their addresses follow the same rule.
         #[key(
             "registries": List(&Text(RegistryPattern)),
-            example("[docker.io, mcr.microsoft.com, \"*.corp.example\", \"registry.local:5000\"]")
+            example: Some("[docker.io, mcr.microsoft.com, \"*.corp.example\", \"registry.local:5000\"]")
         )]
         pub registries: Vec<Glob> = Vec::new(),
         /// Registries without TLS, exactly as image references begin with them. Mullion queries all others over TLS
         /// only.
-        #[key("plainHTTP": List(&Text(Registry)), example("[\"registry.local:5000\"]"))]
+        #[key("plainHTTP": List(&Text(Registry)), example: Some("[\"registry.local:5000\"]"))]
         pub plain_http: Vec<String> = Vec::new(),
         /// PEM files with certificate authorities to trust in addition to the system's, as paths in the webhook's pod.
-        #[key("caFiles", example("[/etc/mullion/registry-ca/ca.pem]"))]
+        #[key("caFiles", example: Some("[/etc/mullion/registry-ca/ca.pem]"))]
         pub ca_files: Vec<PathBuf> = Vec::new(),
         /// Which credentials Mullion sends to registries.
-        #[key("pullSecrets", example("Pods"))]
+        #[key("pullSecrets", example: Some("Pods"))]
         pub pull_secrets: PullSecretsMode = PullSecretsMode::default(),
         /// How long results of registries are kept: a whole number with `s`, `m`, `h` or `d`, up to a year.
         #[key("lifetimes")]
         pub lifetimes: Lifetimes = Lifetimes::default(),
         /// How long one look-up may take, all its requests together: a whole number with `s`, `m`, `h` or `d`. Pods
         /// never wait that long, see `detect.registry.lookup`.
-        #[key("timeout", example("30s"))]
+        #[key("timeout", example: Some("30s"))]
         #[serde(with = "span")]
         pub timeout: Duration = Duration::from_secs(10),
     }
@@ -62,15 +62,15 @@ policy_object! {
     #[serde(default, deny_unknown_fields)]
     pub struct Lifetimes {
         /// How long the result for a tag is valid, because tags move. Then Mullion queries the registry again.
-        #[key("tag", example("1h"))]
+        #[key("tag", example: Some("1h"))]
         #[serde(with = "span")]
         pub tag: Duration = Duration::from_secs(5 * 60),
         /// How long the result for a digest is kept. It never changes; the limit frees memory.
-        #[key("digest", example("7d"))]
+        #[key("digest", example: Some("7d"))]
         #[serde(with = "span")]
         pub digest: Duration = Duration::from_secs(24 * 60 * 60),
         /// How long Mullion waits before it repeats a failed look-up.
-        #[key("error", example("1m"))]
+        #[key("error", example: Some("1m"))]
         #[serde(with = "span")]
         pub error: Duration = Duration::from_secs(5),
     }

@@ -29,15 +29,15 @@ policy_object! {
     #[serde(default, deny_unknown_fields)]
     pub struct PolicyMatch {
         /// Namespaces by name: those that are included and not excluded.
-        #[key("namespaces", example("{include: [team-a-*], exclude: [team-a-sandbox]}"))]
+        #[key("namespaces", example: Some("{include: [team-a-*], exclude: [team-a-sandbox]}"))]
         pub namespaces: NamespacePatterns,
         /// Namespaces by their labels. If a namespace is unknown (`mullion check` without `--snapshot`, or a namespace
         /// that could not be read), a policy with a `namespaceSelector` does not match.
-        #[key("namespaceSelector", example("{matchLabels: {team: web}}"))]
+        #[key("namespaceSelector", example: Some("{matchLabels: {team: web}}"))]
         pub namespace_selector: LabelSelector,
         /// Pods by their labels; for a workload such as a Deployment, the labels of its pod template. The author of a
         /// pod chooses these labels, so do not rely on them for security.
-        #[key("podSelector", example("{matchExpressions: [{key: windows-legacy, operator: Exists}]}"))]
+        #[key("podSelector", example: Some("{matchExpressions: [{key: windows-legacy, operator: Exists}]}"))]
         pub pod_selector: LabelSelector,
     }
 }

@@ -56,10 +56,10 @@ policy_object! {
     #[serde(default, deny_unknown_fields)]
     pub struct LabelSelector {
         /// Labels that must all be present with these values.
-        #[key("matchLabels": Texts(LabelKey, LabelValue), example("{team: web}"))]
+        #[key("matchLabels": Texts(LabelKey, LabelValue), example: Some("{team: web}"))]
         pub match_labels: BTreeMap<String, String>,
         /// Requirements that must all hold, in addition to `matchLabels`; the same as in any Kubernetes label selector.
-        #[key("matchExpressions", example("[{key: tier, operator: NotIn, values: [system, build]}]"))]
+        #[key("matchExpressions", example: Some("[{key: tier, operator: NotIn, values: [system, build]}]"))]
         pub match_expressions: Vec<LabelRequirement>,
     }
 }
@@ -70,13 +70,13 @@ policy_object! {
     #[serde(deny_unknown_fields)]
     pub struct LabelRequirement: LabelRequirement {
         /// Label key.
-        #[key("key": Text(LabelKey), required(), example("tier"))]
+        #[key("key": Text(LabelKey), required: true, example: Some("tier"))]
         pub key: String,
         /// How the label is compared with the values.
-        #[key("operator", required())]
+        #[key("operator", required: true)]
         pub operator: LabelOperator,
         /// At least one for `In` and `NotIn`, none for `Exists` and `DoesNotExist`.
-        #[key("values": List(&Text(LabelValue)), example("[system, build]"))]
+        #[key("values": List(&Text(LabelValue)), example: Some("[system, build]"))]
         #[serde(default)]
         pub values: Vec<String>,
     }

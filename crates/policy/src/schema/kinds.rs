@@ -1,11 +1,14 @@
 //! The kinds of documents, each with its table.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use mullion_engine::model::schema::{
-    KeyConstraint, PolicyObject, SchemaKey, SchemaObject, SchemaSection, SchemaWord, TextFormat, ValueShape,
+    KeyConstraint, PolicyObject, PolicyValue, SchemaKey, SchemaObject, SchemaSection, SchemaWord, ValueShape,
 };
 use mullion_engine::model::settings::{NODE_KEYS, NODE_SECTIONS, POD_KEYS, POD_SECTIONS};
+use mullion_engine::{policy_object, policy_words};
+use serde::Deserialize;
 
 use crate::documents::PodPolicyScope;
 use crate::registry_policy::RegistryPolicy;
@@ -20,64 +23,98 @@ pub(crate) type Kinds = &'static [(&'static str, SchemaObject)];
 /// `kind: PolicyTest`.
 pub(crate) const POLICY_TEST: &str = "PolicyTest";
 
-/// The kinds of documents in a policy file.
-pub static KINDS: LazyLock<[(&str, SchemaObject); 3]> = LazyLock::new(|| {
-    let spec =
-        |object, doc, example| SchemaKey::new("spec", ValueShape::Object(object), doc).required().example(example);
-    [
-        document(
-            &[SchemaWord {
-                word: "PodPolicy",
-                doc: "Settings for pods and for workloads with a pod template. There may be many: all that match a pod \
-                      apply together, key by key.",
-            }],
-            spec(
-                &*POD_SPEC,
-                "Settings for the pods that match. A policy needs only the keys that it changes: a key that is absent \
-                 comes from the matching policies of lower priority, and finally from the built-in policies.",
-                "{priority: 10, rules: {denials: Warn}}",
-            ),
+policy_words! {
+    /// The kinds of documents in a policy file.
+    pub enum PolicyKind {
+        /// Settings for pods and for workloads with a pod template. There may be many: all that match a pod apply
+        /// together, key by key.
+        PodPolicy,
+        /// What the controller does to Windows nodes, and which taints mark an operating system. All files together may
+        /// contain at most one, under any name. Its keys override those of the built-in one.
+        NodePolicy,
+        /// How Mullion queries registries about images, for the whole cluster. All files together may contain at most
+        /// one, under any name. Its keys override those of the built-in one. Each PodPolicy sets whether Mullion
+        /// queries registries, under `detect.registry.lookup`.
+        RegistryPolicy,
+    }
+}
+
+policy_words! {
+    /// The kind of documents in a test file.
+    pub enum TestKind {
+        /// Cases of what policies decide, for `mullion policy test`.
+        PolicyTest,
+    }
+}
+
+policy_object! {
+    /// `metadata` of a document.
+    #[derive(Debug, Deserialize)]
+    pub struct PolicyMetadata {
+        /// Name of the policy, used in messages. It must be unique among the policies of its kind in all files.
+        #[key("name": Text(Name), required: true, example: Some("ours"))]
+        pub name: String,
+        /// Labels of the document, for people and tools. Mullion does not read them.
+        #[key("labels": Texts(LabelKey, LabelValue), example: Some("{team: platform}"))]
+        pub labels: Option<BTreeMap<String, String>>,
+        /// Annotations of the document, for people and tools. Mullion does not read them.
+        #[key("annotations", example: Some("{owner: platform@example.com}"))]
+        pub annotations: Option<BTreeMap<String, String>>,
+    }
+}
+
+/// The kinds of documents in a policy file, each with its table.
+pub static KINDS: LazyLock<Vec<(&str, SchemaObject)>> = LazyLock::new(|| {
+    let spec = |object, doc, example| SchemaKey {
+        required: true,
+        example: Some(example),
+        ..SchemaKey::new("spec", ValueShape::Object(object), doc)
+    };
+    let specs = [
+        spec(
+            &*POD_SPEC,
+            "Settings for the pods that match. A policy needs only the keys that it changes: a key that is absent comes \
+             from the matching policies of lower priority, and finally from the built-in policies.",
+            "{priority: 10, rules: {denials: Warn}}",
         ),
-        document(
-            &[SchemaWord {
-                word: "NodePolicy",
-                doc: "What the controller does to Windows nodes, and which taints mark an operating system. All files \
-                      together may contain at most one, under any name. Its keys override those of the built-in one.",
-            }],
-            spec(
-                &*NODE_SPEC,
-                "Settings for Windows nodes. A key that is absent keeps its built-in value; a list replaces the built-in \
-                 list.",
-                "{taint: {apply: Never}}",
-            ),
+        spec(
+            &*NODE_SPEC,
+            "Settings for Windows nodes. A key that is absent keeps its built-in value; a list replaces the built-in list.",
+            "{taint: {apply: Never}}",
         ),
-        document(
-            &[SchemaWord {
-                word: "RegistryPolicy",
-                doc: "How Mullion queries registries about images, for the whole cluster. All files together may contain \
-                      at most one, under any name. Its keys override those of the built-in one. Each PodPolicy sets \
-                      whether Mullion queries registries, under `detect.registry.lookup`.",
-            }],
-            spec(
-                RegistryPolicy::OBJECT,
-                "Settings for registries. A key that is absent keeps its built-in value.",
-                "{plainHTTP: [\"registry.local:5000\"]}",
-            ),
+        spec(
+            RegistryPolicy::OBJECT,
+            "Settings for registries. A key that is absent keeps its built-in value.",
+            "{plainHTTP: [\"registry.local:5000\"]}",
         ),
-    ]
+    ];
+    let doc = "The kind of the document: `PodPolicy` (settings for pods), `NodePolicy` (settings for nodes) or \
+               `RegistryPolicy` (how Mullion queries registries).";
+    let ValueShape::Word(kinds) = PolicyKind::SHAPE else { return Vec::new() };
+    let with_spec = kinds.chunks(1).zip(specs);
+    with_spec.filter_map(|(kind, spec)| document(kind, doc, METADATA, vec![spec])).collect()
 });
 
 /// The kinds of documents in a test file.
-pub static TEST_KINDS: LazyLock<[(&str, SchemaObject); 1]> = LazyLock::new(|| {
-    let kind = ValueShape::Word(&[SchemaWord {
-        word: POLICY_TEST,
-        doc: "Cases of what policies decide, for `mullion policy test`.",
-    }]);
-    let head =
-        [VERSION, SchemaKey::new("kind", kind, "PolicyTest.").required(), SchemaKey { required: false, ..METADATA }];
-    let keys = head.into_iter().chain(TestSpec::OBJECT.keys.iter().copied()).collect::<Vec<_>>();
-    [(POLICY_TEST, SchemaObject { keys: keys.leak(), constraint: None })]
+pub static TEST_KINDS: LazyLock<Vec<(&str, SchemaObject)>> = LazyLock::new(|| {
+    let ValueShape::Word(kind) = TestKind::SHAPE else { return Vec::new() };
+    let metadata = SchemaKey { required: false, ..METADATA };
+    document(kind, "PolicyTest.", metadata, TestSpec::OBJECT.keys.to_vec()).into_iter().collect()
 });
+
+/// The table of a document whose kind is the only word of `kind`, with the keys that every document has and those in
+/// `more`.
+fn document(
+    kind: &'static [SchemaWord],
+    doc: &'static str,
+    metadata: SchemaKey,
+    more: Vec<SchemaKey>,
+) -> Option<(&'static str, SchemaObject)> {
+    let [SchemaWord { word, .. }] = kind else { return None };
+    let kind = SchemaKey { required: true, ..SchemaKey::new("kind", ValueShape::Word(kind), doc) };
+    let keys = [vec![VERSION, kind, metadata], more].concat();
+    Some((word, SchemaObject { keys: keys.leak(), constraint: None }))
+}
 
 /// `spec` of a PodPolicy.
 pub(crate) static POD_SPEC: LazyLock<SchemaObject> = LazyLock::new(|| {
@@ -125,55 +162,20 @@ fn section(path: &str, rows: &[SchemaKey], sections: &'static [SchemaSection]) -
     SchemaObject { keys: keys.leak(), constraint: find(path).and_then(|section| section.constraint) }
 }
 
-/// The table of a document whose kind is the only word of `kind`.
-fn document(kind: &'static [SchemaWord; 1], spec: SchemaKey) -> (&'static str, SchemaObject) {
-    let [SchemaWord { word, .. }] = kind;
-    let kind = SchemaKey::new(
-        "kind",
-        ValueShape::Word(kind),
-        "The kind of the document: `PodPolicy` (settings for pods), `NodePolicy` (settings for nodes) or \
-         `RegistryPolicy` (how Mullion queries registries).",
-    );
-    (word, SchemaObject { keys: vec![VERSION, kind.required(), METADATA, spec].leak(), constraint: None })
-}
+const VERSION: SchemaKey = SchemaKey {
+    required: true,
+    ..SchemaKey::new(
+        "apiVersion",
+        ValueShape::Word(&[SchemaWord { word: API_VERSION, doc: "The only version so far." }]),
+        "Version of the policy language.",
+    )
+};
 
-const VERSION: SchemaKey = SchemaKey::new(
-    "apiVersion",
-    ValueShape::Word(&[SchemaWord { word: API_VERSION, doc: "The only version so far." }]),
-    "Version of the policy language.",
-)
-.required();
-
-const METADATA: SchemaKey = SchemaKey::new(
-    "metadata",
-    ValueShape::Object(&SchemaObject {
-        keys: &[
-            SchemaKey::new(
-                "name",
-                ValueShape::Text(TextFormat::Name),
-                "Name of the policy, used in messages. It must be unique among the policies of its kind in all files.",
-            )
-            .required()
-            .example("ours"),
-            SchemaKey::new(
-                "labels",
-                ValueShape::Texts(TextFormat::LabelKey, TextFormat::LabelValue),
-                "Labels of the document, for people and tools. Mullion does not read them.",
-            )
-            .example("{team: platform}"),
-            SchemaKey::new(
-                "annotations",
-                ValueShape::Texts(TextFormat::Any, TextFormat::Any),
-                "Annotations of the document, for people and tools. Mullion does not read them.",
-            )
-            .example("{owner: platform@example.com}"),
-        ],
-        constraint: None,
-    }),
-    "Name, labels and annotations of the policy.",
-)
-.required()
-.example("{name: ours}");
+const METADATA: SchemaKey = SchemaKey {
+    required: true,
+    example: Some("{name: ours}"),
+    ..SchemaKey::new("metadata", PolicyMetadata::SHAPE, "Name, labels and annotations of the policy.")
+};
 
 #[cfg(test)]
 mod tests;

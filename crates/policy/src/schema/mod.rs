@@ -8,7 +8,7 @@
 pub mod json;
 mod kinds;
 
-pub use kinds::{API_VERSION, KINDS, TEST_KINDS};
+pub use kinds::{API_VERSION, KINDS, PolicyKind, PolicyMetadata, TEST_KINDS, TestKind};
 pub(crate) use kinds::{Kinds, NODE_SPEC, POD_SPEC, POLICY_TEST};
 pub use mullion_engine::model::schema::{
     KeyConstraint, PolicyKey, SchemaKey, SchemaObject, SchemaWord, TextFormat, ValueShape,

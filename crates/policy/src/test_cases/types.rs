@@ -30,7 +30,7 @@ policy_object! {
         #[key("snapshot")]
         pub snapshot: Option<ShortForm<String, SnapshotSpec>>,
         /// One object each, and the expected results.
-        #[key("cases", required())]
+        #[key("cases", required: true)]
         pub cases: Vec<TestCase>,
     }
 }
@@ -69,10 +69,10 @@ policy_object! {
     #[derive(Debug, Clone, Deserialize)]
     pub struct NodeFixture {
         /// Its name.
-        #[key("name": Text(Name), required())]
+        #[key("name": Text(Name), required: true)]
         pub name: String,
         /// Its operating system, as label kubernetes.io/os.
-        #[key("os": Word(NODE_OS), required())]
+        #[key("os": Word(NODE_OS), required: true)]
         pub os: Os,
         /// Of a Windows node, as 10.0.20348.
         #[key("build")]
@@ -97,7 +97,7 @@ policy_object! {
     #[derive(Debug, Clone, Deserialize)]
     pub struct TestCase {
         /// One sentence that describes the expected result, unique in a file.
-        #[key("name", required())]
+        #[key("name", required: true)]
         pub name: String,
         /// Namespace in which the object is created, unless it names its own; default `default`.
         #[key("namespace": Short(&Text(Name), NamespaceSpec::OBJECT))]
@@ -112,7 +112,7 @@ policy_object! {
         #[key("select")]
         pub select: Option<String>,
         /// The expected results; what is absent is not compared.
-        #[key("expect", required())]
+        #[key("expect", required: true)]
         pub expect: Expectations,
     }
 }
@@ -122,7 +122,7 @@ policy_object! {
     #[derive(Debug, Clone, Deserialize)]
     pub struct NamespaceSpec {
         /// Its name.
-        #[key("name": Text(Name), required())]
+        #[key("name": Text(Name), required: true)]
         pub name: String,
         /// Its labels, instead of those in `snapshot`.
         #[key("labels": Texts(LabelKey, LabelValue))]
@@ -165,10 +165,8 @@ policy_object! {
         pub stored: Option<Value>,
         #[key(
             "changes",
-            doc(
-                "Exactly these fields change, as spec.nodeSelector or metadata.labels[a.b/c]; a change below a field \
-                 counts as a change of it; `[]`: none.",
-            )
+            doc: "Exactly these fields change, as spec.nodeSelector or metadata.labels[a.b/c]; a change below a field \
+                 counts as a change of it; `[]`: none."
         )]
         pub changes: Option<Vec<String>>,
         /// For an object with a pod template: its pods have at least this, as under `stored`.
@@ -205,10 +203,8 @@ policy_object! {
         pub message: Vec<String>,
         #[key(
             "causes",
-            doc(
-                "Each is among the causes, as rule code and field: MUL201 \
-                 spec.containers[0].securityContext.runAsUser.",
-            )
+            doc: "Each is among the causes, as rule code and field: MUL201 \
+                 spec.containers[0].securityContext.runAsUser."
         )]
         pub causes: Vec<String>,
     }
@@ -219,12 +215,12 @@ policy_object! {
     #[derive(Debug, Clone, Deserialize)]
     pub struct ExpectedFinding {
         /// Name or code of the rule, or a code prefix.
-        #[key("rule": Text(Rule), required())]
+        #[key("rule": Text(Rule), required: true)]
         pub rule: String,
         /// Its action, as `mullion check` prints it.
         #[key("action": Word(FINDING_ACTIONS))]
         pub action: Option<Action>,
-        #[key("path", doc("Where, as spec.containers[0].securityContext.runAsUser."))]
+        #[key("path", doc: "Where, as spec.containers[0].securityContext.runAsUser.")]
         pub path: Option<String>,
     }
 }

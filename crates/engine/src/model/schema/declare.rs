@@ -35,7 +35,7 @@ macro_rules! policy_words {
     (@word $variant:ident $word:literal) => { $word };
 }
 
-/// Declares a struct with the keys of a map. `#[key("name", …)]` calls methods of
+/// Declares a struct with the keys of a map. `#[key("name", …)]` sets members of
 /// [`SchemaKey`](crate::model::schema::SchemaKey); `"name": shape` sets a shape that the type does not have. Fields under
 /// `hidden` are no keys. If every field has a default, `= value`, the struct implements `Default`.
 #[macro_export]
@@ -45,38 +45,9 @@ macro_rules! policy_object {
         pub struct $name:ident $(: $constraint:ident)? {
             $(
                 $(#[doc = $doc:literal])*
-                #[key($key:literal $(: $shape:expr)? $(, $option:ident $args:tt)*)]
+                #[key($key:literal $(: $shape:expr)? $(, $member:ident: $value:expr)* $(,)?)]
                 $(#[$attribute:meta])*
-                pub $field:ident: $type:ty = $default:expr,
-            )+
-        }
-    ) => {
-        $crate::policy_object! {
-            $(#[$meta])*
-            pub struct $name $(: $constraint)? {
-                $(
-                    $(#[doc = $doc])*
-                    #[key($key $(: $shape)?, with_default(|| $crate::model::schema::member(&$name::default(), $key)) $(, $option $args)*)]
-                    $(#[$attribute])*
-                    pub $field: $type,
-                )+
-            }
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($field: $default),+ }
-            }
-        }
-    };
-    (
-        $(#[$meta:meta])*
-        pub struct $name:ident $(: $constraint:ident)? {
-            $(
-                $(#[doc = $doc:literal])*
-                #[key($key:literal $(: $shape:expr)? $(, $option:ident $args:tt)*)]
-                $(#[$attribute:meta])*
-                pub $field:ident: $type:ty,
+                pub $field:ident: $type:ty $(= $default:expr)?,
             )+
         }
         $(hidden { $($(#[$other:meta])* pub $hidden:ident: $hidden_type:ty,)+ })?
@@ -92,17 +63,22 @@ macro_rules! policy_object {
             $($($(#[$other])* pub $hidden: $hidden_type,)+)?
         }
 
+        $crate::policy_object!(@default $name { $($field $(= $default)?),+ });
+
         impl $crate::model::schema::PolicyObject for $name {
             const OBJECT: &'static $crate::model::schema::SchemaObject = {
                 static OBJECT: $crate::model::schema::SchemaObject = $crate::model::schema::SchemaObject {
-                    keys: &[$(
-                        $crate::model::schema::SchemaKey::new(
-                            $key,
-                            $crate::policy_object!(@shape $type $(, $shape)?),
-                            concat!($($doc),*).trim_ascii_start(),
-                        )
-                        $(.$option $args)*,
-                    )+],
+                    keys: &[$($crate::model::schema::SchemaKey {
+                        $($member: $value,)*
+                        ..$crate::model::schema::SchemaKey {
+                            default_value: $crate::policy_object!(@default_value $name $key $(, $default)?),
+                            ..$crate::model::schema::SchemaKey::new(
+                                $key,
+                                $crate::policy_object!(@shape $type $(, $shape)?),
+                                concat!($($doc),*).trim_ascii_start(),
+                            )
+                        }
+                    },)+],
                     constraint: $crate::policy_object!(@constraint $($constraint)?),
                 };
                 &OBJECT
@@ -113,6 +89,18 @@ macro_rules! policy_object {
             const SHAPE: $crate::model::schema::ValueShape =
                 $crate::model::schema::ValueShape::Object(<Self as $crate::model::schema::PolicyObject>::OBJECT);
         }
+    };
+    (@default $name:ident { $($field:ident),+ }) => {};
+    (@default $name:ident { $($field:ident = $default:expr),+ }) => {
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+    };
+    (@default_value $name:ident $key:literal) => { None };
+    (@default_value $name:ident $key:literal, $default:expr) => {
+        Some(|| $crate::model::schema::member(&$name::default(), $key))
     };
     (@shape $type:ty) => { <$type as $crate::model::schema::PolicyValue>::SHAPE };
     (@shape $type:ty, $shape:expr) => {{
@@ -135,7 +123,7 @@ macro_rules! policy_settings {
         pub struct $name:ident, $keys:ident, $sections:ident {
             $(
                 $(#[doc = $doc:literal])+
-                #[key($key:literal $(: $shape:expr)? $(, $option:ident $args:tt)*)]
+                #[key($key:literal $(: $shape:expr)? $(, $member:ident: $value:expr)* $(,)?)]
                 $(#[list($entry:ty, $merge:expr)])?
                 $(#[members($object:ty)])?
                 pub $field:ident: $type:ty $(= $default:expr)?,
@@ -164,13 +152,17 @@ macro_rules! policy_settings {
         pub static $keys: &[$crate::model::schema::PolicyKey<$name>] = &[$(
             $crate::model::schema::PolicyKey {
                 name: $key,
-                row: $crate::model::schema::SchemaKey::new(
-                    $key,
-                    $crate::policy_object!(@shape $type $(, $shape)?),
-                    concat!($($doc),+).trim_ascii_start(),
-                )
-                .with_default(|| $crate::policy_settings!(@value $name::default().$field $(, $object)?))
-                $(.$option $args)*,
+                row: $crate::model::schema::SchemaKey {
+                    $($member: $value,)*
+                    ..$crate::model::schema::SchemaKey {
+                        default_value: Some(|| $crate::policy_settings!(@value $name::default().$field $(, $object)?)),
+                        ..$crate::model::schema::SchemaKey::new(
+                            $key,
+                            $crate::policy_object!(@shape $type $(, $shape)?),
+                            concat!($($doc),+).trim_ascii_start(),
+                        )
+                    }
+                },
                 value: |it| $crate::policy_settings!(@value it.$field $(, $object)?),
                 take: |it, from| it.$field.clone_from(&from.$field),
                 read: $crate::policy_settings!(@read $field $(, $entry)?),

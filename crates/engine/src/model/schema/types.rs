@@ -165,42 +165,6 @@ impl SchemaKey {
         }
     }
 
-    /// Requires the key.
-    #[must_use]
-    pub const fn required(self) -> Self {
-        Self { required: true, ..self }
-    }
-
-    /// Sets its documentation, if it cannot be a comment because rustdoc reads its brackets as a link.
-    #[must_use]
-    pub const fn doc(self, doc: &'static str) -> Self {
-        Self { doc, ..self }
-    }
-
-    /// Sets the fields of a pod or a node that the key decides.
-    #[must_use]
-    pub const fn decides(self, paths: &'static [&'static str]) -> Self {
-        Self { decides: paths, ..self }
-    }
-
-    /// Permits the key in a policy with `until`, with one of these words; with any value if `words` is empty.
-    #[must_use]
-    pub const fn exempts(self, words: &'static [&'static str]) -> Self {
-        Self { exempts: Some(words), ..self }
-    }
-
-    /// Sets the default.
-    #[must_use]
-    pub const fn with_default(self, value: fn() -> Value) -> Self {
-        Self { default_value: Some(value), ..self }
-    }
-
-    /// Sets a typical value.
-    #[must_use]
-    pub const fn example(self, yaml: &'static str) -> Self {
-        Self { example: Some(yaml), ..self }
-    }
-
     /// The default, as YAML; `None` if it does not have one, and for a map with known keys.
     pub fn default(&self) -> Option<String> {
         let value = self.default_value.map(|default| default());

@@ -398,14 +398,14 @@ policy_object! {
         /// Image reference, in which `*` matches anything within a path segment and `**` anything across segments.
         /// Without a tag, any tag or digest matches. Mullion compares it with the image as the pod names it and with
         /// the full name: `docker.io/library/nginx` matches `nginx`.
-        #[key("pattern": Text(Image), required(), example("registry.example.com/win/**"))]
+        #[key("pattern": Text(Image), required: true, example: Some("registry.example.com/win/**"))]
         pub pattern: String,
         /// The operating system of the images.
-        #[key("os", required())]
+        #[key("os", required: true)]
         pub os: PatternOs,
         /// Windows builds of the images, if they all have the same, as `10.0.` and the build number. Absent: from the
         /// registry, if `registry.lookup` is on, or else from the tag (`app:1.4-ltsc2022`), or else unknown.
-        #[key("builds", example("[10.0.20348]"))]
+        #[key("builds", example: Some("[10.0.20348]"))]
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub builds: Vec<Build>,
     }

@@ -12,11 +12,11 @@ policy_object! {
     #[serde(default, deny_unknown_fields)]
     pub struct NamespacePatterns {
         /// Names of namespaces, in which `*` matches any characters. Absent or empty: every namespace.
-        #[key("include", example("[shop, team-a-*]"))]
+        #[key("include", example: Some("[shop, team-a-*]"))]
         pub include: Vec<Glob>,
         /// Names of namespaces that are excluded, in which `*` matches any characters. It takes precedence over
         /// `include`.
-        #[key("exclude", example("[dev-*]"))]
+        #[key("exclude", example: Some("[dev-*]"))]
         pub exclude: Vec<Glob>,
     }
 }

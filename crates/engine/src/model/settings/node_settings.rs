@@ -43,21 +43,21 @@ policy_settings! {
     #[derive(PartialEq, Eq)]
     pub struct NodeSettings, NODE_KEYS, NODE_SECTIONS {
         /// Whether Mullion changes nodes.
-        #[key("mode": NODE_MODES, decides(&["metadata.labels", "spec.taints"]), example("Audit"))]
+        #[key("mode": NODE_MODES, decides: &["metadata.labels", "spec.taints"], example: Some("Audit"))]
         pub mode: Mode,
         /// Labels that Windows nodes get, for people and for your own selectors. Mullion removes a label that is not
         /// listed. Mullion also adds `node.kubernetes.io/windows-build` if the kubelet has not set it.
-        #[key("labels", decides(&["metadata.labels"]), example("[release]"))]
+        #[key("labels", decides: &["metadata.labels"], example: Some("[release]"))]
         pub labels: Vec<NodeLabel> = vec![NodeLabel::Release, NodeLabel::Revision],
         /// The taint that Windows nodes get. It keeps pods without the toleration off these nodes, above all Linux
         /// pods; Windows pods get the toleration. A node that a taint of `windowsTaints` marks already gets none.
-        #[key("taint", decides(&["spec.taints"]), example("{apply: Never}"))]
+        #[key("taint", decides: &["spec.taints"], example: Some("{apply: Never}"))]
         pub taint: NodeTaint,
         /// Your own taints, or those of your cloud provider, that mark a Windows node, as `key=value` in which `*`
         /// matches anything; values match in any letter case. If a node has one that repels pods (`NoSchedule`,
         /// `NoExecute`), Mullion adds no taint of its own. Windows pods get tolerations for those that nodes have.
         /// Never list a taint here that marks a team or a kind of hardware.
-        #[key("windowsTaints", decides(&["spec.taints"]), example("[os=win*, example.com/windows=*]"))]
+        #[key("windowsTaints", decides: &["spec.taints"], example: Some("[os=win*, example.com/windows=*]"))]
         pub windows_taints: Vec<TaintPattern> = patterns(&[
             "os=win*",
             "OS=win*",
@@ -69,7 +69,7 @@ policy_settings! {
         /// Taints that mark a Linux node, as `key=value` in which `*` matches anything. Linux pods get tolerations for
         /// those that nodes have. While every Linux node has one, a pod without an operating system may be meant for
         /// Windows, and does not get Linux by default.
-        #[key("linuxTaints", example("[cattle.io/os=linux, example.com/os=linux]"))]
+        #[key("linuxTaints", example: Some("[cattle.io/os=linux, example.com/os=linux]"))]
         pub linux_taints: Vec<TaintPattern> = patterns(&["cattle.io/os=linux"]),
         /// RuntimeClasses `mullion-windows-<release>`: each names the handler, selects one build and adds the
         /// tolerations for the taints of its nodes.
@@ -77,14 +77,14 @@ policy_settings! {
         pub runtime_classes: RuntimeClassSettings,
         /// Pools that an autoscaler may scale to zero. Their builds and taints are then known before their first node
         /// exists: Mullion does not report pods for them as impossible, and gives them tolerations and RuntimeClasses.
-        #[key("expectedPools", example("[{build: 10.0.26100, taints: [\"os=Windows:NoSchedule\"]}]"))]
+        #[key("expectedPools", example: Some("[{build: 10.0.26100, taints: [\"os=Windows:NoSchedule\"]}]"))]
         #[members(ExpectedPool)]
         pub expected_pools: Vec<ExpectedPool>,
         /// Windows releases that are newer than this version of Mullion. `mullion compat` lists those that it knows.
         #[key(
             "releases",
-            decides(&["metadata.labels"]),
-            example("[{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]")
+            decides: &["metadata.labels"],
+            example: Some("[{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]")
         )]
         #[members(ExtraRelease)]
         pub releases: Vec<ExtraRelease>,
@@ -138,11 +138,11 @@ policy_object! {
         #[key("effect": TAINT_EFFECTS)]
         pub effect: String = "NoSchedule".to_owned(),
         /// When Mullion sets the taint.
-        #[key("apply", example("Never"))]
+        #[key("apply", example: Some("Never"))]
         pub apply: ApplyTaint = ApplyTaint::default(),
         /// The workloads for which the taint waits under `apply: WhenTolerated`. A tenant who may create DaemonSets can
         /// hold back the taint of every Windows node by one that does not tolerate it.
-        #[key("waitFor", example("{namespaces: {include: [kube-system, platform-*]}}"))]
+        #[key("waitFor", example: Some("{namespaces: {include: [kube-system, platform-*]}}"))]
         pub wait_for: WaitFor = WaitFor::default(),
     }
 }
@@ -154,7 +154,7 @@ policy_object! {
     pub struct WaitFor {
         /// Only DaemonSets and pods of these namespaces count. Pods of other namespaces that do not tolerate the taint
         /// keep running, unless its effect is `NoExecute`, but do not come back to the node.
-        #[key("namespaces", example("{exclude: [team-*]}"))]
+        #[key("namespaces", example: Some("{exclude: [team-*]}"))]
         pub namespaces: NamespacePatterns,
     }
 }
@@ -220,11 +220,11 @@ policy_object! {
     #[serde(deny_unknown_fields)]
     pub struct ExpectedPool {
         /// Windows build of the pool's nodes, as `10.0.` and the build number.
-        #[key("build", required(), example("10.0.26100"))]
+        #[key("build", required: true, example: Some("10.0.26100"))]
         pub build: Build,
         /// Taints of the pool's nodes, as `key=value:Effect`. Windows pods get tolerations for those that match
         /// `windowsTaints`.
-        #[key("taints": List(&Text(Taint)), example("[\"os=Windows:NoSchedule\"]"))]
+        #[key("taints": List(&Text(Taint)), example: Some("[\"os=Windows:NoSchedule\"]"))]
         #[serde(default)]
         pub taints: Vec<String>,
     }

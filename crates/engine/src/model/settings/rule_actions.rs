@@ -54,10 +54,10 @@ policy_object! {
     pub struct RuleAction: RuleAction {
         /// The rule: its name (`run-as-user`), its code (`MUL201`), or a code prefix (`MUL2`: all rules of that
         /// family).
-        #[key("rule": Text(Rule), required(), example("run-as-user"))]
+        #[key("rule": Text(Rule), required: true, example: Some("run-as-user"))]
         pub rule: String,
         /// The action for the findings of the rule.
-        #[key("action", required(), exempts(&["Warn", "Allow"]))]
+        #[key("action", required: true, exempts: Some(&["Warn", "Allow"]))]
         pub action: Action,
     }
     hidden {

@@ -148,15 +148,15 @@ policy_object! {
     #[serde(deny_unknown_fields)]
     pub struct Toleration: Toleration {
         /// Taint key. It may be absent only with operator `Exists`: then every taint is tolerated.
-        #[key("key": Text(LabelKey), example("dedicated"))]
+        #[key("key": Text(LabelKey), example: Some("dedicated"))]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub key: Option<String>,
         /// How the taint is compared with key and value.
-        #[key("operator": TOLERATION_OPERATORS, with_default(|| Value::from("Equal")))]
+        #[key("operator": TOLERATION_OPERATORS, default_value: Some(|| Value::from("Equal")))]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub operator: Option<String>,
         /// Taint value, with operator `Equal`.
-        #[key("value": Text(LabelValue), example("windows-gpu"))]
+        #[key("value": Text(LabelValue), example: Some("windows-gpu"))]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub value: Option<String>,
         /// Taint effect. Absent: every effect is tolerated.
@@ -164,7 +164,7 @@ policy_object! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub effect: Option<String>,
         /// For how many seconds a `NoExecute` taint is tolerated; only with that effect. Absent: forever.
-        #[key("tolerationSeconds", example("300"))]
+        #[key("tolerationSeconds", example: Some("300"))]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub toleration_seconds: Option<i64>,
     }
@@ -235,25 +235,25 @@ policy_settings! {
     pub struct Settings, POD_KEYS, POD_SECTIONS {
         /// Whether Mullion acts on the pods that match. `Disabled` is the quickest way out in an emergency; to admit
         /// everything and still place pods, set `rules.denials: Warn` instead.
-        #[key("mode", example("Audit"))]
+        #[key("mode", example: Some("Audit"))]
         pub mode: Mode,
         /// A line that Mullion adds at the end of every denial, for example whom to ask. At most 256 bytes. It can be
         /// of another policy than the one that sets the action.
-        #[key("message": Text(Line), exempts(&[]), example("\"Questions: #platform-windows\""))]
+        #[key("message": Text(Line), exempts: Some(&[]), example: Some("\"Questions: #platform-windows\""))]
         pub message: Option<String>,
         /// Where Mullion honors the label or annotation `mullion.dev/ignore: "true"`. Mullion neither changes nor
         /// checks what it ignores.
-        #[key("optOut.ignore", exempts(&["Namespaces", "Pods"]))]
+        #[key("optOut.ignore", exempts: Some(&["Namespaces", "Pods"]))]
         pub ignore: HonourIgnore,
         /// Rules from which the annotation `mullion.dev/allow: run-as-user, nfs-volume` on a pod or pod template may
         /// exempt, by name, code or code prefix. Mullion does not report an exempt finding and changes nothing for it.
         /// The annotation has no effect on rules that are not listed here.
-        #[key("optOut.allow": List(&Text(Rule)), exempts(&[]), example("[run-as-user, MUL3]"))]
+        #[key("optOut.allow": List(&Text(Rule)), exempts: Some(&[]), example: Some("[run-as-user, MUL3]"))]
         #[list(String, distinct)]
         pub allow: Vec<String>,
         /// The operating system of pods that do not specify one and whose namespace has no annotation `mullion.dev/os`.
         /// It takes precedence over their images. For namespaces or pools of one operating system.
-        #[key("detect.os", example("windows"))]
+        #[key("detect.os", example: Some("windows"))]
         pub os: Option<ScopeOs>,
         /// The operating system of pods for which nothing specifies one: neither pod, namespace, policy nor image. Such
         /// a pod gets Linux only if nothing in it looks like Windows and, if it selects certain nodes, at least one of
@@ -264,23 +264,23 @@ policy_settings! {
         /// The operating system of your own images, by name. Of the policies that have an entry for an image, the one
         /// with the highest priority decides; within one policy, the first entry that matches. If none matches, Mullion
         /// uses the result of the registry, if `registry.lookup` is on, or else the image's name.
-        #[key("detect.images", example("[{pattern: registry.example.com/win/**, os: windows, builds: [10.0.20348]}]"))]
+        #[key("detect.images", example: Some("[{pattern: registry.example.com/win/**, os: windows, builds: [10.0.20348]}]"))]
         #[list(ImagePattern, all_patterns)]
         #[members(ImagePattern)]
         pub images: ImagePatterns,
         /// When Mullion queries the registry about an image that no entry of `detect.images` matches, or whose entry
         /// does not set `builds`. The RegistryPolicy sets how Mullion queries registries.
-        #[key("detect.registry.lookup", example("Background"))]
+        #[key("detect.registry.lookup", example: Some("Background"))]
         pub lookup: Lookup,
         /// Whether pods get the nodeSelector `kubernetes.io/os`.
-        #[key("place.nodeSelector.mode", decides(&["nodeSelector"]))]
+        #[key("place.nodeSelector.mode", decides: &["nodeSelector"])]
         pub node_selector: NodeSelectorMode,
         /// Which tolerations pods get.
-        #[key("place.tolerations.mode", decides(&["tolerations"]))]
+        #[key("place.tolerations.mode", decides: &["tolerations"])]
         pub tolerations: TolerationsMode,
         /// Tolerations that every Windows pod of the policy gets, in the same form as in a pod. For example for the
         /// pool of one team.
-        #[key("place.tolerations.add", example("[{key: dedicated, value: team-a, effect: NoSchedule}]"))]
+        #[key("place.tolerations.add", example: Some("[{key: dedicated, value: team-a, effect: NoSchedule}]"))]
         #[list(Toleration, distinct)]
         pub add_tolerations: Vec<Toleration>,
         /// What Mullion adds so that a pod runs only on nodes whose Windows build can run its images. Mullion adds
@@ -290,41 +290,41 @@ policy_settings! {
         /// known. `mullion compat` shows which hosts run which images.
         #[key(
             "place.build.mode",
-            decides(&["affinity", "[node.kubernetes.io/windows-build]", "[mullion.dev/windows-build]"])
+            decides: &["affinity", "[node.kubernetes.io/windows-build]", "[mullion.dev/windows-build]"]
         )]
         pub build: BuildMode,
         /// Which RuntimeClass Windows pods get.
-        #[key("place.runtimeClass.mode", decides(&["runtimeClassName"]), example("Never"))]
+        #[key("place.runtimeClass.mode", decides: &["runtimeClassName"], example: Some("Never"))]
         pub runtime_class: RuntimeClassMode,
         /// Name of the RuntimeClass; only with mode `Named`. It must exist in the cluster: pods never get one that does
         /// not exist.
-        #[key("place.runtimeClass.name": Text(Name), example("windows-2022"))]
+        #[key("place.runtimeClass.name": Text(Name), example: Some("windows-2022"))]
         pub runtime_class_name: Option<String>,
         /// Whether Windows pods get `spec.os.name: windows`, by which the API server, Pod Security and the kubelet
         /// identify them.
-        #[key("place.specOS.mode", decides(&["spec.os"]))]
+        #[key("place.specOS.mode", decides: &["spec.os"])]
         pub spec_os: OsFieldMode,
         /// The version of Mullion for which these policies were written, in quotes. Rules that later versions add or
         /// tighten only warn, so that an upgrade denies nothing new. Absent: the version of the built-in policies.
-        #[key("rules.version": Text(Version), example("\"0.1\""))]
+        #[key("rules.version": Text(Version), example: Some("\"0.1\""))]
         pub rules_version: Option<String>,
         /// Whether Mullion denies anything. Set `Warn` first if Mullion denies what must run now.
-        #[key("rules.denials", exempts(&["Warn"]), example("Warn"))]
+        #[key("rules.denials", exempts: Some(&["Warn"]), example: Some("Warn"))]
         pub denials: Denials,
         /// The outcome for objects with a pod template whose pods would be denied.
-        #[key("rules.templates", exempts(&["Warn"]))]
+        #[key("rules.templates", exempts: Some(&["Warn"]))]
         pub templates: TemplateDenials,
         /// Rules, by name, code or code prefix, that replace a Linux field with its equivalent on Windows:
         /// `run-as-user` turns `runAsUser: 0` into `windowsOptions.runAsUserName: ContainerAdministrator`, and another
         /// user together with `runAsNonRoot` into `ContainerUser`. Off by default, because it changes the user of a
         /// process. The page of a rule shows whether it has a translation.
-        #[key("rules.translate": List(&Text(TranslatedRule)), example("[run-as-user]"))]
+        #[key("rules.translate": List(&Text(TranslatedRule)), example: Some("[run-as-user]"))]
         #[list(String, distinct)]
         pub translate: Vec<String>,
         /// Actions of rules that replace the default action, which `mullion rules` lists. Of the policies that have an
         /// entry for a rule, the one with the highest priority decides. Within one policy the longest match decides: a
         /// name before a code, a code before a code prefix. `mullion policy check` reports entries that never decide.
-        #[key("rules.actions", exempts(&[]), example("[{rule: run-as-user, action: Warn}, {rule: MUL3, action: Deny}]"))]
+        #[key("rules.actions", exempts: Some(&[]), example: Some("[{rule: run-as-user, action: Warn}, {rule: MUL3, action: Deny}]"))]
         #[list(RuleAction, first_of_each_rule)]
         #[members(RuleAction)]
         pub actions: Vec<RuleAction>,

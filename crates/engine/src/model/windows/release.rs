@@ -150,13 +150,13 @@ policy_object! {
     #[serde(deny_unknown_fields)]
     pub struct ExtraRelease: Release {
         /// Build of the release's hosts and images.
-        #[key("build", required(), example("10.0.29000"))]
+        #[key("build", required: true, example: Some("10.0.29000"))]
         pub build: Build,
         /// Name of the release: the value of `mullion.dev/windows-release`, and the end of `mullion-windows-<name>`.
-        #[key("name": Text(ShortName), required(), example("ltsc2028"))]
+        #[key("name": Text(ShortName), required: true, example: Some("ltsc2028"))]
         pub name: String,
         /// Oldest image build that its hosts run; not newer than `build`.
-        #[key("runsFrom", required(), example("10.0.26100"))]
+        #[key("runsFrom", required: true, example: Some("10.0.26100"))]
         pub runs_from: Build,
     }
 }
