@@ -8,6 +8,7 @@ use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::settings::Glob;
 use mullion_engine::{policy_object, policy_words};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 policy_object! {
     /// `kind: RegistryPolicy`.
@@ -66,7 +67,7 @@ policy_object! {
         #[serde(with = "span")]
         pub tag: Duration = Duration::from_secs(5 * 60),
         /// How long the result for a digest is kept. It never changes; the limit frees memory.
-        #[key("digest", example: Some("7d"))]
+        #[key("digest", default_value: Some(|| Value::from("24h")), example: Some("7d"))]
         #[serde(with = "span")]
         pub digest: Duration = Duration::from_secs(24 * 60 * 60),
         /// How long Mullion waits before it repeats a failed look-up.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use mullion_engine::model::schema::{
-    KeyConstraint, PolicyObject, PolicyValue, SchemaKey, SchemaObject, SchemaSection, SchemaWord, ValueShape,
+    KeyConstraint, PolicyKey, PolicyObject, PolicyValue, SchemaKey, SchemaObject, SchemaSection, SchemaWord, ValueShape,
 };
-use mullion_engine::model::settings::{NODE_KEYS, NODE_SECTIONS, POD_KEYS, POD_SECTIONS};
+use mullion_engine::model::settings::{NODE_KEYS, NODE_SECTIONS, POD_KEYS, POD_SECTIONS, Settings};
 use mullion_engine::{policy_object, policy_words};
 use serde::Deserialize;
 
@@ -118,16 +118,16 @@ fn document(
 
 /// `spec` of a PodPolicy.
 pub(crate) static POD_SPEC: LazyLock<SchemaObject> = LazyLock::new(|| {
-    let merge = |is_list| match is_list {
-        false => "The matching policy with the highest priority that sets this key decides.",
-        true => "The entries of all matching policies apply, those of higher priority first.",
+    let merge = |key: &PolicyKey<Settings>| match &key.list {
+        None => "The matching policy with the highest priority that sets this key decides.",
+        Some(_) => "The entries of all matching policies apply, those of higher priority first.",
     };
-    let mut rows: Vec<SchemaKey> =
-        POD_KEYS.iter().map(|key| SchemaKey { merge: Some(merge(key.list.is_some())), ..key.row }).collect();
-    // After `mode`: the keys that set nothing, in the order in which people write them.
-    let [priority, scope @ ..] = PodPolicyScope::OBJECT.keys else { return section("", &rows, POD_SECTIONS) };
-    rows.splice(1..1, scope.iter().copied());
-    rows.insert(0, *priority);
+    let with_merge = |key: &PolicyKey<Settings>| SchemaKey { merge: Some(merge(key)), ..key.row };
+    let mut rows: Vec<SchemaKey> = POD_KEYS.iter().map(with_merge).collect();
+    // Around `mode`: the keys that set nothing, in the order in which people write them.
+    for (at, key) in [0, 2, 3].into_iter().zip(PodPolicyScope::OBJECT.keys) {
+        rows.insert(at, *key);
+    }
     SchemaObject { constraint: Some(KeyConstraint::Exemption), ..section("", &rows, POD_SECTIONS) }
 });
 

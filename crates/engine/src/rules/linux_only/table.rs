@@ -131,7 +131,7 @@ macro_rules! fields {
             $($key:ident: $value:expr,)*
         }
     )+) => {
-        [$(LinuxOnlyField {
+        &[$(LinuxOnlyField {
             $($key: $value,)*
             ..LinuxOnlyField {
                 rule: rule! {
@@ -158,7 +158,7 @@ macro_rules! fields {
 }
 
 /// The table, in order of code.
-pub static FIELDS: [LinuxOnlyField; 24] = fields! {
+pub static FIELDS: &[LinuxOnlyField] = fields! {
     /// runAsUser on a Windows pod
     {
         code: "MUL201", name: "run-as-user", default: Deny,

@@ -1,7 +1,7 @@
 //! Tests of the keys of the settings.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use mullion_engine::model::settings::{Mode, Settings};
+use mullion_engine::model::settings::Mode;
 
 use super::*;
 use crate::policy_set::PolicySet;
