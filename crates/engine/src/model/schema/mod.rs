@@ -13,7 +13,7 @@ mod policy_value;
 mod types;
 
 pub use origin::Origin;
-pub use policy_key::{EntryJson, ListEntry, PolicyKey, PolicyList, distinct, members};
+pub use policy_key::{EntryJson, ListEntry, PolicyKey, PolicyList, ReadField, distinct, members};
 pub use policy_value::{PolicyObject, PolicyValue, member, to_json};
 pub use types::{
     KeyConstraint, SchemaKey, SchemaObject, SchemaSection, SchemaWord, TAINT_EFFECTS, TextFormat, ValueShape,

@@ -22,12 +22,15 @@ pub struct PolicyKey<T: 'static> {
     pub value: fn(&T) -> Value,
     /// Copies its field from another `T`.
     pub take: fn(&mut T, &T),
-    /// Reads its field. The last argument returns the origin of the entry at a position. Returns the origins of list
-    /// entries whose type has no origin of its own.
-    pub read: fn(&mut T, Value, &dyn Fn(usize) -> Origin) -> Result<Vec<Origin>, Error>,
+    /// Reads its field.
+    pub read: ReadField<T>,
     /// Set for a list to which every matching policy adds. For any other key the value of one policy decides.
     pub list: Option<PolicyList<T>>,
 }
+
+/// Reads a field from its value. The last argument returns the origin of the entry at a position. Returns the origins of
+/// list entries whose type has no origin of its own.
+pub type ReadField<T> = fn(&mut T, Value, &dyn Fn(usize) -> Origin) -> Result<Vec<Origin>, Error>;
 
 /// A list to which every matching policy adds.
 #[derive(Debug)]

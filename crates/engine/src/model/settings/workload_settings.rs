@@ -1,4 +1,4 @@
-//! Settings of one workload, which PodPolicies set: every key with its type, its default, its documentation, an example
+//! Settings of one workload, set by policies of kind PodPolicy: every key with its type, its default, its documentation, an example
 //! and how the values of several policies are merged. `Settings` are the merged settings of all policies that match.
 
 use std::collections::BTreeMap;
