@@ -1,5 +1,5 @@
-//! Settings of one workload, set by policies of kind PodPolicy: every key with its type, its default, its documentation, an example
-//! and how the values of several policies are merged. `Settings` are the merged settings of all policies that match.
+//! Settings of one workload, which each PodPolicy can set: every key with its type, its default, its documentation, an
+//! example, and how the values of several policies are merged.
 
 use std::collections::BTreeMap;
 
