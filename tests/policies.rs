@@ -360,7 +360,7 @@ fn compatible_denies_only_what_kubernetes_would_not_run() {
         }
     }
     assert_eq!(Vec::from_iter(denied), ["resources", "sysctls"]);
-    for row in &FIELDS {
+    for row in FIELDS {
         for pointer in [row.pod, row.container].into_iter().flatten() {
             let tested = fields().iter().any(|(place, field, _)| format!("{place}/{field}") == pointer);
             assert!(tested, "{pointer} has no case");

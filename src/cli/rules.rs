@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use anyhow::anyhow;
 use clap::Args;
-use mullion_engine::model::text::list_with;
-use mullion_engine::rules::{Rule, catalogue, find};
-use mullion_survey::catalogue::{self as survey_catalogue, FINDINGS, FindingKind, find_kind};
+use mullion_engine::model::settings::Action;
+use mullion_engine::model::text::{list_with, nearest};
+use mullion_engine::rules::{CatalogueEntry, Rule, RuleDetails, catalogue, find};
+use mullion_survey::catalogue::{
+    self as survey_catalogue, FINDINGS, FindingDetails, FindingGroup, FindingKind, find_kind,
+};
+use mullion_survey::report::Severity;
 use serde::Serialize;
-use similar::get_close_matches;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
@@ -32,95 +35,147 @@ pub struct RulesArgs {
 
 /// One line of `rules -o json`.
 #[derive(Debug, Serialize)]
-struct Record<'r> {
-    #[serde(flatten)]
-    rule: &'r Rule,
+struct RuleRecord {
+    code: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    action: Action,
+    repair: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    translation: Option<&'static str>,
+    hint: bool,
+    why: &'static str,
+    instead: &'static str,
+    since: &'static str,
     page: String,
 }
 
 /// One line of `rules SUR -o json`.
 #[derive(Debug, Serialize)]
-struct SurveyRecord {
-    #[serde(flatten)]
-    kind: &'static FindingKind,
+struct FindingRecord {
+    code: &'static str,
+    name: &'static str,
+    severity: Severity,
+    group: FindingGroup,
+    needs: &'static [&'static str],
+    what: &'static str,
+    why: &'static str,
+    fix: &'static str,
+    sources: &'static [&'static str],
     page: String,
+}
+
+/// What distinguishes the output of one catalogue from that of another.
+trait Printed: Sized {
+    /// The column with the action or severity.
+    const LEVEL: &'static str;
+
+    fn level(&self) -> &'static str;
+    fn page(entry: &CatalogueEntry<Self>) -> String;
+    fn record(entry: &CatalogueEntry<Self>) -> impl Serialize;
+}
+
+impl Printed for RuleDetails {
+    const LEVEL: &'static str = "DEFAULT";
+
+    fn level(&self) -> &'static str {
+        action_name(self.default)
+    }
+
+    fn page(entry: &Rule) -> String {
+        page(entry)
+    }
+
+    fn record(entry: &Rule) -> impl Serialize {
+        let Rule { code, name, summary, why, instead, details } = *entry;
+        let Self { default: action, repair, translation, hint, since, .. } = details;
+        RuleRecord { code, name, summary, action, repair, translation, hint, why, instead, since, page: page(entry) }
+    }
+}
+
+impl Printed for FindingDetails {
+    const LEVEL: &'static str = "SEVERITY";
+
+    fn level(&self) -> &'static str {
+        self.severity.name()
+    }
+
+    fn page(entry: &FindingKind) -> String {
+        survey_catalogue::page(entry, 1)
+    }
+
+    fn record(entry: &FindingKind) -> impl Serialize {
+        let FindingKind { code, name, summary: what, why, instead: fix, details } = *entry;
+        let Self { severity, group, needs, sources } = details;
+        FindingRecord { code, name, severity, group, needs, what, why, fix, sources, page: Self::page(entry) }
+    }
 }
 
 /// Prints the rules in order of code. If one rule is selected, prints its page.
 pub(crate) fn run(args: &RulesArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    if let Some(kinds) = args.rule.as_deref().and_then(survey_kinds) {
-        write_kinds(&kinds, args, io)?;
-        return Ok(Outcome::Clean);
-    }
-    let named = args.rule.as_deref().and_then(find);
-    let rules: Vec<&Rule> = match (named, &args.rule, &args.family) {
-        (Some(rule), ..) => vec![rule],
-        (None, Some(prefix), _) => with_prefix(prefix).ok_or_else(|| unknown(prefix))?,
-        (None, None, Some(family)) => of_family(family).ok_or_else(|| unknown_family(family))?,
-        (None, None, None) => catalogue().collect(),
-    };
-    match (args.output, named) {
-        (OutputFormat::Json, _) => {
-            rules.iter().try_for_each(|rule| write_line(io.stdout, &Record { rule, page: page(rule) }))?;
+    if let Some(named) = &args.rule {
+        if let Some(kind) = find_kind(named) {
+            return write_entries(&[kind], true, args.output, io);
         }
-        (OutputFormat::Text, Some(rule)) => io.stdout.write_all(page(rule).as_bytes())?,
-        (OutputFormat::Text, None) => {
-            let row = |rule: &&Rule| [rule.code, rule.name, action_name(rule.default), rule.summary];
-            let rows = rules.iter().map(|rule| row(rule).map(str::to_owned));
-            table::write(io.stdout, Some(["CODE", "NAME", "DEFAULT", "SUMMARY"]), rows)?;
+        if let Some(kinds) = with_prefix(FINDINGS.iter(), FINDING_CODES, named) {
+            return write_entries(&kinds, kinds.len() == 1, args.output, io);
+        }
+        if let Some(rule) = find(named) {
+            return write_entries(&[rule], true, args.output, io);
+        }
+        let rules = with_prefix(catalogue(), CODES, named).ok_or_else(|| unknown(named))?;
+        return write_entries(&rules, false, args.output, io);
+    }
+    let rules = match &args.family {
+        Some(family) => of_family(family).ok_or_else(|| unknown_family(family))?,
+        None => catalogue().collect(),
+    };
+    write_entries(&rules, false, args.output, io)
+}
+
+/// Prints entries in order of code; as text, the page of one that is `alone`.
+fn write_entries<T: Printed>(
+    entries: &[&CatalogueEntry<T>],
+    alone: bool,
+    output: OutputFormat,
+    io: &mut Io<'_>,
+) -> anyhow::Result<Outcome> {
+    match (output, entries) {
+        (OutputFormat::Json, _) => entries.iter().try_for_each(|entry| write_line(io.stdout, &T::record(entry)))?,
+        (OutputFormat::Text, [entry]) if alone => io.stdout.write_all(T::page(entry).as_bytes())?,
+        (OutputFormat::Text, _) => {
+            let row = |entry: &&CatalogueEntry<T>| [entry.code, entry.name, entry.level(), entry.summary];
+            let rows = entries.iter().map(|entry| row(entry).map(str::to_owned));
+            table::write(io.stdout, Some(["CODE", "NAME", T::LEVEL, "SUMMARY"]), rows)?;
         }
     }
     Ok(Outcome::Clean)
 }
 
-/// The findings of a survey with that code or name, or whose codes begin with it.
-fn survey_kinds(named: &str) -> Option<Vec<&'static FindingKind>> {
-    if let Some(kind) = find_kind(named) {
-        return Some(vec![kind]);
-    }
-    let prefix = named.to_ascii_uppercase();
-    let kinds: Vec<&FindingKind> =
-        FINDINGS.iter().filter(|kind| prefix.starts_with("SUR") && kind.code.starts_with(&prefix)).collect();
-    (!kinds.is_empty()).then_some(kinds)
-}
-
-fn write_kinds(kinds: &[&'static FindingKind], args: &RulesArgs, io: &mut Io<'_>) -> anyhow::Result<()> {
-    let page = |kind| survey_catalogue::page(kind, 1);
-    match (args.output, kinds) {
-        (OutputFormat::Json, _) => {
-            let record = |kind: &&'static FindingKind| SurveyRecord { kind, page: page(kind) };
-            kinds.iter().map(record).try_for_each(|record| write_line(io.stdout, &record))?;
-        }
-        (OutputFormat::Text, [kind]) => io.stdout.write_all(page(kind).as_bytes())?,
-        (OutputFormat::Text, _) => {
-            let row = |kind: &&FindingKind| [kind.code, kind.name, kind.severity.name(), kind.what].map(str::to_owned);
-            table::write(io.stdout, Some(["CODE", "NAME", "SEVERITY", "SUMMARY"]), kinds.iter().map(row))?;
-        }
-    }
-    Ok(())
-}
-
-/// The start of every code; a digit for the family and two more follow.
+/// The start of the codes of rules; a digit for the family and two more follow.
 const CODES: &str = "MUL";
 
-/// The rules whose codes begin with `prefix`, in any letter case; `None` if there are none.
-fn with_prefix(prefix: &str) -> Option<Vec<&'static Rule>> {
+/// The start of the codes of findings of a survey.
+const FINDING_CODES: &str = "SUR";
+
+/// The entries whose codes begin with `prefix`, in any letter case, which begins with `start`; `None` if there are none.
+fn with_prefix<T: 'static>(
+    all: impl Iterator<Item = &'static CatalogueEntry<T>>,
+    start: &str,
+    prefix: &str,
+) -> Option<Vec<&'static CatalogueEntry<T>>> {
     let prefix = prefix.to_ascii_uppercase();
-    let rules: Vec<&Rule> =
-        catalogue().filter(|rule| prefix.starts_with(CODES) && rule.code.starts_with(&prefix)).collect();
-    (!rules.is_empty()).then_some(rules)
+    let found: Vec<_> = all.filter(|entry| prefix.starts_with(start) && entry.code.starts_with(&prefix)).collect();
+    (!found.is_empty()).then_some(found)
 }
 
 fn of_family(digit: &str) -> Option<Vec<&'static Rule>> {
-    with_prefix(&format!("{CODES}{digit}")).filter(|_| digit.len() == 1)
+    with_prefix(catalogue(), CODES, &format!("{CODES}{digit}")).filter(|_| digit.len() == 1)
 }
 
 fn unknown(named: &str) -> anyhow::Error {
-    let known: Vec<&str> = catalogue().flat_map(|rule| [rule.name, rule.code]).collect();
-    let hint = match get_close_matches(named, &known, 1, 0.6).as_slice() {
-        [near, ..] => format!("did you mean {near}?"),
-        [] => "mullion rules lists them".to_owned(),
-    };
+    let near = nearest(named, catalogue().flat_map(|rule| [rule.name, rule.code]));
+    let hint = near.map_or("mullion rules lists them".to_owned(), |near| format!("did you mean {near}?"));
     anyhow!("there is no rule {named}; {hint}")
 }
 

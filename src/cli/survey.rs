@@ -113,9 +113,9 @@ fn explanations() -> Vec<Explanation> {
     let page = |kind: &catalogue::FindingKind| Explanation {
         code: kind.code.to_owned(),
         name: kind.name.to_owned(),
-        what: kind.what.to_owned(),
+        what: kind.summary.to_owned(),
         why: kind.why.to_owned(),
-        fix: kind.fix.to_owned(),
+        fix: kind.instead.to_owned(),
         sources: kind.sources.iter().map(|&source| source.to_owned()).collect(),
     };
     catalogue::FINDINGS.iter().map(page).collect()

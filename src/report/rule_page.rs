@@ -189,7 +189,7 @@ fn table(rows: &[[String; 2]]) -> String {
 
 /// The setting that decides the action of a rule: `MUL201 run-as-user: rules.actions has MUL2: Warn (a.yaml:7)`.
 pub(crate) fn decider(settings: &Settings, rule: &Rule) -> String {
-    let Rule { code, name, default, .. } = rule;
+    let (code, name, default) = (rule.code, rule.name, rule.default);
     match settings.action_entry(code, name) {
         Some(entry) => {
             let (of, action) = (&entry.rule, action_name(entry.action));
@@ -198,7 +198,7 @@ pub(crate) fn decider(settings: &Settings, rule: &Rule) -> String {
         None => {
             format!(
                 "{code} {name}: no entry of rules.actions names it; its default is at most {}",
-                action_name(*default)
+                action_name(default)
             )
         }
     }

@@ -14,7 +14,7 @@ pub fn page() -> String {
     for key in COMMON.iter().filter_map(|name| KINDS[0].1.key(name)) {
         page.key("Every document", key.name, key);
     }
-    for (kind, object) in KINDS.iter().chain(&TEST_KINDS) {
+    for (kind, object) in KINDS.iter().chain(TEST_KINDS.iter()) {
         page.kind(kind, object);
     }
     page.text
@@ -71,7 +71,7 @@ impl Page {
 
     fn key(&mut self, kind: &str, path: &str, key: &'static SchemaKey) {
         let SchemaKey { doc, shape, example, .. } = key;
-        let layers = key.layers();
+        let layers = key.merge;
         write!(self.text, "\n### {kind}: `{path}`\n\n{doc}\n\n").unwrap();
         let mut facts = vec![("Takes", takes(shape))];
         if key.required {
@@ -85,7 +85,7 @@ impl Page {
         match shape {
             // For the key that all kinds share, each kind's table has only its own word.
             ValueShape::Word([_]) if path == "kind" => {
-                let kinds = KINDS.iter().chain(&TEST_KINDS).filter_map(|(_, object)| object.key("kind"));
+                let kinds = KINDS.iter().chain(TEST_KINDS.iter()).filter_map(|(_, object)| object.key("kind"));
                 self.words(kinds.flat_map(|key| if let ValueShape::Word(words) = key.shape { words } else { &[] }));
             }
             ValueShape::Word(words) | ValueShape::List(ValueShape::Word(words)) => self.words(words.iter()),

@@ -14,7 +14,7 @@ type Put<'a> = &'a dyn Fn(Value) -> Value;
 #[test]
 fn schema_and_loader_agree_on_each_key() {
     let mut judged = Judged::default();
-    for (kind, object) in KINDS {
+    for (kind, object) in KINDS.iter() {
         let shape = ValueShape::Object(object);
         judged.shape(kind, &shape, &|document| document);
     }
@@ -190,12 +190,15 @@ fn defaults(object: &SchemaObject) -> Value {
 
 #[test]
 fn the_defaults_of_the_table_are_in_force() {
-    let documents = KINDS.map(|(kind, object)| {
-        let Some(ValueShape::Object(spec)) = object.key("spec").map(|key| &key.shape) else { panic!("{kind}") };
-        let document =
-            json!({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": defaults(spec)});
-        (format!("{kind}.json"), document.to_string())
-    });
+    let documents: Vec<_> = KINDS
+        .iter()
+        .map(|(kind, object)| {
+            let Some(ValueShape::Object(spec)) = object.key("spec").map(|key| &key.shape) else { panic!("{kind}") };
+            let document =
+                json!({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": defaults(spec)});
+            (format!("{kind}.json"), document.to_string())
+        })
+        .collect();
     let set = PolicySet::from_files(&documents).unwrap_or_else(|problems| panic!("{problems:#?}"));
     let mut settings = Settings::clone(&set.settings("a", None, &()));
     // The table has set each scalar, except those without a default.

@@ -3,7 +3,7 @@
 
 use mullion::report::survey::Explanation;
 use mullion_survey::SurveyReport;
-use mullion_survey::catalogue::{FindingKind, find_kind};
+use mullion_survey::catalogue::find_kind;
 use serde_json::{Value, json};
 
 use crate::hostile::{HOSTILE, replace};
@@ -229,8 +229,8 @@ const FINDINGS: [FindingRow; 16] = [
 
 fn finding(row: &FindingRow) -> Value {
     let (code, namespace, kind, object, path, pod, message, action, raw, pods, nodes) = row;
-    let FindingKind { name, severity, .. } =
-        find_kind(code).unwrap_or_else(|| panic!("{code} is not in the catalogue"));
+    let entry = find_kind(code).unwrap_or_else(|| panic!("{code} is not in the catalogue"));
+    let (name, severity) = (entry.name, entry.severity);
     let some = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
     json!({
         "code": code, "finding": name, "severity": severity.name(), "namespace": namespace, "kind": kind, "name": object, "path": path,
@@ -419,14 +419,14 @@ pub fn huge() -> SurveyReport {
 /// Pages of some of the findings above.
 pub fn explanations() -> Vec<Explanation> {
     let page = |code: &str| {
-        let FindingKind { code, name, what, why, fix, sources, .. } = *find_kind(code).unwrap();
+        let kind = find_kind(code).unwrap();
         Explanation {
-            code: code.to_owned(),
-            name: name.to_owned(),
-            what: what.to_owned(),
-            why: why.to_owned(),
-            fix: fix.to_owned(),
-            sources: sources.iter().map(|&source| source.to_owned()).collect(),
+            code: kind.code.to_owned(),
+            name: kind.name.to_owned(),
+            what: kind.summary.to_owned(),
+            why: kind.why.to_owned(),
+            fix: kind.instead.to_owned(),
+            sources: kind.sources.iter().map(|&source| source.to_owned()).collect(),
         }
     };
     ["SUR101", "SUR103", "SUR302"].map(page).into()

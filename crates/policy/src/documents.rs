@@ -2,14 +2,40 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::settings::{Mode, Origin, Settings};
-use mullion_manifest::{ManifestEntry, ManifestNode};
+use mullion_engine::model::settings::{Mode, Origin, POD_KEYS, Settings};
+use mullion_engine::policy_object;
 use serde::Deserialize;
-use serde_json::Error;
+use serde_json::Value;
 
 use crate::matching::PolicyMatch;
 use crate::policy_date::PolicyDate;
-use crate::schema::POD_KEYS;
+
+policy_object! {
+    /// The keys of a PodPolicy's `spec` that set nothing themselves.
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(default)]
+    pub struct PodPolicyScope {
+        /// If several policies match a pod and set the same key, the one with the highest priority decides. Two
+        /// policies of equal priority must not set the same key for the same pods: the error contains both lines. They
+        /// may if `match.namespaces.include` of both lists different namespaces without `*`. The built-in PodPolicy
+        /// `default` has the lowest priority. The built-in PodPolicy `kube-system` has priority 1000; at equal priority
+        /// the policy of a file decides.
+        #[key("priority", default_value: Some(|| Value::from(0)), example: Some("10"))]
+        pub priority: i64,
+        /// The pods to which the policy applies. All members must match; an empty or absent `match` matches everything.
+        /// A policy does not inherit any part of it from other policies.
+        #[key("match", example: Some("{namespaces: {include: [team-a-*]}, podSelector: {matchLabels: {tier: build}}}"))]
+        pub matches: PolicyMatch,
+        /// The end of the policy, for an exemption: a date, at the end of which (24:00 UTC) the policy no longer has an
+        /// effect, or a time as in RFC 3339. Only a policy that softens rules or lets authors opt out may have an end:
+        /// one that, besides `priority`, `match` and `message`, sets nothing but `rules.denials: Warn`,
+        /// `rules.templates: Warn`, `rules.actions` with `Warn` or `Allow`, and `optOut` with `ignore: Namespaces` or
+        /// `Pods`. The end of any other key would move or deny pods at midnight. `mullion policy check` mentions the
+        /// end from 30 days before it.
+        #[key("until", example: Some("2027-03-31"))]
+        pub until: Option<PolicyDate>,
+    }
+}
 
 /// One `kind: PodPolicy` document.
 #[derive(Debug, Clone, Default)]
@@ -36,36 +62,6 @@ pub struct PodPolicy {
 }
 
 impl PodPolicy {
-    /// The policy of `spec`; `place` returns the origin of a node.
-    pub(crate) fn read(
-        name: String,
-        spec: &ManifestNode,
-        origins: BTreeMap<String, Origin>,
-        place: &dyn Fn(&ManifestNode) -> Origin,
-    ) -> Result<Self, Error> {
-        let mut policy = Self { name, priority: Some(0), origins, ..Self::default() };
-        if let Some(ManifestEntry { value, .. }) = spec.get("priority") {
-            policy.priority = Some(Deserialize::deserialize(value)?);
-        }
-        if let Some(ManifestEntry { value, .. }) = spec.get("match") {
-            policy.matches = Deserialize::deserialize(value)?;
-        }
-        if let Some(ManifestEntry { value, .. }) = spec.get("until") {
-            // The checker has parsed it already, so this cannot fail.
-            policy.until = value.as_str().and_then(|text| PolicyDate::parse(text).ok());
-        }
-        for key in POD_KEYS.iter() {
-            if let Some(entries) = key.read(&mut policy.settings, spec, place)? {
-                let entries = entries.into_iter().enumerate();
-                policy.origins.extend(entries.map(|(at, origin)| (format!("{}.{at}", key.name), origin)));
-                policy.mark(&key.name);
-            }
-        }
-        let priority = policy.priority.unwrap_or(i64::MIN);
-        policy.settings.actions.iter_mut().for_each(|entry| entry.priority = priority);
-        Ok(policy)
-    }
-
     /// Marks `key` as set, to its value in `settings`.
     pub(crate) fn mark(&mut self, key: &str) {
         self.settings.origins.insert(key.to_owned(), self.origin(key));

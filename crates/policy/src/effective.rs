@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::settings::{Glob, Labels, Origin, Settings};
+use mullion_engine::model::schema::{PolicyObject, to_json};
+use mullion_engine::model::settings::{Glob, Labels, Origin, POD_KEYS, Settings};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::documents::PodPolicy;
 use crate::matching::{LabelOperator, LabelRequirement, LabelSelector, PolicyMatch};
 use crate::policy_set::PolicySet;
-use crate::schema::{NODE_SPEC, POD_KEYS, PolicyKey, REGISTRY_SPEC, SchemaKey, SchemaObject, ValueShape, to_json};
+use crate::registry_policy::RegistryPolicy;
+use crate::schema::{NODE_SPEC, PolicyKey, SchemaKey, SchemaObject, ValueShape};
 
 /// One key with its effective value.
 #[derive(Debug, Clone, Serialize)]
@@ -39,15 +41,15 @@ pub struct EffectiveEntry {
 
 /// The keys for which the value of one policy decides, without those that are not set and have no default.
 pub(crate) fn scalar_settings(settings: &Settings) -> Vec<EffectiveSetting> {
-    let all = POD_KEYS.iter().filter(|key| key.field.list.is_none()).map(|key| scalar_setting(settings, key));
+    let all = POD_KEYS.iter().filter(|key| key.list.is_none()).map(|key| scalar_setting(settings, key));
     all.filter(|setting| !setting.value.is_null()).collect()
 }
 
-fn scalar_setting(settings: &Settings, key: &PolicyKey<Settings>) -> EffectiveSetting {
-    let origin = settings.origins.get(&key.name).cloned();
+fn scalar_setting(settings: &Settings, key: &'static PolicyKey<Settings>) -> EffectiveSetting {
+    let origin = settings.origins.get(key.name).cloned();
     EffectiveSetting {
-        key: key.name.clone(),
-        value: (key.field.value)(settings),
+        key: key.name.to_owned(),
+        value: (key.value)(settings),
         origin,
         entries: None,
         shape: &key.row.shape,
@@ -75,18 +77,18 @@ impl PolicySet {
     ) -> Vec<EffectiveSetting> {
         let settings = self.settings(namespace, namespace_labels, pod_labels);
         let matching: Vec<&PodPolicy> = self.matching(namespace, namespace_labels, pod_labels).collect();
-        let setting = |key: &PolicyKey<Settings>| {
-            let Some(list) = &key.field.list else { return scalar_setting(&settings, key) };
+        let setting = |key: &'static PolicyKey<Settings>| {
+            let Some(list) = &key.list else { return scalar_setting(&settings, key) };
             let mut entries = Vec::new();
-            for policy in matching.iter().filter(|policy| policy.sets(&key.name)) {
+            for policy in matching.iter().filter(|policy| policy.sets(key.name)) {
                 for (at, (value, origin)) in (list.entries)(&policy.settings).into_iter().enumerate() {
                     let origin = origin.unwrap_or_else(|| policy.origin(&format!("{}.{at}", key.name)));
                     entries.push(EffectiveEntry { value, origin });
                 }
             }
             let value = entries.iter().map(|entry| entry.value.clone()).collect();
-            let origin = settings.origins.get(&key.name).cloned();
-            EffectiveSetting { key: key.name.clone(), value, origin, entries: Some(entries), shape: &key.row.shape }
+            let origin = settings.origins.get(key.name).cloned();
+            EffectiveSetting { key: key.name.to_owned(), value, origin, entries: Some(entries), shape: &key.row.shape }
         };
         POD_KEYS.iter().map(setting).collect()
     }
@@ -98,7 +100,7 @@ impl PolicySet {
 
     /// Every key of the RegistryPolicy.
     pub fn effective_registries(&self) -> Vec<EffectiveSetting> {
-        document_settings(&REGISTRY_SPEC, &to_json(&self.registries), &self.registry_origins)
+        document_settings(RegistryPolicy::OBJECT, &to_json(&self.registries), &self.registry_origins)
     }
 }
 

@@ -4,13 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::settings::Settings;
+use mullion_engine::model::settings::{POD_KEYS, Settings};
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::policy_set::PolicySet;
-use crate::schema::pod::POD_SPEC;
-use crate::schema::{POD_KEYS, SchemaObject, ValueShape};
+use crate::schema::{POD_SPEC, SchemaObject, ValueShape};
 
 fn policy(name: &str, priority: i64, spec: &str) -> String {
     let spec: String = spec.lines().flat_map(|line| ["  ", line, "\n"]).collect();
@@ -56,7 +55,7 @@ fn keys() -> Vec<(&'static str, &'static str, &'static str)> {
         let ValueShape::Word(words) = key.row.shape else { return None };
         let words = || words.iter().map(|word| word.word);
         let one = words().rfind(|word| key.row.default().as_deref() != Some(word))?;
-        Some((key.name.as_str(), one, words().find(|word| *word != one)?))
+        Some((key.name, one, words().find(|word| *word != one)?))
     });
     of_words.chain(KEYS).collect()
 }

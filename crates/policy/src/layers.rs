@@ -1,9 +1,8 @@
 //! Layers of policies: the settings of one workload from all policies that match it.
 
-use mullion_engine::model::settings::Settings;
+use mullion_engine::model::settings::{POD_KEYS, Settings};
 
 use crate::documents::PodPolicy;
-use crate::schema::POD_KEYS;
 
 /// Merges `policies`, highest first, into the defaults.
 pub(crate) fn merge_policies<'p>(policies: impl Iterator<Item = &'p PodPolicy>) -> Settings {
@@ -18,10 +17,10 @@ pub(crate) fn merge_policies<'p>(policies: impl Iterator<Item = &'p PodPolicy>) 
     }
     for (key, setters) in POD_KEYS.iter().zip(setters) {
         let Some(highest) = setters.first() else { continue };
-        let origin = highest.origins.get_key_value(&key.name);
+        let origin = highest.origins.get_key_value(key.name);
         settings.origins.extend(origin.map(|(key, origin)| (key.clone(), origin.clone())));
-        match &key.field.list {
-            None => (key.field.take)(&mut settings, highest),
+        match &key.list {
+            None => (key.take)(&mut settings, highest),
             Some(list) => (list.merge)(&mut settings, &mut setters.iter().copied()),
         }
     }

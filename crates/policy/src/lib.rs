@@ -7,8 +7,7 @@
 //!
 //! Other modules: [`mod@warnings`] reports effects of a good set that its author may not have intended, [`test_cases`] reads
 //! test files, [`config_map`] reviews a ConfigMap at admission, [`manifests`] finds policies in manifests of ConfigMaps,
-//! [`file_status`] contains the status of each file, and [`POD_KEYS`] and [`NODE_KEYS`] list the rows of the schema that set a field of the
-//! settings.
+//! [`file_status`] contains the status of each file.
 //!
 //! The program reads the files; this crate does not.
 
@@ -43,7 +42,6 @@ pub use policy_date::PolicyDate;
 pub use policy_file::{MAX_FILE, PolicyDocument, PolicyFile, PolicyFiles};
 pub use policy_set::PolicySet;
 pub use registry_policy::{PullSecretsMode, RegistryPolicy};
-pub use schema::{ACTIONS, NODE_KEYS, POD_KEYS, PolicyKey};
 pub use store::{PolicyReading, PolicyStore};
 pub use toleration_coverage::all_covered;
 

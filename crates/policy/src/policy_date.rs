@@ -5,8 +5,12 @@
 //! | `2027-03-31` | a day in UTC |
 //! | `2027-03-31T18:00:00Z`, `2027-03-31T20:00:00+02:00` | a moment, as in RFC 3339; a space may stand for the `T`, as in YAML |
 
+use mullion_engine::model::schema::{PolicyValue, TextFormat, ValueShape};
+use serde::Deserialize;
+
 /// A day or a moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct PolicyDate {
     /// The text as written.
     pub text: String,
@@ -18,6 +22,18 @@ pub struct PolicyDate {
 
 /// Seconds of a day.
 pub(crate) const DAY: i64 = 24 * 60 * 60;
+
+impl PolicyValue for PolicyDate {
+    const SHAPE: ValueShape = ValueShape::Text(TextFormat::Date);
+}
+
+impl TryFrom<String> for PolicyDate {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
 
 impl PolicyDate {
     /// Parses a text. The error is the reason why it is not a date or time.

@@ -6,76 +6,74 @@ use std::time::Duration;
 
 use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::settings::Glob;
+use mullion_engine::{policy_object, policy_words};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-/// `kind: RegistryPolicy`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct RegistryPolicy {
-    /// Registries that Mullion may query, in the form in which image references begin: `docker.io`, `*.corp.example`,
-    /// `r.local:5000`. They may have private addresses. If empty: every registry with a public address.
-    pub registries: Vec<Glob>,
-    /// Registries without TLS, in the form in which image references begin: `registry.local:5000`.
-    #[serde(rename = "plainHTTP")]
-    pub plain_http: Vec<String>,
-    /// PEM files with certificate authorities to trust in addition to the system's.
-    pub ca_files: Vec<PathBuf>,
-    /// Which credentials are sent.
-    pub pull_secrets: PullSecretsMode,
-    /// How long results are kept.
-    pub lifetimes: Lifetimes,
-    /// The time limit of one look-up, for all its requests together; a review never waits that long.
-    #[serde(with = "span")]
-    pub timeout: Duration,
-}
-
-/// The credentials that are sent to registries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum PullSecretsMode {
-    /// No credentials: only public images are known.
-    #[default]
-    Never,
-    /// Those of the secrets in the pod's `imagePullSecrets`, for that pod's images. The webhook must be allowed to read
-    /// them.
-    Pods,
-}
-
-/// `lifetimes` of a RegistryPolicy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Lifetimes {
-    /// The lifetime of the result for a tag; tags of Windows base images move every month.
-    #[serde(with = "span")]
-    pub tag: Duration,
-    /// The lifetime of the result for a digest. The result never changes; the lifetime limits the memory of unused
-    /// ones.
-    #[serde(with = "span")]
-    pub digest: Duration,
-    /// The lifetime of a failure.
-    #[serde(with = "span")]
-    pub error: Duration,
-}
-
-impl Default for RegistryPolicy {
-    fn default() -> Self {
-        Self {
-            registries: Vec::new(),
-            plain_http: Vec::new(),
-            ca_files: Vec::new(),
-            pull_secrets: PullSecretsMode::default(),
-            lifetimes: Lifetimes::default(),
-            timeout: Duration::from_secs(10),
-        }
+policy_object! {
+    /// `kind: RegistryPolicy`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct RegistryPolicy {
+        /// Registries that Mullion may query, as image references begin with them, with the port if they have one;
+        /// Docker Hub is `docker.io`. `*` matches any characters. Listed registries may have private addresses, and no
+        /// others are queried. Empty: Mullion queries every registry that has a public address. Loopback, link-local
+        /// and cloud metadata addresses are never allowed. Token services and targets of redirects do not have to be
+        /// listed; their addresses follow the same rule.
+        #[key(
+            "registries": List(&Text(RegistryPattern)),
+            example: Some("[docker.io, mcr.microsoft.com, \"*.corp.example\", \"registry.local:5000\"]")
+        )]
+        pub registries: Vec<Glob> = Vec::new(),
+        /// Registries without TLS, exactly as image references begin with them. Mullion queries all others over TLS
+        /// only.
+        #[key("plainHTTP": List(&Text(Registry)), example: Some("[\"registry.local:5000\"]"))]
+        pub plain_http: Vec<String> = Vec::new(),
+        /// PEM files with certificate authorities to trust in addition to the system's, as paths in the webhook's pod.
+        #[key("caFiles", example: Some("[/etc/mullion/registry-ca/ca.pem]"))]
+        pub ca_files: Vec<PathBuf> = Vec::new(),
+        /// Which credentials Mullion sends to registries.
+        #[key("pullSecrets", example: Some("Pods"))]
+        pub pull_secrets: PullSecretsMode = PullSecretsMode::default(),
+        /// How long results of registries are kept: a whole number with `s`, `m`, `h` or `d`, up to a year.
+        #[key("lifetimes")]
+        pub lifetimes: Lifetimes = Lifetimes::default(),
+        /// How long one look-up may take, all its requests together: a whole number with `s`, `m`, `h` or `d`. Pods
+        /// never wait that long, see `detect.registry.lookup`.
+        #[key("timeout", example: Some("30s"))]
+        #[serde(with = "span")]
+        pub timeout: Duration = Duration::from_secs(10),
     }
 }
 
-impl Default for Lifetimes {
-    fn default() -> Self {
-        Self {
-            tag: Duration::from_secs(5 * 60),
-            digest: Duration::from_secs(24 * 60 * 60),
-            error: Duration::from_secs(5),
-        }
+policy_words! {
+    /// The credentials that are sent to registries.
+    pub enum PullSecretsMode = Never {
+        /// None: Mullion knows only images that can be pulled without credentials.
+        Never,
+        /// Those of each pod's own `imagePullSecrets`, for that pod's images. The webhook must be allowed to read these
+        /// Secrets.
+        Pods,
+    }
+}
+
+policy_object! {
+    /// `lifetimes` of a RegistryPolicy.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Lifetimes {
+        /// How long the result for a tag is valid, because tags move. Then Mullion queries the registry again.
+        #[key("tag", example: Some("1h"))]
+        #[serde(with = "span")]
+        pub tag: Duration = Duration::from_secs(5 * 60),
+        /// How long the result for a digest is kept. It never changes; the limit frees memory.
+        #[key("digest", default_value: Some(|| Value::from("24h")), example: Some("7d"))]
+        #[serde(with = "span")]
+        pub digest: Duration = Duration::from_secs(24 * 60 * 60),
+        /// How long Mullion waits before it repeats a failed look-up.
+        #[key("error", example: Some("1m"))]
+        #[serde(with = "span")]
+        pub error: Duration = Duration::from_secs(5),
     }
 }
 

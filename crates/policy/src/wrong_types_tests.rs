@@ -142,7 +142,7 @@ fn each_shape<'a>(shape: &'a ValueShape, path: &mut Vec<&'a str>, see: &mut impl
 #[test]
 fn every_wrong_type_of_every_key_is_one_problem_on_its_line() {
     let mut count = 0;
-    for (kind, object) in KINDS {
+    for (kind, object) in KINDS.iter() {
         each_key(object, &mut Vec::new(), &mut |path, shape| {
             for value in wrong(shape) {
                 let WrongDocument { text, line } = document(kind, object, path, value);
@@ -162,7 +162,7 @@ fn every_wrong_type_of_every_key_is_one_problem_on_its_line() {
 
 #[test]
 fn every_unknown_key_at_every_level_is_one_problem_on_its_line() {
-    for (kind, object) in KINDS {
+    for (kind, object) in KINDS.iter() {
         each_key(object, &mut Vec::new(), &mut |path, shape| {
             if let ValueShape::Object(below) = shape {
                 let required = below.keys.iter().any(|key| key.required);

@@ -13,7 +13,7 @@ use crate::report::{Coverage, Unread};
 const NO_LISTS: [&str; 3] = [REPEATED, OTHER_TIMES, STATUSES];
 
 /// A kind of statement of a survey or a plan that is no finding. Those of findings are in the
-/// [catalogue](crate::catalogue::FindingKind::needs).
+/// [catalogue](crate::catalogue::FindingDetails::needs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement {
     /// Numbers of pods, and of workloads that only their pods show.

@@ -21,6 +21,7 @@ pub mod published_images;
 pub mod quantity;
 mod review_request;
 pub mod scheduling;
+pub mod schema;
 pub mod settings;
 pub mod text;
 pub mod windows;

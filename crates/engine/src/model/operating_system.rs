@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy_words;
+
 /// An operating system a node can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -47,16 +49,18 @@ impl Os {
     }
 }
 
-/// The operating system that a scope (namespace, policy) or a person sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ScopeOs {
-    /// Windows.
-    Windows,
-    /// Linux.
-    Linux,
-    /// Either: Mullion adds no placement by operating system.
-    Any,
+policy_words! {
+    /// The operating system that a scope (namespace, policy) or a person sets.
+    #[derive(Hash)]
+    pub enum ScopeOs {
+        /// Windows.
+        Windows = "windows",
+        /// Linux.
+        Linux = "linux",
+        /// Either operating system. Mullion does not place pods by operating system, even if their images are for only
+        /// one.
+        Any = "any",
+    }
 }
 
 impl ScopeOs {

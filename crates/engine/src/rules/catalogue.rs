@@ -7,7 +7,8 @@
 use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::{left_out, platforms, selected_builds};
+use crate::rules::images::platforms;
+use crate::rules::images::rules::NODES_LEFT_OUT;
 use crate::rules::linux_only::{app_armor, table};
 use crate::rules::rule::Rule;
 use crate::rules::{
@@ -16,19 +17,18 @@ use crate::rules::{
 
 /// Every rule, in order of code.
 pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
-    os_intent::rules::RULES
-        .iter()
-        .chain(table::FIELDS.iter().map(|field| &field.rule))
-        .chain([&app_armor::RULE])
-        .chain(&storage::rules::RULES)
-        .chain(&identity::rules::RULES)
-        .chain(&images::rules::RULES)
-        .chain(&platforms::RULES)
-        .chain([&left_out::RULE, &selected_builds::RULE])
-        .chain(&resources::RULES)
-        .chain(&cluster::rules::RULES)
-        .chain(&field_types::rules::RULES)
-        .chain(&escaped_backslash::RULES)
+    let families = [
+        app_armor::RULES,
+        storage::rules::RULES,
+        identity::rules::RULES,
+        images::rules::RULES,
+        resources::RULES,
+        cluster::rules::RULES,
+        field_types::rules::RULES,
+        escaped_backslash::RULES,
+    ];
+    let fields = table::FIELDS.iter().map(|field| &field.rule);
+    os_intent::rules::RULES.iter().copied().chain(fields).chain(families.into_iter().flatten().copied())
 }
 
 /// The findings of all rules about one workload.
@@ -64,7 +64,7 @@ pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
 
 /// Whether nodes that a DaemonSet leaves out are reported. Policies, and the author of the DaemonSet, may disable it.
 pub(crate) fn reports_left_out_nodes(cx: &WorkloadContext<'_>) -> bool {
-    cx.action(&left_out::RULE, left_out::RULE.default) != Action::Allow
+    cx.action(&NODES_LEFT_OUT, NODES_LEFT_OUT.default) != Action::Allow
 }
 
 /// The rule of that code or name.

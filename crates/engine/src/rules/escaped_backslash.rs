@@ -6,22 +6,20 @@
 use serde_json::Value;
 
 use crate::model::pod_view::Container;
-use crate::model::settings::Action;
 use crate::model::yaml_escapes::{ESCAPES, has_escape, has_path_with_escape, written};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::identity::security_context::places;
-use crate::rules::rule::{Rule, rule};
+use crate::rules::rule::rules;
 
-/// The rules of this file.
-pub(crate) static RULES: [Rule; 1] = [rule!(
-    "MUL804",
-    "escaped-backslash",
-    Action::Warn,
-    "a control character in a Windows path or user name",
-    "in double quotes YAML reads a backslash and a letter as one character",
-    "write the value in single quotes",
-)];
+rules! {
+    /// a control character in a Windows path or user name
+    ESCAPED_BACKSLASH {
+        code: "MUL804", name: "escaped-backslash", default: Warn,
+        why: "in double quotes YAML reads a backslash and a letter as one character",
+        instead: "write the value in single quotes",
+    }
+}
 
 /// The handlers and probes of a container that may have a command.
 const COMMANDS: [&str; 7] = [
@@ -79,12 +77,11 @@ fn check_container(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mu
 }
 
 fn finding(value: &str, pointer: String, cx: &WorkloadContext<'_>) -> Finding {
-    let [rule] = &RULES;
     let found = ESCAPES.iter().filter(|(character, ..)| value.contains(*character));
     let readings: Vec<String> = found.map(|(_, letter, name)| format!("\\{letter} as {name}")).collect();
     let message = format!("in double quotes YAML reads {}", readings.join(", "));
     Finding {
         help: format!("write '{}', in single quotes", written(value).replace('\'', "''")).into(),
-        ..cx.finding(rule, pointer, message)
+        ..cx.finding(&ESCAPED_BACKSLASH, pointer, message)
     }
 }

@@ -21,7 +21,7 @@ pub struct Finding {
     pub action: Action,
     /// Whether a repair is not reported, because the value has no effect on Linux either.
     pub quiet: bool,
-    /// Whether its rule is a [hint](crate::rules::rule::Rule::hint).
+    /// Whether its rule is a [hint](crate::rules::rule::RuleDetails::hint).
     pub hint: bool,
     /// JSON pointer into the object.
     pub pointer: String,

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 mod cluster;
+mod entry;
 mod escaped_backslash;
 pub mod field_types;
 mod finding;
@@ -20,8 +21,9 @@ mod sidecar_injectors;
 mod storage;
 
 pub use catalogue::{catalogue, find};
+pub use entry::CatalogueEntry;
 pub use finding::{Finding, RejectedBy};
 pub use help::Help;
-pub use rule::Rule;
+pub use rule::{Rule, RuleDetails};
 pub use sidecar_injectors::{Injector, Systems, injector_of};
 pub use storage::recognized_part as recognized_host_path;

@@ -10,46 +10,40 @@ use crate::model::quantity::Quantity;
 use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::rule::{Rule, rule};
+use crate::rules::rule::rules;
 
-/// The rules of this file.
-pub(crate) static RULES: [Rule; 4] = [
-    rule!(
-        "MUL601",
-        "memory-limit",
-        Action::Warn,
-        "no memory limit on a Windows container",
-        "without a memory limit a container can use up its Windows node",
-        "set resources.limits.memory",
+rules! {
+    /// no memory limit on a Windows container
+    MEMORY_LIMIT {
+        code: "MUL601", name: "memory-limit", default: Warn,
+        why: "without a memory limit a container can use up its Windows node",
+        instead: "set resources.limits.memory",
         hint: true,
-    ),
-    rule!(
-        "MUL602",
-        "requests-ignored",
-        Action::Allow,
-        "requests that differ from limits on a Windows container",
-        "Windows enforces limits only, no requests",
-        "set the request equal to the limit",
+    }
+
+    /// requests that differ from limits on a Windows container
+    REQUESTS_IGNORED {
+        code: "MUL602", name: "requests-ignored", default: Allow,
+        why: "Windows enforces limits only, no requests",
+        instead: "set the request equal to the limit",
         hint: true,
-    ),
-    rule!(
-        "MUL603",
-        "resource-claims",
-        Action::Warn,
-        "resource claims on a Windows pod",
-        "the kubelet of a Windows node prepares no claimed devices",
-        "use a device plugin's resource in limits",
-    ),
-    rule!(
-        "MUL604",
-        "small-limits",
-        Action::Warn,
-        "a limit too small for PowerShell or .NET on a Windows container",
-        "too little for Windows programs to start in time",
-        "set at least 100m of CPU and 128Mi of memory",
+    }
+
+    /// resource claims on a Windows pod
+    RESOURCE_CLAIMS {
+        code: "MUL603", name: "resource-claims", default: Warn,
+        why: "the kubelet of a Windows node prepares no claimed devices",
+        instead: "use a device plugin's resource in limits",
+    }
+
+    /// a limit too small for PowerShell or .NET on a Windows container
+    SMALL_LIMITS {
+        code: "MUL604", name: "small-limits", default: Warn,
+        why: "too little for Windows programs to start in time",
+        instead: "set at least 100m of CPU and 128Mi of memory",
         hint: true,
-    ),
-];
+    }
+}
 
 /// With less CPU, PowerShell and .NET take minutes to start.
 const SMALLEST_CPU: Quantity = Quantity::milli(100);
@@ -105,8 +99,7 @@ static FLOORS: &[Floor] = &[
 /// Findings about resources of a Windows pod.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     resource_claims(cx, out);
-    let [_, requests_ignored, ..] = &RULES;
-    let ask_requests = cx.action(requests_ignored, requests_ignored.default) != Action::Allow;
+    let ask_requests = cx.action(&REQUESTS_IGNORED, REQUESTS_IGNORED.default) != Action::Allow;
     // Ephemeral containers do not have resources.
     for container in cx.containers().filter(|container| container.list != "ephemeralContainers") {
         if !cx.host_process {
@@ -128,17 +121,15 @@ fn quantity(container: &Container<'_>, pointer: &str) -> Option<Quantity> {
 /// quantity.
 fn memory_limit(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     const LIMIT: &str = "/resources/limits/memory";
-    let [memory_limit, ..] = &RULES;
     let limited = container.get(LIMIT).is_some() && !quantity(container, LIMIT).is_some_and(Quantity::is_zero);
     // `pod-resources` reports limits for the whole pod.
     if !limited && cx.input.pod.get("/spec/resources/limits/memory").is_none() {
-        out.push(cx.finding(memory_limit, cx.at(container, LIMIT), memory_limit.why));
+        out.push(cx.finding(&MEMORY_LIMIT, cx.at(container, LIMIT), MEMORY_LIMIT.why));
     }
 }
 
 /// Requests that differ from limits: the scheduler counts them, and nothing on the node enforces them.
 fn requests(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [_, requests_ignored, ..] = &RULES;
     for (request, limit) in [
         ("/resources/requests/cpu", "/resources/limits/cpu"),
         ("/resources/requests/memory", "/resources/limits/memory"),
@@ -146,7 +137,7 @@ fn requests(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<F
         let Some(requested) = quantity(container, request).filter(|requested| !requested.is_zero()) else { continue };
         // If only a limit is set, the API server sets the request to it.
         if quantity(container, limit) != Some(requested) {
-            out.push(cx.finding(requests_ignored, cx.at(container, request), requests_ignored.why));
+            out.push(cx.finding(&REQUESTS_IGNORED, cx.at(container, request), REQUESTS_IGNORED.why));
         }
     }
 }
@@ -154,17 +145,16 @@ fn requests(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<F
 /// Claims of dynamic resources: `PrepareDynamicResources` in `pkg/kubelet/cm/container_manager_windows.go` does
 /// nothing, and reports nothing.
 fn resource_claims(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [_, _, resource_claims, _] = &RULES;
     let some = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(|claims| !claims.is_empty());
     if some(cx.input.pod.get("/spec/resourceClaims")) {
         // Containers claim only what the pod claims.
         if cx.is_whole_pod() {
-            out.push(cx.finding(resource_claims, cx.input.pod.at("/spec/resourceClaims"), resource_claims.why));
+            out.push(cx.finding(&RESOURCE_CLAIMS, cx.input.pod.at("/spec/resourceClaims"), RESOURCE_CLAIMS.why));
         }
         return;
     }
     for container in cx.containers().filter(|container| some(container.get("/resources/claims"))) {
-        out.push(cx.finding(resource_claims, cx.at(&container, "/resources/claims"), resource_claims.why));
+        out.push(cx.finding(&RESOURCE_CLAIMS, cx.at(&container, "/resources/claims"), RESOURCE_CLAIMS.why));
     }
 }
 
@@ -172,11 +162,10 @@ fn resource_claims(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 fn small_limits(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     const CPU: &str = "/resources/limits/cpu";
     const MEMORY: &str = "/resources/limits/memory";
-    let [.., small_limits] = &RULES;
     let below = |pointer, floor| quantity(container, pointer).is_some_and(|limit| !limit.is_zero() && limit < floor);
     if below(CPU, SMALLEST_CPU) {
         let message = "with less than 100m PowerShell and .NET take minutes to start";
-        let mut found = cx.finding(small_limits, cx.at(container, CPU), message);
+        let mut found = cx.finding(&SMALL_LIMITS, cx.at(container, CPU), message);
         found.help = "set at least 100m".into();
         out.push(found);
     }
@@ -184,7 +173,7 @@ fn small_limits(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut V
     let Some(floor) = FLOORS.iter().find(|floor| floor.marker.is_in(image)) else { return };
     if below(MEMORY, floor.memory) {
         let message = "Windows and the programs of such images need more memory";
-        let mut found = cx.finding(small_limits, cx.at(container, MEMORY), message);
+        let mut found = cx.finding(&SMALL_LIMITS, cx.at(container, MEMORY), message);
         found.help = format!("set at least {}", floor.text).into();
         out.push(found);
     }

@@ -63,7 +63,7 @@ fn line(origin: Option<&Origin>) -> Option<u32> {
 
 #[test]
 fn lists_are_those_of_the_schema() {
-    assert!(POD_KEYS.iter().all(|key| matches!(key.row.shape, ValueShape::List(_)) == key.field.list.is_some()));
+    assert!(POD_KEYS.iter().all(|key| matches!(key.row.shape, ValueShape::List(_)) == key.list.is_some()));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn each_value_and_each_entry_has_its_origin() {
     assert_eq!(entries("place.tolerations.add"), add);
     assert_eq!(entries("rules.translate"), [(json!("run-as-user"), 10)]);
     assert_eq!(entries("rules.actions"), [(json!({"rule": "MUL2", "action": "Warn"}), 32)]);
-    let scalar_keys = POD_KEYS.iter().filter(|key| key.field.list.is_none()).count();
+    let scalar_keys = POD_KEYS.iter().filter(|key| key.list.is_none()).count();
     let found = scalar_settings(&set.settings("dev-a", None, &()));
     assert_eq!(found.len(), scalar_keys - 3, "without three that are not set");
 }

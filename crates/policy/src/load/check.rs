@@ -7,12 +7,11 @@ use mullion_engine::model::windows::Build;
 use mullion_manifest::{LineIndex, ManifestEntry, ManifestNode, NodeValue, Problem, Related, Span};
 
 use crate::load::hints;
-use crate::load::hints::Kinds;
 use crate::load::rule_names::find_rules;
-use crate::schema::pod::POD_SPEC;
+use crate::load::values::check_text;
 use crate::schema::{
-    API_VERSION, KINDS, KeyConstraint, POLICY_TEST, SchemaKey, SchemaObject, SchemaWord, TEST_KINDS, TextFormat,
-    ValueShape,
+    API_VERSION, KINDS, KeyConstraint, Kinds, POD_SPEC, POLICY_TEST, SchemaKey, SchemaObject, SchemaWord, TEST_KINDS,
+    TextFormat, ValueShape,
 };
 
 /// The maximum number of problems: more do not help a reader, and a malicious file has millions.
@@ -34,8 +33,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// The span of each key of a document's `spec`, by dotted path.
-pub(crate) type Places = BTreeMap<String, Span>;
+/// The keys of a document's `spec`, by dotted path, without those of list entries.
+pub(crate) type SpecEntries<'n> = BTreeMap<String, &'n ManifestEntry>;
 
 /// A document that is another Kubernetes object.
 #[derive(Debug)]
@@ -50,12 +49,12 @@ struct ForeignDocument {
 impl<'a> Checker<'a> {
     /// A checker of a policy file.
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        Self::of(&KINDS, "a policy", file, text)
+        Self::of(KINDS.as_slice(), "a policy", file, text)
     }
 
     /// A checker of a test file.
     pub(crate) fn of_tests(file: &'a str, text: &'a str) -> Self {
-        Self::of(&TEST_KINDS, "a policy test", file, text)
+        Self::of(TEST_KINDS.as_slice(), "a policy test", file, text)
     }
 
     fn of(kinds: Kinds, what: &'static str, file: &'a str, text: &'a str) -> Self {
@@ -63,29 +62,29 @@ impl<'a> Checker<'a> {
         Self { kinds, kind: None, what, foreign: None, file, text, lines, problems: Vec::new() }
     }
 
-    /// Checks a document. If it has no problem, returns its kind and the places of its keys.
-    pub(crate) fn document(&mut self, node: &ManifestNode) -> Option<(&'static str, Places)> {
+    /// Checks a document. If it has no problem, returns its kind and its keys.
+    pub(crate) fn document<'n>(&mut self, node: &'n ManifestNode) -> Option<(&'static str, SpecEntries<'n>)> {
         let before = self.problems.len();
-        let mut places = Places::new();
+        let mut keys = SpecEntries::new();
         let kind = node.get("kind").and_then(|entry| entry.value.as_str());
         let known = self.kinds.iter().find(|(name, _)| Some(*name) == kind);
         self.kind = known.map(|(kind, _)| *kind);
         match (&node.value, known) {
-            (NodeValue::Map(_), Some((_, object))) => self.check_object(object, node, "", &mut places),
+            (NodeValue::Map(_), Some((_, object))) => self.check_object(object, node, "", &mut keys),
             (NodeValue::Map(entries), None) => self.report_unknown_kind(node, entries),
             _ => {
                 let message = match self.describe(node) {
                     _ if node.value == NodeValue::Null => "the document is empty".to_owned(),
                     found => format!("the document is not {} but {found}", self.what),
                 };
-                let keys = self.kinds.first().map(|(_, object)| object.keys.iter().filter(|key| key.required));
-                let names = list_with(keys.into_iter().flatten().map(|key| key.name), "and");
+                let required = self.kinds.first().map(|(_, object)| object.keys.iter().filter(|key| key.required));
+                let names = list_with(required.into_iter().flatten().map(|key| key.name), "and");
                 let hint = format!("{} is a map with {names}", self.what);
                 self.report(node.span, message).hint(hint);
             }
         }
         let (kind, _) = known?;
-        (self.problems.len() == before).then_some((*kind, places))
+        (self.problems.len() == before).then_some((*kind, keys))
     }
 
     /// 1-based line of a place.
@@ -166,7 +165,7 @@ impl<'a> Checker<'a> {
         if let Some((key, entry)) =
             self.kinds.first().and_then(|(_, object)| object.key("apiVersion")).zip(node.get("apiVersion"))
         {
-            self.check_value(&key.shape, &entry.value, "apiVersion", &mut Places::new());
+            self.check_value(&key.shape, &entry.value, "apiVersion", &mut SpecEntries::new());
         }
     }
 
@@ -190,7 +189,13 @@ impl<'a> Checker<'a> {
         true
     }
 
-    fn check_object(&mut self, object: &SchemaObject, node: &ManifestNode, path: &str, places: &mut Places) {
+    fn check_object<'n>(
+        &mut self,
+        object: &SchemaObject,
+        node: &'n ManifestNode,
+        path: &str,
+        keys: &mut SpecEntries<'n>,
+    ) {
         let NodeValue::Map(entries) = &node.value else {
             self.report_wrong_type(node, path, &map_with_keys(object), hints::suggest_map(object, node));
             return;
@@ -205,9 +210,9 @@ impl<'a> Checker<'a> {
                     if let Some(below) = path.strip_prefix("spec.")
                         && !below.contains('[')
                     {
-                        places.insert(below.to_owned(), entry.key_span);
+                        keys.insert(below.to_owned(), entry);
                     }
-                    self.check_value(&key.shape, &entry.value, &path, places);
+                    self.check_value(&key.shape, &entry.value, &path, keys);
                 }
                 None => self.report_unknown_key(object, node, entry, path),
             }
@@ -232,7 +237,7 @@ impl<'a> Checker<'a> {
         // Otherwise problems below it would be reported only after the key is fixed.
         let near = nearest_word(&entry.key, object.names());
         if let Some(key) = near.filter(|near| node.get(near).is_none()).and_then(|near| object.key(near)) {
-            self.check_value(&key.shape, &entry.value, &join(path, key.name), &mut Places::new());
+            self.check_value(&key.shape, &entry.value, &join(path, key.name), &mut SpecEntries::new());
         }
     }
 
@@ -259,17 +264,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn check_value(&mut self, shape: &ValueShape, node: &ManifestNode, path: &str, places: &mut Places) {
+    fn check_value<'n>(&mut self, shape: &ValueShape, node: &'n ManifestNode, path: &str, keys: &mut SpecEntries<'n>) {
         if self.is_full() {
             return;
         }
         match shape {
-            ValueShape::Object(object) => self.check_object(object, node, path, places),
+            ValueShape::Object(object) => self.check_object(object, node, path, keys),
             ValueShape::Texts(key, value) => self.check_texts(*key, *value, node, path),
             ValueShape::List(item) => match &node.value {
                 NodeValue::List(items) => {
                     for (at, node) in items.iter().enumerate() {
-                        self.check_value(item, node, &format!("{path}[{at}]"), places);
+                        self.check_value(item, node, &format!("{path}[{at}]"), keys);
                     }
                 }
                 NodeValue::String(_) | NodeValue::Map(_) => {
@@ -295,8 +300,8 @@ impl<'a> Checker<'a> {
                 }
             }
             ValueShape::Short(short, object) => match &node.value {
-                NodeValue::Map(_) => self.check_object(object, node, path, places),
-                _ => self.check_value(short, node, path, places),
+                NodeValue::Map(_) => self.check_object(object, node, path, keys),
+                _ => self.check_value(short, node, path, keys),
             },
         }
     }
@@ -335,7 +340,7 @@ impl<'a> Checker<'a> {
 
     fn check_text(&mut self, form: TextFormat, node: &ManifestNode, path: &str) {
         match &node.value {
-            NodeValue::String(text) => match form.check(text) {
+            NodeValue::String(text) => match check_text(form, text) {
                 Err(malformed) => {
                     let message = match form {
                         // The error of the build contains the text and what to write.
@@ -387,7 +392,7 @@ impl<'a> Checker<'a> {
             if matches!(entry.key.as_str(), "true" | "false") && written.trim_matches(['"', '\'']) != entry.key {
                 let message = format!("`{path}` has the key `{written}`, which YAML 1.1 reads as `{}`", entry.key);
                 self.report(entry.key_span, message).hint(format!("write it in quotes: \"{written}\""));
-            } else if let Err(malformed) = key.check(&entry.key) {
+            } else if let Err(malformed) = check_text(key, &entry.key) {
                 let message = format!("`{path}` cannot have the key `{}`: {}", shown(&entry.key), malformed.why);
                 self.report(entry.key_span, message);
             }
@@ -479,11 +484,11 @@ impl<'a> Checker<'a> {
             let Some(ManifestEntry { key_span, value, .. }) = node.get(key.name) else { continue };
             let path = join(path, key.name);
             let wrong = match (key.exempts, &key.shape) {
-                (None, ValueShape::Object(below)) if key.settings.is_none() => {
+                (None, ValueShape::Object(below)) if key.merge.is_none() => {
                     self.check_exemption(below, value, &path);
                     None
                 }
-                (None, _) => key.settings.is_some().then(|| (*key_span, format!("`{path}` must be absent"))),
+                (None, _) => key.merge.is_some().then(|| (*key_span, format!("`{path}` must be absent"))),
                 (Some(_), ValueShape::List(ValueShape::Object(below))) => {
                     let items = match &value.value {
                         NodeValue::List(items) => items.as_slice(),

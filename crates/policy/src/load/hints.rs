@@ -5,7 +5,8 @@ use mullion_manifest::{ManifestNode, NodeValue};
 use serde_json::Number;
 
 use crate::load::rule_names::{find_code_prefix, find_nearest_rule, find_rules};
-use crate::schema::{SchemaObject, SchemaWord, TextFormat, ValueShape};
+use crate::load::values::check_text;
+use crate::schema::{Kinds, SchemaObject, SchemaWord, TextFormat, ValueShape};
 
 /// Keys that people expect at a path, for example because other tools have them, and what to write instead.
 const ELSEWHERE: &[(&str, &[&str], &str)] = &[
@@ -29,9 +30,6 @@ const ELSEWHERE: &[(&str, &[&str], &str)] = &[
         "the build is that of the pod's images: set it in `spec.detect.images` if their names do not contain it",
     ),
 ];
-
-/// The kinds of documents in a file.
-pub(crate) type Kinds = &'static [(&'static str, &'static SchemaObject)];
 
 /// What to write instead of a key that the object at `path` of a document of `kind` does not have.
 pub(crate) fn suggest_unknown_key(
@@ -205,7 +203,7 @@ pub(crate) fn suggest_word(words: &[SchemaWord], text: &str) -> Option<String> {
 /// What to write instead of a number or a boolean if text of a certain form is required.
 pub(crate) fn suggest_unquoted(form: TextFormat, written: &str) -> Option<String> {
     let is_good = |text: &str| {
-        form.check(text).is_ok()
+        check_text(form, text).is_ok()
             && (!matches!(form, TextFormat::Rule | TextFormat::TranslatedRule) || find_rules(text).next().is_some())
     };
     let meant = |text: String| is_good(&text).then(|| format!("did you mean {text}?"));

@@ -5,20 +5,22 @@ use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use mullion_engine::model::settings::{NodeSettings, Origin};
+use mullion_engine::model::schema::PolicyKey;
+use mullion_engine::model::settings::{NODE_KEYS, NodeSettings, Origin, POD_KEYS};
 use mullion_engine::model::text::shown;
-use mullion_manifest::{LineIndex, ManifestDocuments, ManifestNode, Problem, Related, Span, text_from_bytes};
+use mullion_manifest::{
+    LineIndex, ManifestDocuments, ManifestNode, NodeValue, Problem, Related, Span, text_from_bytes,
+};
 use serde::Deserialize as _;
 use serde_json::Error;
 
-use crate::documents::PodPolicy;
-use crate::load::check::{Checker, MAX_PROBLEMS, Places};
+use crate::documents::{PodPolicy, PodPolicyScope};
+use crate::load::check::{Checker, MAX_PROBLEMS, SpecEntries};
 use crate::load::disputes::{Dispute, find_disputes};
 use crate::load::overlaps::Overlaps;
 use crate::policy_file::{MAX_FILE, PolicyDocument, PolicyFile, PolicyFiles};
 use crate::policy_set::PolicySet;
 use crate::registry_policy::RegistryPolicy;
-use crate::schema::{NODE_KEYS, POD_KEYS};
 
 /// The maximum number of policies for pods in a set. There is a limit because each review compares the workload with
 /// all of them.
@@ -197,7 +199,7 @@ struct Loaded<'f> {
     place: Place<'f>,
     /// The key `spec`.
     spec: Span,
-    places: Places,
+    places: BTreeMap<String, Span>,
 }
 
 impl<'f> Loader<'f> {
@@ -252,7 +254,7 @@ impl<'f> Loader<'f> {
     }
 
     fn load_document(&mut self, checker: &mut Checker<'_>, file: &'f PolicyFile, document: &ManifestNode) {
-        let Some((kind, places)) = checker.document(document) else { return };
+        let Some((kind, keys)) = checker.document(document) else { return };
         let name = document.at_pointer("/metadata/name");
         let span = name.map_or(document.span, |name| name.span);
         let name = name.and_then(|name| name.as_str()).unwrap_or_default().to_owned();
@@ -262,14 +264,19 @@ impl<'f> Loader<'f> {
         let place = Place { file, span };
         let whole = origin(document.span, checker);
         self.documents.push(PolicyDocument { kind, name: name.clone(), origin: whole.clone() });
-        let mut origins: Origins = places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
+        let mut origins: Origins =
+            keys.iter().map(|(key, entry)| (key.clone(), origin(entry.key_span, checker))).collect();
         origins.insert(String::new(), whole);
         let (spec, spec_key) =
             document.get("spec").map_or((document, document.span), |spec| (&spec.value, spec.key_span));
         match kind {
             "NodePolicy" => {
                 self.node_origins = origins;
-                let nodes = node_settings(spec, &|node| origin(node.span, checker));
+                let mut nodes = NodeSettings::default();
+                let read = NODE_KEYS
+                    .iter()
+                    .try_for_each(|key| read_key(key, &mut nodes, &keys, &|node| origin(node.span, checker)).map(drop));
+                let nodes = read.map(|()| nodes);
                 return take_only(&mut self.nodes, kind, checker, document, place, nodes);
             }
             "RegistryPolicy" => {
@@ -297,8 +304,9 @@ impl<'f> Loader<'f> {
                 free.insert(place);
             }
         }
-        let policy = PodPolicy::read(name, spec, origins, &|node| origin(node.span, checker));
+        let policy = pod_policy(name, spec, &keys, origins, &|node| origin(node.span, checker));
         let policy = readable(checker, document, policy);
+        let places = keys.into_iter().map(|(key, entry)| (key, entry.key_span)).collect();
         self.pods.extend(policy.map(|policy| Loaded { policy, place, spec: spec_key, places }));
     }
 
@@ -318,8 +326,8 @@ impl<'f> Loader<'f> {
     /// Reports keys that two policies of one priority set for the same workloads, because neither takes precedence.
     fn report_collisions(&mut self) {
         // The entries of all lists count.
-        let keys = POD_KEYS.iter().filter(|key| key.field.list.is_none());
-        let keys: Vec<&str> = keys.map(|key| key.name.as_str()).collect();
+        let keys = POD_KEYS.iter().filter(|key| key.list.is_none());
+        let keys: Vec<&str> = keys.map(|key| key.name).collect();
         let taken: BTreeSet<i64> = self.pods.iter().filter_map(|pod| pod.policy.priority).collect();
         let mut found = Vec::new();
         for group in self.pods.chunk_by(|a, b| a.policy.priority == b.policy.priority) {
@@ -429,12 +437,40 @@ impl Loaded<'_> {
     }
 }
 
-fn node_settings(spec: &ManifestNode, place: &dyn Fn(&ManifestNode) -> Origin) -> Result<NodeSettings, Error> {
-    let mut nodes = NodeSettings::default();
-    for key in NODE_KEYS.iter() {
-        key.read(&mut nodes, spec, place)?;
+/// The policy of a valid document; `place` returns the origin of a node.
+fn pod_policy(
+    name: String,
+    spec: &ManifestNode,
+    keys: &SpecEntries<'_>,
+    origins: Origins,
+    place: &dyn Fn(&ManifestNode) -> Origin,
+) -> Result<PodPolicy, Error> {
+    let PodPolicyScope { priority, matches, until } = PodPolicyScope::deserialize(spec)?;
+    let mut policy = PodPolicy { name, priority: Some(priority), until, matches, origins, ..PodPolicy::default() };
+    for key in POD_KEYS {
+        if let Some(entries) = read_key(key, &mut policy.settings, keys, place)? {
+            let entries = entries.into_iter().enumerate();
+            policy.origins.extend(entries.map(|(at, origin)| (format!("{}.{at}", key.name), origin)));
+            policy.mark(key.name);
+        }
     }
-    Ok(nodes)
+    policy.settings.actions.iter_mut().for_each(|entry| entry.priority = priority);
+    Ok(policy)
+}
+
+/// Reads a key as [`PolicyKey::read`] does; `None` if the document does not set it.
+fn read_key<T>(
+    key: &PolicyKey<T>,
+    to: &mut T,
+    keys: &SpecEntries<'_>,
+    place: &dyn Fn(&ManifestNode) -> Origin,
+) -> Result<Option<Vec<Origin>>, Error> {
+    let Some(entry) = keys.get(key.name) else { return Ok(None) };
+    let origin_of = |at: usize| match &entry.value.value {
+        NodeValue::List(items) => place(items.get(at).unwrap_or(&entry.value)),
+        _ => place(&entry.value),
+    };
+    (key.read)(to, entry.value.to_json(), &origin_of).map(Some)
 }
 
 /// Converts a checked document into its type. A failure is a gap in the schema, and becomes a problem instead of a

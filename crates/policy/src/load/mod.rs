@@ -12,3 +12,4 @@ mod values;
 
 pub(crate) use check::Checker;
 pub use loader::{BUILT_IN, MAX_POLICIES};
+pub(crate) use values::{max_length, text_pattern};

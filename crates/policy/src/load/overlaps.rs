@@ -1,11 +1,10 @@
 //! Overlaps of policies of one priority, which could match the same workload and set the same key, found without comparing
 //! each pair of policies.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mullion_engine::model::settings::NamespacePatterns;
-
-use crate::load::check::Places;
+use mullion_manifest::Span;
 
 /// Policies of one priority, by position.
 pub(crate) struct Overlaps<'p> {
@@ -22,7 +21,10 @@ pub(crate) struct Overlaps<'p> {
 impl<'p> Overlaps<'p> {
     /// The overlaps of policies, given as their namespaces and the places of their keys; two that set none of `keys` never
     /// overlap.
-    pub(crate) fn of(policies: impl Iterator<Item = (&'p NamespacePatterns, &'p Places)>, keys: &[&str]) -> Self {
+    pub(crate) fn of(
+        policies: impl Iterator<Item = (&'p NamespacePatterns, &'p BTreeMap<String, Span>)>,
+        keys: &[&str],
+    ) -> Self {
         let mut all = Self { namespaces: Vec::new(), sets: Vec::new(), anywhere: Vec::new(), named: HashMap::new() };
         for (at, (namespaces, places)) in policies.enumerate() {
             let bits = keys.iter().enumerate().map(|(bit, key)| u64::from(places.contains_key(*key)) << (bit % 64));

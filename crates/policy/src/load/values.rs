@@ -3,13 +3,13 @@
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::dns_name::{DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain};
 use mullion_engine::model::foreign_text::visible;
+use mullion_engine::model::schema::TextFormat;
 use mullion_engine::model::settings::MAX_PATTERN;
 use mullion_engine::model::text::shown;
 use mullion_engine::model::windows::Build;
 
 use crate::policy_date::PolicyDate;
 use crate::registry_policy::{is_registry, parse_span};
-use crate::schema::TextFormat;
 
 /// A name of lower-case parts with dots between them, with other allowed characters.
 macro_rules! domain {
@@ -45,117 +45,93 @@ pub(crate) struct Malformed {
     pub(crate) hint: Option<String>,
 }
 
-impl TextFormat {
-    /// What the form accepts, as the object of a sentence.
-    pub fn expected(self) -> &'static str {
-        match self {
-            Self::Any => "text",
-            Self::Name => "a name of lower-case letters, digits, `-` and `.`",
-            Self::ShortName => "a name of at most 63 lower-case letters, digits and `-`",
-            Self::Namespaces => "a namespace name, in which `*` matches anything",
-            Self::Build => "a Windows build such as 10.0.20348",
-            Self::LabelKey => "a label or taint key such as example.com/team",
-            Self::LabelValue => "a label or taint value",
-            Self::Image => "an image reference, in which `*` and `**` match anything",
-            Self::TaintPattern => "a taint as key=value, in which `*` matches anything",
-            Self::Taint => "a taint as key=value:Effect",
-            Self::Rule | Self::TranslatedRule => "a rule: its name, its code or a code prefix",
-            Self::Version => "a version of Mullion such as \"0.1\"",
-            Self::Registry => "a registry as host:port, such as registry.local:5000",
-            Self::RegistryPattern => "a registry as in image references, in which `*` matches anything",
-            Self::Path => "an absolute path such as /etc/mullion/ca.pem",
-            Self::Span => "a duration such as 90s, 5m, 24h or 7d",
-            Self::Line => "a line of at most 256 bytes",
-            Self::Date => "a date such as 2027-03-31, or a time such as 2027-03-31T18:00:00Z",
+/// The form as a regular expression for the JSON Schema: not stricter than [`check_text`], and as strict as
+/// possible without look-ahead. Rules do not have a form of their own.
+pub(crate) fn text_pattern(form: TextFormat) -> Option<&'static str> {
+    match form {
+        TextFormat::Any | TextFormat::Rule | TextFormat::TranslatedRule => None,
+        TextFormat::Name => Some(concat!("^", domain!(), "$")),
+        TextFormat::ShortName => Some(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+        TextFormat::Namespaces => Some(r"^([-a-z0-9]{1,63}|[-a-z0-9]*\*[-a-z0-9*]*)$"),
+        TextFormat::Build => Some(r"^10\.0\.(0|[1-9][0-9]*)$"),
+        TextFormat::LabelKey => Some(concat!("^(", domain!(), "/)?", label!(), "$")),
+        TextFormat::LabelValue => Some(concat!("^(", label!(), ")?$")),
+        TextFormat::Image => Some(concat!("^", segment!(), "(/", segment!(), ")*$")),
+        TextFormat::TaintPattern => Some(concat!("^(", domain!("*"), "/)?", label!("*"), "=(", label!("*"), ")?$")),
+        TextFormat::Taint => Some(concat!(
+            "^(",
+            domain!(),
+            "/)?",
+            label!(),
+            "(=(",
+            label!(),
+            ")?)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
+        )),
+        TextFormat::Version => Some(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"),
+        TextFormat::Registry => {
+            Some(r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*)$")
         }
+        TextFormat::RegistryPattern => Some(concat!(
+            r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*",
+            r"|[-A-Za-z0-9.*]*\*[-A-Za-z0-9.*]*(:[0-9*]+)?|[-A-Za-z0-9.]+:[0-9]*\*[0-9*]*)$"
+        )),
+        TextFormat::Path => Some(r"^/"),
+        TextFormat::Span => Some(r"^0*[1-9][0-9]*[smhd]$"),
+        TextFormat::Line => {
+            Some(r"^[^\u0000-\u001f\u007f-\u009f]*[^\u0000-\u0020\u007f-\u00a0][^\u0000-\u001f\u007f-\u009f]*$")
+        }
+        TextFormat::Date => Some(concat!(
+            "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
+            r"([Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$"
+        )),
     }
+}
 
-    /// The form as a regular expression for the JSON Schema: not stricter than [`check`](Self::check), and as strict as
-    /// possible without look-ahead. Rules do not have a form of their own.
-    pub(crate) fn pattern(self) -> Option<&'static str> {
-        match self {
-            Self::Any | Self::Rule | Self::TranslatedRule => None,
-            Self::Name => Some(concat!("^", domain!(), "$")),
-            Self::ShortName => Some(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
-            Self::Namespaces => Some(r"^([-a-z0-9]{1,63}|[-a-z0-9]*\*[-a-z0-9*]*)$"),
-            Self::Build => Some(r"^10\.0\.(0|[1-9][0-9]*)$"),
-            Self::LabelKey => Some(concat!("^(", domain!(), "/)?", label!(), "$")),
-            Self::LabelValue => Some(concat!("^(", label!(), ")?$")),
-            Self::Image => Some(concat!("^", segment!(), "(/", segment!(), ")*$")),
-            Self::TaintPattern => Some(concat!("^(", domain!("*"), "/)?", label!("*"), "=(", label!("*"), ")?$")),
-            Self::Taint => Some(concat!(
-                "^(",
-                domain!(),
-                "/)?",
-                label!(),
-                "(=(",
-                label!(),
-                ")?)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
-            )),
-            Self::Version => Some(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"),
-            Self::Registry => {
-                Some(r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*)$")
-            }
-            Self::RegistryPattern => Some(concat!(
-                r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*",
-                r"|[-A-Za-z0-9.*]*\*[-A-Za-z0-9.*]*(:[0-9*]+)?|[-A-Za-z0-9.]+:[0-9]*\*[0-9*]*)$"
-            )),
-            Self::Path => Some(r"^/"),
-            Self::Span => Some(r"^0*[1-9][0-9]*[smhd]$"),
-            Self::Line => {
-                Some(r"^[^\u0000-\u001f\u007f-\u009f]*[^\u0000-\u0020\u007f-\u00a0][^\u0000-\u001f\u007f-\u009f]*$")
-            }
-            Self::Date => Some(concat!(
-                "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])",
-                r"([Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$"
-            )),
-        }
+/// The maximum length, if [`text_pattern`] does not limit it.
+pub(crate) fn max_length(form: TextFormat) -> Option<usize> {
+    match form {
+        TextFormat::Name => Some(DNS_SUBDOMAIN_LIMIT),
+        TextFormat::ShortName => Some(DNS_LABEL_LIMIT),
+        TextFormat::Image => Some(MAX_PATTERN),
+        TextFormat::Line => Some(MAX_LINE),
+        _ => None,
     }
+}
 
-    /// The maximum length, if `pattern` does not limit it.
-    pub(crate) fn max_length(self) -> Option<usize> {
-        match self {
-            Self::Name => Some(DNS_SUBDOMAIN_LIMIT),
-            Self::ShortName => Some(DNS_LABEL_LIMIT),
-            Self::Image => Some(MAX_PATTERN),
-            Self::Line => Some(MAX_LINE),
-            _ => None,
+/// Checks whether `text` has the form. Names of rules are data and are looked up elsewhere.
+pub(crate) fn check_text(form: TextFormat, text: &str) -> Result<(), Malformed> {
+    let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
+    match form {
+        TextFormat::Any | TextFormat::Rule | TextFormat::TranslatedRule => {
+            is(!text.is_empty() || form == TextFormat::Any, "it is empty")
         }
-    }
-
-    /// Checks whether `text` has the form. Names of rules are data and are looked up elsewhere.
-    pub(crate) fn check(self, text: &str) -> Result<(), Malformed> {
-        let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
-        match self {
-            Self::Any | Self::Rule | Self::TranslatedRule => is(!text.is_empty() || self == Self::Any, "it is empty"),
-            Self::Name => is(
-                is_dns_subdomain(text),
-                "names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
-            ),
-            Self::ShortName => is(
-                is_dns_label(text),
-                "it becomes a part of names and labels, which have no other characters, and begin and end with a letter or digit",
-            ),
-            Self::Namespaces => namespaces(text),
-            Self::Build => {
-                text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(visible(&error.to_string())))
-            }
-            Self::LabelKey => label_key(text),
-            Self::LabelValue => is(
-                label_value(text),
-                "values have at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit",
-            ),
-            Self::Image => image(text),
-            Self::TaintPattern => taint_pattern(text),
-            Self::Taint => taint(text),
-            Self::Version => version(text),
-            Self::Registry => registry(text),
-            Self::RegistryPattern => registry_pattern(text),
-            Self::Path => is(text.starts_with('/'), "it does not start with `/`; a relative path has no base here"),
-            Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
-            Self::Line => line(text),
-            Self::Date => PolicyDate::parse(text).map(|_| ()).map_err(Malformed::new),
+        TextFormat::Name => is(
+            is_dns_subdomain(text),
+            "names of Kubernetes objects have no other characters, and begin and end with a letter or digit",
+        ),
+        TextFormat::ShortName => is(
+            is_dns_label(text),
+            "it becomes a part of names and labels, which have no other characters, and begin and end with a letter or digit",
+        ),
+        TextFormat::Namespaces => namespaces(text),
+        TextFormat::Build => {
+            text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(visible(&error.to_string())))
         }
+        TextFormat::LabelKey => label_key(text),
+        TextFormat::LabelValue => is(
+            label_value(text),
+            "values have at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit",
+        ),
+        TextFormat::Image => image(text),
+        TextFormat::TaintPattern => taint_pattern(text),
+        TextFormat::Taint => taint(text),
+        TextFormat::Version => version(text),
+        TextFormat::Registry => registry(text),
+        TextFormat::RegistryPattern => registry_pattern(text),
+        TextFormat::Path => is(text.starts_with('/'), "it does not start with `/`; a relative path has no base here"),
+        TextFormat::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
+        TextFormat::Line => line(text),
+        TextFormat::Date => PolicyDate::parse(text).map(|_| ()).map_err(Malformed::new),
     }
 }
 
@@ -186,7 +162,7 @@ fn label_key(text: &str) -> Result<(), Malformed> {
         None => (None, text),
     };
     if let Some(prefix) = prefix
-        && TextFormat::Name.check(prefix).is_err()
+        && check_text(TextFormat::Name, prefix).is_err()
     {
         return Err(Malformed::new("the part before the `/` is not a domain name"));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use mullion_engine::model::settings::Labels;
+use mullion_engine::{policy_object, policy_words};
 use serde::Deserialize;
 
 impl LabelSelector {
@@ -49,40 +50,50 @@ impl LabelRequirement {
     }
 }
 
-/// A Kubernetes label selector.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct LabelSelector {
-    /// All pairs must be present.
-    pub match_labels: BTreeMap<String, String>,
-    /// All requirements must be met.
-    pub match_expressions: Vec<LabelRequirement>,
+policy_object! {
+    /// A Kubernetes label selector.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct LabelSelector {
+        /// Labels that must all be present with these values.
+        #[key("matchLabels": Texts(LabelKey, LabelValue), example: Some("{team: web}"))]
+        pub match_labels: BTreeMap<String, String>,
+        /// Requirements that must all hold, in addition to `matchLabels`; the same as in any Kubernetes label selector.
+        #[key("matchExpressions", example: Some("[{key: tier, operator: NotIn, values: [system, build]}]"))]
+        pub match_expressions: Vec<LabelRequirement>,
+    }
 }
 
-/// One entry of `matchExpressions`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LabelRequirement {
-    /// Label key.
-    pub key: String,
-    /// How `values` are compared.
-    pub operator: LabelOperator,
-    /// Empty for `Exists` and `DoesNotExist`.
-    #[serde(default)]
-    pub values: Vec<String>,
+policy_object! {
+    /// One entry of `matchExpressions`.
+    #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct LabelRequirement: LabelRequirement {
+        /// Label key.
+        #[key("key": Text(LabelKey), required: true, example: Some("tier"))]
+        pub key: String,
+        /// How the label is compared with the values.
+        #[key("operator", required: true)]
+        pub operator: LabelOperator,
+        /// At least one for `In` and `NotIn`, none for `Exists` and `DoesNotExist`.
+        #[key("values": List(&Text(LabelValue)), example: Some("[system, build]"))]
+        #[serde(default)]
+        pub values: Vec<String>,
+    }
 }
 
-/// Operators of a label selector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub enum LabelOperator {
-    /// The label is present with one of the values.
-    In,
-    /// The label is absent or has none of the values.
-    NotIn,
-    /// The label is present.
-    Exists,
-    /// The label is absent.
-    DoesNotExist,
+policy_words! {
+    /// Operators of a label selector.
+    pub enum LabelOperator {
+        /// The label is present with one of the values.
+        In,
+        /// The label is absent, or has none of the values.
+        NotIn,
+        /// The label is present; no values are given.
+        Exists,
+        /// The label is absent; no values are given.
+        DoesNotExist,
+    }
 }
 
 #[cfg(test)]

@@ -7,4 +7,5 @@ mod validate;
 pub use test_file::{PolicyTest, TestFile};
 pub use types::{
     Expectations, ExpectedDenial, ExpectedFinding, NamespaceSpec, NodeFixture, ShortForm, SnapshotSpec, TestCase,
+    TestSpec,
 };

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::settings::POD_KEYS;
 use mullion_engine::model::text::{nearest, shown};
 use mullion_manifest::{ManifestEntry, ManifestNode, NodeValue, Span};
 use serde_json::Value;
 
 use crate::load::Checker;
-use crate::schema::POD_KEYS;
 use crate::test_cases::types::{ShortForm, TestCase, TestSpec};
 
 /// Names of the cases of a file, with their lines.
@@ -208,7 +208,7 @@ impl CaseChecker<'_, '_> {
 
     fn check_settings(&mut self, node: &ManifestNode) {
         let NodeValue::Map(entries) = &node.value else { return };
-        let known: Vec<&str> = POD_KEYS.iter().map(|key| key.name.as_str()).collect();
+        let known: Vec<&str> = POD_KEYS.iter().map(|key| key.name).collect();
         for ManifestEntry { key, key_span, .. } in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let below = || known.iter().copied().find(|known| known.starts_with(&format!("{key}.")));
             let hint = match nearest(key, known.iter().copied()).or_else(below) {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use mullion_engine::admission::Review;
-use mullion_engine::model::settings::{Glob, ImagePattern, Labels, NamespacePatterns, Origin, RuleAction};
+use mullion_engine::model::schema::to_json;
+use mullion_engine::model::settings::{Glob, ImagePattern, Labels, NamespacePatterns, Origin, POD_KEYS, RuleAction};
 use mullion_engine::model::{Basis, EvidenceSource};
 use mullion_engine::rules::Finding;
 
 use crate::documents::PodPolicy;
 use crate::policy_set::PolicySet;
-use crate::schema::{POD_KEYS, to_json};
 
 /// The key for the operating system of all pods.
 pub(crate) const OS_KEY: &str = "detect.os";
@@ -81,7 +81,7 @@ impl<'p> MatchedWorkload<'p, '_> {
     /// The key of the highest policy that sets it, if the value of one policy decides.
     pub(crate) fn find_scalar_key(self, key: &'static str) -> Option<DecidingKey<'p>> {
         let policy = self.policies().find(|policy| policy.sets(key))?;
-        let value = (POD_KEYS.iter().find(|it| it.name == key)?.field.value)(&policy.settings);
+        let value = (POD_KEYS.iter().find(|it| it.name == key)?.value)(&policy.settings);
         let value = DecidingValue::Scalar(key, value.as_str()?.to_owned());
         Some(DecidingKey { policy, origin: policy.origin(key), value })
     }

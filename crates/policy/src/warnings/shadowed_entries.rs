@@ -8,14 +8,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use mullion_engine::model::settings::{Action, Glob, ImagePattern, Origin, RuleAction, match_length};
+use mullion_engine::model::settings::{ACTIONS, Action, Glob, ImagePattern, Origin, RuleAction, match_length};
 use mullion_engine::model::text::shown;
 use mullion_engine::rules::{Rule, catalogue};
 
 use crate::documents::PodPolicy;
 use crate::matching::PolicyMatch;
 use crate::policy_set::PolicySet;
-use crate::schema::ACTIONS;
 use crate::warnings::deciding_key::matches_all;
 use crate::warnings::warning::{PolicyWarning, listed};
 

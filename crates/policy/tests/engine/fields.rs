@@ -411,7 +411,7 @@ fn an_image_that_cannot_run_where_the_debugged_pod_is_gets_a_warning() {
 
 #[test]
 fn the_catalogue_repairs_what_it_declares() {
-    for row in &FIELDS {
+    for row in FIELDS {
         assert!(row.rule.repair || row.rule.default != Action::Repair, "{}", row.rule.name);
     }
 }

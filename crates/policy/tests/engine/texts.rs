@@ -57,7 +57,7 @@ fn no_reason_is_cut() {
     let warn = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: warn}\nspec:\n  priority: 1\n  \
         rules: {actions: [{rule: MUL2, action: Warn}]}\n";
     let policies = PolicySet::from_files(&[("warn.yaml", warn)]).unwrap();
-    for row in &FIELDS {
+    for row in FIELDS {
         let mut object = workload("CronJob", json!({"containers": [{"name": "c", "image": LTSC2022}]}));
         let pod = object.pointer_mut("/spec/jobTemplate/spec/template").unwrap();
         let value = json!({"add": ["SYS_ADMIN"], "type": "Localhost", "limits": {"cpu": "1"}});

@@ -87,7 +87,7 @@ impl<'c> Findings<'c> {
             path: place.path,
             pod: place.pod.map(str::to_owned),
             message: place.message,
-            action: place.action.unwrap_or_else(|| kind.fix.to_owned()),
+            action: place.action.unwrap_or_else(|| kind.instead.to_owned()),
             raw: place
                 .raw
                 .filter(|raw| !raw.is_empty() && *raw != OMITTED)

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mullion_engine::model::cluster::ClusterSnapshot;
-use mullion_engine::model::settings::{NodeSettings, Origin, Settings};
+use mullion_engine::model::schema::PolicyKey;
+use mullion_engine::model::settings::{ACTIONS, NODE_KEYS, NodeSettings, Origin, POD_KEYS, Settings};
 use mullion_engine::model::{ReviewRequest, WorkloadKind};
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::Finding;
-use mullion_policy::{ACTIONS, NODE_KEYS, POD_KEYS, PolicyKey, PolicySet};
+use mullion_policy::PolicySet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -153,16 +154,16 @@ fn key_changes(
     let (old_nodes, new_nodes) = (&old_side.nodes, &new_side.nodes);
     let alive = || [Arc::clone(from), Arc::clone(to)];
     let mut key_changes = Vec::new();
-    for key in differing(&POD_KEYS, &**from, &**to) {
+    for key in differing(POD_KEYS, &**from, &**to) {
         let (mut only, mut without) = (Settings::clone(from), Settings::clone(to));
-        (key.field.take)(&mut only, to);
-        (key.field.take)(&mut without, from);
+        (key.take)(&mut only, to);
+        (key.take)(&mut without, from);
         let value_of = |settings: &Settings| KeyValue {
-            value: (key.field.value)(settings),
-            origin: settings.origins.get(&key.name).cloned(),
+            value: (key.value)(settings),
+            origin: settings.origins.get(key.name).cloned(),
         };
         key_changes.push(KeyChange {
-            cause: KeyDifference { key: key.name.clone(), old: value_of(from), new: value_of(to), rule: None },
+            cause: KeyDifference { key: key.name.to_owned(), old: value_of(from), new: value_of(to), rule: None },
             only: PolicySet::fixed(only, old_nodes.clone()),
             without: PolicySet::fixed(without, new_nodes.clone()),
             _alive: alive(),
@@ -170,8 +171,8 @@ fn key_changes(
     }
     for (key, cause) in node_causes(old_side, new_side) {
         let (mut only, mut without) = (old_nodes.clone(), new_nodes.clone());
-        (key.field.take)(&mut only, new_nodes);
-        (key.field.take)(&mut without, old_nodes);
+        (key.take)(&mut only, new_nodes);
+        (key.take)(&mut without, old_nodes);
         key_changes.push(KeyChange {
             cause,
             only: PolicySet::fixed(Settings::clone(from), only),
@@ -183,16 +184,16 @@ fn key_changes(
 }
 
 fn differing<'k, T>(keys: &'k [PolicyKey<T>], old: &T, new: &T) -> impl Iterator<Item = &'k PolicyKey<T>> {
-    keys.iter().filter(move |key| (key.field.value)(old) != (key.field.value)(new))
+    keys.iter().filter(move |key| (key.value)(old) != (key.value)(new))
 }
 
 /// The keys of the NodePolicy that differ.
 pub(crate) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static PolicyKey<NodeSettings>, KeyDifference)> {
     let value_of = |side: &PolicySet, key: &PolicyKey<NodeSettings>| KeyValue {
-        value: (key.field.value)(&side.nodes),
-        origin: side.node_origins.get(&key.name).cloned(),
+        value: (key.value)(&side.nodes),
+        origin: side.node_origins.get(key.name).cloned(),
     };
-    let keys = differing(&NODE_KEYS, &old.nodes, &new.nodes);
+    let keys = differing(NODE_KEYS, &old.nodes, &new.nodes);
     let cause = |key: &PolicyKey<NodeSettings>| KeyDifference {
         key: format!("NodePolicy {}", key.name),
         old: value_of(old, key),

@@ -44,7 +44,8 @@ mod tests {
 
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use mullion_policy::{NODE_KEYS, PolicySet};
+    use mullion_engine::model::settings::NODE_KEYS;
+    use mullion_policy::PolicySet;
     use mullion_snapshot::facts_from_json;
     use serde_json::json;
 
@@ -66,10 +67,10 @@ mod tests {
         .unwrap();
         let old = NodeSettings::default();
         let new = PolicySet::from_files(&[("a.yaml", OTHER)]).unwrap().nodes;
-        for key in NODE_KEYS.iter() {
-            assert_ne!((key.field.value)(&old), (key.field.value)(&new), "{}", key.name);
+        for key in NODE_KEYS {
+            assert_ne!((key.value)(&old), (key.value)(&new), "{}", key.name);
             let mut only = old.clone();
-            (key.field.take)(&mut only, &new);
+            (key.take)(&mut only, &new);
             let differs = compare(&node, &old, &only).is_some();
             assert_eq!(differs, !key.row.decides.is_empty(), "{}", key.name);
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 
 use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::schema::PolicyKey;
 use mullion_engine::model::settings::NodeSettings;
 use mullion_engine::model::text::{counted, list_first, thousands};
 use mullion_engine::rules::find;
-use mullion_policy::PolicyKey;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use mullion_engine::model::settings::POD_KEYS;
 use mullion_engine::model::settings::{Action, Denials, Mode, TemplateDenials};
 use mullion_engine::model::{Basis, Cause, WorkloadKind};
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::catalogue;
-use mullion_policy::POD_KEYS;
 use mullion_policy::test_cases::ExpectedFinding;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ impl Deciders<'_> {
         let mut lines = self.os();
         lines.extend(self.unusual());
         let keys = POD_KEYS.iter().filter(|key| key.row.decides.iter().any(|field| concerns(field)));
-        let keys: BTreeSet<&str> = keys.map(|key| key.name.as_str()).collect();
+        let keys: BTreeSet<&str> = keys.map(|key| key.name).collect();
         lines.extend(keys.into_iter().map(|key| self.setting(key)));
         let rules: BTreeSet<&str> = self
             .0

@@ -28,7 +28,7 @@ impl<'a> ReviewOutcomes<'a> {
             .findings
             .iter()
             // At /mutate Mullion restores the placement.
-            .filter(|finding| endpoint == Endpoint::Validate || finding.code != UNDONE)
+            .filter(|finding| endpoint == Endpoint::Validate || finding.code != UNDONE.code)
             .map(|finding| (finding, outcome_of(finding, review.category, review.settings.templates)))
             .collect();
         let removed = review.changes.iter().filter_map(|change| match &change.edit {

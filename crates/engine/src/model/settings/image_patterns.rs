@@ -12,9 +12,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::model::image::ImageRef;
-use crate::model::settings::origin::Origin;
+use crate::model::schema::{ListEntry, Origin, PolicyValue, ValueShape};
 use crate::model::settings::wildcard::{RUN, RUN_ACROSS, wildcard};
 use crate::model::windows::Build;
+use crate::{policy_object, policy_words};
 
 /// Image patterns in the order in which they are tried. This is a list of lists, so that the patterns of a policy are
 /// indexed once, when it is loaded, and shared by all settings that use them.
@@ -389,32 +390,57 @@ fn covers(pattern: &str, form: Parts<'_>) -> bool {
         && wildcard(parts.name.as_bytes(), form.name.as_bytes())
 }
 
-/// `spec.detect.images[*]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ImagePattern {
-    /// `*` matches within a path segment, `**` across segments; without a tag part any tag matches.
-    pub pattern: String,
-    /// The operating systems of the images.
-    pub os: PatternOs,
-    /// Windows builds of the image; empty: unknown.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub builds: Vec<Build>,
-    /// Where it is written; set by the loader.
-    #[serde(skip)]
-    pub origin: Option<Origin>,
+policy_object! {
+    /// `spec.detect.images[*]`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct ImagePattern {
+        /// Image reference, in which `*` matches anything within a path segment and `**` anything across segments.
+        /// Without a tag, any tag or digest matches. Mullion compares it with the image as the pod names it and with
+        /// the full name: `docker.io/library/nginx` matches `nginx`.
+        #[key("pattern": Text(Image), required: true, example: Some("registry.example.com/win/**"))]
+        pub pattern: String,
+        /// The operating system of the images.
+        #[key("os", required: true)]
+        pub os: PatternOs,
+        /// Windows builds of the images, if they all have the same, as `10.0.` and the build number. Absent: from the
+        /// registry, if `registry.lookup` is on, or else from the tag (`app:1.4-ltsc2022`), or else unknown.
+        #[key("builds", example: Some("[10.0.20348]"))]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub builds: Vec<Build>,
+    }
+    hidden {
+        /// Where it is written; set by the loader.
+        #[serde(skip)]
+        pub origin: Option<Origin>,
+    }
 }
 
-/// The operating systems of a pattern's images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PatternOs {
-    /// Windows.
-    Windows,
-    /// Linux.
-    Linux,
-    /// Both: the pattern decides nothing.
-    Multi,
+policy_words! {
+    /// The operating systems of a pattern's images.
+    pub enum PatternOs {
+        /// Windows images.
+        Windows = "windows",
+        /// Linux images.
+        Linux = "linux",
+        /// Images that exist for both: they do not decide the operating system.
+        Multi = "multi",
+    }
+}
+
+impl PolicyValue for ImagePatterns {
+    const SHAPE: ValueShape = <Vec<ImagePattern>>::SHAPE;
+}
+
+impl ListEntry for ImagePattern {
+    fn origin(&mut self) -> Option<&mut Option<Origin>> {
+        Some(&mut self.origin)
+    }
+}
+
+/// Appends the patterns of several policies; copies none.
+pub(crate) fn all_patterns<'a>(list: &mut ImagePatterns, all: impl Iterator<Item = &'a ImagePatterns>) {
+    all.for_each(|patterns| list.extend(patterns));
 }
 
 #[cfg(test)]

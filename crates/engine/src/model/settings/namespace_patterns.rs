@@ -2,22 +2,33 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::schema::{PolicyValue, TextFormat, ValueShape};
 use crate::model::settings::wildcard::covers;
+use crate::policy_object;
 
-/// Namespaces that are included and not excluded.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NamespacePatterns {
-    /// If empty, every namespace is included.
-    pub include: Vec<Glob>,
-    /// Takes precedence over `include`.
-    pub exclude: Vec<Glob>,
+policy_object! {
+    /// Namespaces that are included and not excluded.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct NamespacePatterns {
+        /// Names of namespaces, in which `*` matches any characters. Absent or empty: every namespace.
+        #[key("include", example: Some("[shop, team-a-*]"))]
+        pub include: Vec<Glob>,
+        /// Names of namespaces that are excluded, in which `*` matches any characters. It takes precedence over
+        /// `include`.
+        #[key("exclude", example: Some("[dev-*]"))]
+        pub exclude: Vec<Glob>,
+    }
 }
 
 /// A pattern in which `*` matches any characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Glob(pub String);
+
+impl PolicyValue for Glob {
+    const SHAPE: ValueShape = ValueShape::Text(TextFormat::Namespaces);
+}
 
 impl NamespacePatterns {
     /// Whether the namespace is included (an empty list includes all) and not excluded.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::model::schema::{PolicyValue, TextFormat, ValueShape};
 use crate::model::text::shown;
 
 /// A Windows build: `10.0.20348` is `Build::new(20348)`.
@@ -13,6 +14,10 @@ use crate::model::text::shown;
 /// `node.kubernetes.io/windows-build`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Build(u32);
+
+impl PolicyValue for Build {
+    const SHAPE: ValueShape = ValueShape::Text(TextFormat::Build);
+}
 
 /// Why a text is not a build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

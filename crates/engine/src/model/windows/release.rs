@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::model::windows::build::Build;
+use crate::policy_object;
 
 /// How Microsoft services a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,18 +142,23 @@ pub(crate) fn is_image_build(build: Build) -> bool {
     RELEASES.iter().any(|release| release.build == build && release.base_image)
 }
 
-/// A release newer than this table, as `releases` of a `NodePolicy` specifies it.
-///
-/// It applies to hosts from `build` up to the next specified or known LTSC, in every generation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ExtraRelease {
-    /// Build of the release.
-    pub build: Build,
-    /// Name in labels and `RuntimeClasses`, such as `ltsc2028`.
-    pub name: String,
-    /// The oldest image build that it runs.
-    pub runs_from: Build,
+policy_object! {
+    /// A release newer than this table, as `releases` of a NodePolicy specifies it.
+    ///
+    /// It applies to hosts from `build` up to the next specified or known LTSC, in every generation.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct ExtraRelease: Release {
+        /// Build of the release's hosts and images.
+        #[key("build", required: true, example: Some("10.0.29000"))]
+        pub build: Build,
+        /// Name of the release: the value of `mullion.dev/windows-release`, and the end of `mullion-windows-<name>`.
+        #[key("name": Text(ShortName), required: true, example: Some("ltsc2028"))]
+        pub name: String,
+        /// Oldest image build that its hosts run; not newer than `build`.
+        #[key("runsFrom", required: true, example: Some("10.0.26100"))]
+        pub runs_from: Build,
+    }
 }
 
 #[cfg(test)]

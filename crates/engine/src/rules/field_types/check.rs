@@ -21,7 +21,7 @@ use crate::model::quantity::is_quantity;
 use crate::model::settings::{Action, Exemptions, Settings};
 use crate::model::text::{nearest, shown};
 use crate::rules::field_types::messages;
-use crate::rules::field_types::rules::RULES;
+use crate::rules::field_types::rules::{UNKNOWN_FIELD, UNKNOWN_VALUE, WRONG_TYPE};
 use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
@@ -38,17 +38,16 @@ const MOST: usize = 100;
 /// `rules.templates` and `mode` do not change it, because they are about what Mullion denies, and these objects are
 /// rejected by the API server.
 pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
-    let [wrong_type, unknown_field, unknown_value] = &RULES;
     let annotation = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
     let exemptions = Exemptions::in_annotation(annotation);
     let mut walk = Walk {
         table: &TABLE,
         pointer: String::new(),
         above: Vec::new(),
-        wrong: Found::new(wrong_type, RejectedBy::ApiServer, &exemptions, settings),
-        unknown: Found::new(unknown_field, RejectedBy::None, &exemptions, settings),
-        misspelled: Found::new(unknown_value, RejectedBy::ApiServer, &exemptions, settings),
-        other: Found::with_default(unknown_value, Action::Warn, RejectedBy::None, &exemptions, settings),
+        wrong: Found::new(&WRONG_TYPE, RejectedBy::ApiServer, &exemptions, settings),
+        unknown: Found::new(&UNKNOWN_FIELD, RejectedBy::None, &exemptions, settings),
+        misspelled: Found::new(&UNKNOWN_VALUE, RejectedBy::ApiServer, &exemptions, settings),
+        other: Found::with_default(&UNKNOWN_VALUE, Action::Warn, RejectedBy::None, &exemptions, settings),
     };
     walk.value(&TABLE.kind(kind), object);
     let Walk { wrong, unknown, misspelled, other, .. } = walk;

@@ -1,100 +1,69 @@
 //! The rules of this family.
 
-use crate::model::settings::Action;
-use crate::rules::rule::{Rule, rule};
+use crate::rules::rule::rules;
 
-/// The rules of this file.
-pub(crate) static RULES: [Rule; 9] = [
-    RUN_AS_USER_NAME,
-    GMSA_CREDENTIAL_SPEC,
-    HOST_PROCESS_MIXED,
-    HOST_PROCESS_NETWORK,
-    HOST_PROCESS_USER,
-    HOST_PROCESS_NON_ROOT,
-    RUN_AS_NON_ROOT,
-    HOST_PROCESS_VOLUME,
-    GMSA_WITHOUT_NAME,
-];
+rules! {
+    /// runAsUserName that is not a Windows user name
+    RUN_AS_USER_NAME {
+        code: "MUL401", name: "run-as-user-name", default: Deny,
+        why: "Windows has no user with such a name",
+        instead: r"write ContainerUser, NT AUTHORITY\SYSTEM or DOMAIN\user",
+    }
 
-pub(crate) const RUN_AS_USER_NAME: Rule = rule!(
-    "MUL401",
-    "run-as-user-name",
-    Action::Deny,
-    "runAsUserName that is not a Windows user name",
-    "Windows has no user with such a name",
-    r"write ContainerUser, NT AUTHORITY\SYSTEM or DOMAIN\user",
-);
+    /// a gMSA credential spec that is empty or too large, or whose name is invalid
+    GMSA_CREDENTIAL_SPEC {
+        code: "MUL402", name: "gmsa-credential-spec", default: Deny,
+        why: "no GMSACredentialSpec can have that name or contents",
+        instead: "write the name of a GMSACredentialSpec, such as webapp1",
+    }
 
-pub(crate) const GMSA_CREDENTIAL_SPEC: Rule = rule!(
-    "MUL402",
-    "gmsa-credential-spec",
-    Action::Deny,
-    "a gMSA credential spec that is empty or too large, or whose name is invalid",
-    "no GMSACredentialSpec can have that name or contents",
-    "write the name of a GMSACredentialSpec, such as webapp1",
-);
+    /// hostProcess for some containers of a pod only
+    HOST_PROCESS_MIXED {
+        code: "MUL403", name: "host-process-mixed", default: Deny,
+        why: "all containers of a pod are HostProcess containers, or none is",
+        instead: "write hostProcess once, in the pod's securityContext.windowsOptions",
+    }
 
-pub(crate) const HOST_PROCESS_MIXED: Rule = rule!(
-    "MUL403",
-    "host-process-mixed",
-    Action::Deny,
-    "hostProcess for some containers of a pod only",
-    "all containers of a pod are HostProcess containers, or none is",
-    "write hostProcess once, in the pod's securityContext.windowsOptions",
-);
+    /// a HostProcess pod without hostNetwork
+    HOST_PROCESS_NETWORK {
+        code: "MUL404", name: "host-process-network", default: Deny,
+        why: "HostProcess containers have no network but the host's",
+        instead: "write hostNetwork: true",
+    }
 
-pub(crate) const HOST_PROCESS_NETWORK: Rule = rule!(
-    "MUL404",
-    "host-process-network",
-    Action::Deny,
-    "a HostProcess pod without hostNetwork",
-    "HostProcess containers have no network but the host's",
-    "write hostNetwork: true",
-);
+    /// a HostProcess container that names no account of the host
+    HOST_PROCESS_USER {
+        code: "MUL405", name: "host-process-user", default: Warn,
+        why: "HostProcess containers run as an account of the host",
+        instead: r"write NT AUTHORITY\SYSTEM, NT AUTHORITY\Local service or NT AUTHORITY\NetworkService",
+    }
 
-pub(crate) const HOST_PROCESS_USER: Rule = rule!(
-    "MUL405",
-    "host-process-user",
-    Action::Warn,
-    "a HostProcess container that names no account of the host",
-    "HostProcess containers run as an account of the host",
-    r"write NT AUTHORITY\SYSTEM, NT AUTHORITY\Local service or NT AUTHORITY\NetworkService",
-);
+    /// runAsNonRoot in a HostProcess pod
+    HOST_PROCESS_NON_ROOT {
+        code: "MUL406", name: "host-process-non-root", default: Warn,
+        why: "HostProcess containers have the rights of a host account",
+        instead: "leave runAsNonRoot out",
+    }
 
-pub(crate) const HOST_PROCESS_NON_ROOT: Rule = rule!(
-    "MUL406",
-    "host-process-non-root",
-    Action::Warn,
-    "runAsNonRoot in a HostProcess pod",
-    "HostProcess containers have the rights of a host account",
-    "leave runAsNonRoot out",
-);
+    /// runAsNonRoot together with runAsUserName ContainerAdministrator
+    RUN_AS_NON_ROOT {
+        code: "MUL407", name: "run-as-non-root", default: Deny,
+        why: "the kubelet treats ContainerAdministrator as root",
+        instead: "use ContainerUser, or leave runAsNonRoot out",
+    }
 
-pub(crate) const RUN_AS_NON_ROOT: Rule = rule!(
-    "MUL407",
-    "run-as-non-root",
-    Action::Deny,
-    "runAsNonRoot together with runAsUserName ContainerAdministrator",
-    "the kubelet treats ContainerAdministrator as root",
-    "use ContainerUser, or leave runAsNonRoot out",
-);
+    // Reported by the storage rules, because they determine which volumes are pipes, sockets, and mounted.
+    /// a named pipe or socket as a volume of a HostProcess pod
+    HOST_PROCESS_VOLUME {
+        code: "MUL408", name: "host-process-volume", default: Warn,
+        why: "HostProcess containers cannot mount pipes and sockets",
+        instead: "leave the volume out and open the path of the host",
+    }
 
-/// Reported by the [storage](crate::rules::storage::check) rules, because they determine which volumes are pipes,
-/// sockets, and mounted.
-pub(crate) const HOST_PROCESS_VOLUME: Rule = rule!(
-    "MUL408",
-    "host-process-volume",
-    Action::Warn,
-    "a named pipe or socket as a volume of a HostProcess pod",
-    "HostProcess containers cannot mount pipes and sockets",
-    "leave the volume out and open the path of the host",
-);
-
-pub(crate) const GMSA_WITHOUT_NAME: Rule = rule!(
-    "MUL409",
-    "gmsa-without-name",
-    Action::Warn,
-    "the contents of a gMSA credential spec without its name",
-    "the gMSA webhook rejects contents without a name",
-    "write gmsaCredentialSpecName and leave gmsaCredentialSpec out",
-);
+    /// the contents of a gMSA credential spec without its name
+    GMSA_WITHOUT_NAME {
+        code: "MUL409", name: "gmsa-without-name", default: Warn,
+        why: "the gMSA webhook rejects contents without a name",
+        instead: "write gmsaCredentialSpecName and leave gmsaCredentialSpec out",
+    }
+}

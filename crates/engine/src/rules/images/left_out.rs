@@ -1,22 +1,11 @@
 //! 5xx: nodes on which a DaemonSet has no pod that runs.
 
 use crate::detect::ContainerImage;
-use crate::model::settings::Action;
 use crate::model::text::{list, thousands};
 use crate::model::windows::{Build, release_name};
 use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
-use crate::rules::rule::{Rule, rule};
-
-/// The rule of this file.
-pub(crate) static RULE: Rule = rule!(
-    "MUL507",
-    "nodes-left-out",
-    Action::Warn,
-    "a DaemonSet whose images do not run on all of its Windows nodes",
-    "an image for one Windows release does not run on nodes of every other one",
-    "use an index image with these releases, or one DaemonSet for each release",
-);
+use crate::rules::images::rules::NODES_LEFT_OUT;
 
 /// Reports which nodes are left out, and the releases that the image is for.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
@@ -37,5 +26,5 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
         list(&left_out.names),
         list(left_out.builds.keys().map(name)),
     );
-    out.push(cx.finding(&RULE, cx.at(&image.container, "/image"), message));
+    out.push(cx.finding(&NODES_LEFT_OUT, cx.at(&image.container, "/image"), message));
 }

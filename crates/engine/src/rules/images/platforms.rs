@@ -8,45 +8,24 @@ use crate::model::cluster::Nodes;
 use crate::model::image::{OsVersion, Platform, Platforms};
 use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::scheduling::{affinity_node_name, constrains};
-use crate::model::settings::Action;
 use crate::model::text::{list, shorten};
 use crate::model::windows::{Build, release_name};
 use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
-use crate::rules::rule::{Rule, rule};
-
-/// The rules of this file.
-pub(crate) static RULES: [Rule; 2] = [
-    rule!(
-        "MUL505",
-        "missing-os-version",
-        Action::Warn,
-        "a Windows image whose os.version is missing or malformed in the registry",
-        "without os.version any node pulls it, and not every node can run it",
-        "write it with docker manifest annotate --os-version",
-    ),
-    rule!(
-        "MUL506",
-        "host-process-entry",
-        Action::Warn,
-        "a HostProcess image whose index has no entry for a build of the nodes",
-        "nodes of a build without an entry in its index cannot pull it",
-        "add an entry for that build, or keep the pod off those nodes",
-    ),
-];
+use crate::rules::images::rules::{HOST_PROCESS_ENTRY, MISSING_OS_VERSION};
+use crate::rules::rule::Rule;
 
 /// Findings about Windows images for which a registry has reported platforms.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [missing_os_version, host_process_entry] = &RULES;
     let reported = cx.input.images.iter().filter_map(|image| Some((image, image.facts.platforms.as_deref()?)));
     let counts = cx.build_matters();
     // Computed once, when first needed: a pod may have thousands of images and of node constraints.
     let hosts = OnceCell::new();
     for (image, platforms) in reported {
         let (rule, message) = if counts {
-            (missing_os_version, unclear_version(image, platforms, missing_os_version))
+            (&MISSING_OS_VERSION, unclear_version(image, platforms, &MISSING_OS_VERSION))
         } else if cx.host_process {
-            (host_process_entry, no_entry(cx, hosts.get_or_init(|| possible_hosts(cx)), platforms))
+            (&HOST_PROCESS_ENTRY, no_entry(cx, hosts.get_or_init(|| possible_hosts(cx)), platforms))
         } else {
             continue;
         };

@@ -8,23 +8,12 @@ use crate::detect::ContainerImage;
 use crate::model::json_pointer::escape;
 use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::scheduling::{REQUIRED_TERMS, expressions, is_empty_term, requirement_holds};
-use crate::model::settings::Action;
 use crate::model::text::{list, shown};
 use crate::model::windows::{Build, known_host_builds, named_build, names_build, provider_release, release_name};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::images::proposal::{ImageChange, Proposal, fleet, such_as};
-use crate::rules::rule::{Rule, rule};
-
-/// The rule of this file.
-pub(crate) static RULE: Rule = rule!(
-    "MUL508",
-    "selected-build",
-    Action::Warn,
-    "a node selector for a Windows build that does not run the images",
-    "no node that it selects runs its images",
-    "select a build that runs its images, or use tags for the selected build",
-);
+use crate::rules::images::rules::SELECTED_BUILD;
 
 /// The maximum number of values of labels for builds in one pod. Windows has about twenty builds.
 const MAX_VALUES: usize = 32;
@@ -135,7 +124,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 
 fn on_no_node(cx: &WorkloadContext<'_>, wrong: &BuildRequirement<'_>) -> Finding {
     let message = format!("no node has {}: the kubelet writes 10.0. and the number of the build", wrong.text());
-    let mut found = cx.finding(&RULE, cx.input.pod.at(&wrong.pointer), message);
+    let mut found = cx.finding(&SELECTED_BUILD, cx.input.pod.at(&wrong.pointer), message);
     let builds: BTreeSet<Build> = wrong.values.iter().filter_map(|value| Build::from_label(value)).collect();
     let build = builds.first().copied().or_else(|| cx.builds.single());
     let write = build.map_or_else(|| "10.0.20348 for Windows Server 2022".to_owned(), |build| build.to_string());
@@ -178,7 +167,7 @@ fn of_other_build(cx: &WorkloadContext<'_>, required: &[BuildRequirement<'_>]) -
             list(selected.iter().map(|build| name(*build)))
         )
     };
-    let mut found = cx.finding(&RULE, cx.input.pod.at(&blamed.pointer), message);
+    let mut found = cx.finding(&SELECTED_BUILD, cx.input.pod.at(&blamed.pointer), message);
     // A build of the fleet if it runs the images, else that of the image.
     let live = fleet(cx).into_iter().rev().find(|build| possible.contains(build));
     let target = live.or_else(|| image.facts.builds.iter().copied().find(|build| possible.contains(build)));

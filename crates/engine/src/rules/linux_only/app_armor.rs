@@ -7,21 +7,19 @@
 //! name.
 
 use crate::model::json_pointer::escape;
-use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
-use crate::rules::rule::{Rule, rule};
+use crate::rules::rule::rules;
 
-/// The rule of this file.
-pub(crate) static RULE: Rule = rule!(
-    "MUL225",
-    "app-armor-annotation",
-    Action::Repair,
-    "the AppArmor annotation on a Windows pod",
-    "Windows has no AppArmor",
-    "leave it out",
-    repair: true,
-);
+rules! {
+    /// the AppArmor annotation on a Windows pod
+    APP_ARMOR_ANNOTATION {
+        code: "MUL225", name: "app-armor-annotation", default: Repair,
+        why: "Windows has no AppArmor",
+        instead: "leave it out",
+        repair: true,
+    }
+}
 
 /// The annotation's key, up to the container's name.
 const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -34,7 +32,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     }
     for (key, profile) in cx.input.pod.strings("/metadata/annotations").filter(|(key, _)| key.starts_with(PREFIX)) {
         let pointer = cx.input.pod.at(&format!("/metadata/annotations/{}", escape(key)));
-        let mut found = cx.finding(&RULE, pointer, RULE.why);
+        let mut found = cx.finding(&APP_ARMOR_ANNOTATION, pointer, APP_ARMOR_ANNOTATION.why);
         found.quiet = matches!(profile, "runtime/default" | "unconfined" | "");
         if profile != "unconfined" {
             found.rejected_by = RejectedBy::Kubelet;

@@ -12,7 +12,7 @@ use crate::rules::rule::{OTHERS, Rule};
 
 /// Findings about Linux-only fields of a Windows pod.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    for field in &FIELDS {
+    for field in FIELDS {
         let grade = |value| field.grade(value, cx.host_process);
         if cx.is_whole_pod()
             && let Some(pointer) = field.pod

@@ -7,7 +7,6 @@
 
 use serde_json::Value;
 
-use crate::model::settings::Action;
 use crate::rules::rule::{Rule, rule};
 
 /// One row: a field, and the effect of its values.
@@ -115,19 +114,36 @@ const TRUE_IS_HARD: &[(FieldValues, ValueGrade)] =
 const PROFILE: &[(FieldValues, ValueGrade)] =
     &[(RUNTIME_PROFILES, ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)];
 
-/// A row: code, name, default action, summary, why, instead, pointers below the pod and below each container; then the
-/// members of the row that differ from the defaults, and after `;` those of its rule.
-macro_rules! field {
-    (
-        $code:literal, $name:literal, $default:expr, $summary:literal, $why:literal, $instead:literal,
-        $pod:expr, $container:expr $(, $key:ident: $value:expr)* $(; $rule_key:ident: $rule_value:expr)* $(,)?
-    ) => {
-        LinuxOnlyField {
+/// Declares the table. The comment of a row is the summary of its rule; `rule` are members of the rule, and the last
+/// members those of the row, that differ from the defaults.
+macro_rules! fields {
+    ($(
+        $(#[doc = $summary:literal])+
+        {
+            code: $code:literal,
+            name: $name:literal,
+            default: $default:ident,
+            why: $why:literal,
+            instead: $instead:literal,
+            $(rule: { $($rule_key:ident: $rule_value:expr),+ $(,)? },)?
+            pod: $pod:expr,
+            container: $container:expr,
+            $($key:ident: $value:expr,)*
+        }
+    )+) => {
+        &[$(LinuxOnlyField {
             $($key: $value,)*
             ..LinuxOnlyField {
-                rule: Rule {
-                    $($rule_key: $rule_value,)*
-                    ..rule!($code, $name, $default, $summary, $why, $instead, repair: true)
+                rule: rule! {
+                    $(#[doc = $summary])+
+                    {
+                        code: $code,
+                        name: $name,
+                        default: $default,
+                        why: $why,
+                        instead: $instead,
+                        $($($rule_key: $rule_value,)+)?
+                    } or { repair: true }
                 },
                 pod: $pod,
                 container: $container,
@@ -137,304 +153,281 @@ macro_rules! field {
                 server_rejects: None,
                 kubelet_rejects: None,
             }
-        }
+        }),+]
     };
 }
 
 /// The table, in order of code.
-pub static FIELDS: [LinuxOnlyField; 24] = [
-    field!(
-        "MUL201",
-        "run-as-user",
-        Action::Deny,
-        "runAsUser on a Windows pod",
-        "Windows has no numeric user ids",
-        "write windowsOptions.runAsUserName: ContainerUser",
-        Some("/spec/securityContext/runAsUser"),
-        Some("/securityContext/runAsUser"),
-        grades: HARD;
-        translation: Some(
-            "0 becomes windowsOptions.runAsUserName ContainerAdministrator, any other beside runAsNonRoot: true \
-             becomes ContainerUser",
-        ),
-    ),
-    field!(
-        "MUL202",
-        "run-as-group",
-        Action::Repair,
-        "runAsGroup on a Windows pod",
-        "Windows has no numeric group ids",
-        "write windowsOptions.runAsUserName: ContainerUser",
-        Some("/spec/securityContext/runAsGroup"),
-        Some("/securityContext/runAsGroup"),
-    ),
-    field!(
-        "MUL203",
-        "privileged",
-        Action::Deny,
-        "privileged on a Windows pod",
-        "Windows has no privileged containers",
-        "use a HostProcess pod (windowsOptions.hostProcess: true with hostNetwork: true)",
-        None,
-        Some("/securityContext/privileged"),
+pub static FIELDS: &[LinuxOnlyField] = fields! {
+    /// runAsUser on a Windows pod
+    {
+        code: "MUL201", name: "run-as-user", default: Deny,
+        why: "Windows has no numeric user ids",
+        instead: "write windowsOptions.runAsUserName: ContainerUser",
+        rule: {
+            translation: Some(
+                "0 becomes windowsOptions.runAsUserName ContainerAdministrator, any other beside runAsNonRoot: true \
+                 becomes ContainerUser",
+            ),
+        },
+        pod: Some("/spec/securityContext/runAsUser"),
+        container: Some("/securityContext/runAsUser"),
+        grades: HARD,
+    }
+
+    /// runAsGroup on a Windows pod
+    {
+        code: "MUL202", name: "run-as-group", default: Repair,
+        why: "Windows has no numeric group ids",
+        instead: "write windowsOptions.runAsUserName: ContainerUser",
+        pod: Some("/spec/securityContext/runAsGroup"),
+        container: Some("/securityContext/runAsGroup"),
+    }
+
+    /// privileged on a Windows pod
+    {
+        code: "MUL203", name: "privileged", default: Deny,
+        why: "Windows has no privileged containers",
+        instead: "use a HostProcess pod (windowsOptions.hostProcess: true with hostNetwork: true)",
+        pod: None,
+        container: Some("/securityContext/privileged"),
         grades: FALSE_OR_HARD,
         host_process: HostProcess::Soft("a HostProcess container has its user's rights on the host anyway"),
-    ),
-    field!(
-        "MUL204",
-        "host-network",
-        Action::Deny,
-        "hostNetwork on a Windows pod that is not a HostProcess pod",
-        "a Windows pod always gets a network of its own",
-        "use ports with hostPort, or a HostProcess pod",
-        Some("/spec/hostNetwork"),
-        None,
+    }
+
+    /// hostNetwork on a Windows pod that is not a HostProcess pod
+    {
+        code: "MUL204", name: "host-network", default: Deny,
+        why: "a Windows pod always gets a network of its own",
+        instead: "use ports with hostPort, or a HostProcess pod",
+        rule: { repair: false },
+        pod: Some("/spec/hostNetwork"),
+        container: None,
         forbidden_by_os: false,
         grades: TRUE_IS_HARD,
-        host_process: HostProcess::Needed;
-        repair: false,
-    ),
-    field!(
-        "MUL205",
-        "host-pid",
-        Action::Deny,
-        "hostPID on a Windows pod",
-        "Windows containers cannot share the host's processes",
-        "use a HostProcess pod",
-        Some("/spec/hostPID"),
-        None,
+        host_process: HostProcess::Needed,
+    }
+
+    /// hostPID on a Windows pod
+    {
+        code: "MUL205", name: "host-pid", default: Deny,
+        why: "Windows containers cannot share the host's processes",
+        instead: "use a HostProcess pod",
+        pod: Some("/spec/hostPID"),
+        container: None,
         grades: TRUE_IS_HARD,
         host_process: HostProcess::Soft("a HostProcess container sees the host's processes anyway"),
-    ),
-    field!(
-        "MUL206",
-        "host-ipc",
-        Action::Deny,
-        "hostIPC on a Windows pod",
-        "Windows containers cannot share the host's IPC",
-        "use a named pipe mounted by hostPath",
-        Some("/spec/hostIPC"),
-        None,
+    }
+
+    /// hostIPC on a Windows pod
+    {
+        code: "MUL206", name: "host-ipc", default: Deny,
+        why: "Windows containers cannot share the host's IPC",
+        instead: "use a named pipe mounted by hostPath",
+        pod: Some("/spec/hostIPC"),
+        container: None,
         grades: TRUE_IS_HARD,
         host_process: HostProcess::Soft("a HostProcess container shares the host's IPC anyway"),
-    ),
-    field!(
-        "MUL207",
-        "host-users",
-        Action::Repair,
-        "hostUsers on a Windows pod",
-        "Windows has no user namespaces",
-        "leave it out",
-        Some("/spec/hostUsers"),
-        None,
+    }
+
+    /// hostUsers on a Windows pod
+    {
+        code: "MUL207", name: "host-users", default: Repair,
+        why: "Windows has no user namespaces",
+        instead: "leave it out",
+        pod: Some("/spec/hostUsers"),
+        container: None,
         grades: &[(FieldValues::Bool(true), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)],
-    ),
-    field!(
-        "MUL208",
-        "share-process-namespace",
-        Action::Repair,
-        "shareProcessNamespace on a Windows pod",
-        "containers of a Windows pod cannot see each other's processes",
-        "leave it out",
-        Some("/spec/shareProcessNamespace"),
-        None,
+    }
+
+    /// shareProcessNamespace on a Windows pod
+    {
+        code: "MUL208", name: "share-process-namespace", default: Repair,
+        why: "containers of a Windows pod cannot see each other's processes",
+        instead: "leave it out",
+        pod: Some("/spec/shareProcessNamespace"),
+        container: None,
         grades: FALSE_OR_SOFT,
-    ),
-    field!(
-        "MUL209",
-        "capabilities",
-        Action::Deny,
-        "capabilities on a Windows container",
-        "Windows has no Linux capabilities",
-        "leave them out; if the program needs more rights, write windowsOptions.runAsUserName: ContainerAdministrator",
-        None,
-        Some("/securityContext/capabilities"),
+    }
+
+    /// capabilities on a Windows container
+    {
+        code: "MUL209", name: "capabilities", default: Deny,
+        why: "Windows has no Linux capabilities",
+        instead: "leave them out; if the program needs more rights, write windowsOptions.runAsUserName: ContainerAdministrator",
+        pod: None,
+        container: Some("/securityContext/capabilities"),
         grades: &[
             (FieldValues::Empty, ValueGrade::Harmless),
             (FieldValues::AddsOnly(&[]), ValueGrade::Harmless),
             (FieldValues::AddsOnly(&["NET_BIND_SERVICE"]), ValueGrade::Soft),
             (FieldValues::Any, ValueGrade::Hard),
         ],
-    ),
-    field!(
-        "MUL210",
-        "read-only-root-filesystem",
-        Action::Repair,
-        "readOnlyRootFilesystem on a Windows container",
-        "Windows needs to write to its registry and system files",
-        "mount read-only volumes where it matters",
-        None,
-        Some("/securityContext/readOnlyRootFilesystem"),
+    }
+
+    /// readOnlyRootFilesystem on a Windows container
+    {
+        code: "MUL210", name: "read-only-root-filesystem", default: Repair,
+        why: "Windows needs to write to its registry and system files",
+        instead: "mount read-only volumes where it matters",
+        pod: None,
+        container: Some("/securityContext/readOnlyRootFilesystem"),
         grades: FALSE_OR_SOFT,
-    ),
-    field!(
-        "MUL211",
-        "allow-privilege-escalation",
-        Action::Repair,
-        "allowPrivilegeEscalation on a Windows container",
-        "Windows has no setuid programs to escalate by",
-        "leave it out",
-        None,
-        Some("/securityContext/allowPrivilegeEscalation"),
+    }
+
+    /// allowPrivilegeEscalation on a Windows container
+    {
+        code: "MUL211", name: "allow-privilege-escalation", default: Repair,
+        why: "Windows has no setuid programs to escalate by",
+        instead: "leave it out",
+        pod: None,
+        container: Some("/securityContext/allowPrivilegeEscalation"),
         grades: FALSE_OR_SOFT,
-    ),
-    field!(
-        "MUL212",
-        "proc-mount",
-        Action::Deny,
-        "procMount on a Windows container",
-        "Windows has no /proc",
-        "leave it out",
-        None,
-        Some("/securityContext/procMount"),
+    }
+
+    /// procMount on a Windows container
+    {
+        code: "MUL212", name: "proc-mount", default: Deny,
+        why: "Windows has no /proc",
+        instead: "leave it out",
+        pod: None,
+        container: Some("/securityContext/procMount"),
         grades: &[(FieldValues::Text(&["Default"]), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Hard)],
-    ),
-    field!(
-        "MUL213",
-        "seccomp-profile",
-        Action::Repair,
-        "seccompProfile on a Windows pod",
-        "Windows has no seccomp",
-        "leave it out",
-        Some("/spec/securityContext/seccompProfile"),
-        Some("/securityContext/seccompProfile"),
+    }
+
+    /// seccompProfile on a Windows pod
+    {
+        code: "MUL213", name: "seccomp-profile", default: Repair,
+        why: "Windows has no seccomp",
+        instead: "leave it out",
+        pod: Some("/spec/securityContext/seccompProfile"),
+        container: Some("/securityContext/seccompProfile"),
         grades: PROFILE,
-    ),
-    field!(
-        "MUL214",
-        "app-armor-profile",
-        Action::Repair,
-        "appArmorProfile on a Windows pod",
-        "Windows has no AppArmor",
-        "leave it out",
-        Some("/spec/securityContext/appArmorProfile"),
-        Some("/securityContext/appArmorProfile"),
+    }
+
+    /// appArmorProfile on a Windows pod
+    {
+        code: "MUL214", name: "app-armor-profile", default: Repair,
+        why: "Windows has no AppArmor",
+        instead: "leave it out",
+        pod: Some("/spec/securityContext/appArmorProfile"),
+        container: Some("/securityContext/appArmorProfile"),
         grades: PROFILE,
         kubelet_rejects: Some(FieldValues::Type(&["RuntimeDefault", "Localhost"])),
-    ),
-    field!(
-        "MUL215",
-        "se-linux-options",
-        Action::Repair,
-        "seLinuxOptions on a Windows pod",
-        "Windows has no SELinux",
-        "leave it out",
-        Some("/spec/securityContext/seLinuxOptions"),
-        Some("/securityContext/seLinuxOptions"),
-    ),
-    field!(
-        "MUL216",
-        "se-linux-change-policy",
-        Action::Repair,
-        "seLinuxChangePolicy on a Windows pod",
-        "Windows has no SELinux",
-        "leave it out",
-        Some("/spec/securityContext/seLinuxChangePolicy"),
-        None,
+    }
+
+    /// seLinuxOptions on a Windows pod
+    {
+        code: "MUL215", name: "se-linux-options", default: Repair,
+        why: "Windows has no SELinux",
+        instead: "leave it out",
+        pod: Some("/spec/securityContext/seLinuxOptions"),
+        container: Some("/securityContext/seLinuxOptions"),
+    }
+
+    /// seLinuxChangePolicy on a Windows pod
+    {
+        code: "MUL216", name: "se-linux-change-policy", default: Repair,
+        why: "Windows has no SELinux",
+        instead: "leave it out",
+        pod: Some("/spec/securityContext/seLinuxChangePolicy"),
+        container: None,
         grades: HARMLESS,
-    ),
-    field!(
-        "MUL217",
-        "fs-group",
-        Action::Repair,
-        "fsGroup on a Windows pod",
-        "Windows volumes have no group",
-        "grant rights by access control lists (icacls)",
-        Some("/spec/securityContext/fsGroup"),
-        None,
-    ),
-    field!(
-        "MUL218",
-        "fs-group-change-policy",
-        Action::Repair,
-        "fsGroupChangePolicy on a Windows pod",
-        "Windows volumes have no group owner",
-        "leave it out",
-        Some("/spec/securityContext/fsGroupChangePolicy"),
-        None,
+    }
+
+    /// fsGroup on a Windows pod
+    {
+        code: "MUL217", name: "fs-group", default: Repair,
+        why: "Windows volumes have no group",
+        instead: "grant rights by access control lists (icacls)",
+        pod: Some("/spec/securityContext/fsGroup"),
+        container: None,
+    }
+
+    /// fsGroupChangePolicy on a Windows pod
+    {
+        code: "MUL218", name: "fs-group-change-policy", default: Repair,
+        why: "Windows volumes have no group owner",
+        instead: "leave it out",
+        pod: Some("/spec/securityContext/fsGroupChangePolicy"),
+        container: None,
         grades: HARMLESS,
-    ),
-    field!(
-        "MUL219",
-        "supplemental-groups",
-        Action::Repair,
-        "supplementalGroups on a Windows pod",
-        "Windows has no numeric group ids",
-        "use a gMSA account for rights on shares",
-        Some("/spec/securityContext/supplementalGroups"),
-        None,
-    ),
-    field!(
-        "MUL220",
-        "supplemental-groups-policy",
-        Action::Repair,
-        "supplementalGroupsPolicy on a Windows pod",
-        "Windows has no numeric group ids",
-        "leave it out",
-        Some("/spec/securityContext/supplementalGroupsPolicy"),
-        None,
+    }
+
+    /// supplementalGroups on a Windows pod
+    {
+        code: "MUL219", name: "supplemental-groups", default: Repair,
+        why: "Windows has no numeric group ids",
+        instead: "use a gMSA account for rights on shares",
+        pod: Some("/spec/securityContext/supplementalGroups"),
+        container: None,
+    }
+
+    /// supplementalGroupsPolicy on a Windows pod
+    {
+        code: "MUL220", name: "supplemental-groups-policy", default: Repair,
+        why: "Windows has no numeric group ids",
+        instead: "leave it out",
+        pod: Some("/spec/securityContext/supplementalGroupsPolicy"),
+        container: None,
         grades: &[(FieldValues::Text(&["Merge"]), ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Soft)],
         kubelet_rejects: Some(FieldValues::Text(&["Strict"])),
-    ),
-    field!(
-        "MUL221",
-        "sysctls",
-        Action::Deny,
-        "sysctls on a Windows pod",
-        "Windows has no sysctls",
-        "leave them out, or set the registry value in the image",
-        Some("/spec/securityContext/sysctls"),
-        None,
+    }
+
+    /// sysctls on a Windows pod
+    {
+        code: "MUL221", name: "sysctls", default: Deny,
+        why: "Windows has no sysctls",
+        instead: "leave them out, or set the registry value in the image",
+        pod: Some("/spec/securityContext/sysctls"),
+        container: None,
         grades: &[
             (FieldValues::Empty, ValueGrade::Fine),
             (FieldValues::NamesOnly(SAFE_SYSCTLS), ValueGrade::Soft),
             (FieldValues::Any, ValueGrade::Hard),
         ],
         kubelet_rejects: Some(FieldValues::NamesBeyond(SAFE_SYSCTLS)),
-    ),
-    field!(
-        "MUL222",
-        "pod-resources",
-        Action::Deny,
-        "pod-level resources on a Windows pod",
-        "Windows has limits per container only",
-        "set resources on the containers",
-        Some("/spec/resources"),
-        None,
+    }
+
+    /// pod-level resources on a Windows pod
+    {
+        code: "MUL222", name: "pod-resources", default: Deny,
+        why: "Windows has limits per container only",
+        instead: "set resources on the containers",
+        rule: { repair: false },
+        pod: Some("/spec/resources"),
+        container: None,
         grades: &[(FieldValues::Empty, ValueGrade::Harmless), (FieldValues::Any, ValueGrade::Hard)],
-        kubelet_rejects: Some(FieldValues::Any);
-        repair: false,
-    ),
+        kubelet_rejects: Some(FieldValues::Any),
+    }
+
     // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): if it is off, the API server drops the
     // field; if it is on, the API server accepts SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
-    field!(
-        "MUL223",
-        "stop-signal",
-        Action::Repair,
-        "a stop signal that Windows does not have",
-        "Windows stops containers by SIGTERM or SIGKILL only",
-        "use SIGTERM, or a preStop hook",
-        None,
-        Some("/lifecycle/stopSignal"),
+    /// a stop signal that Windows does not have
+    {
+        code: "MUL223", name: "stop-signal", default: Repair,
+        why: "Windows stops containers by SIGTERM or SIGKILL only",
+        instead: "use SIGTERM, or a preStop hook",
+        pod: None,
+        container: Some("/lifecycle/stopSignal"),
         forbidden_by_os: false,
         grades: &[(FieldValues::Text(WINDOWS_SIGNALS), ValueGrade::Fine), (FieldValues::Any, ValueGrade::Soft)],
         server_rejects: Some(FieldValues::TextBeyond(WINDOWS_SIGNALS)),
-    ),
-    field!(
-        "MUL224",
-        "dns-policy",
-        Action::Warn,
-        "dnsPolicy ClusterFirstWithHostNet on a pod that is not a HostProcess pod",
-        "a Windows pod has no host network, so this is ClusterFirst",
-        "use ClusterFirst",
-        Some("/spec/dnsPolicy"),
-        None,
+    }
+
+    /// dnsPolicy ClusterFirstWithHostNet on a pod that is not a HostProcess pod
+    {
+        code: "MUL224", name: "dns-policy", default: Warn,
+        why: "a Windows pod has no host network, so this is ClusterFirst",
+        instead: "use ClusterFirst",
+        rule: { repair: false },
+        pod: Some("/spec/dnsPolicy"),
+        container: None,
         forbidden_by_os: false,
         grades: &[(FieldValues::Text(&["ClusterFirstWithHostNet"]), ValueGrade::Hard), (FieldValues::Any, ValueGrade::Fine)],
-        host_process: HostProcess::Needed;
-        repair: false,
-    ),
-];
+        host_process: HostProcess::Needed,
+    }
+};
 
 impl LinuxOnlyField {
     /// The grade of a value; `None` if nothing is wrong with it.

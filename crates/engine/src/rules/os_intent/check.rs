@@ -2,26 +2,27 @@
 
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::os_intent::rules::RULES;
+use crate::rules::os_intent::rules::{
+    CONFLICTING_OS, DEPRECATED_OS_KEY, IMAGE_FOR_OTHER_OS, MIXED_OS_CONTAINERS, NO_DEFAULT, OS_LABEL_MISMATCH,
+    TOLERATES_EVERYTHING, UNDONE, UNKNOWN_OS, WINDOWS_OPTIONS_ON_LINUX,
+};
 use crate::rules::os_intent::{conflict, images, names, undecided, undone};
 
 /// Findings about the workload's operating system.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [conflicting, mixed, options, image, label, deprecated, tolerates, no_default, unknown, undone] = &RULES;
-    conflict::placements(cx, conflicting, out);
-    images::mixed(cx, mixed, out);
-    conflict::windows_options_on_linux(cx, options, out);
-    images::other_os(cx, image, out);
-    names::label(cx, label, out);
-    names::deprecated(cx, deprecated, out);
-    undecided::tolerates_everything(cx, tolerates, out);
-    undecided::no_default(cx, no_default, out);
-    names::unknown(cx, unknown, out);
-    undone::check(cx, undone, out);
+    conflict::placements(cx, &CONFLICTING_OS, out);
+    images::mixed(cx, &MIXED_OS_CONTAINERS, out);
+    conflict::windows_options_on_linux(cx, &WINDOWS_OPTIONS_ON_LINUX, out);
+    images::other_os(cx, &IMAGE_FOR_OTHER_OS, out);
+    names::label(cx, &OS_LABEL_MISMATCH, out);
+    names::deprecated(cx, &DEPRECATED_OS_KEY, out);
+    undecided::tolerates_everything(cx, &TOLERATES_EVERYTHING, out);
+    undecided::no_default(cx, &NO_DEFAULT, out);
+    names::unknown(cx, &UNKNOWN_OS, out);
+    undone::check(cx, &UNDONE, out);
 }
 
 /// Findings about the images of new ephemeral containers.
 pub(crate) fn check_ephemeral(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [_, _, _, image, ..] = &RULES;
-    images::ephemeral(cx, image, out);
+    images::ephemeral(cx, &IMAGE_FOR_OTHER_OS, out);
 }

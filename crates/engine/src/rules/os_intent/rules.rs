@@ -1,95 +1,79 @@
 //! The rules of this family.
 
-use crate::model::settings::Action;
-use crate::rules::rule::{Rule, rule};
+use crate::rules::rule::rules;
 
-/// The rules of this family.
-pub(crate) static RULES: [Rule; 10] = [
-    rule!(
-        "MUL101",
-        "conflicting-os",
-        Action::Deny,
-        "two placements require different operating systems",
-        "no node can satisfy both",
-        "keep the one that is meant and remove the other",
-    ),
-    rule!(
-        "MUL102",
-        "mixed-os-containers",
-        Action::Warn,
-        "containers of one pod have images for different operating systems",
-        "all containers of a pod share one operating system",
-        "put them into two pods, or use images for one system",
-    ),
-    rule!(
-        "MUL103",
-        "windows-options-on-linux",
-        Action::Deny,
-        "windowsOptions on a pod that is placed on Linux",
-        "Linux nodes ignore windowsOptions",
-        "remove windowsOptions, or place the pod on Windows",
+rules! {
+    /// two placements require different operating systems
+    CONFLICTING_OS {
+        code: "MUL101", name: "conflicting-os", default: Deny,
+        why: "no node can satisfy both",
+        instead: "keep the one that is meant and remove the other",
+    }
+
+    /// containers of one pod have images for different operating systems
+    MIXED_OS_CONTAINERS {
+        code: "MUL102", name: "mixed-os-containers", default: Warn,
+        why: "all containers of a pod share one operating system",
+        instead: "put them into two pods, or use images for one system",
+    }
+
+    /// windowsOptions on a pod that is placed on Linux
+    WINDOWS_OPTIONS_ON_LINUX {
+        code: "MUL103", name: "windows-options-on-linux", default: Deny,
+        why: "Linux nodes ignore windowsOptions",
+        instead: "remove windowsOptions, or place the pod on Windows",
         depends: Some("Deny with `spec.os.name: linux`, otherwise Warn"),
-    ),
-    rule!(
-        "MUL104",
-        "image-for-other-os",
-        Action::Warn,
-        "an image is for another operating system than the pod",
-        "a node cannot run an image for another operating system",
-        "use an image for that system, or place the pod on the other",
-    ),
-    rule!(
-        "MUL105",
-        "os-label-mismatch",
-        Action::Deny,
-        "the pod's label kubernetes.io/os names another operating system",
-        "the kubelet rejects a pod whose label names another operating system than its node's",
-        "remove the label: a nodeSelector places pods",
-        depends: Some("Deny on Windows pods, Warn on Linux pods"),
-    ),
-    rule!(
-        "MUL106",
-        "deprecated-os-key",
-        Action::Warn,
-        "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
-        "the label is deprecated since Kubernetes 1.14",
-        "use the label that replaced it",
-        hint: true,
-    ),
-    rule!(
-        "MUL107",
-        "tolerates-everything",
-        Action::Warn,
-        "tolerates every taint and selects no operating system",
-        "it may land on nodes of either operating system: no taint keeps it off",
-        "add nodeSelector kubernetes.io/os: linux (or windows), or annotation mullion.dev/os: any",
-    ),
-    rule!(
-        "MUL108",
-        "no-default",
-        Action::Warn,
-        "no operating system is set, and Linux could not be assumed",
-        "no operating system is set, and Linux could not be assumed",
-        "add nodeSelector kubernetes.io/os: linux, or kubernetes.io/os: windows",
-    ),
-    rule!(
-        "MUL109",
-        "unknown-os",
-        Action::Warn,
-        "an operating system that Kubernetes does not know",
-        "Kubernetes knows linux and windows, in lower case",
-        "write linux or windows",
-    ),
-    rule!(
-        "MUL110",
-        "undone",
-        Action::Warn,
-        "another webhook or policy removed what Mullion had added",
-        "another webhook or policy removed it after Mullion had added it",
-        "have its configuration sort before mullion, or leave Windows pods alone",
-        depends: Some("Warn; Deny if both `spec.os` and the nodeSelector were removed"),
-    ),
-];
+    }
 
-/// The code of the rule about what others removed.
-pub(crate) const UNDONE: &str = "MUL110";
+    /// an image is for another operating system than the pod
+    IMAGE_FOR_OTHER_OS {
+        code: "MUL104", name: "image-for-other-os", default: Warn,
+        why: "a node cannot run an image for another operating system",
+        instead: "use an image for that system, or place the pod on the other",
+    }
+
+    /// the pod's label kubernetes.io/os names another operating system
+    OS_LABEL_MISMATCH {
+        code: "MUL105", name: "os-label-mismatch", default: Deny,
+        why: "the kubelet rejects a pod whose label names another operating system than its node's",
+        instead: "remove the label: a nodeSelector places pods",
+        depends: Some("Deny on Windows pods, Warn on Linux pods"),
+    }
+
+    /// a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14
+    DEPRECATED_OS_KEY {
+        code: "MUL106", name: "deprecated-os-key", default: Warn,
+        why: "the label is deprecated since Kubernetes 1.14",
+        instead: "use the label that replaced it",
+        hint: true,
+    }
+
+    /// tolerates every taint and selects no operating system
+    TOLERATES_EVERYTHING {
+        code: "MUL107", name: "tolerates-everything", default: Warn,
+        why: "it may land on nodes of either operating system: no taint keeps it off",
+        instead: "add nodeSelector kubernetes.io/os: linux (or windows), or annotation mullion.dev/os: any",
+    }
+
+    /// no operating system is set, and Linux could not be assumed
+    NO_DEFAULT {
+        code: "MUL108", name: "no-default", default: Warn,
+        why: "no operating system is set, and Linux could not be assumed",
+        instead: "add nodeSelector kubernetes.io/os: linux, or kubernetes.io/os: windows",
+    }
+
+    /// an operating system that Kubernetes does not know
+    UNKNOWN_OS {
+        code: "MUL109", name: "unknown-os", default: Warn,
+        why: "Kubernetes knows linux and windows, in lower case",
+        instead: "write linux or windows",
+    }
+
+    /// another webhook or policy removed what Mullion had added
+    UNDONE {
+        code: "MUL110", name: "undone", default: Warn,
+        why: "another webhook or policy removed it after Mullion had added it",
+        instead: "have its configuration sort before mullion, or leave Windows pods alone",
+        depends: Some("Warn; Deny if both `spec.os` and the nodeSelector were removed"),
+    }
+}

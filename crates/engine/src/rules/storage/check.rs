@@ -14,7 +14,9 @@ use crate::model::quantity::Quantity;
 use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
-use crate::rules::storage::rules::RULES;
+use crate::rules::storage::rules::{
+    BLOCK_VOLUME, HUGE_PAGES, MEMORY_VOLUME, MOUNT_PROPAGATION, NFS_VOLUME, TERMINATION_MESSAGE_PATH,
+};
 use crate::rules::storage::volume::{Volume, by_kubelet, items};
 use crate::rules::storage::{file_mode, host_path};
 
@@ -64,16 +66,14 @@ fn mounted_names<'a>(cx: &WorkloadContext<'a>) -> HashSet<&'a str> {
 /// Block devices: in `pkg/volume/util/volumepathhandler/volume_path_handler_unsupported.go` every call returns an
 /// error.
 fn block_devices(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [_, block_volume, ..] = &RULES;
     if !items(container, "/volumeDevices").is_empty() {
-        out.push(by_kubelet(cx.finding(block_volume, cx.at(container, "/volumeDevices"), block_volume.why)));
+        out.push(by_kubelet(cx.finding(&BLOCK_VOLUME, cx.at(container, "/volumeDevices"), BLOCK_VOLUME.why)));
     }
 }
 
 /// Huge pages: no Windows node offers them, so a pod with them is not scheduled, and a kubelet that receives one
 /// rejects it.
 pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [_, _, huge_pages, ..] = &RULES;
     let members = |list| container.get(list).and_then(Value::as_object);
     let limits = members("/resources/limits");
     for (list, members) in [("limits", limits), ("requests", members("/resources/requests"))] {
@@ -84,7 +84,7 @@ pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, ou
             if asks && !reported {
                 let name = escape(name);
                 let pointer = cx.at(container, &format!("/resources/{list}/{name}"));
-                out.push(by_kubelet(cx.finding(huge_pages, pointer, huge_pages.why)));
+                out.push(by_kubelet(cx.finding(&HUGE_PAGES, pointer, HUGE_PAGES.why)));
             }
         }
     }
@@ -93,14 +93,13 @@ pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, ou
 /// Mount propagation: it is private on Windows, whatever the field (`pkg/kubelet/kubelet_pods.go`,
 /// `translateMountPropagation`).
 fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [_, _, _, mount_propagation, ..] = &RULES;
     for (index, mount) in items(container, "/volumeMounts").iter().enumerate() {
         let mode = mount.get("mountPropagation").and_then(Value::as_str).unwrap_or_default();
         if !matches!(mode, "HostToContainer" | "Bidirectional") {
             continue;
         }
         let pointer = cx.at(container, &format!("/volumeMounts/{index}/mountPropagation"));
-        let mut found = cx.finding(mount_propagation, pointer, mount_propagation.why);
+        let mut found = cx.finding(&MOUNT_PROPAGATION, pointer, MOUNT_PROPAGATION.why);
         if mode == "Bidirectional" {
             // The API server accepts it on privileged containers only (`validateMountPropagation`). A Windows container
             // is not privileged, or no longer privileged after the repair of `privileged`.
@@ -120,28 +119,26 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
 /// The path of the termination message. containerd mounts single files, so it works; the documentation calls it
 /// limited.
 fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [.., termination_message_path, _] = &RULES;
     let path = container.get("/terminationMessagePath").and_then(Value::as_str).unwrap_or_default();
     if !path.is_empty() && path != DEFAULT_TERMINATION_MESSAGE_PATH {
         let pointer = cx.at(container, "/terminationMessagePath");
-        out.push(cx.finding(termination_message_path, pointer, termination_message_path.why));
+        out.push(cx.finding(&TERMINATION_MESSAGE_PATH, pointer, TERMINATION_MESSAGE_PATH.why));
     }
 }
 
 fn check_volume(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [nfs_volume, _, huge_pages, _, memory_volume, ..] = &RULES;
     // `mount_windows.go` of k8s.io/mount-utils, `MountSensitive`: it supports SMB and existing directories, and returns
     // an error for anything else.
     if volume.source("nfs").is_some() {
-        out.push(by_kubelet(cx.finding(nfs_volume, volume.at(cx, "/nfs"), nfs_volume.why)));
+        out.push(by_kubelet(cx.finding(&NFS_VOLUME, volume.at(cx, "/nfs"), NFS_VOLUME.why)));
     }
     // `pkg/volume/emptydir/empty_dir.go`, `SetUpAt`: on Windows a mount for Memory is a directory (the same
     // `MountSensitive`), and a mount for HugePages an error. The same applies to HostProcess pods.
     let medium = volume.text("emptyDir", "medium");
     if medium == "Memory" {
-        out.push(cx.finding(memory_volume, volume.at(cx, "/emptyDir/medium"), memory_volume.why));
+        out.push(cx.finding(&MEMORY_VOLUME, volume.at(cx, "/emptyDir/medium"), MEMORY_VOLUME.why));
     } else if medium.starts_with("HugePages") {
-        out.push(by_kubelet(cx.finding(huge_pages, volume.at(cx, "/emptyDir/medium"), huge_pages.why)));
+        out.push(by_kubelet(cx.finding(&HUGE_PAGES, volume.at(cx, "/emptyDir/medium"), HUGE_PAGES.why)));
     }
     host_path::check(volume, cx, out);
     file_mode::check(volume, cx, out);

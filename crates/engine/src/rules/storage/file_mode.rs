@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::storage::rules::RULES;
+use crate::rules::storage::rules::FILE_MODE;
 use crate::rules::storage::volume::Volume;
 
 /// Sources whose files have modes: a default, and one for each item. `projected` contains some of these again.
@@ -16,9 +16,8 @@ const READ_BY_ALL: u64 = 0o044;
 
 /// Reports the first mode of the volume that is meant to keep something private.
 pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [.., file_mode] = &RULES;
     if let Some(below) = first_private(volume) {
-        out.push(cx.finding(file_mode, volume.at(cx, &below), file_mode.why));
+        out.push(cx.finding(&FILE_MODE, volume.at(cx, &below), FILE_MODE.why));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::model::text::prefix;
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::identity::HOST_PROCESS_VOLUME;
-use crate::rules::storage::rules::RULES;
+use crate::rules::storage::rules::{LINUX_HOST_PATH, UNIX_SOCKET};
 use crate::rules::storage::volume::{Volume, by_kubelet};
 
 /// What a path of Linux nodes is on Windows nodes.
@@ -124,8 +124,7 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
     if !path.starts_with('/') || same {
         return;
     }
-    let [.., linux_host_path, unix_socket, _, _] = &RULES;
-    let rule = if socket { unix_socket } else { linux_host_path };
+    let rule = if socket { &UNIX_SOCKET } else { &LINUX_HOST_PATH };
     let mut found = cx.finding(rule, volume.at(cx, "/hostPath/path"), rule.why);
     let windows = |path: &str| path.trim_end_matches('/').replace('/', "\\");
     if socket {
@@ -140,7 +139,7 @@ pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<
             Some((NodePath { on_windows: OnWindows::Moved(there), .. }, below)) => {
                 format!("write {there}{}", windows(below)).into()
             }
-            _ => format!("there it is C:{}; {}", windows(path), linux_host_path.instead).into(),
+            _ => format!("there it is C:{}; {}", windows(path), LINUX_HOST_PATH.instead).into(),
         };
     }
     out.push(found);
@@ -166,17 +165,16 @@ fn is_socket(path: &str) -> bool {
 
 /// A named pipe works, unless it is written so that the kubelet interprets it as something else.
 fn named_pipe(path: &str, kind: &str, volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let [.., linux_host_path, unix_socket, _, _] = &RULES;
     if !is_pipe(path, &['\\']) {
         // With two backslashes, and only then, `MakeAbsolutePath` and containerd do not interpret it as a path of drive
         // C.
         let mut found =
-            cx.finding(linux_host_path, volume.at(cx, "/hostPath/path"), "with slashes this is no named pipe");
+            cx.finding(&LINUX_HOST_PATH, volume.at(cx, "/hostPath/path"), "with slashes this is no named pipe");
         found.help = format!("write {}", path.replace('/', "\\")).into();
         out.push(found);
     } else if kind == "Socket" {
         let message = "to the kubelet a named pipe is no socket: the pod never starts";
-        let mut found = by_kubelet(cx.finding(unix_socket, volume.at(cx, "/hostPath/type"), message));
+        let mut found = by_kubelet(cx.finding(&UNIX_SOCKET, volume.at(cx, "/hostPath/type"), message));
         found.help = "leave type out".into();
         out.push(found);
     }

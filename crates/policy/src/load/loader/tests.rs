@@ -626,7 +626,7 @@ fn invalid_utf_8_is_reported_with_its_place() {
 #[test]
 fn every_document_that_the_schema_allows_can_be_read() {
     // Every key with each of its words: a word or key of the schema that is missing in the types fails here.
-    for (kind, object) in crate::schema::KINDS {
+    for (kind, object) in crate::schema::KINDS.iter() {
         let spec = object.key("spec").unwrap();
         let ValueShape::Object(spec) = spec.shape else { panic!("spec of {kind} is no map") };
         for value in values(&ValueShape::Object(spec)) {

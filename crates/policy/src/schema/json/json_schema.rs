@@ -11,12 +11,11 @@
 
 use mullion_manifest::documents;
 
+use crate::load::{max_length, text_pattern};
 use crate::schema::json::ordered::{Members, Ordered};
 use crate::schema::json::rules::{CHOICES, Choice, REPAIRED};
-use crate::schema::kinds::KINDS;
-use crate::schema::pod::POD_SPEC;
-use crate::schema::test::TEST_KINDS;
-use crate::schema::types::{API_VERSION, KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape};
+use crate::schema::kinds::{KINDS, POD_SPEC, TEST_KINDS};
+use crate::schema::{API_VERSION, KeyConstraint, SchemaKey, SchemaObject, TextFormat, ValueShape};
 
 /// The dialect: the newest that all editors support, and the one that `SchemaStore` asks for.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -55,13 +54,13 @@ pub fn render_policy_schema() -> String {
 
 /// The schema of documents of one kind, `PolicyTest` included; `None` if there is no such kind.
 pub fn render_kind_schema(name: &str) -> Option<String> {
-    let (kind, object) = KINDS.iter().chain(&TEST_KINDS).find(|(kind, _)| *kind == name)?;
+    let (kind, object) = KINDS.iter().chain(TEST_KINDS.iter()).find(|(kind, _)| *kind == name)?;
     Some(print(kind, whole(kind, object), Members::default()))
 }
 
 /// Every kind that has a schema.
 pub fn schema_kinds() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().chain(&TEST_KINDS).map(|(kind, _)| *kind)
+    KINDS.iter().chain(TEST_KINDS.iter()).map(|(kind, _)| *kind)
 }
 
 fn print(name: &str, schema: Members, defs: Members) -> String {
@@ -119,7 +118,7 @@ fn map(path: &str, object: &SchemaObject) -> Members {
 }
 
 fn entry(path: &str, key: &SchemaKey) -> Members {
-    let layers = key.layers().map(str::to_owned);
+    let layers = key.merge.map(str::to_owned);
     let default = key.default();
     let default_text = default.as_deref().map(|default| match default {
         "[]" => "Default: nothing.".to_owned(),
@@ -193,10 +192,10 @@ fn text(form: TextFormat) -> Members {
     if let Some(choice) = Choice::of(form) {
         return choice.reference();
     }
-    let pattern = form.pattern();
+    let pattern = text_pattern(form);
     Members::default()
         .with("type", "string")
-        .with_some("maxLength", form.max_length())
+        .with_some("maxLength", max_length(form))
         .with_some("pattern", pattern)
         .with_some("patternErrorMessage", pattern.map(|_| format!("This takes {}.", plain(form.expected()))))
 }
@@ -237,8 +236,8 @@ fn constraint_schemas(constraint: KeyConstraint) -> Option<Vec<Members>> {
 /// The keys and values that a policy with `until` may set.
 fn exemption(object: &SchemaObject) -> Members {
     let limit = |key: &SchemaKey| match (key.exempts, &key.shape) {
-        (None, ValueShape::Object(below)) if key.settings.is_none() => Some(exemption(below)),
-        (None, _) => key.settings.is_some().then(|| Members::default().with("not", Members::default())),
+        (None, ValueShape::Object(below)) if key.merge.is_none() => Some(exemption(below)),
+        (None, _) => key.merge.is_some().then(|| Members::default().with("not", Members::default())),
         (Some(_), ValueShape::List(ValueShape::Object(below))) => {
             Some(Members::default().with("items", exemption(below)))
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use mullion_engine::rules::{Rule, catalogue};
 
+use crate::schema::TextFormat;
 use crate::schema::json::ordered::{Members, Ordered};
-use crate::schema::types::TextFormat;
 
 /// The rules that a text may name.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,9 @@
-//! The types of the schema: maps, keys, the shape of a value, and the field that a key sets.
+//! The types of the schema: maps, keys, and the shape of a value.
 
-use mullion_engine::model::settings::{NodeSettings, Settings};
 use serde_json::Value;
 
-use crate::schema::field::SettingField;
-
 /// A map with known keys.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct SchemaObject {
     /// Its keys, in the order in which people write them.
     pub keys: &'static [SchemaKey],
@@ -14,8 +11,8 @@ pub struct SchemaObject {
     pub constraint: Option<KeyConstraint>,
 }
 
-/// One key of an [`SchemaObject`].
-#[derive(Debug)]
+/// One key of a [`SchemaObject`].
+#[derive(Debug, Clone, Copy)]
 pub struct SchemaKey {
     /// Its name in policy files.
     pub name: &'static str,
@@ -27,20 +24,30 @@ pub struct SchemaKey {
     pub required: bool,
     /// A typical value, as YAML.
     pub example: Option<&'static str>,
-    /// The field of a PodPolicy's settings that it sets.
-    pub settings: Option<SettingField<Settings>>,
-    /// The field of the NodePolicy's settings that it sets.
-    pub node_settings: Option<SettingField<NodeSettings>>,
-    /// The default, if it sets no field itself.
-    pub(crate) default: Option<fn() -> Value>,
+    /// How the values of several policies are merged, as a sentence; `None` if at most one policy sets the key, or if it
+    /// applies to its own policy only.
+    pub merge: Option<&'static str>,
+    /// The default.
+    pub default_value: Option<fn() -> Value>,
     /// The fields of a pod or a node that it decides, as paths.
     pub decides: &'static [&'static str],
     /// Whether a policy with `until` may set it, and to which words; empty means any value.
     pub exempts: Option<&'static [&'static str]>,
 }
 
+/// A map of a policy's `spec` that is no value of its own: the keys below it are.
+#[derive(Debug, Clone, Copy)]
+pub struct SchemaSection {
+    /// Its dotted path below `spec`.
+    pub name: &'static str,
+    /// What its keys have in common: Markdown.
+    pub doc: &'static str,
+    /// A constraint on several of its keys.
+    pub constraint: Option<KeyConstraint>,
+}
+
 /// The shape of a value.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum ValueShape {
     /// A map with known keys.
     Object(&'static SchemaObject),
@@ -129,94 +136,77 @@ pub enum KeyConstraint {
     Exemption,
 }
 
-/// `apiVersion` of all documents.
-pub const API_VERSION: &str = "mullion.dev/v1alpha1";
+/// The effects of taints. Kubernetes may add others, so taints and tolerations store their effect as text.
+pub const TAINT_EFFECTS: ValueShape = ValueShape::Word(&[
+    SchemaWord { word: "NoSchedule", doc: "Pods that do not tolerate the taint are not scheduled there." },
+    SchemaWord {
+        word: "PreferNoSchedule",
+        doc: "Pods that do not tolerate the taint are scheduled elsewhere if possible.",
+    },
+    SchemaWord {
+        word: "NoExecute",
+        doc: "Pods that do not tolerate the taint are not scheduled there, and those that run are evicted.",
+    },
+]);
 
 impl SchemaKey {
-    pub(crate) const fn new(name: &'static str, shape: ValueShape, doc: &'static str) -> Self {
+    /// An optional key without default.
+    pub const fn new(name: &'static str, shape: ValueShape, doc: &'static str) -> Self {
         Self {
             name,
             doc,
             shape,
             required: false,
             example: None,
-            settings: None,
-            node_settings: None,
-            default: None,
+            merge: None,
+            default_value: None,
             decides: &[],
             exempts: None,
         }
     }
 
-    pub(crate) const fn required(name: &'static str, shape: ValueShape, doc: &'static str) -> Self {
-        Self { required: true, ..Self::new(name, shape, doc) }
-    }
-
-    /// Sets the field of a PodPolicy's settings that the key sets.
-    pub(crate) const fn settings(self, field: SettingField<Settings>) -> Self {
-        Self { settings: Some(field), ..self }
-    }
-
-    /// Sets the field of the NodePolicy that the key sets.
-    pub(crate) const fn node_settings(self, field: SettingField<NodeSettings>) -> Self {
-        Self { node_settings: Some(field), ..self }
-    }
-
-    /// Sets the fields of a pod that the key decides.
-    pub(crate) const fn decides(self, paths: &'static [&'static str]) -> Self {
-        Self { decides: paths, ..self }
-    }
-
-    /// Permits the key in a policy with `until`, with one of these words; with any value if `words` is empty.
-    pub(crate) const fn exempts(self, words: &'static [&'static str]) -> Self {
-        Self { exempts: Some(words), ..self }
-    }
-
-    /// Sets the default, for a key that sets no field itself.
-    pub(crate) const fn with_default(self, value: fn() -> Value) -> Self {
-        Self { default: Some(value), ..self }
-    }
-
-    /// Sets a typical value.
-    pub(crate) const fn example(self, yaml: &'static str) -> Self {
-        Self { example: Some(yaml), ..self }
-    }
-
     /// The default, as YAML; `None` if it does not have one, and for a map with known keys.
     pub fn default(&self) -> Option<String> {
-        let settings = self.settings.as_ref().map(SettingField::default);
-        let value = settings.or_else(|| self.node_settings.as_ref().map(SettingField::default));
-        let value = value.or_else(|| self.default.map(|default| default()));
+        let value = self.default_value.map(|default| default());
         value.filter(|value| !value.is_null() && !matches!(self.shape, ValueShape::Object(_))).as_ref().map(yaml)
-    }
-
-    /// How the values of several policies are merged, as a sentence; `None` if at most one policy sets the key, or if
-    /// it applies to its own policy only.
-    pub fn layers(&self) -> Option<&'static str> {
-        self.settings.as_ref().map(|field| match field.list {
-            None => "The matching policy with the highest priority that sets this key decides.",
-            Some(_) => "The entries of all matching policies apply, those of higher priority first.",
-        })
     }
 }
 
 impl SchemaObject {
-    pub(crate) const fn of(keys: &'static [SchemaKey]) -> Self {
-        Self { keys, constraint: None }
-    }
-
-    pub(crate) const fn with(keys: &'static [SchemaKey], constraint: KeyConstraint) -> Self {
-        Self { keys, constraint: Some(constraint) }
-    }
-
     /// The names of its keys.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         self.keys.iter().map(|key| key.name)
     }
 
     /// The key of that name.
     pub fn key(&self, name: &str) -> Option<&'static SchemaKey> {
         self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+impl TextFormat {
+    /// What the form accepts, as the object of a sentence.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Any => "text",
+            Self::Name => "a name of lower-case letters, digits, `-` and `.`",
+            Self::ShortName => "a name of at most 63 lower-case letters, digits and `-`",
+            Self::Namespaces => "a namespace name, in which `*` matches anything",
+            Self::Build => "a Windows build such as 10.0.20348",
+            Self::LabelKey => "a label or taint key such as example.com/team",
+            Self::LabelValue => "a label or taint value",
+            Self::Image => "an image reference, in which `*` and `**` match anything",
+            Self::TaintPattern => "a taint as key=value, in which `*` matches anything",
+            Self::Taint => "a taint as key=value:Effect",
+            Self::Rule | Self::TranslatedRule => "a rule: its name, its code or a code prefix",
+            Self::Version => "a version of Mullion such as \"0.1\"",
+            Self::Registry => "a registry as host:port, such as registry.local:5000",
+            Self::RegistryPattern => "a registry as in image references, in which `*` matches anything",
+            Self::Path => "an absolute path such as /etc/mullion/ca.pem",
+            Self::Span => "a duration such as 90s, 5m, 24h or 7d",
+            Self::Line => "a line of at most 256 bytes",
+            Self::Date => "a date such as 2027-03-31, or a time such as 2027-03-31T18:00:00Z",
+        }
     }
 }
 
@@ -227,8 +217,4 @@ fn yaml(value: &Value) -> String {
         Value::Array(items) => format!("[{}]", items.iter().map(yaml).collect::<Vec<_>>().join(", ")),
         other => other.to_string(),
     }
-}
-
-pub(crate) const fn word(word: &'static str, doc: &'static str) -> SchemaWord {
-    SchemaWord { word, doc }
 }
