@@ -5,7 +5,9 @@
 //! "waits for B" as another "waits for A".
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -15,6 +17,7 @@ use mullion_engine::model::text::prefix;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::cluster::reading::{KindApi, WRITTEN_EVENTS};
 use crate::cluster::{MANAGER, await_answer, patch_params, post_params};
@@ -23,6 +26,12 @@ use crate::value_hash::hash_of;
 
 /// The longest note that the API server accepts, in bytes.
 pub(crate) const MAX_NOTE: usize = 1024;
+/// The time after which an Event that still applies is written again, because the API server deletes Events after an
+/// hour.
+pub(crate) const REPEAT: Duration = Duration::from_secs(1800);
+/// The shortest time between two notes for the same reason. Names of pods that a taint waits for change all the time,
+/// on thousands of nodes, and each note is another Event.
+const REWORD: Duration = Duration::from_secs(120);
 /// The maximum number of Events with a stored count.
 const MAX_COUNTED: usize = 4096;
 
@@ -38,9 +47,9 @@ pub(crate) enum EventType {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct NewEvent {
     pub(crate) r#type: EventType,
-    /// Why, in one word: `TaintWaits`. At most 128 characters.
+    /// Why, in one word: see [`EventReason`](crate::controller::event_reasons::EventReason).
     pub(crate) reason: &'static str,
-    /// What Mullion did or did not do, in one word: `Taint`. At most 128 characters.
+    /// What Mullion did or did not do, in one word: `Taint`.
     pub(crate) action: &'static str,
     /// Sentences, shortened to 1,024 bytes.
     pub(crate) note: String,
@@ -92,6 +101,55 @@ impl EventRecorder {
         let count = counts.entry(key).or_insert(1);
         *count = count.saturating_add(1);
         *count
+    }
+}
+
+/// An Event that was written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WrittenEvent {
+    reason: &'static str,
+    content: u64,
+    at: Instant,
+}
+
+impl WrittenEvent {
+    /// The Event that is written about an object now.
+    pub(crate) fn new(about: &ObjectReference, event: &NewEvent, now: Instant) -> Self {
+        Self { reason: event.reason, content: key(about, event), at: now }
+    }
+}
+
+/// The last Event about each object, so that an Event is written once for as long as its cause lasts. The caller removes
+/// objects that need no Event any more.
+#[derive(Debug)]
+pub(crate) struct RecentEvents<K>(HashMap<K, WrittenEvent>);
+
+impl<K> Default for RecentEvents<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash> RecentEvents<K> {
+    /// Whether the new Event need not be written: the last one is the same, and people can still read it, or has the
+    /// same reason and was written recently.
+    pub(crate) fn covers(&self, object: &K, new: &WrittenEvent) -> bool {
+        self.0.get(object).is_some_and(|last| {
+            let lasts = if last.content == new.content { REPEAT } else { REWORD };
+            last.reason == new.reason && new.at < last.at + lasts
+        })
+    }
+
+    pub(crate) fn insert(&mut self, object: K, event: WrittenEvent) {
+        self.0.insert(object, event);
+    }
+
+    pub(crate) fn remove(&mut self, object: &K) {
+        self.0.remove(object);
+    }
+
+    pub(crate) fn retain(&mut self, is_needed: impl Fn(&K) -> bool) {
+        self.0.retain(|object, _| is_needed(object));
     }
 }
 

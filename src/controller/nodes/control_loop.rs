@@ -10,10 +10,8 @@ use tokio::time::{MissedTickBehavior, timeout};
 use crate::cluster::reading::{DAEMON_SETS, KindApi, RUNTIME_CLASSES, Selection, changes};
 use crate::cluster::state::StateReceiver;
 use crate::controller::leader_context::LeaderContext;
-use crate::controller::nodes::daemon_sets::SlimDaemonSet;
-use crate::controller::nodes::queue::NodeQueue;
+use crate::controller::nodes::node_loop::NodeLoop;
 use crate::controller::nodes::requests::NodeRequests;
-use crate::controller::runtime_classes::class_entry;
 
 /// The interval at which due work is started.
 const TICK: Duration = Duration::from_millis(500);
@@ -52,41 +50,35 @@ pub async fn run(leading: LeaderContext) {
 
     let first = policies.borrow_and_update().clone();
     let requests = NodeRequests::new(client, events, metrics);
-    let mut queue = NodeQueue::new(requests, snapshot, first, stored_taints(&mut state).unwrap_or_default());
+    let mut work = NodeLoop::new(requests, snapshot, first, stored_taints(&mut state).unwrap_or_default());
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        queue.start();
-        if queue.has_synced() {
+        work.start();
+        if work.has_synced() {
             ready.send_if_modified(|ready| !std::mem::replace(ready, true));
         }
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(event) = nodes.recv() => queue.apply(event),
-            Some(event) = daemon_sets.next() => {
-                if queue.daemon_sets.apply(event, SlimDaemonSet::entry) {
-                    queue.context_changed();
-                }
-            }
-            Ok(()) = snapshots.changed() => queue.context_changed(),
-            Some(event) = classes.next() => queue.classes_due |= queue.classes.apply(event, class_entry),
-            Some(completed) = queue.running.next(), if !queue.running.is_empty() => queue.finish(completed),
+            Some(event) = nodes.recv() => work.queue.apply(event),
+            Some(event) = daemon_sets.next() => work.apply_daemon_set(event),
+            Ok(()) = snapshots.changed() => work.context_changed(),
+            Some(event) = classes.next() => work.classes.apply(event),
+            Some(completed) = work.running.next(), if !work.running.is_empty() => work.finish(completed),
             Ok(()) = state.changed() => {
                 // If the ConfigMap was deleted, the taints on nodes are Mullion's as before.
                 if let Some(own_taints) = stored_taints(&mut state) {
-                    queue.set_own_taints(own_taints);
+                    work.set_own_taints(own_taints);
                 }
             }
             Ok(()) = policies.changed() => {
                 let set = policies.borrow_and_update().clone();
-                queue.set_policies(set);
+                work.set_policies(set);
             }
             _ = ticks.tick() => {
-                queue.tick();
-                if let Some(nodes) = queue.report() {
+                work.tick();
+                if let Some((nodes, newest)) = work.results() {
                     report.update(|facts| facts.nodes = Some(nodes));
-                }
-                if let Some(newest) = queue.claimants() {
                     claimants.send_if_modified(|known| known.replace(newest.clone()) != Some(newest));
                 }
             }
@@ -96,7 +88,7 @@ pub async fn run(leading: LeaderContext) {
     report.update(|facts| facts.nodes = None);
     // The snapshot must not wait for a follower that no longer reads.
     drop(nodes);
-    if timeout(DRAIN, queue.running.collect::<Vec<_>>()).await.is_err() {
+    if timeout(DRAIN, work.running.collect::<Vec<_>>()).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
 }
