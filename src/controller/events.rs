@@ -5,14 +5,12 @@
 //! "waits for B" as another "waits for A".
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use kube::api::Patch;
 use mullion_engine::model::text::prefix;
 use serde::Serialize;
 use serde::de::IgnoredAny;
@@ -20,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cluster::reading::{KindApi, WRITTEN_EVENTS};
-use crate::cluster::{MANAGER, await_answer, patch_params, post_params};
+use crate::cluster::{MANAGER, await_answer};
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
@@ -84,12 +82,12 @@ impl EventRecorder {
         let key = key(about, content);
         let name = name(about, key);
         let event = event(about, content, &name, namespace);
-        match api.create::<IgnoredAny>(&post_params(), &event).await {
+        match api.create::<IgnoredAny>(&event).await {
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
             other => return other.map(drop),
         }
         let series = json!({ "series": { "count": self.count(key), "lastObservedTime": micro(Timestamp::now()) } });
-        api.patch::<IgnoredAny>(&name, &patch_params(), &Patch::Merge(series)).await.map(drop)
+        api.merge_patch::<IgnoredAny>(&name, &series).await.map(drop)
     }
 
     /// How often this Event was written, as far as this process knows: at least twice.
@@ -104,7 +102,7 @@ impl EventRecorder {
     }
 }
 
-/// An Event that was written.
+/// An Event that was written. Who keeps the last one of each object writes an Event once for as long as its cause lasts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenEvent {
     reason: &'static str,
@@ -117,39 +115,12 @@ impl WrittenEvent {
     pub(crate) fn new(about: &ObjectReference, event: &NewEvent, now: Instant) -> Self {
         Self { reason: event.reason, content: key(about, event), at: now }
     }
-}
 
-/// The last Event about each object, so that an Event is written once for as long as its cause lasts. The caller removes
-/// objects that need no Event any more.
-#[derive(Debug)]
-pub(crate) struct RecentEvents<K>(HashMap<K, WrittenEvent>);
-
-impl<K> Default for RecentEvents<K> {
-    fn default() -> Self {
-        Self(HashMap::new())
-    }
-}
-
-impl<K: Eq + Hash> RecentEvents<K> {
-    /// Whether the new Event need not be written: the last one is the same, and people can still read it, or has the
-    /// same reason and was written recently.
-    pub(crate) fn covers(&self, object: &K, new: &WrittenEvent) -> bool {
-        self.0.get(object).is_some_and(|last| {
-            let lasts = if last.content == new.content { REPEAT } else { REWORD };
-            last.reason == new.reason && new.at < last.at + lasts
-        })
-    }
-
-    pub(crate) fn insert(&mut self, object: K, event: WrittenEvent) {
-        self.0.insert(object, event);
-    }
-
-    pub(crate) fn remove(&mut self, object: &K) {
-        self.0.remove(object);
-    }
-
-    pub(crate) fn retain(&mut self, is_needed: impl Fn(&K) -> bool) {
-        self.0.retain(|object, _| is_needed(object));
+    /// Whether the new Event need not be written after this one about the same object: it is the same, and people can
+    /// still read it, or it has the same reason, and this one was written recently.
+    pub(crate) fn covers(&self, new: &Self) -> bool {
+        let lasts = if self.content == new.content { REPEAT } else { REWORD };
+        self.reason == new.reason && new.at < self.at + lasts
     }
 }
 

@@ -51,7 +51,7 @@ mod args;
 mod certificates;
 mod control_loops;
 mod denied_write;
-mod event_reasons;
+pub(crate) mod event_reasons;
 mod events;
 mod leader_context;
 mod lease;

@@ -1,6 +1,7 @@
 //! When RuntimeClasses are planned. They follow from all nodes together, so they are one item of work.
 
 use mullion_engine::model::settings::NodeSettings;
+use mullion_engine::model::windows::Build;
 use mullion_engine::node::NodeFacts;
 use tokio::time::Instant;
 
@@ -58,43 +59,35 @@ impl ClassQueue {
         self.not_before = Instant::now();
     }
 
-    pub(crate) fn set_busy(&mut self) {
-        self.busy = true;
-    }
-
-    /// Whether they are to be planned now.
-    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
-        self.due |= self.next_build.is_some_and(|at| at <= now);
-        let starts = self.due && self.existing.complete && !self.busy && now >= self.not_before;
-        self.due &= !starts;
-        starts
-    }
-
-    /// Plans the classes of these nodes, and logs new warnings.
-    pub(crate) fn plan(
+    /// Plans the classes of these nodes, if that is due, and logs new warnings. The plan names a build without a class at
+    /// most once in [`REPEAT`].
+    pub(crate) fn start(
         &mut self,
         nodes: impl Iterator<Item = NodeFacts>,
         policy: &NodeSettings,
         now: Instant,
-    ) -> ClassPlan {
+    ) -> Option<ClassPlan> {
+        self.due |= self.next_build.is_some_and(|at| at <= now);
+        if !self.due || !self.existing.complete || self.busy || now < self.not_before {
+            return None;
+        }
+        self.due = false;
         let fleet = WindowsFleet::of(nodes, policy);
         self.builds.update(fleet.builds.keys().copied(), now);
         self.next_build = self.builds.next(policy, now);
-        let plan = plan(&fleet, policy, &self.existing.entries, |build| self.builds.counts(build, policy, now));
+        let mut plan = plan(&fleet, policy, &self.existing.entries, |build| self.builds.counts(build, policy, now));
         for warning in plan.warnings.iter().filter(|warning| !self.warnings.contains(warning)) {
             tracing::warn!("{warning}");
         }
-        self.warnings.clone_from(&plan.warnings);
-        plan
-    }
-
-    /// Whether a build without a class is to be reported now; not again for [`REPEAT`].
-    pub(crate) fn may_report(&mut self, now: Instant) -> bool {
-        let may = now >= self.next_report;
-        if may {
+        self.warnings = std::mem::take(&mut plan.warnings);
+        // An expected pool has no node yet.
+        let reported = |(_, node): &(Build, String)| !node.is_empty() && now >= self.next_report;
+        plan.without_class = plan.without_class.filter(reported);
+        if plan.without_class.is_some() {
             self.next_report = now + REPEAT;
         }
-        may
+        self.busy = !plan.writes.is_empty();
+        Some(plan)
     }
 
     /// Ends the writes; `again`: when those that failed are retried.

@@ -15,7 +15,7 @@ use mullion_policy::PolicySet;
 use tokio::time::Instant;
 
 use crate::controller::event_reasons::NODES_LEFT_OUT;
-use crate::controller::events::{MAX_NOTE, NewEvent, RecentEvents, WrittenEvent};
+use crate::controller::events::{MAX_NOTE, NewEvent, WrittenEvent};
 use crate::controller::nodes::daemon_sets::StoredDaemonSet;
 
 /// The maximum number of DaemonSets in metrics and with an Event.
@@ -32,8 +32,8 @@ pub(crate) struct LeftOutPass {
     next: Instant,
     /// The number of nodes, and the builds, by name of the DaemonSet.
     found: BTreeMap<String, (usize, Vec<Build>)>,
-    /// By name of the DaemonSet.
-    recent: RecentEvents<String>,
+    /// The last Event about each DaemonSet.
+    recent: BTreeMap<String, WrittenEvent>,
 }
 
 /// The DaemonSets that leave out the most nodes, and the Events that are due.
@@ -46,7 +46,7 @@ pub(crate) struct LeftOutReport {
 
 impl LeftOutPass {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { last: None, next: now, found: BTreeMap::new(), recent: RecentEvents::default() }
+        Self { last: None, next: now, found: BTreeMap::new(), recent: BTreeMap::new() }
     }
 
     /// Reviews some DaemonSets; returns a report once all have been reviewed.
@@ -83,7 +83,7 @@ impl LeftOutPass {
         let mut most: Vec<_> = self.found.iter().collect();
         most.sort_by_key(|(name, (count, _))| (std::cmp::Reverse(*count), *name));
         most.truncate(MOST_NAMED);
-        self.recent.retain(|name| self.found.contains_key(name));
+        self.recent.retain(|name, _| self.found.contains_key(name));
         let mut report = LeftOutReport::default();
         for (name, (count, builds)) in most {
             report.counts.push((name.clone(), *count));
@@ -91,7 +91,7 @@ impl LeftOutPass {
             let about = stored.reference(name);
             let event = event(&about, builds, policies);
             let newest = WrittenEvent::new(&about, &event, now);
-            if !self.recent.covers(name, &newest) {
+            if !self.recent.get(name).is_some_and(|last| last.covers(&newest)) {
                 self.recent.insert(name.clone(), newest);
                 report.events.push((about, event));
             }

@@ -1,7 +1,7 @@
 //! Labels and taints of Windows nodes, and a RuntimeClass for each of their builds.
 //!
 //! ```text
-//! watches, policies, snapshot ─→ node_loop: queue (due, waiting, busy) → plan ─→ requests (patch, Events), sixteen at a time
+//! watches, policies, snapshot ─→ control_loop: queue (due, waiting, busy) → plan ─→ requests (patch, Events), sixteen at a time
 //! ```
 //!
 //! The queue is Mullion's own. kube's `Controller` reconciles from a store of whole objects: 5,000 nodes of 16 KB each
@@ -9,8 +9,7 @@
 //!
 //! | module | contains |
 //! |---|---|
-//! | `control_loop` | the loop: watches in, work out |
-//! | `node_loop` | the state of the loop: what starts work, and what its results change |
+//! | `control_loop` | the loop: what starts work, and what its results change |
 //! | `queue` | nodes that are due, waiting and busy |
 //! | `classes` | when RuntimeClasses are planned |
 //! | `requests` | what is read and written for one node, and for RuntimeClasses |
@@ -30,7 +29,6 @@ pub mod control_loop;
 mod daemon_sets;
 mod left_out;
 mod node_events;
-mod node_loop;
 mod queue;
 mod requests;
 mod stored_node;

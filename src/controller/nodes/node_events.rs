@@ -1,5 +1,6 @@
 //! Events on nodes and RuntimeClasses, each written once for as long as its cause lasts.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,20 +16,20 @@ use crate::cluster::reading::NODES;
 use crate::controller::event_reasons::{
     CHANGES_UNDONE, TAINT_CONTESTED, TAINT_NOT_OWNED, TAINT_WAITS, TOO_MANY_RUNTIME_CLASSES, WOULD_CHANGE,
 };
-use crate::controller::events::{EventRecorder, NewEvent, RecentEvents, WrittenEvent};
+use crate::controller::events::{EventRecorder, NewEvent, WrittenEvent};
 use crate::controller::nodes::stored_node::ObservedNode;
 use crate::controller::runtime_classes::MOST_CLASSES;
 
 /// Writes Events on nodes and RuntimeClasses, and stores the last one of each.
 pub(crate) struct NodeEvents {
     recorder: EventRecorder,
-    /// By kind and name.
-    recent: Mutex<RecentEvents<(String, String)>>,
+    /// The last Event of each object, by kind and name.
+    last: Mutex<HashMap<(String, String), WrittenEvent>>,
 }
 
 impl NodeEvents {
     pub(crate) fn new(recorder: EventRecorder) -> Self {
-        Self { recorder, recent: Mutex::default() }
+        Self { recorder, last: Mutex::default() }
     }
 
     /// Writes the Event, unless it is the last one of the object and people can still read it, or a similar one was
@@ -36,11 +37,11 @@ impl NodeEvents {
     pub(crate) async fn report(&self, about: &ObjectReference, event: &NewEvent) {
         let newest = WrittenEvent::new(about, event, Instant::now());
         let object = (about.kind.clone().unwrap_or_default(), about.name.clone().unwrap_or_default());
-        if self.recent().covers(&object, &newest) {
+        if self.last().get(&object).is_some_and(|last| last.covers(&newest)) {
             return;
         }
         if self.recorder.publish(about, event).await {
-            self.recent().insert(object, newest);
+            self.last().insert(object, newest);
         }
     }
 
@@ -49,13 +50,13 @@ impl NodeEvents {
         self.recorder.publish(about, event).await;
     }
 
-    fn recent(&self) -> MutexGuard<'_, RecentEvents<(String, String)>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last(&self) -> MutexGuard<'_, HashMap<(String, String), WrittenEvent>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets a node that is deleted, or on which nothing is left to report.
     pub(crate) fn forget(&self, node: &str) {
-        self.recent().remove(&(NODES.name.to_owned(), node.to_owned()));
+        self.last().remove(&(NODES.name.to_owned(), node.to_owned()));
     }
 }
 

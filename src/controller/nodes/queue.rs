@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::Arc;
 use std::time::Duration;
 
 use mullion_engine::node::{NodeFacts, TaintBlocker};
@@ -13,7 +12,6 @@ use tokio::time::Instant;
 
 use crate::cluster::reading::Event;
 use crate::cluster::{Backoff, SlimNode};
-use crate::controller::nodes::node_events::NodeEvents;
 use crate::controller::nodes::requests::{NodeIssues, NodeReport, NodeResult};
 use crate::controller::nodes::stored_node::{ObservedNode, StoredNode, observe};
 use crate::value_hash::hash_of;
@@ -73,9 +71,8 @@ pub(crate) struct NodeCounts {
     pub(crate) withheld: usize,
 }
 
+#[derive(Default)]
 pub(crate) struct NodeQueue {
-    /// Forgets the Events of nodes on which nothing is left to report.
-    events: Arc<NodeEvents>,
     nodes: BTreeMap<String, QueuedNode>,
     /// Nodes of a list that is not complete yet.
     arriving: BTreeMap<String, StoredNode>,
@@ -87,6 +84,8 @@ pub(crate) struct NodeQueue {
     last_taken: String,
     /// Nodes that are being planned or patched. A node that is deleted meanwhile stays here until its work ends.
     busy: BTreeSet<String>,
+    /// Nodes on which nothing is left to report; the reader takes them.
+    pub(crate) silent: Vec<String>,
     /// Whether facts of nodes have changed; the reader sets it back.
     pub(crate) facts_changed: bool,
     /// Whether nodes wait for other blockers; the reader sets it back.
@@ -94,20 +93,6 @@ pub(crate) struct NodeQueue {
 }
 
 impl NodeQueue {
-    pub(crate) fn new(events: Arc<NodeEvents>) -> Self {
-        Self {
-            events,
-            nodes: BTreeMap::new(),
-            arriving: BTreeMap::new(),
-            is_complete: false,
-            due: BTreeSet::new(),
-            last_taken: String::new(),
-            busy: BTreeSet::new(),
-            facts_changed: false,
-            blockers_changed: false,
-        }
-    }
-
     /// Whether all nodes have been read once.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
@@ -191,7 +176,7 @@ impl NodeQueue {
     fn forget(&mut self, name: &str) {
         self.blockers_changed |= self.nodes.remove(name).is_some_and(|queued| queued.is_waiting());
         self.due.remove(name);
-        self.events.forget(name);
+        self.silent.push(name.to_owned());
     }
 
     /// Makes every node due, because the input of all plans has changed.
@@ -265,13 +250,13 @@ impl NodeQueue {
         self.busy.remove(&name);
         let Some(queued) = self.nodes.get_mut(&name) else {
             // The work may have written an Event after the node was deleted.
-            self.events.forget(&name);
+            self.silent.push(name);
             return;
         };
         let is_newer = *queued.node.version != *version;
         // Failed work may have written an Event, and is retried soon.
         if issues == NodeIssues::default() && !matches!(result, NodeResult::Failed) {
-            self.events.forget(&name);
+            self.silent.push(name.clone());
         }
         self.blockers_changed |= queued.issues.waits_for != issues.waits_for;
         queued.issues = issues;

@@ -7,10 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use kube::api::Patch;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::ApplyTaint;
-use mullion_engine::model::windows::Build;
 use mullion_engine::node::{NodePatch, NodePlan, TaintBlocker, TaintHold, blockers, needs_pods, plan_node};
 use mullion_policy::PolicySet;
 use serde::de::IgnoredAny;
@@ -18,7 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::reading::{Item, KindApi, NODES, RUNTIME_CLASSES};
-use crate::cluster::{SlimNode, await_answer, patch_params, post_params};
+use crate::cluster::{SlimNode, await_answer};
 use crate::controller::denied_write::denied_write;
 use crate::controller::events::{EventRecorder, NewEvent};
 use crate::controller::metrics::{ControllerMetrics, WriteOutcome};
@@ -41,7 +39,7 @@ pub(crate) struct NodeRequests {
     client: Client,
     nodes: KindApi,
     pub(crate) metrics: ControllerMetrics,
-    pub(crate) events: Arc<NodeEvents>,
+    pub(crate) events: NodeEvents,
     limits: Mutex<WriteLimits>,
 }
 
@@ -96,7 +94,7 @@ pub(crate) fn unix_time() -> u64 {
 impl NodeRequests {
     pub(crate) fn new(client: Client, events: EventRecorder, metrics: ControllerMetrics) -> Self {
         let nodes = KindApi::all(client.clone(), &NODES);
-        Self { client, nodes, metrics, events: Arc::new(NodeEvents::new(events)), limits: Mutex::default() }
+        Self { client, nodes, metrics, events: NodeEvents::new(events), limits: Mutex::default() }
     }
 
     pub(crate) fn limits(&self) -> MutexGuard<'_, WriteLimits> {
@@ -203,8 +201,7 @@ impl NodeRequests {
 
     async fn patch(&self, node: &ObservedNode, body: &Value, reasons: &[String]) -> NodeResult {
         let name = &node.facts.name;
-        let answer: kube::Result<Item<SlimNode>> =
-            await_answer(self.nodes.patch(name, &patch_params(), &Patch::Merge(body))).await;
+        let answer: kube::Result<Item<SlimNode>> = await_answer(self.nodes.merge_patch(name, body)).await;
         let outcome = WriteOutcome::of(&answer);
         self.metrics.node_patched(outcome);
         match (answer, outcome) {
@@ -222,12 +219,6 @@ impl NodeRequests {
                 NodeResult::Failed
             }
         }
-    }
-
-    /// Reports on a node that its build gets no RuntimeClass.
-    pub(crate) async fn report_class_limit(self: Arc<Self>, node: ObservedNode, build: Build) -> Completed {
-        self.events.publish(&node_reference(&node), &node_events::no_class_left(build)).await;
-        Completed::Events
     }
 
     /// Writes what was not written too often: a class that someone deletes, or a toleration that someone removes, three
@@ -265,10 +256,8 @@ impl NodeRequests {
     async fn write_class(&self, name: &str, write: ClassWrite) -> WriteOutcome {
         let api = KindApi::all(self.client.clone(), &RUNTIME_CLASSES);
         let answer = match write {
-            ClassWrite::Create { object } => await_answer(api.create::<IgnoredAny>(&post_params(), &object)).await,
-            ClassWrite::Patch { name, body } => {
-                await_answer(api.patch(&name, &patch_params(), &Patch::Merge(&body))).await
-            }
+            ClassWrite::Create { object } => await_answer(api.create::<IgnoredAny>(&object)).await,
+            ClassWrite::Patch { name, body } => await_answer(api.merge_patch(&name, &body)).await,
         };
         let outcome = WriteOutcome::of(&answer);
         match answer {

@@ -122,7 +122,12 @@ impl PodContext {
     }
 
     /// The newest version of a pod; `None` if it is deleted or cannot be read, or if another pod has its name now.
-    pub(crate) async fn read(&self, namespace: &str, name: &str, uid: Option<&str>) -> kube::Result<Option<WholePod>> {
+    pub(crate) async fn read_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: Option<&str>,
+    ) -> kube::Result<Option<WholePod>> {
         let api = KindApi::namespaced(self.client.clone(), &PODS, namespace);
         let pod: Option<Item<WholePod>> = await_answer(api.get(name)).await?;
         // A pod that cannot be read is no longer in the watch either.
