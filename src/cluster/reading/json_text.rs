@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 /// 650), so that the values of one text take up to 17 MB.
 const MAX_VALUES: usize = 50_000;
 
-/// The deepest JSON that serde_json parses.
+/// The deepest JSON that `serde_json` parses.
 const MAX_DEPTH: usize = 127;
 
 /// A part of an object as text. Its values take up to fifty times as much memory: they are made when a review needs

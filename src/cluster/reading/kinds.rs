@@ -134,7 +134,7 @@ impl Kind {
 }
 
 /// Kind and name of a referenced object, for messages: `Secret mullion-system/mullion-ca`.
-pub(crate) fn described(reference: &ObjectReference) -> String {
+pub(crate) fn describe(reference: &ObjectReference) -> String {
     let ObjectReference { kind, namespace, name, .. } = reference;
     let name = full_name(namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
     format!("{} {name}", kind.as_deref().unwrap_or_default())

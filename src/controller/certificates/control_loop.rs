@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::reading::{
-    KindApi, MUTATING_CONFIGURATIONS, SECRETS, Selection, VALIDATING_CONFIGURATIONS, changes, described,
+    KindApi, MUTATING_CONFIGURATIONS, SECRETS, Selection, VALIDATING_CONFIGURATIONS, changes, describe,
 };
 use crate::cluster::state::{CertificateDates, CertificateReport, short_error, time_text};
 use crate::cluster::{Backoff, warn_not_adopted};
@@ -178,13 +178,13 @@ impl Reconciler<'_> {
             match self.carry_out(step, &plan, &stored, now).await {
                 Ok(why) => {
                     wrote = true;
-                    tracing::info!(object = described(&object), why, "certificates written");
+                    tracing::info!(object = describe(&object), why, "certificates written");
                 }
                 // Another writer was faster: the next plan may differ.
                 Err(Error::Api(status)) if matches!(status.code, 404 | 409) => failed = true,
                 Err(error) => {
                     failed = true;
-                    let (name, words) = (described(&object), in_words(&error));
+                    let (name, words) = (describe(&object), in_words(&error));
                     self.report_error(&format!("{name}: {words}"));
                     tracing::error!(object = name, error = words, "not written; trying again");
                     if let Some(event) = denied_write(&error) {
@@ -210,7 +210,7 @@ impl Reconciler<'_> {
                 Err(Error::Api(status)) if matches!(status.code, 404 | 409) => changed = true,
                 Err(Error::Api(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
                     self.not_adopted.push(name);
-                    warn_not_adopted(&described(&self.store.reference(name)), &status.message);
+                    warn_not_adopted(&describe(&self.store.reference(name)), &status.message);
                 }
                 // The next round retries.
                 Err(_) => {}
@@ -322,7 +322,7 @@ impl Reconciler<'_> {
                 Some(annotation) if !reported => {
                     self.reported_injectors.push(configuration.endpoint);
                     tracing::warn!(
-                        object = described(&configuration.reference()),
+                        object = describe(&configuration.reference()),
                         annotation,
                         "another tool fills in its caBundle; remove the annotation, or run the controller without \
                          --webhook-service and the webhook with that tool's certificate"

@@ -10,7 +10,7 @@ use mullion_engine::admission::Endpoint;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use crate::cluster::reading::{KindApi, SECRETS, described};
+use crate::cluster::reading::{KindApi, SECRETS, describe};
 use crate::cluster::{Owner, SlimSecret, await_answer, delete_params};
 use crate::controller::certificates::plan::SecretContent;
 use crate::controller::webhook_configuration::{CONFIGURATION, ENDPOINTS, WebhookConfiguration, configuration_kind};
@@ -107,7 +107,7 @@ impl CertificateStore {
     pub(crate) async fn read_objects(&self) -> Result<StoredObjects, String> {
         let secret = async |name: &str| {
             let stored = await_answer(self.secret(name)).await;
-            stored.map_err(|error| format!("cannot read {}: {}", described(&self.reference(name)), in_words(&error)))
+            stored.map_err(|error| format!("cannot read {}: {}", describe(&self.reference(name)), in_words(&error)))
         };
         let (ca, tls) = (secret(CA_SECRET).await?, secret(TLS_SECRET).await?);
         let mut all = StoredObjects { ca, tls, configurations: Vec::new(), bundles: Vec::new(), problem: None };
