@@ -48,7 +48,7 @@ fn each_loads_alone_in_a_directory() {
         let directory = tempfile::tempdir().unwrap();
         let name = path.file_name().unwrap();
         fs::copy(&path, directory.path().join(name)).unwrap();
-        let files = directory::read(&[directory.path().to_owned()]);
+        let files = directory::read_policy_files(&[directory.path().to_owned()]);
         let set = PolicySet::load(&files).unwrap_or_else(|all| panic!("{}", problem_texts(&all)));
         assert!(!set.pods.is_empty(), "{}", path.display());
         let text = fs::read_to_string(&path).unwrap();

@@ -43,11 +43,11 @@ pub fn run() {
         fs::write(folder.path().join(name), text).unwrap();
     }
     let directories = [folder.path().to_owned()];
-    let files = directory::read(&directories);
+    let files = directory::read_policy_files(&directories);
     let set = PolicySet::load(&files).unwrap();
     let hash = |files: &PolicyFiles| files.hash();
     let mut cases = vec![
-        Case::new("read 500 files", || directory::read(&directories)),
+        Case::new("read 500 files", || directory::read_policy_files(&directories)),
         Case::new("hash them", || hash(&files)),
         Case::new("on a change, warnings about the set", || warnings(&set).len()),
     ];

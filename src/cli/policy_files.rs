@@ -62,14 +62,14 @@ impl PolicySelection {
 
 /// Reads policy files, directories of them, and manifests of ConfigMaps that contain policies.
 pub(crate) fn read(paths: &[PathBuf]) -> PolicyFiles {
-    unpack(directory::read(paths))
+    unpack(directory::read_policy_files(paths))
 }
 
 /// Like [`read`], with `-` for standard input.
 pub(crate) fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<PolicyFiles> {
     check_stdin_once(command, paths)?;
     let (dashes, others): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(|path| is_stdin(path));
-    let mut files = if others.is_empty() { PolicyFiles::default() } else { directory::read(&others) };
+    let mut files = if others.is_empty() { PolicyFiles::default() } else { directory::read_policy_files(&others) };
     if !dashes.is_empty() {
         let mut bytes = Vec::new();
         // One byte more than the limit, so that the loader reports it.

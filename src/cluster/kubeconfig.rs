@@ -78,7 +78,10 @@ impl Kubeconfigs {
     pub(crate) fn find(explicit: Option<&Path>, environment: &Environment) -> anyhow::Result<Self> {
         if let Some(path) = explicit {
             let hint = || format!("{}: not usable as a kubeconfig; pass another file to --kubeconfig", path.display());
-            return Ok(Self { files: vec![(path.to_owned(), read(path).with_context(hint)?)], missing: Vec::new() });
+            return Ok(Self {
+                files: vec![(path.to_owned(), read_kubeconfig(path).with_context(hint)?)],
+                missing: Vec::new(),
+            });
         }
         let listed: Vec<PathBuf> = environment
             .kubeconfig
@@ -94,7 +97,7 @@ impl Kubeconfigs {
         for path in paths {
             if path.exists() {
                 let hint = || format!("{}: not usable as a kubeconfig; {remedy}", path.display());
-                let read = read(&path).with_context(hint)?;
+                let read = read_kubeconfig(&path).with_context(hint)?;
                 found.files.push((path, read));
             } else if is_listed {
                 found.missing.push(path);
@@ -170,7 +173,7 @@ impl Kubeconfigs {
 }
 
 /// One file. Its relative paths are relative to its directory.
-fn read(path: &Path) -> anyhow::Result<Kubeconfig> {
+fn read_kubeconfig(path: &Path) -> anyhow::Result<Kubeconfig> {
     let about = fs::metadata(path).context("it cannot be read")?;
     let too_large = || anyhow!("it has more than {} MiB", MAX_BYTES >> 20);
     if about.is_file() {

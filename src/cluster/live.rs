@@ -201,16 +201,12 @@ fn node_entry(slim: SlimNode, parts: &mut NodeParts) -> (String, Option<Arc<Node
 }
 
 fn class_entry(class: SlimRuntimeClass) -> (String, Option<RuntimeClass>) {
-    let ours = class.metadata.labels.as_ref().is_some_and(objects::is_ours);
-    let scheduling = class.scheduling.unwrap_or_default();
-    let tolerations = scheduling.tolerations.unwrap_or_default();
+    let (ours, tolerations) = (class.is_ours(), RuntimeClass::tolerations(class.tolerations()));
     let overhead = class.overhead.and_then(|overhead| overhead.pod_fixed).unwrap_or_default();
     let fact = RuntimeClass {
         handler: class.handler,
-        node_selector: scheduling.node_selector.unwrap_or_default(),
-        tolerations: RuntimeClass::tolerations(
-            tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok()).collect(),
-        ),
+        node_selector: class.scheduling.and_then(|scheduling| scheduling.node_selector).unwrap_or_default(),
+        tolerations,
         overhead: overhead.into_iter().map(|(name, quantity)| (name, quantity.0)).collect(),
         ours,
     };

@@ -22,4 +22,4 @@ pub use live::LiveSnapshot;
 pub(crate) use live::{Collection, namespace_entry};
 pub(crate) use owner_references::{Owner, warn_not_adopted};
 pub(crate) use slim_objects::{SlimNode, SlimObject, SlimRuntimeClass, SlimSecret, slim_metadata};
-pub(crate) use write_params::{MANAGER, delete_params, patch_params, post_params};
+pub(crate) use write_params::{MANAGER, delete_params, post_params};

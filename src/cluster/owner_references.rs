@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Client;
-use kube::api::PostParams;
 use mullion_snapshot::MANAGED_BY;
 
 use crate::cluster::reading::{KindApi, SELF_SUBJECT_REVIEWS};
@@ -84,7 +83,7 @@ impl Owner {
             Source::Cluster(cluster) => cluster,
         };
         let review = SelfSubjectReview::default();
-        let found = match cluster.api.create::<SelfSubjectReview>(&PostParams::default(), &review).await {
+        let found = match cluster.api.create::<SelfSubjectReview>(&review).await {
             Ok(review) => {
                 let review = review.map_err(|unreadable| kube::Error::Service(unreadable.into()))?;
                 let user = review.status.and_then(|status| status.user_info).unwrap_or_default();

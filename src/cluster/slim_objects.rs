@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::node::v1::{Overhead, Scheduling};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use mullion_snapshot::{LabelMap, NodeSpec, NodeStatus, or_default};
+use mullion_snapshot::{LabelMap, NodeSpec, NodeStatus, is_ours, or_default};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// An object of any kind of which only `metadata` matters.
 #[derive(Deserialize, Clone, Debug)]
@@ -34,6 +35,19 @@ pub(crate) struct SlimRuntimeClass {
     pub(crate) handler: String,
     pub(crate) overhead: Option<Overhead>,
     pub(crate) scheduling: Option<Scheduling>,
+}
+
+impl SlimRuntimeClass {
+    /// Whether Mullion created it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.metadata.labels.as_ref().is_some_and(is_ours)
+    }
+
+    /// `scheduling.tolerations`, raw.
+    pub(crate) fn tolerations(&self) -> Vec<Value> {
+        let all = self.scheduling.iter().flat_map(|scheduling| &scheduling.tolerations).flatten();
+        all.filter_map(|toleration| serde_json::to_value(toleration).ok()).collect()
+    }
 }
 
 /// A Secret. It has no `Debug`, because its content must not be printed.

@@ -5,7 +5,8 @@
 use kube::Error;
 use mullion_engine::model::foreign_text::visible;
 
-use crate::controller::events::{EventType, NewEvent};
+use crate::controller::event_reasons::WRITE_DENIED;
+use crate::controller::events::NewEvent;
 
 /// The text with which the API server's message introduces a policy of the chart (`Dispatch` in apiserver
 /// `pkg/admission/plugin/policy/validating/dispatcher.go`).
@@ -19,7 +20,7 @@ pub(crate) fn denied_write(error: &Error) -> Option<NewEvent> {
     let (_, denial) = status.message.split_once(POLICY)?;
     let (_, message) = denial.split_once(DENIED)?;
     let note = format!("The chart's fence denies a write of Mullion to this object: {}", visible(message));
-    Some(NewEvent { r#type: EventType::Warning, reason: "WriteDenied", action: "Write", note })
+    Some(WRITE_DENIED.event(note))
 }
 
 #[cfg(test)]

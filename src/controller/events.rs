@@ -6,23 +6,30 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use kube::api::Patch;
 use mullion_engine::model::text::prefix;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::cluster::reading::{KindApi, WRITTEN_EVENTS};
-use crate::cluster::{MANAGER, await_answer, patch_params, post_params};
+use crate::cluster::{MANAGER, await_answer};
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
 
 /// The longest note that the API server accepts, in bytes.
 pub(crate) const MAX_NOTE: usize = 1024;
+/// The time after which an Event that still applies is written again, because the API server deletes Events after an
+/// hour.
+pub(crate) const REPEAT: Duration = Duration::from_secs(1800);
+/// The shortest time between two notes for the same reason. Names of pods that a taint waits for change all the time,
+/// on thousands of nodes, and each note is another Event.
+const REWORD: Duration = Duration::from_secs(120);
 /// The maximum number of Events with a stored count.
 const MAX_COUNTED: usize = 4096;
 
@@ -38,9 +45,9 @@ pub(crate) enum EventType {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct NewEvent {
     pub(crate) r#type: EventType,
-    /// Why, in one word: `TaintWaits`. At most 128 characters.
+    /// Why, in one word: see [`EventReason`](crate::controller::event_reasons::EventReason).
     pub(crate) reason: &'static str,
-    /// What Mullion did or did not do, in one word: `Taint`. At most 128 characters.
+    /// What Mullion did or did not do, in one word: `Taint`.
     pub(crate) action: &'static str,
     /// Sentences, shortened to 1,024 bytes.
     pub(crate) note: String,
@@ -75,12 +82,12 @@ impl EventRecorder {
         let key = key(about, content);
         let name = name(about, key);
         let event = event(about, content, &name, namespace);
-        match api.create::<IgnoredAny>(&post_params(), &event).await {
+        match api.create::<IgnoredAny>(&event).await {
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
             other => return other.map(drop),
         }
         let series = json!({ "series": { "count": self.count(key), "lastObservedTime": micro(Timestamp::now()) } });
-        api.patch::<IgnoredAny>(&name, &patch_params(), &Patch::Merge(series)).await.map(drop)
+        api.merge_patch::<IgnoredAny>(&name, &series).await.map(drop)
     }
 
     /// How often this Event was written, as far as this process knows: at least twice.
@@ -92,6 +99,28 @@ impl EventRecorder {
         let count = counts.entry(key).or_insert(1);
         *count = count.saturating_add(1);
         *count
+    }
+}
+
+/// An Event that was written. Who keeps the last one of each object writes an Event once for as long as its cause lasts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WrittenEvent {
+    reason: &'static str,
+    content: u64,
+    at: Instant,
+}
+
+impl WrittenEvent {
+    /// The Event that is written about an object now.
+    pub(crate) fn new(about: &ObjectReference, event: &NewEvent, now: Instant) -> Self {
+        Self { reason: event.reason, content: key(about, event), at: now }
+    }
+
+    /// Whether the new Event need not be written after this one about the same object: it is the same, and people can
+    /// still read it, or it has the same reason, and this one was written recently.
+    pub(crate) fn covers(&self, new: &Self) -> bool {
+        let lasts = if self.content == new.content { REPEAT } else { REWORD };
+        self.reason == new.reason && new.at < self.at + lasts
     }
 }
 

@@ -51,6 +51,7 @@ mod args;
 mod certificates;
 mod control_loops;
 mod denied_write;
+pub(crate) mod event_reasons;
 mod events;
 mod leader_context;
 mod lease;

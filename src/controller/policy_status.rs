@@ -16,15 +16,14 @@ use mullion_policy::warnings::PolicyWarning;
 use tokio::time::Instant;
 
 use crate::cluster::state::{MullionState, NAME, StateCondition};
-use crate::controller::events::{EventType, NewEvent};
+use crate::controller::event_reasons::{EXEMPTION_ENDED, POLICIES_IN_FORCE, POLICY_FILES_BAD};
+use crate::controller::events::{EventType, NewEvent, REPEAT};
 use crate::controller::leader_context::LeaderContext;
 use crate::policy_files::PolicyReport;
 use crate::telemetry::in_words;
 
 /// The condition's type.
 const TYPE: &str = "PoliciesLoaded";
-/// How often the Event about bad files is repeated: API servers delete Events after an hour.
-const REPEAT: Duration = Duration::from_secs(30 * 60);
 /// The maximum number of Events within a time, however often the files change; beyond it, only the newest is written
 /// later.
 const EVENT_LIMIT: (usize, Duration) = (5, Duration::from_secs(5 * 60));
@@ -174,11 +173,11 @@ fn condition_and_event(report: &PolicyReport, current: Option<&StateCondition>) 
     let problems: Vec<&Problem> = report.problems().collect();
     let good = problems.is_empty() && !report.panicked;
     let message = if good { good_message(report) } else { bad_message(report, &problems) };
-    let (status, reason) = if good { ("True", "PoliciesInForce") } else { ("False", "PolicyFilesBad") };
+    let (status, reason) = if good { ("True", POLICIES_IN_FORCE) } else { ("False", POLICY_FILES_BAD) };
     // The condition contains what has ended, so that the first leader that reads it writes one Event.
     let ended = if good { ended_message(report) } else { String::new() };
     let is_new = |current: &StateCondition| current.status == status && !current.message.ends_with(&ended);
-    let event_reason = if !ended.is_empty() && current.is_some_and(is_new) { "ExemptionEnded" } else { reason };
+    let event_reason = if !ended.is_empty() && current.is_some_and(is_new) { EXEMPTION_ENDED } else { reason };
     let r#type = if good && report.warnings.is_empty() { EventType::Normal } else { EventType::Warning };
     let recovered = good && current.is_some_and(|current| current.status == "False");
     let before = if recovered { "The policy files are valid again. " } else { "" };
@@ -186,8 +185,8 @@ fn condition_and_event(report: &PolicyReport, current: Option<&StateCondition>) 
         if good && !report.changes.is_empty() { format!(" Changes: {}.", report.changes) } else { String::new() };
     let note = format!("{before}{message}{changes}");
     let (message, note) = (format!("{message}{ended}"), format!("{note}{ended}"));
-    let condition = StateCondition::new(TYPE, status, reason, message);
-    (condition, NewEvent { r#type, reason: event_reason, action: "LoadPolicies", note })
+    let condition = StateCondition::new(TYPE, status, reason.name, message);
+    (condition, NewEvent { r#type, ..event_reason.event(note) })
 }
 
 fn good_message(report: &PolicyReport) -> String {

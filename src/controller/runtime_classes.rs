@@ -18,7 +18,7 @@ use mullion_engine::model::windows::Build;
 use mullion_engine::model::{Os, names};
 use mullion_engine::node::{NodeFacts, facts};
 use mullion_engine::place::{BuildRuntimeClass, runtime_class_of_build};
-use mullion_snapshot::{MANAGED_BY, is_ours};
+use mullion_snapshot::MANAGED_BY;
 use serde_json::{Value, json};
 
 use crate::cluster::SlimRuntimeClass;
@@ -207,14 +207,11 @@ fn patch(name: String, class: &ExistingClass, wanted: &[Value]) -> Option<ClassW
 
 /// The stored part of a RuntimeClass, under its name.
 pub(crate) fn class_entry(class: SlimRuntimeClass) -> (String, Option<ExistingClass>) {
-    let ours = class.metadata.labels.as_ref().is_some_and(is_ours);
-    let tolerations = class.scheduling.and_then(|scheduling| scheduling.tolerations).unwrap_or_default();
-    let raw = tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok());
     let existing = ExistingClass {
-        ours,
+        ours: class.is_ours(),
+        tolerations: class.tolerations(),
         resource_version: class.metadata.resource_version.unwrap_or_default(),
         handler: class.handler,
-        tolerations: raw.collect(),
     };
     (class.metadata.name.unwrap_or_default(), Some(existing))
 }

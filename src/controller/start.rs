@@ -21,7 +21,7 @@ use crate::controller::control_loops::LeadershipEnd;
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::lease::{Fence, LeaseFollower, LeaseTiming, create_identity};
 use crate::controller::metrics::ControllerMetrics;
-use crate::policy_files::{PolicyFileReader, PolicyReporter, begin, reload};
+use crate::policy_files::{PolicyFileReader, PolicyReporter, load_at_start, reload};
 use crate::server::{AdminThread, listen, run_to_end};
 use crate::shutdown_signals::Signals;
 use crate::telemetry::metrics;
@@ -54,7 +54,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
         policies_sender.send_replace(set);
         let (policies, reporter) = (policies_sender.clone(), policy_reporter.clone());
         tokio::spawn(reload::every(args.reload_interval, stop.clone(), "the policy files", move || {
-            let reading = reload::read(&mut source);
+            let reading = reload::reread(&mut source);
             if let PolicyReading::Loaded(set) | PolicyReading::Ended(set) = &reading {
                 // Files that have their former content again change nothing.
                 policies.send_if_modified(|current| !Arc::ptr_eq(&std::mem::replace(current, Arc::clone(set)), set));
@@ -211,5 +211,5 @@ async fn read_policies(
         let client = connect::client(args.kubeconfig.as_deref())?;
         last_good(client.clone(), &namespace(args, &client)).await
     };
-    begin(args.policies.clone(), args.reload_interval, earlier, reporter).await
+    load_at_start(args.policies.clone(), args.reload_interval, earlier, reporter).await
 }

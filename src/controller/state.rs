@@ -463,7 +463,7 @@ mod tests {
             prop_assert!(once.seen.taints.is_superset(&state.seen.taints));
             prop_assert!(once.seen.builds.is_superset(&state.seen.builds));
             prop_assert_eq!(&once.withdrawn, &state.withdrawn);
-            prop_assert_eq!(MullionState::read(&once.data()), (once.clone(), vec![]));
+            prop_assert_eq!(MullionState::parse(&once.data()), (once.clone(), vec![]));
         }
     }
 }

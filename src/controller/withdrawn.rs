@@ -59,7 +59,7 @@ pub(crate) async fn run_unless_withdrawn<F: Future<Output = ()>>(
 async fn wait_while_withdrawn(leading: &LeaderContext, states: &mut StateReceiver) {
     let (mut suspended, mut delayed) = (false, false);
     loop {
-        let state = read(leading).await;
+        let state = read_state(leading).await;
         leading.metrics.set_withdrawn(state.withdrawn.is_some());
         let Some(since) = &state.withdrawn else {
             // The condition stays if only the key is removed; a ConfigMap that was deleted and created again has none.
@@ -102,7 +102,7 @@ async fn wait_while_withdrawn(leading: &LeaderContext, states: &mut StateReceive
 /// Waits until Mullion is withdrawn, according to the watch or the ConfigMap itself.
 async fn wait_for_withdrawal(leading: &LeaderContext, states: &mut StateReceiver) {
     while timeout(READ_INTERVAL, wait_for(states, true)).await.is_err() {
-        if leading.store.read().await.is_ok_and(|state| state.withdrawn.is_some()) {
+        if leading.store.load().await.is_ok_and(|state| state.withdrawn.is_some()) {
             return;
         }
     }
@@ -121,7 +121,7 @@ fn is_withdrawn(state: Option<&MullionState>) -> Option<bool> {
 }
 
 /// Reads the state from the API server, however long that takes. Each error is logged once, not with each attempt.
-async fn read(leading: &LeaderContext) -> MullionState {
+async fn read_state(leading: &LeaderContext) -> MullionState {
     let mut logged = String::new();
     loop {
         let error = match leading.store.claim().await {

@@ -21,7 +21,7 @@ const MAX_ALL: usize = 32 << 20;
 /// How often files that change while they are read are read again.
 const ATTEMPTS: u32 = 5;
 
-/// Does the same as [`read`], but without half-written files: unless the content is `known` already (by
+/// Does the same as [`read_policy_files`], but without half-written files: unless the content is `known` already (by
 /// `PolicyFiles::hash`), it is read again after `pause`, until two readings are equal. Files that keep changing are
 /// problems.
 ///
@@ -33,14 +33,14 @@ pub fn read_still(directories: &[PathBuf], known: Option<&str>, pause: Duration)
 }
 
 fn still(directories: &[PathBuf], known: Option<&str>, mut wait: impl FnMut()) -> PolicyFiles {
-    let mut files = read(directories);
+    let mut files = read_policy_files(directories);
     let mut unsteady = "policies".to_owned();
     for _ in 0..ATTEMPTS {
         if known == Some(&files.hash()) || directories.iter().all(|directory| swapped(directory).is_some()) {
             return files;
         }
         wait();
-        let again = read(directories);
+        let again = read_policy_files(directories);
         if again.hash() == files.hash() {
             return again;
         }
@@ -66,13 +66,13 @@ fn unstable(path: &Path) -> Problem {
 /// Reads `*.yaml`, `*.yml` and `*.json` of every directory, without subdirectories, names that start with `.` and test
 /// files; and files that are passed one by one, whatever their names are. A file that cannot be read is a problem, and
 /// so is a link that leaves its directory: without the policy behind it, the set would be another one.
-pub fn read(paths: &[PathBuf]) -> PolicyFiles {
+pub fn read_policy_files(paths: &[PathBuf]) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     let mut seen = BTreeSet::new();
     for path in paths {
         let mut found = match fs::metadata(path) {
-            Ok(about) if about.is_dir() => snapshot(path),
-            _ => named(path),
+            Ok(about) if about.is_dir() => read_directory(path),
+            _ => read_named(path),
         };
         // A file that an earlier path contains, under any name, is read once.
         if paths.len() > 1 {
@@ -90,12 +90,12 @@ pub fn read(paths: &[PathBuf]) -> PolicyFiles {
 }
 
 /// A file that is passed by its path.
-fn named(path: &Path) -> PolicyFiles {
+fn read_named(path: &Path) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     match read_file(path, None) {
         Ok(Some(bytes)) => files.texts.push(PolicyFile { name: path.to_string_lossy().into_owned(), bytes }),
         // A directory that was created in the meantime.
-        Ok(None) => return snapshot(path),
+        Ok(None) => return read_directory(path),
         Err(error) => files.problems.push(unreadable("it", path, &error)),
     }
     files
@@ -104,13 +104,13 @@ fn named(path: &Path) -> PolicyFiles {
 /// A mounted ConfigMap is a directory of links into `..data`, which is itself a link that the kubelet swaps; other
 /// tools swap a link to the directory itself. Files are read from the target at the start, and again if it was swapped
 /// in the meantime, so that old and new files are never mixed.
-fn snapshot(directory: &Path) -> PolicyFiles {
+fn read_directory(directory: &Path) -> PolicyFiles {
     let target = || swapped(directory).or_else(|| fs::canonicalize(directory).ok());
     for _ in 0..10 {
         let before = target();
         let real = before.as_deref().unwrap_or(directory);
         let mounted = swapped(directory).and_then(|_| fs::canonicalize(directory).ok());
-        let files = list(directory, real, mounted.as_deref().unwrap_or(real));
+        let files = read_listing(directory, real, mounted.as_deref().unwrap_or(real));
         if target() == before {
             return files;
         }
@@ -124,7 +124,7 @@ fn swapped(directory: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the files of `real`, which messages show as `shown`. Links must not leave `root`.
-fn list(shown: &Path, real: &Path, root: &Path) -> PolicyFiles {
+fn read_listing(shown: &Path, real: &Path, root: &Path) -> PolicyFiles {
     let mut files = PolicyFiles::default();
     let fail = |error: io::Error| unreadable("the directory", shown, &error);
     let entries = match real_path_within(root, real).map_err(io::Error::other).and_then(|_| fs::read_dir(real)) {
@@ -266,7 +266,7 @@ mod tests {
             fs::write(one.join(name), name).unwrap();
         }
         fs::write(two.join("a.yaml"), "two").unwrap();
-        let files = read(&[two.clone(), one.clone(), two]);
+        let files = read_policy_files(&[two.clone(), one.clone(), two]);
         assert_eq!(names_below(&files, root.path()), ["/one/a.yml", "/one/b.yaml", "/one/c.JSON", "/two/a.yaml"]);
         assert_eq!(files.texts[1].bytes, b"b.yaml");
         assert!(files.problems.is_empty());
@@ -282,13 +282,13 @@ mod tests {
         for paths in
             [vec![root.path().to_owned(), file.clone(), odd.clone()], vec![odd.join("a.yaml"), root.path().to_owned()]]
         {
-            let files = read(&paths);
+            let files = read_policy_files(&paths);
             assert_eq!((files.texts.len(), files.problems.len()), (1, 0), "{paths:?}: {files:?}");
         }
-        let files = read(&[other, file]);
+        let files = read_policy_files(&[other, file]);
         assert_eq!(names_below(&files, root.path()), ["/a.yaml", "/policy"]);
         // The reader does not wait for a pipe or a device.
-        let problems = read(&[PathBuf::from("/dev/null")]).problems;
+        let problems = read_policy_files(&[PathBuf::from("/dev/null")]).problems;
         assert!(cfg!(not(unix)) || problems[0].message.contains("it is not a regular file"), "{problems:?}");
     }
 
@@ -301,7 +301,7 @@ mod tests {
         fs::write(full.join("good.yaml"), "x").unwrap();
         File::create(full.join("huge.yaml")).unwrap().set_len(50 << 20).unwrap();
         fs::create_dir(full.join("team.yaml")).unwrap();
-        let files = read(&[empty, root.path().join("gone"), full]);
+        let files = read_policy_files(&[empty, root.path().join("gone"), full]);
         assert_eq!(names_below(&files, root.path()), ["/full/good.yaml", "/full/huge.yaml"]);
         assert_eq!(files.texts[1].bytes.len(), MAX_FILE + 1);
         let problems = problem_texts(&files, root.path());
@@ -348,7 +348,7 @@ mod tests {
         for name in names {
             fs::write(root.path().join(name), name).unwrap();
         }
-        let files = read(&[root.path().to_owned()]);
+        let files = read_policy_files(&[root.path().to_owned()]);
         assert_eq!(names_below(&files, root.path()), ["/default.yaml", "/test.yaml", "/x.tests.yaml"]);
         assert!(files.problems.is_empty());
         let tests: Vec<_> = names.into_iter().filter(|name| is_test_file(Path::new(name))).collect();
@@ -368,7 +368,7 @@ mod tests {
         fs::write(root.path().join("target"), "x").unwrap();
         symlink("target", root.path().join("good.yaml")).unwrap();
         symlink(".", root.path().join("directory.yaml")).unwrap();
-        let files = read(&[root.path().to_owned()]);
+        let files = read_policy_files(&[root.path().to_owned()]);
         assert_eq!(names_below(&files, root.path()), ["/good.yaml"]);
         let mut problems = problem_texts(&files, root.path());
         problems.sort();
@@ -393,7 +393,7 @@ mod tests {
         fs::write(outside.join("config.json"), "secret").unwrap();
         fs::write(policies.join("a.yaml"), "x").unwrap();
         symlink("../outside/config.json", policies.join("b.yaml")).unwrap();
-        let files = read(std::slice::from_ref(&policies));
+        let files = read_policy_files(std::slice::from_ref(&policies));
         assert_eq!(names_below(&files, &policies), ["/a.yaml"]);
         assert_eq!(
             problem_texts(&files, &policies),
@@ -403,12 +403,12 @@ mod tests {
         );
         // The whole content of a mount, and a link that the user passes.
         symlink("../outside", policies.join("..data")).unwrap();
-        let files = read(std::slice::from_ref(&policies));
+        let files = read_policy_files(std::slice::from_ref(&policies));
         assert!(
             files.texts.is_empty() && problem_texts(&files, &policies)[0].contains("leaves the directory"),
             "{files:?}"
         );
-        let files = read(&[policies.join("b.yaml"), policies.join("..data")]);
+        let files = read_policy_files(&[policies.join("b.yaml"), policies.join("..data")]);
         assert_eq!((files.texts.len(), files.problems.len()), (1, 0), "{files:?}");
     }
 
@@ -430,7 +430,7 @@ mod tests {
             if version.ends_with('2') {
                 publish(version);
             }
-            let files = read(&[root.path().to_owned()]);
+            let files = read_policy_files(&[root.path().to_owned()]);
             assert_eq!(names_below(&files, root.path()), ["/a.yaml"]);
             assert_eq!(files.texts[0].bytes, version.as_bytes());
             assert!(files.problems.is_empty());
@@ -454,7 +454,7 @@ mod tests {
 
         // An editor writes in two parts, and at the first reading the file contained the first part.
         fs::write(&path, "half").unwrap();
-        let known = read(&paths).hash();
+        let known = read_policy_files(&paths).hash();
         let mut parts = ["half of it", "half of it, and the other"].into_iter();
         let files = still(&paths, None, || {
             if let Some(part) = parts.next() {
@@ -477,7 +477,7 @@ mod tests {
         for n in 0..=MAX_FILES {
             fs::write(root.path().join(format!("{n}.yaml")), "x").unwrap();
         }
-        let files = read(&[root.path().to_owned()]);
+        let files = read_policy_files(&[root.path().to_owned()]);
         assert!(files.texts.is_empty());
         assert_eq!(
             problem_texts(&files, root.path()),
@@ -488,7 +488,7 @@ mod tests {
         for n in 0..10 {
             File::create(root.path().join(format!("{n}.yaml"))).unwrap().set_len(4 << 20).unwrap();
         }
-        let files = read(&[root.path().to_owned()]);
+        let files = read_policy_files(&[root.path().to_owned()]);
         assert!(
             problem_texts(&files, root.path())[0].contains("more than 32 MiB together: none from 8.yaml on are read")
         );
@@ -541,7 +541,7 @@ mod tests {
                     done.store(true, Ordering::Release);
                 });
                 while !done.load(Ordering::Acquire) {
-                    found.push(read(std::slice::from_ref(&directory)));
+                    found.push(read_policy_files(std::slice::from_ref(&directory)));
                     readings.fetch_add(1, Ordering::AcqRel);
                 }
             });

@@ -16,6 +16,6 @@ mod report;
 mod sub_path_mounts;
 
 pub use reload::{PolicyFileReader, files};
-pub(crate) use reload::{begin, every, read};
+pub(crate) use reload::{every, load_at_start, reread};
 pub(crate) use report::PolicyReport;
 pub use report::PolicyReporter;

@@ -59,7 +59,7 @@ fn hindrances(directories: &[PathBuf]) -> Vec<String> {
 /// the source that reads the files later, every `interval`. If the files are invalid, the first of `last_good` that
 /// loads, which is awaited only in this case, is used until the files are valid. Returns an error if there are none, or
 /// if none of these loads.
-pub(crate) async fn begin(
+pub(crate) async fn load_at_start(
     directories: Vec<PathBuf>,
     interval: Duration,
     last_good: impl Future<Output = anyhow::Result<Vec<StoredPolicies>>>,
@@ -68,7 +68,7 @@ pub(crate) async fn begin(
     let names = directories.iter().map(|directory| directory.display().to_string()).collect();
     reporter.set_directories(names, hindrances(&directories));
     let mut source = files(directories.clone(), interval);
-    let reading = tokio::task::spawn_blocking(move || (read(&mut source), source));
+    let reading = tokio::task::spawn_blocking(move || (reread(&mut source), source));
     let (reading, source) = patiently(reading, "the policy files").await?;
     let now = Timestamp::now().as_second();
     let (problems, files) = match reading {
@@ -131,7 +131,7 @@ pub(crate) async fn begin(
 }
 
 /// Reads the policy files. A panic is part of the result, and the files are read again.
-pub(crate) fn read(source: &mut PolicyFileReader) -> PolicyReading {
+pub(crate) fn reread(source: &mut PolicyFileReader) -> PolicyReading {
     catch_unwind(AssertUnwindSafe(source)).unwrap_or(PolicyReading::Panicked)
 }
 
@@ -257,7 +257,7 @@ mod tests {
         let (_folder, directories) = folder(&policy(1));
         // It never responds, and is never queried.
         let reporter = PolicyReporter::default();
-        let (set, _) = begin(directories, INTERVAL, std::future::pending(), &reporter).await.unwrap();
+        let (set, _) = load_at_start(directories, INTERVAL, std::future::pending(), &reporter).await.unwrap();
         assert!(reporter.report().problems().next().is_none());
         assert_eq!(priority_in(&set), 1);
         assert_eq!(set.files[0].bytes, policy(1).as_bytes());
@@ -267,17 +267,18 @@ mod tests {
     async fn last_good_files_are_used_until_the_files_are_valid() {
         let (folder, directories) = folder(BAD);
         let reporter = PolicyReporter::default();
-        let (set, mut source) = begin(directories, INTERVAL, async { Ok(kept(&policy(2))) }, &reporter).await.unwrap();
+        let (set, mut source) =
+            load_at_start(directories, INTERVAL, async { Ok(kept(&policy(2))) }, &reporter).await.unwrap();
         assert_eq!(priority_in(&set), 2);
         assert_eq!(&set.files[..], kept(&policy(2))[0].files, "and can be kept again");
         let report = reporter.report();
         let first: Vec<_> = report.problems().cloned().collect();
         assert!(first[0].to_string().contains("a.yaml:1:"), "{first:?}");
         // Reported once more as new, and then no more.
-        assert!(matches!(read(&mut source), PolicyReading::Rejected { problems, .. } if problems == first));
-        assert!(matches!(read(&mut source), PolicyReading::Unchanged));
+        assert!(matches!(reread(&mut source), PolicyReading::Rejected { problems, .. } if problems == first));
+        assert!(matches!(reread(&mut source), PolicyReading::Unchanged));
         std::fs::write(folder.path().join("a.yaml"), policy(3)).unwrap();
-        let PolicyReading::Loaded(set) = read(&mut source) else { panic!("the files are good") };
+        let PolicyReading::Loaded(set) = reread(&mut source) else { panic!("the files are good") };
         assert_eq!(priority_in(&set), 3);
     }
 
@@ -287,7 +288,7 @@ mod tests {
         let (_folder, directories) = folder(&newest);
         let kept = vec![stored("999.0", &newest), stored("0.1", &policy(2))];
         let reporter = PolicyReporter::default();
-        let (set, _) = begin(directories.clone(), INTERVAL, async { Ok(kept) }, &reporter).await.unwrap();
+        let (set, _) = load_at_start(directories.clone(), INTERVAL, async { Ok(kept) }, &reporter).await.unwrap();
         assert_eq!(priority_in(&set), 2);
         let report = reporter.report();
         assert_eq!((report.kept, report.newer), (true, MinorRelease::of("999.0")));
@@ -298,7 +299,8 @@ mod tests {
         );
         // Without those of its own, the error names the release that is necessary.
         let kept = vec![stored("999.0", &newest)];
-        let error = begin(directories, INTERVAL, async { Ok(kept) }, &PolicyReporter::default()).await.err().unwrap();
+        let error =
+            load_at_start(directories, INTERVAL, async { Ok(kept) }, &PolicyReporter::default()).await.err().unwrap();
         let error = error.to_string();
         assert!(error.contains("because Mullion 999.0 stored them:\n") && error.contains("`fromTheFuture`"), "{error}");
     }
@@ -307,7 +309,8 @@ mod tests {
     async fn without_last_good_ones_the_error_lists_every_problem() {
         let (_folder, directories) = folder(BAD);
         let begin = async |last_good: anyhow::Result<Vec<StoredPolicies>>| {
-            let begun = begin(directories.clone(), INTERVAL, async { last_good }, &PolicyReporter::default()).await;
+            let begun =
+                load_at_start(directories.clone(), INTERVAL, async { last_good }, &PolicyReporter::default()).await;
             begun.err().expect("there is nothing to begin with").to_string()
         };
         let cases = [

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mullion_policy::{PolicyReading, PolicySet};
 use tokio_util::sync::CancellationToken;
 
-use crate::policy_files::{PolicyFileReader, every, read};
+use crate::policy_files::{PolicyFileReader, every, reread};
 use crate::server::tls::ClientCa;
 use crate::telemetry::WebhookMetrics;
 use crate::webhook::state::WebhookState;
@@ -47,7 +47,7 @@ pub async fn policies(
     stop: CancellationToken,
 ) {
     every(interval, stop, "the policy files", move || {
-        policies_once(&state, &read(&mut source), jiff::Timestamp::now().as_second());
+        policies_once(&state, &reread(&mut source), jiff::Timestamp::now().as_second());
     })
     .await;
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::state::{StateFollower, follow, last_good};
 use crate::cluster::{connect, live};
-use crate::policy_files::{PolicyFileReader, begin};
+use crate::policy_files::{PolicyFileReader, load_at_start};
 use crate::registry::AddressRule;
 use crate::server::tls::{Certificate, ClientCa, secret};
 use crate::server::{AdminThread, BodyLimits, ConnectionLimits, LogLevelChanges, listen, run_to_end, serve};
@@ -201,7 +201,7 @@ async fn policies(
         }
     };
     let reporter = &state.policy_reporter;
-    let (set, source) = begin(args.policies.clone(), args.reload_interval, earlier, reporter).await?;
+    let (set, source) = load_at_start(args.policies.clone(), args.reload_interval, earlier, reporter).await?;
     reload::in_force(state, &set);
     Ok(Some(source))
 }

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
 use mullion_cluster::{Chart, NodeSpec, TestNamespace, Tool, wait_for};
-use serde_json::{Value, json};
+use mullion_engine::node::MANAGED_LABELS;
+use serde_json::{Map, Value, json};
 
 use crate::rendered::text;
 use crate::server::{DEADLINE, Server};
@@ -200,8 +201,8 @@ impl Cluster {
     fn nodes(&self) -> Vec<Attempt> {
         let node = || "/api/v1/nodes/fenced".to_owned();
         let own = taint("os", "NoSchedule");
-        let labels = json!({"mullion.dev/windows-release": "ltsc2022", "mullion.dev/windows-revision": "2655",
-            "node.kubernetes.io/windows-build": "10.0.20348"});
+        let labels: Map<String, Value> =
+            MANAGED_LABELS.iter().map(|label| (label.key.to_owned(), json!("x"))).collect();
         let mut all = self.with_taints(std::slice::from_ref(&own));
         all["metadata"] = json!({"labels": labels, "annotations": {"mullion.dev/owned": "{}"}});
         let other = json!({"key": "os", "value": "other", "effect": "NoSchedule"});
@@ -529,7 +530,8 @@ impl Cluster {
     fn withdrawal(&self) -> Vec<Attempt> {
         let classes = "/apis/node.k8s.io/v1/runtimeclasses";
         let node = || "/api/v1/nodes/fenced".to_owned();
-        let labels = json!({"mullion.dev/windows-release": null, "node.kubernetes.io/windows-build": null});
+        let labels: Map<String, Value> =
+            MANAGED_LABELS.iter().map(|label| (label.key.to_owned(), json!(null))).collect();
         let mut all = self.with_taints(&[]);
         all["metadata"] = json!({"labels": labels, "annotations": {"mullion.dev/owned": null}});
         let recorded = || "/api/v1/nodes/recorded".to_owned();

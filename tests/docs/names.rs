@@ -27,43 +27,18 @@ fn metrics_have_their_names() {
     assert!(seen > 10, "{seen}");
 }
 
-/// Names in the sources that write Events, which are not reasons of Events: kinds, actions, conditions and a status of the
-/// API server.
-const NO_REASONS: [&str; 9] = [
-    "AlreadyExists",
-    "CronJob",
-    "DaemonSet",
-    "LoadPolicies",
-    "NotReached",
-    "NotRegistered",
-    "PoliciesLoaded",
-    "ProbeFailed",
-    "RuntimeClass",
-];
-
 /// The reasons of Events are those in the tables of docs/reference/events.md.
 #[test]
 fn event_reasons_are_those_of_the_page() {
-    let code: BTreeSet<String> = sources()
-        .iter()
-        .filter(|text| text.contains("NewEvent"))
-        .flat_map(|text| text.split("\n#[cfg(test)]").next().unwrap().split('"').skip(1).step_by(2))
-        .filter(|literal| is_compound(literal) && !NO_REASONS.contains(literal))
-        .map(str::to_owned)
-        .collect();
+    let source = fs::read_to_string(golden::path("src/controller/event_reasons.rs")).unwrap();
+    let of_lines =
+        source.lines().filter(|line| line.starts_with("pub(crate) const ")).map(|line| line.split('"').nth(1));
+    let code: BTreeSet<String> = of_lines.map(|reason| reason.unwrap().to_owned()).collect();
     assert!(code.len() > 10, "{code:?}");
     let text = fs::read_to_string(golden::path("docs/reference/events.md")).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let page: BTreeSet<String> = rows.map(str::to_owned).collect();
     assert_eq!(code, page, "reasons in src (left), and in docs/reference/events.md");
-}
-
-/// Whether a text is one name of several words, such as `PodsMissed`.
-fn is_compound(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_uppercase())
-        && text.chars().all(|c| c.is_ascii_alphabetic())
-        && text.chars().filter(char::is_ascii_uppercase).count() > 1
-        && !text.chars().all(|c| c.is_ascii_uppercase())
 }
 
 /// The modules of docs/architecture.md are those of the code.

@@ -1,6 +1,6 @@
 //! Decides which operating system a pod needs, where it can run, what Windows cannot do, and what a node gets.
 //!
-//! The two entry points are [`admission::review::review`] for a workload and [`node::plan::plan_node`] for a node. Both
+//! The two entry points are [`admission::review::review`] for a workload and [`node::plan_node`] for a node. Both
 //! are total and synchronous: no I/O, no clock, no environment. A fact that is missing is a value, never an error.
 //!
 //! ```text

@@ -193,7 +193,7 @@ fn webhooks(configuration: Option<WebhookConfiguration>) -> Option<Vec<WebhookFa
 }
 
 fn state(map: &core::ConfigMap) -> MullionState {
-    MullionState::read(&map.data.clone().unwrap_or_default()).0
+    MullionState::parse(&map.data.clone().unwrap_or_default()).0
 }
 
 fn lease_facts(lease: Lease) -> LeaseFacts {

@@ -10,6 +10,10 @@ use mullion_engine::model::text::{counted, shorten};
 use crate::cli::status::check::{Section, StatusCheck};
 use crate::cli::status::facts::{EventFacts, NodeFacts, StatusFacts, age};
 use crate::cluster::state::NodesReport;
+use crate::controller::event_reasons::{
+    CHANGES_UNDONE, EventReason, NODES_LEFT_OUT, TAINT_CONTESTED, TAINT_NOT_OWNED, TOO_MANY_RUNTIME_CLASSES,
+    WRITE_DENIED,
+};
 
 const SECTION: Section = Section::Nodes;
 
@@ -18,8 +22,8 @@ const NEW: i64 = 120;
 /// The longest note of an Event, in characters; `kubectl get events` shows all of it.
 const MAX_NOTE: usize = 200;
 /// Reasons of Events that require a person, beside those of [`workloads`](crate::cli::status::workloads).
-const REASONS: [&str; 6] =
-    ["WriteDenied", "TooManyRuntimeClasses", "NodesLeftOut", "TaintContested", "TaintNotOwned", "ChangesUndone"];
+const REASONS: [EventReason; 6] =
+    [WRITE_DENIED, TOO_MANY_RUNTIME_CLASSES, NODES_LEFT_OUT, TAINT_CONTESTED, TAINT_NOT_OWNED, CHANGES_UNDONE];
 
 pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     let mut checks = Vec::new();
@@ -179,7 +183,8 @@ fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     let installed = deployments.iter().filter_map(|deployment| deployment.created).min();
     let is_ours =
         |event: &&EventFacts| event.time.is_none_or(|time| installed.is_none_or(|installed| installed <= time));
-    let reported = events.iter().filter(|event| REASONS.contains(&event.reason.as_str())).filter(is_ours);
+    let reported =
+        events.iter().filter(|event| REASONS.iter().any(|reason| reason.name == event.reason)).filter(is_ours);
     let items: Vec<String> = reported.map(line).collect();
     if items.is_empty() {
         return StatusCheck::good(SECTION, name, "no Event about nodes, DaemonSets or denied writes in the last hour");

@@ -1,8 +1,6 @@
 //! [`JsonText`]: a part of an object that stays text until it is needed as values.
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,6 +8,9 @@ use serde_json::value::RawValue;
 /// The maximum number of values in it. A pod has some hundred. A value takes up to 350 bytes (an object with one member
 /// 650), so that the values of one text take up to 17 MB.
 const MAX_VALUES: usize = 50_000;
+
+/// The deepest JSON that `serde_json` parses.
+const MAX_DEPTH: usize = 127;
 
 /// A part of an object as text. Its values take up to fifty times as much memory: they are made when a review needs
 /// them, and dropped after it.
@@ -19,11 +20,11 @@ pub(crate) struct JsonText(Option<Box<RawValue>>);
 impl JsonText {
     /// The values; null if the part is missing.
     pub(crate) fn value(&self) -> Value {
-        self.read().unwrap_or_default()
+        self.parse().unwrap_or_default()
     }
 
     /// The members that `T` names; `None` if they are not as expected.
-    pub(crate) fn read<T: for<'de> Deserialize<'de>>(&self) -> Option<T> {
+    pub(crate) fn parse<T: for<'de> Deserialize<'de>>(&self) -> Option<T> {
         serde_json::from_str(self.0.as_ref()?.get()).ok()
     }
 }
@@ -31,11 +32,7 @@ impl JsonText {
 impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(from)?;
-        let mut values = 0;
-        CountSeed(&mut values)
-            .deserialize(&mut serde_json::Deserializer::from_str(text.get()))
-            .map_err(D::Error::custom)?;
-        Ok(Self(Some(text)))
+        if is_within_limits(text.get()) { Ok(Self(Some(text))) } else { Err(D::Error::custom("too many values")) }
     }
 }
 
@@ -45,68 +42,26 @@ impl Serialize for JsonText {
     }
 }
 
-/// Counts values without making them, and fails if there are more than [`MAX_VALUES`].
-struct CountSeed<'c>(&'c mut usize);
-
-impl CountSeed<'_> {
-    fn count<E: Error>(self) -> Result<(), E> {
-        *self.0 += 1;
-        if *self.0 > MAX_VALUES { Err(E::custom("too many values")) } else { Ok(()) }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for CountSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for CountSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.count()
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        self.count()
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        self.count()
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        self.count()
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        self.count()
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        self.count()
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Self(values) = self;
-        while items.next_element_seed(CountSeed(values))?.is_some() {}
-        CountSeed(values).count()
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let Self(values) = self;
-        while members.next_key::<IgnoredAny>()?.is_some() {
-            members.next_value_seed(CountSeed(values))?;
+/// Whether the values of a JSON text can be made. Valid JSON has one value before each comma outside of texts, and one
+/// at the end of each list and object that is not empty.
+fn is_within_limits(json: &str) -> bool {
+    let (mut values, mut depth, mut after_opening) = (1_usize, 0_usize, false);
+    let (mut in_text, mut escaped) = (false, false);
+    for byte in json.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
+        if in_text {
+            in_text = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
         }
-        CountSeed(values).count()
+        let (opens, closes) = (matches!(byte, b'{' | b'['), matches!(byte, b'}' | b']'));
+        values += usize::from(byte == b',' || (after_opening && !closes));
+        depth = if closes { depth.saturating_sub(1) } else { depth + usize::from(opens) };
+        if values > MAX_VALUES || depth > MAX_DEPTH {
+            return false;
+        }
+        (after_opening, in_text) = (opens, byte == b'"');
     }
+    true
 }
 
 #[cfg(test)]
@@ -127,5 +82,13 @@ mod tests {
         let text: JsonText = serde_json::from_value(spec.clone()).unwrap();
         assert_eq!((text.value(), serde_json::to_value(&text).unwrap()), (spec.clone(), spec));
         assert_eq!(JsonText::default().value(), Value::Null);
+        // A text that is accepted has values.
+        for (depth, expected) in [(127, true), (128, false)] {
+            let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            assert_eq!(serde_json::from_str::<Value>(&nested).is_ok(), expected, "{depth}");
+            assert_eq!(is_within_limits(&nested), expected, "{depth}");
+        }
+        // Characters in texts do not count.
+        assert!(is_within_limits(&format!(r#"{{"a": "{}", "b": "\\"}}"#, "\\\",[".repeat(MAX_VALUES))));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, WatchParams};
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
 use kube::{Client, Error, Result};
@@ -11,8 +11,9 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::reading::kinds::Kind;
 use crate::cluster::reading::list_scanner::ListMetadata;
-use crate::cluster::reading::object::{HeadedItem, Item, read};
+use crate::cluster::reading::object::{HeadedItem, Item, parse_object};
 use crate::cluster::reading::response::{ListResponse, ResponseBody};
+use crate::cluster::write_params::{patch_params, post_params};
 
 /// Objects of a kind, in one namespace or everywhere.
 #[derive(Clone)]
@@ -75,32 +76,28 @@ impl KindApi {
 
     /// Creates an object. As for the other writes, the result is what the API server stored: the write has succeeded
     /// even if that cannot be read.
-    pub(crate) async fn create<T: DeserializeOwned>(
-        &self,
-        params: &PostParams,
-        object: &impl Serialize,
-    ) -> Result<Item<T>> {
+    pub(crate) async fn create<T: DeserializeOwned>(&self, object: &impl Serialize) -> Result<Item<T>> {
         let body = serde_json::to_vec(object).map_err(Error::SerdeError)?;
-        self.send(self.request(&[])?.create(params, body)).await
+        self.send(self.request(&[])?.create(&post_params(), body)).await
     }
 
-    pub(crate) async fn replace<T: DeserializeOwned>(
-        &self,
-        name: &str,
-        params: &PostParams,
-        object: &impl Serialize,
-    ) -> Result<Item<T>> {
+    pub(crate) async fn replace<T: DeserializeOwned>(&self, name: &str, object: &impl Serialize) -> Result<Item<T>> {
         let body = serde_json::to_vec(object).map_err(Error::SerdeError)?;
-        self.send(self.request(&[name])?.replace(name, params, body)).await
+        self.send(self.request(&[name])?.replace(name, &post_params(), body)).await
     }
 
-    pub(crate) async fn patch<T: DeserializeOwned>(
+    /// Sends a JSON merge patch.
+    pub(crate) async fn merge_patch<T: DeserializeOwned>(&self, name: &str, body: &impl Serialize) -> Result<Item<T>> {
+        self.send(self.request(&[name])?.patch(name, &patch_params(), &Patch::Merge(body))).await
+    }
+
+    /// Sends a strategic merge patch, which merges some lists by a member of their items.
+    pub(crate) async fn strategic_patch<T: DeserializeOwned>(
         &self,
         name: &str,
-        params: &PatchParams,
-        patch: &Patch<impl Serialize>,
+        body: &impl Serialize,
     ) -> Result<Item<T>> {
-        self.send(self.request(&[name])?.patch(name, params, patch)).await
+        self.send(self.request(&[name])?.patch(name, &patch_params(), &Patch::Strategic(body))).await
     }
 
     /// Deletes an object. The response is the object or a Status, and is not read.
@@ -115,7 +112,7 @@ impl KindApi {
     ) -> Result<Item<T>> {
         let request = request.map_err(Error::BuildRequest)?;
         let value = ResponseBody::of(&self.client, request).await?.value().await?;
-        Ok(read(&value).item)
+        Ok(parse_object(&value).item)
     }
 
     /// Calls `each` with every object of a page; the result says where the next page begins. After an error, `each` may
@@ -136,7 +133,7 @@ impl KindApi {
     ) -> Result<ListMetadata> {
         let mut list = self.list(params).await?;
         while let Some(value) = list.next().await? {
-            each(read(value));
+            each(parse_object(value));
         }
         list.end()
     }

@@ -3,6 +3,8 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::cluster::reading::object::full_name;
+
 /// A kind of object: its names, as in kubectl, and its path in the API.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
@@ -129,4 +131,11 @@ impl Kind {
         let namespace = namespace.filter(|_| self.namespaced).map(|name| format!("namespaces/{name}/"));
         format!("{root}/{}/{}{}", self.api_version(), namespace.unwrap_or_default(), self.plural)
     }
+}
+
+/// Kind and name of a referenced object, for messages: `Secret mullion-system/mullion-ca`.
+pub(crate) fn describe(reference: &ObjectReference) -> String {
+    let ObjectReference { kind, namespace, name, .. } = reference;
+    let name = full_name(namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
+    format!("{} {name}", kind.as_deref().unwrap_or_default())
 }

@@ -51,11 +51,15 @@ impl Head {
         }
     }
 
-    /// `shop/web`; without a namespace, `web`.
+    /// See [`full_name`].
     pub(crate) fn full_name(&self) -> String {
-        let Self { namespace, name, .. } = self;
-        if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
+        full_name(&self.namespace, &self.name)
     }
+}
+
+/// `shop/web`; without a namespace, `web`.
+pub(crate) fn full_name(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 impl fmt::Display for Unreadable {
@@ -67,7 +71,7 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 /// Reads an object. Members that `T` does not name are skipped as text.
-pub(super) fn read<T: DeserializeOwned>(value: &ValueScanner) -> HeadedItem<T> {
+pub(super) fn parse_object<T: DeserializeOwned>(value: &ValueScanner) -> HeadedItem<T> {
     let head = head(value.bytes());
     let item = if value.is_too_large() { Err(too_large()) } else { from_json(value.bytes()) };
     headed(head, item)
@@ -91,36 +95,44 @@ pub(super) fn from_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
 
 /// The head of an object, also of the beginning of an object.
 pub(super) fn head(json: &[u8]) -> Head {
-    let mut head = Head::default();
+    let mut event = EventHead::default();
     // An error means that the object ends early, or that nothing more is needed: what was read stays.
-    ObjectSeed(&mut head).deserialize(&mut serde_json::Deserializer::from_slice(json)).ok();
-    head
+    HeadSeed(Place::Object, &mut event).deserialize(&mut serde_json::Deserializer::from_slice(json)).ok();
+    event.head
 }
 
 /// Type and head of a watch event, also of the beginning of an event.
-pub(super) fn event_head(json: &[u8]) -> (String, Head) {
-    let mut event = (String::new(), Head::default());
-    EventSeed(&mut event).deserialize(&mut serde_json::Deserializer::from_slice(json)).ok();
-    event
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct EventHead {
+    pub(super) r#type: String,
+    pub(super) head: Head,
 }
 
-struct ObjectSeed<'h>(&'h mut Head);
+impl EventHead {
+    pub(super) fn parse(json: &[u8]) -> Self {
+        let mut event = Self::default();
+        HeadSeed(Place::Event, &mut event).deserialize(&mut serde_json::Deserializer::from_slice(json)).ok();
+        event
+    }
+}
 
-struct MetadataSeed<'h>(&'h mut Head);
+/// Reads the members of one JSON object into a head.
+struct HeadSeed<'h>(Place, &'h mut EventHead);
 
-struct EventSeed<'h>(&'h mut (String, Head));
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum ObjectMember {
+/// What the JSON object is.
+#[derive(Clone, Copy)]
+enum Place {
+    Event,
+    Object,
     Metadata,
-    #[serde(other)]
-    Other,
 }
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
-enum MetadataMember {
+enum Member {
+    Type,
+    Object,
+    Metadata,
     Namespace,
     Name,
     Uid,
@@ -129,16 +141,7 @@ enum MetadataMember {
     Other,
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum EventMember {
-    Type,
-    Object,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
+impl<'de> DeserializeSeed<'de> for HeadSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -146,7 +149,7 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for ObjectSeed<'_> {
+impl<'de> Visitor<'de> for HeadSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,75 +157,29 @@ impl<'de> Visitor<'de> for ObjectSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Self(place, event) = self;
         while let Some(member) = members.next_key()? {
-            if let ObjectMember::Metadata = member {
-                members.next_value_seed(MetadataSeed(self.0))?;
-                // The rest, which is most of the object, is not read here.
-                return Err(A::Error::custom("complete"));
-            }
-            members.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for MetadataSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for MetadataSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("metadata")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let head = self.0;
-        while let Some(member) = members.next_key()? {
-            let (part, most) = match member {
-                MetadataMember::Namespace => (&mut head.namespace, DNS_LABEL_LIMIT),
-                MetadataMember::Name => (&mut head.name, DNS_SUBDOMAIN_LIMIT),
-                MetadataMember::Uid => (&mut head.uid, MAX_ID),
-                MetadataMember::ResourceVersion => (&mut head.resource_version, MAX_ID),
-                MetadataMember::Other => {
+            let (part, most) = match (place, member) {
+                (Place::Event, Member::Object) => {
+                    members.next_value_seed(HeadSeed(Place::Object, event))?;
+                    continue;
+                }
+                (Place::Object, Member::Metadata) => {
+                    members.next_value_seed(HeadSeed(Place::Metadata, event))?;
+                    // The rest, which is most of the object, is not read here.
+                    return Err(A::Error::custom("complete"));
+                }
+                (Place::Event, Member::Type) => (&mut event.r#type, MAX_ID),
+                (Place::Metadata, Member::Namespace) => (&mut event.head.namespace, DNS_LABEL_LIMIT),
+                (Place::Metadata, Member::Name) => (&mut event.head.name, DNS_SUBDOMAIN_LIMIT),
+                (Place::Metadata, Member::Uid) => (&mut event.head.uid, MAX_ID),
+                (Place::Metadata, Member::ResourceVersion) => (&mut event.head.resource_version, MAX_ID),
+                _ => {
                     members.next_value::<IgnoredAny>()?;
                     continue;
                 }
             };
             *part = members.next_value_seed(TextSeed(most))?;
-        }
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for EventSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for EventSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a watch event")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let (r#type, head) = self.0;
-        while let Some(member) = members.next_key()? {
-            match member {
-                EventMember::Type => *r#type = members.next_value_seed(TextSeed(MAX_ID))?,
-                EventMember::Object => members.next_value_seed(ObjectSeed(head))?,
-                EventMember::Other => drop(members.next_value::<IgnoredAny>()?),
-            }
         }
         Ok(())
     }

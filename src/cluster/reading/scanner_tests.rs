@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::list_scanner::{ListMetadata, ListScanner};
-use super::object::{Head, HeadedItem, event_head, read};
+use super::object::{EventHead, Head, HeadedItem, parse_object};
 use super::scanner::{MAX_OBJECT, ValueScanner};
 use crate::cluster::{SlimNode, SlimObject, SlimRuntimeClass, SlimSecret};
 
@@ -174,11 +174,11 @@ fn no_depth_fails_an_object() {
             assert_eq!((head.name.as_str(), head.uid.as_str()), ("a", "u"));
             item.unwrap().metadata.labels.unwrap()["x"].clone()
         };
-        assert_eq!(labels(read(&value)), "y");
-        assert_eq!(read::<SlimRuntimeClass>(&value).item.unwrap().handler, "h");
-        assert!(read::<SlimSecret>(&value).item.is_ok() && read::<SlimObject>(&value).item.is_ok());
+        assert_eq!(labels(parse_object(&value)), "y");
+        assert_eq!(parse_object::<SlimRuntimeClass>(&value).item.unwrap().handler, "h");
+        assert!(parse_object::<SlimSecret>(&value).item.is_ok() && parse_object::<SlimObject>(&value).item.is_ok());
         // Values of any kind are read after the free-form member is gone.
-        assert_eq!(read::<Value>(&value).item.is_ok(), unknown == "0");
+        assert_eq!(parse_object::<Value>(&value).item.is_ok(), unknown == "0");
     }
 }
 
@@ -195,7 +195,7 @@ fn an_object_above_the_limit_is_known_by_its_head() {
     for part in split(&text, &places) {
         let mut chunk = Bytes::copy_from_slice(part);
         while scanner.next(&mut chunk).unwrap() {
-            let HeadedItem { head, item } = read::<SlimObject>(scanner.item());
+            let HeadedItem { head, item } = parse_object::<SlimObject>(scanner.item());
             found.push((head.full_name(), item.map(drop).map_err(|unreadable| unreadable.to_string())));
         }
     }
@@ -205,13 +205,13 @@ fn an_object_above_the_limit_is_known_by_its_head() {
 
     let event = format!("{{\"type\":\"MODIFIED\",\"object\":{}}}", object("b", 100));
     let head = Head { namespace: "shop".into(), name: "b".into(), uid: "u".into(), resource_version: "7".into() };
-    assert_eq!(event_head(&event.as_bytes()[..150]), ("MODIFIED".to_owned(), head));
+    assert_eq!(EventHead::parse(&event.as_bytes()[..150]), EventHead { r#type: "MODIFIED".to_owned(), head });
 }
 
 #[test]
 fn heads_are_bounded() {
     let long = "x".repeat(300);
     let value = scanned(&json!({"metadata": {"name": long, "namespace": long, "uid": 7}}).to_string());
-    assert_eq!(read::<SlimObject>(&value).head, Head::default());
-    assert!(read::<SlimObject>(&scanned("[]")).item.is_err());
+    assert_eq!(parse_object::<SlimObject>(&value).head, Head::default());
+    assert!(parse_object::<SlimObject>(&scanned("[]")).item.is_err());
 }

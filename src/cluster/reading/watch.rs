@@ -30,7 +30,7 @@ use tokio::time::timeout;
 use crate::cluster::backoff::Backoff;
 use crate::cluster::client::{ANSWER, CALL};
 use crate::cluster::reading::kind_api::KindApi;
-use crate::cluster::reading::object::{Head, HeadedItem, event_head, from_json, head, headed, read, too_large};
+use crate::cluster::reading::object::{EventHead, Head, HeadedItem, from_json, head, headed, parse_object, too_large};
 use crate::cluster::reading::response::{ListResponse, ResponseBody, is_end_of_stream};
 use crate::cluster::reading::scanner::{MAX_OBJECT, ValueScanner};
 use crate::telemetry::{UnreadableSet, WatchHealth, in_words};
@@ -143,9 +143,9 @@ impl<T: DeserializeOwned + Send + 'static> Watch<T> {
                 Some(Ok(event)) => {
                     // `Init` comes before the first page, so it does not prove that the watch works.
                     match event {
-                        RawEvent::Init => self.health.list_started(),
-                        RawEvent::Listed(_) => self.recovered(),
-                        RawEvent::ListEnded | RawEvent::Changed(_) | RawEvent::Deleted(_) => {
+                        Event::Init => self.health.list_started(),
+                        Event::InitApply(_) => self.recovered(),
+                        Event::InitDone | Event::Apply(_) | Event::Delete(_) => {
                             self.recovered();
                             self.health.received();
                         }
@@ -195,19 +195,19 @@ impl<T: DeserializeOwned + Send + 'static> Watch<T> {
     /// The event for followers; `None` for an unreadable object of a list.
     fn without_unreadable(&mut self, event: RawEvent<T>) -> Option<Event<T>> {
         Some(match event {
-            RawEvent::Init => {
+            Event::Init => {
                 self.unreadable.list_started();
                 Event::Init
             }
-            RawEvent::Listed(listed) => Event::InitApply(self.readable(listed).ok()?),
-            RawEvent::ListEnded => {
+            Event::InitApply(listed) => Event::InitApply(self.readable(listed).ok()?),
+            Event::InitDone => {
                 self.unreadable.list_ended();
                 // The next list has pages again.
                 self.source.paged = true;
                 Event::InitDone
             }
-            RawEvent::Changed(changed) => self.readable(changed).map_or_else(Event::Delete, Event::Apply),
-            RawEvent::Deleted(head) => {
+            Event::Apply(changed) => self.readable(changed).map_or_else(Event::Delete, Event::Apply),
+            Event::Delete(head) => {
                 self.unreadable.clear(&head.full_name());
                 Event::Delete(head)
             }
@@ -290,16 +290,9 @@ impl WatchError {
     }
 }
 
-/// What the server sends, with unreadable objects.
-enum RawEvent<T> {
-    Init,
-    Listed(HeadedItem<T>),
-    ListEnded,
-    Changed(HeadedItem<T>),
-    Deleted(Head),
-}
-
+/// Events as the server sends them, with unreadable objects.
 type RawEvents<T> = Pin<Box<dyn Stream<Item = Result<RawEvent<T>, WatchError>> + Send>>;
+type RawEvent<T> = Event<HeadedItem<T>>;
 
 /// How the objects are requested.
 #[derive(Clone)]
@@ -356,10 +349,10 @@ impl Source {
     async fn step<T: DeserializeOwned>(&self, state: State) -> Step<T> {
         match state {
             State::Begin if self.streaming => match self.watch("0", true).await {
-                Ok(stream) => (Some(Ok(RawEvent::Init)), State::StreamedList(stream)),
+                Ok(stream) => (Some(Ok(Event::Init)), State::StreamedList(stream)),
                 Err(error) => (Some(Err(WatchError::Start(error))), State::Begin),
             },
-            State::Begin => (Some(Ok(RawEvent::Init)), State::Page { token: None }),
+            State::Begin => (Some(Ok(Event::Init)), State::Page { token: None }),
             State::Page { token } => {
                 let later_page = token.is_some();
                 match self.list(token).await {
@@ -406,8 +399,8 @@ impl Source {
 async fn read_list<T: DeserializeOwned>(mut list: ListResponse, later_page: bool) -> Step<T> {
     match list.next().await {
         Ok(Some(value)) => {
-            let item = read(value);
-            (Some(Ok(RawEvent::Listed(item))), State::List { list, later_page })
+            let item = parse_object(value);
+            (Some(Ok(Event::InitApply(item))), State::List { list, later_page })
         }
         Ok(None) => match list.end() {
             Ok(mut metadata) => {
@@ -415,7 +408,7 @@ async fn read_list<T: DeserializeOwned>(mut list: ListResponse, later_page: bool
                 match metadata.next_page() {
                     Some(token) => (None, State::Page { token: Some(token) }),
                     None if version.is_empty() => (Some(Err(WatchError::NoVersion)), State::Begin),
-                    None => (Some(Ok(RawEvent::ListEnded)), State::Listed { version }),
+                    None => (Some(Ok(Event::InitDone)), State::Listed { version }),
                 }
             }
             Err(error) => (Some(Err(WatchError::List { error, later_page })), State::Begin),
@@ -426,9 +419,9 @@ async fn read_list<T: DeserializeOwned>(mut list: ListResponse, later_page: bool
 
 async fn read_streamed_list<T: DeserializeOwned>(mut stream: EventStream) -> Step<T> {
     match stream.next().await {
-        Ok(Some(ServerEvent::Changed(item))) => (Some(Ok(RawEvent::Listed(item))), State::StreamedList(stream)),
+        Ok(Some(ServerEvent::Changed(item))) => (Some(Ok(Event::InitApply(item))), State::StreamedList(stream)),
         Ok(Some(ServerEvent::Bookmark { version, ends_list: true })) => {
-            (Some(Ok(RawEvent::ListEnded)), State::Watching { version, stream })
+            (Some(Ok(Event::InitDone)), State::Watching { version, stream })
         }
         // A list has no deleted object.
         Ok(Some(ServerEvent::Bookmark { .. } | ServerEvent::Deleted(_) | ServerEvent::Unknown)) => {
@@ -445,11 +438,11 @@ async fn read_watch<T: DeserializeOwned>(version: String, mut stream: EventStrea
     match stream.next().await {
         Ok(Some(ServerEvent::Changed(item))) => {
             let version = later(&item.head.resource_version);
-            (Some(Ok(RawEvent::Changed(item))), State::Watching { version, stream })
+            (Some(Ok(Event::Apply(item))), State::Watching { version, stream })
         }
         Ok(Some(ServerEvent::Deleted(head))) => {
             let version = later(&head.resource_version);
-            (Some(Ok(RawEvent::Deleted(head))), State::Watching { version, stream })
+            (Some(Ok(Event::Delete(head))), State::Watching { version, stream })
         }
         Ok(Some(ServerEvent::Bookmark { version: newest, .. })) => {
             (None, State::Watching { version: later(&newest), stream })
@@ -519,7 +512,7 @@ impl EventStream {
 
 fn server_event<T: DeserializeOwned>(value: &ValueScanner) -> kube::Result<ServerEvent<T>> {
     let (r#type, head, object) = if value.is_too_large() {
-        let (r#type, head) = event_head(value.bytes());
+        let EventHead { r#type, head } = EventHead::parse(value.bytes());
         (r#type, head, Err(too_large()))
     } else {
         let Frame { r#type, object } = serde_json::from_slice(value.bytes()).map_err(|error| {

@@ -45,24 +45,6 @@ const CONDITIONS: &str = "conditions";
 /// The controller's report for `mullion status`, as JSON: an object.
 const REPORT: &str = "controller-report";
 
-/// Every key that is read and written.
-pub(crate) const KEYS: [&str; 14] = [
-    POLICIES,
-    POLICIES_RELEASE,
-    POLICIES_SINCE,
-    EARLIER,
-    EARLIER_RELEASE,
-    SEEN_TAINTS,
-    SEEN_BUILDS,
-    UNLABELLED_NODES,
-    OWN_TAINTS,
-    TAINT_ON_CREATE,
-    WITHDRAWN,
-    SERVICE_ACCOUNT,
-    CONDITIONS,
-    REPORT,
-];
-
 /// The size limit of all values of a ConfigMap together, in bytes (`ValidateConfigMap`, as below).
 const MAX_DATA: usize = 1 << 20;
 
@@ -172,7 +154,7 @@ struct KeptFile {
 
 impl MullionState {
     /// Reads `data` of a ConfigMap leniently: what cannot be parsed is left out, and listed in the second part.
-    pub fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
+    pub fn parse(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let text = |key: &str| data.get(key).map_or("", |text| text.trim());
         let some = |text: &str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -442,12 +424,12 @@ mod tests {
         };
         let data = state.data();
         assert_eq!(data[SEEN_TAINTS], "os=windows:NoSchedule\nwindows:NoExecute\n");
-        assert_eq!(MullionState::read(&data), (state, vec![]));
+        assert_eq!(MullionState::parse(&data), (state, vec![]));
         let empty = MullionState { found: true, ..MullionState::default() };
-        assert_eq!(MullionState::read(&BTreeMap::new()), (empty.clone(), vec![]));
+        assert_eq!(MullionState::parse(&BTreeMap::new()), (empty.clone(), vec![]));
         let none_set = MullionState { own_taints: Some(BTreeSet::new()), ..empty.clone() };
-        assert_eq!(MullionState::read(&none_set.data()), (none_set, vec![]));
-        assert_eq!(MullionState::read(&empty.data()), (empty, vec![]));
+        assert_eq!(MullionState::parse(&none_set.data()), (none_set, vec![]));
+        assert_eq!(MullionState::parse(&empty.data()), (empty, vec![]));
     }
 
     #[test]
@@ -502,7 +484,7 @@ mod tests {
             ("unknown", "x"),
         ];
         let data = data.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
-        let (state, problems) = MullionState::read(&data);
+        let (state, problems) = MullionState::parse(&data);
         assert_eq!((state.seen.taints.len(), state.seen.builds.len(), state.taint_on_create), (1, 1, None));
         assert_eq!(problems.len(), 7, "{problems:?}");
         assert!(problems.iter().any(|problem| problem.contains("\"nonsense\"")), "{problems:?}");
@@ -514,7 +496,7 @@ mod tests {
         let odd = [file("a \"b\".yaml", "\u{feff}# \u{0}\u{85}\u{2028}\r\n\t'\\ \u{1f600}\n\n"), file("b.json", "{}")];
         let mut state = MullionState { found: true, ..MullionState::default() };
         assert!(state.keep_policies(&odd, MinorRelease::own(), NOW));
-        assert_eq!(MullionState::read(&state.data()), (state.clone(), vec![]));
+        assert_eq!(MullionState::parse(&state.data()), (state.clone(), vec![]));
         assert!(state.keep_policies(&odd, MinorRelease::own(), NOW), "twice is once");
         assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))], MinorRelease::own(), NOW));
         assert_eq!(state.policies, StoredPolicies::default(), "the old ones are not those in force");

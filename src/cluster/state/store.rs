@@ -6,7 +6,6 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Client;
-use kube::api::Patch;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -16,8 +15,7 @@ use crate::cluster::owner_references;
 use crate::cluster::owner_references::Owner;
 use crate::cluster::reading::{CONFIG_MAPS, Item, KindApi};
 use crate::cluster::slim_objects::slim_metadata;
-use crate::cluster::state::document::{KEYS, MullionState, NAME, StoredPolicies};
-use crate::cluster::write_params::{patch_params, post_params};
+use crate::cluster::state::document::{MullionState, NAME, StoredPolicies};
 
 /// How often an update is repeated because another client wrote first.
 const ATTEMPTS: usize = 5;
@@ -52,13 +50,13 @@ impl StateStore {
     }
 
     /// The stored state; empty if there is no ConfigMap.
-    pub(crate) async fn read(&self) -> anyhow::Result<MullionState> {
+    pub(crate) async fn load(&self) -> anyhow::Result<MullionState> {
         Ok(self.get().await?.map_or_else(MullionState::default, |map| state_of(&map)))
     }
 
     /// The stored state as that of the owner: see [`MullionState::belong_to`]. Does not create a ConfigMap.
     pub(crate) async fn claim(&self) -> anyhow::Result<MullionState> {
-        let standing = self.read().await?;
+        let standing = self.load().await?;
         if !standing.found {
             return Ok(standing);
         }
@@ -134,7 +132,7 @@ impl StateStore {
         state.own_taints.get_or_insert_default();
         state.service_account = metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).next();
         let map = ConfigMap { metadata, data: Some(state.data()), ..ConfigMap::default() };
-        await_answer(self.api.create(&post_params(), &map)).await
+        await_answer(self.api.create(&map)).await
     }
 
     async fn patch(
@@ -151,7 +149,7 @@ impl StateStore {
             if let (Some(owners), Some(metadata)) = (owners, body.get_mut("metadata").and_then(Value::as_object_mut)) {
                 metadata.insert("ownerReferences".to_owned(), json!(owners));
             }
-            async move { await_answer(self.api.patch(NAME, &patch_params(), &Patch::Merge(body))).await }
+            async move { await_answer(self.api.merge_patch(NAME, &body)).await }
         })
         .await
     }
@@ -172,12 +170,12 @@ pub(crate) fn parse_state(map: Value) -> Result<MullionState, String> {
     let map: StateMap = serde_json::from_value(map).map_err(|error| error.to_string())?;
     let data = map.data.unwrap_or_default();
     MullionState::policy_files(&data)?;
-    Ok(MullionState::read(&data).0)
+    Ok(MullionState::parse(&data).0)
 }
 
 /// The state in the ConfigMap, and the keys that cannot be read.
 pub(crate) fn understood(map: &StateMap) -> (MullionState, Vec<String>) {
-    MullionState::read(map.data.as_ref().unwrap_or(&BTreeMap::new()))
+    MullionState::parse(map.data.as_ref().unwrap_or(&BTreeMap::new()))
 }
 
 fn state_of(map: &StateMap) -> MullionState {
@@ -203,10 +201,8 @@ fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String
             changes.insert(key.clone(), json!(text));
         }
     }
-    for key in KEYS {
-        if before.contains_key(key) && !after.contains_key(key) {
-            changes.insert(key.to_owned(), Value::Null);
-        }
+    for key in before.keys().filter(|key| !after.contains_key(*key)) {
+        changes.insert(key.clone(), Value::Null);
     }
     Value::Object(changes)
 }

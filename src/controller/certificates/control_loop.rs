@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::reading::{
-    KindApi, MUTATING_CONFIGURATIONS, SECRETS, Selection, VALIDATING_CONFIGURATIONS, changes,
+    KindApi, MUTATING_CONFIGURATIONS, SECRETS, Selection, VALIDATING_CONFIGURATIONS, changes, describe,
 };
 use crate::cluster::state::{CertificateDates, CertificateReport, short_error, time_text};
 use crate::cluster::{Backoff, warn_not_adopted};
@@ -29,10 +29,8 @@ use crate::controller::certificates::settings::CertificateSettings;
 use crate::controller::certificates::x509::CaCertificate;
 use crate::controller::certificates::{issuer, x509};
 use crate::controller::denied_write::denied_write;
-use crate::controller::events::EventRecorder;
 use crate::controller::leader_context::LeaderContext;
-use crate::controller::metrics::{CertificateObject, ControllerMetrics, WriteOutcome};
-use crate::controller::reported_facts::ReportedFacts;
+use crate::controller::metrics::{CertificateObject, WriteOutcome};
 use crate::controller::webhook_configuration::CONFIGURATION;
 use crate::telemetry::in_words;
 
@@ -58,9 +56,7 @@ async fn work(leading: &LeaderContext, settings: Arc<CertificateSettings>) {
     let mut reconciler = Reconciler {
         store: CertificateStore::new(leading.client.clone(), &leading.namespace, leading.owner.clone()),
         settings,
-        metrics: leading.metrics.clone(),
-        report: leading.report.clone(),
-        events: leading.events.clone(),
+        leading,
         trust: None,
         pair: None,
         writes: VecDeque::new(),
@@ -127,12 +123,10 @@ enum Reconciled {
     Failed,
 }
 
-struct Reconciler {
+struct Reconciler<'l> {
     store: CertificateStore,
     settings: Arc<CertificateSettings>,
-    metrics: ControllerMetrics,
-    report: ReportedFacts,
-    events: EventRecorder,
+    leading: &'l LeaderContext,
     /// The hash of CA and bundles, and since when it is unchanged.
     trust: Option<(u64, Instant)>,
     /// The hash of the pair, and since when it is unchanged.
@@ -144,9 +138,9 @@ struct Reconciler {
     not_adopted: Vec<&'static str>,
 }
 
-impl Reconciler {
+impl Reconciler<'_> {
     async fn reconcile(&mut self) -> Reconciled {
-        let stored = match self.store.read().await {
+        let stored = match self.store.read_objects().await {
             Ok(stored) => stored,
             Err(problem) => {
                 tracing::error!(problem, "cannot maintain the certificates; trying again");
@@ -173,28 +167,28 @@ impl Reconciler {
             served_for: unchanged_for(&mut self.pair, stored.pair_hash()),
         };
         let plan = plan(&observation, &self.settings);
-        self.metrics.certificates_valid(plan.ca_valid.as_ref(), plan.pair_valid.as_ref());
+        self.leading.metrics.certificates_valid(plan.ca_valid.as_ref(), plan.pair_valid.as_ref());
         self.report_dates(&plan, stored.problem.as_deref());
         if plan.steps.is_empty() && stored.problem.is_none() {
             return Reconciled::Unchanged { check_after: plan.check_after };
         }
         let (mut wrote, mut failed) = (false, stored.problem.is_some());
         for step in &plan.steps {
+            let Some(object) = self.object(step, &stored) else { continue };
             match self.carry_out(step, &plan, &stored, now).await {
-                Ok(()) => wrote = true,
+                Ok(why) => {
+                    wrote = true;
+                    tracing::info!(object = describe(&object), why, "certificates written");
+                }
                 // Another writer was faster: the next plan may differ.
                 Err(Error::Api(status)) if matches!(status.code, 404 | 409) => failed = true,
                 Err(error) => {
                     failed = true;
-                    let words = in_words(&error);
-                    self.report_error(&format!("{}: {words}", self.object_name(step, &stored)));
-                    tracing::error!(
-                        object = self.object_name(step, &stored),
-                        error = words,
-                        "not written; trying again"
-                    );
-                    if let (Some(event), Some(about)) = (denied_write(&error), self.reference(step, &stored)) {
-                        self.events.publish(&about, &event).await;
+                    let (name, words) = (describe(&object), in_words(&error));
+                    self.report_error(&format!("{name}: {words}"));
+                    tracing::error!(object = name, error = words, "not written; trying again");
+                    if let Some(event) = denied_write(&error) {
+                        self.leading.events.publish(&object, &event).await;
                     }
                 }
             }
@@ -216,7 +210,7 @@ impl Reconciler {
                 Err(Error::Api(status)) if matches!(status.code, 404 | 409) => changed = true,
                 Err(Error::Api(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
                     self.not_adopted.push(name);
-                    warn_not_adopted(&self.store.full_name(name), &status.message);
+                    warn_not_adopted(&describe(&self.store.reference(name)), &status.message);
                 }
                 // The next round retries.
                 Err(_) => {}
@@ -225,13 +219,14 @@ impl Reconciler {
         changed
     }
 
-    async fn carry_out(
+    /// Writes what a step requires; returns why.
+    async fn carry_out<'s>(
         &self,
-        step: &CertificateStep,
+        step: &'s CertificateStep,
         plan: &CertificatePlan,
         stored: &StoredObjects,
         now: i64,
-    ) -> Result<()> {
+    ) -> Result<&'s str> {
         let write_ca = |data| self.store.write_secret(CA_SECRET, stored.ca.as_ref(), data);
         let (kind, why, written) = match step {
             CertificateStep::NewCa { previous, why } => {
@@ -254,12 +249,13 @@ impl Reconciler {
                 (CertificateObject::Ca, why, write_ca(data).await)
             }
             CertificateStep::Bundle { configuration, bundle } => {
-                let Some(configuration) = stored.configurations.get(*configuration) else { return Ok(()) };
+                let configuration = stored.configurations.get(*configuration);
+                let configuration = configuration.ok_or_else(|| issuing_error("there is no such configuration"))?;
                 let written = self.store.write_bundle(configuration, bundle).await;
                 (CertificateObject::Bundle, "its caBundle does not contain exactly the CAs in use", written)
             }
             CertificateStep::NewPair { why } => {
-                let Some(ca) = &plan.signing_ca else { return Ok(()) };
+                let ca = plan.signing_ca.as_ref().ok_or_else(|| issuing_error("there is no CA"))?;
                 let issued = issuer::issue_pair(ca, &self.settings.names, now, self.settings.lifetime);
                 let issued = issued.map_err(issuing_error)?;
                 let data = BTreeMap::from([
@@ -271,25 +267,12 @@ impl Reconciler {
                 (CertificateObject::Serving, why.as_str(), written)
             }
         };
-        self.metrics.certificate_written(kind, WriteOutcome::of(&written));
-        if written.is_ok() {
-            tracing::info!(object = self.object_name(step, stored), why, "certificates written");
-        }
-        written
+        self.leading.metrics.certificate_written(kind, WriteOutcome::of(&written));
+        written.map(|()| why)
     }
 
-    fn object_name(&self, step: &CertificateStep, stored: &StoredObjects) -> String {
-        match step {
-            CertificateStep::NewCa { .. } | CertificateStep::PreviousCas { .. } => self.store.full_name(CA_SECRET),
-            CertificateStep::NewPair { .. } => self.store.full_name(TLS_SECRET),
-            CertificateStep::Bundle { configuration, .. } => {
-                stored.configurations.get(*configuration).map(StoredConfiguration::full_name).unwrap_or_default()
-            }
-        }
-    }
-
-    /// The object of a step, for an Event about it.
-    fn reference(&self, step: &CertificateStep, stored: &StoredObjects) -> Option<ObjectReference> {
+    /// The object that a step writes; `None` if there is no such configuration.
+    fn object(&self, step: &CertificateStep, stored: &StoredObjects) -> Option<ObjectReference> {
         match step {
             CertificateStep::NewCa { .. } | CertificateStep::PreviousCas { .. } => {
                 Some(self.store.reference(CA_SECRET))
@@ -312,12 +295,12 @@ impl Reconciler {
             serving: plan.pair_valid.as_ref().map(dates),
             last_error: problem.map(short_error),
         };
-        self.report.update(|facts| facts.certificates = Some(newest));
+        self.leading.report.update(|facts| facts.certificates = Some(newest));
     }
 
     /// The dates stay unchanged.
     fn report_error(&self, error: &str) {
-        self.report.update(|facts| {
+        self.leading.report.update(|facts| {
             let last_error = Some(short_error(error));
             let standing = facts.certificates.take().unwrap_or_default();
             facts.certificates = Some(CertificateReport { managed: true, last_error, ..standing });
@@ -339,7 +322,7 @@ impl Reconciler {
                 Some(annotation) if !reported => {
                     self.reported_injectors.push(configuration.endpoint);
                     tracing::warn!(
-                        object = configuration.full_name(),
+                        object = describe(&configuration.reference()),
                         annotation,
                         "another tool fills in its caBundle; remove the annotation, or run the controller without \
                          --webhook-service and the webhook with that tool's certificate"

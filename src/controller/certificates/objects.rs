@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{ObjectMeta, Patch};
+use kube::api::ObjectMeta;
 use kube::{Client, Error, Result};
 use mullion_engine::admission::Endpoint;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use crate::cluster::reading::{KindApi, SECRETS};
-use crate::cluster::{Owner, SlimSecret, await_answer, delete_params, patch_params, post_params};
+use crate::cluster::reading::{KindApi, SECRETS, describe};
+use crate::cluster::{Owner, SlimSecret, await_answer, delete_params};
 use crate::controller::certificates::plan::SecretContent;
 use crate::controller::webhook_configuration::{CONFIGURATION, ENDPOINTS, WebhookConfiguration, configuration_kind};
 use crate::telemetry::in_words;
@@ -54,12 +54,6 @@ pub(crate) struct StoredConfiguration {
 }
 
 impl StoredConfiguration {
-    /// Kind and name.
-    pub(crate) fn full_name(&self) -> String {
-        format!("{} {CONFIGURATION}", configuration_kind(self.endpoint).name)
-    }
-
-    /// For an Event about it.
     pub(crate) fn reference(&self) -> ObjectReference {
         let metadata = ObjectMeta { name: Some(CONFIGURATION.to_owned()), ..ObjectMeta::default() };
         configuration_kind(self.endpoint).reference(&metadata)
@@ -103,22 +97,17 @@ impl CertificateStore {
         Self { client, namespace: namespace.to_owned(), owner }
     }
 
-    /// Kind, namespace and name of a Secret.
-    pub(crate) fn full_name(&self, secret: &str) -> String {
-        format!("Secret {}/{secret}", self.namespace)
-    }
-
-    /// For an Event about a Secret.
+    /// A reference to a Secret.
     pub(crate) fn reference(&self, secret: &str) -> ObjectReference {
         let (name, namespace) = (Some(secret.to_owned()), Some(self.namespace.clone()));
         SECRETS.reference(&ObjectMeta { name, namespace, ..ObjectMeta::default() })
     }
 
     /// Reads all four. An error names the Secret that cannot be read.
-    pub(crate) async fn read(&self) -> Result<StoredObjects, String> {
+    pub(crate) async fn read_objects(&self) -> Result<StoredObjects, String> {
         let secret = async |name: &str| {
             let stored = await_answer(self.secret(name)).await;
-            stored.map_err(|error| format!("cannot read {}: {}", self.full_name(name), in_words(&error)))
+            stored.map_err(|error| format!("cannot read {}: {}", describe(&self.reference(name)), in_words(&error)))
         };
         let (ca, tls) = (secret(CA_SECRET).await?, secret(TLS_SECRET).await?);
         let mut all = StoredObjects { ca, tls, configurations: Vec::new(), bundles: Vec::new(), problem: None };
@@ -183,7 +172,7 @@ impl CertificateStore {
                 Some(stored) if stored.content.right_type && !stored.immutable => {
                     let version = &stored.metadata.resource_version;
                     let body = json!({ "metadata": { "resourceVersion": version }, "data": data });
-                    secrets.patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(body)).await
+                    secrets.merge_patch::<IgnoredAny>(name, &body).await
                 }
                 stored => {
                     if let Some(StoredSecret { metadata, .. }) = stored {
@@ -192,7 +181,7 @@ impl CertificateStore {
                     let metadata = self.owner.metadata(name).await?;
                     let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
                     let body = json!({ "metadata": metadata, "type": type_of(name), "data": data });
-                    secrets.create(&post_params(), &body).await
+                    secrets.create(&body).await
                 }
             };
             written.map(drop)
@@ -208,7 +197,7 @@ impl CertificateStore {
             let Some(owners) = owners else { return Ok(false) };
             let body =
                 json!({ "metadata": { "resourceVersion": metadata.resource_version, "ownerReferences": owners } });
-            self.secrets().patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(body)).await?.ok();
+            self.secrets().merge_patch::<IgnoredAny>(name, &body).await?.ok();
             Ok(true)
         })
         .await
@@ -224,8 +213,8 @@ impl CertificateStore {
             .map(|name| json!({ "name": name, "clientConfig": { "caBundle": bundle } }))
             .collect();
         let version = &configuration.resource_version;
-        let body = Patch::Strategic(json!({ "metadata": { "resourceVersion": version }, "webhooks": webhooks }));
+        let body = json!({ "metadata": { "resourceVersion": version }, "webhooks": webhooks });
         let api = self.configurations(configuration.endpoint);
-        await_answer(api.patch::<IgnoredAny>(CONFIGURATION, &patch_params(), &body)).await.map(drop)
+        await_answer(api.strategic_patch::<IgnoredAny>(CONFIGURATION, &body)).await.map(drop)
     }
 }

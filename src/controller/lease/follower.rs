@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::reading::{Item, KindApi, LEASES};
-use crate::cluster::{Owner, owner_references, post_params};
+use crate::cluster::{Owner, owner_references};
 use crate::controller::lease::election::{Election, NextStep, WriteResult};
 use crate::controller::lease::fence::{Fence, LeaseTerm};
 use crate::controller::lease::record::{LEASE_NAME, LeaseClaim, LeaseRecord, ReadLease};
@@ -135,12 +135,12 @@ impl LeaseTask {
     async fn step(&mut self) {
         match self.election.next_step(Instant::now()) {
             NextStep::Wait(wait) => tokio::time::sleep(wait).await,
-            NextStep::Read => self.read().await,
-            NextStep::Write => self.write().await,
+            NextStep::Read => self.read_lease().await,
+            NextStep::Write => self.write_lease().await,
         }
     }
 
-    async fn read(&mut self) {
+    async fn read_lease(&mut self) {
         let response = timeout(self.timing.request_timeout(), self.get()).await;
         let now = Instant::now();
         match response.context("no response in time").flatten() {
@@ -160,7 +160,7 @@ impl LeaseTask {
         }
     }
 
-    async fn write(&mut self) {
+    async fn write_lease(&mut self) {
         let began = Instant::now();
         let (version, claim) = self.election.begin_write(began, Timestamp::now());
         let response = timeout(self.timing.request_timeout(), self.send(version.as_deref(), &claim)).await;
@@ -184,11 +184,10 @@ impl LeaseTask {
 
     /// Creates the Lease, or updates the version that was read.
     async fn send(&self, version: Option<&str>, claim: &LeaseClaim) -> kube::Result<Item<ReadLease>> {
-        let params = &post_params();
         let (Some(version), Some(last)) = (version, &self.last) else {
             let mut lease = Lease { metadata: self.owner.metadata(LEASE_NAME).await?, ..Lease::default() };
             claim.set_in(&mut lease);
-            return self.api.create(params, &lease).await;
+            return self.api.create(&lease).await;
         };
         let mut lease = last.clone();
         lease.metadata.resource_version = Some(version.to_owned());
@@ -199,7 +198,7 @@ impl LeaseTask {
             if owners.is_some() {
                 lease.metadata.owner_references = owners;
             }
-            async move { self.api.replace(LEASE_NAME, params, &lease).await }
+            async move { self.api.replace(LEASE_NAME, &lease).await }
         })
         .await
     }

@@ -13,16 +13,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cluster::await_answer;
-use crate::cluster::reading::{Item, KindApi, PODS};
+use crate::cluster::reading::{Head, Item, KindApi, PODS};
 use crate::controller::pods::{WholePod, controller};
 
 /// The annotation of the kubelet on the API object of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-
-fn full_name(metadata: &ObjectMeta) -> String {
-    let part = |part: &Option<String>| part.clone().unwrap_or_default();
-    format!("{}/{}", part(&metadata.namespace), part(&metadata.name))
-}
 
 /// Reads the pods that are bound to a node from the API server's cache, in one request that uses an index.
 pub(crate) async fn list_bound_pods(
@@ -47,7 +42,7 @@ fn bound_pod(pod: WholePod, policies: &PolicySet, snapshot: &ClusterSnapshot) ->
     if metadata.deletion_timestamp.is_some() || status.ended() || !counts {
         return None;
     }
-    let name = full_name(&metadata);
+    let name = Head::of(&metadata).full_name();
     let daemon_set = controller(&metadata).filter(|owner| owner.kind == "DaemonSet").map(|owner| owner.name.clone());
     let ObjectMeta { namespace, labels, annotations, .. } = metadata;
     let namespace = namespace.unwrap_or_default();

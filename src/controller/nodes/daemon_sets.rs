@@ -14,7 +14,7 @@ use mullion_snapshot::or_default;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::reading::JsonText;
+use crate::cluster::reading::{Head, JsonText};
 use crate::cluster::slim_metadata;
 
 /// The largest template, as slim JSON, that is stored for a decision. A typical template has 1 KB, and the API server
@@ -64,8 +64,8 @@ impl SlimDaemonSet {
     /// What is stored, under its name (`namespace/name`); `None` for a DaemonSet that selects Linux nodes.
     pub(crate) fn entry(self) -> (String, Option<StoredDaemonSet>) {
         let Self { metadata, spec, status } = self;
+        let name = Head::of(&metadata).full_name();
         let namespace = metadata.namespace.unwrap_or_default();
-        let name = format!("{namespace}/{}", metadata.name.unwrap_or_default());
         let mut template = spec.template.value();
         slim(&mut template);
         let os = metadata.annotations.as_ref().and_then(|annotations| annotations.get(OS_ANNOTATION));

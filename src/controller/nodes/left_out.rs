@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use mullion_engine::model::cluster::ClusterSnapshot;
-use mullion_engine::model::text::list;
+use mullion_engine::model::text::{list, prefix};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_engine::place::LeftOutNodes;
 use mullion_policy::PolicySet;
 use tokio::time::Instant;
 
-use crate::controller::events::{EventType, MAX_NOTE, NewEvent};
+use crate::controller::event_reasons::NODES_LEFT_OUT;
+use crate::controller::events::{MAX_NOTE, NewEvent, WrittenEvent};
 use crate::controller::nodes::daemon_sets::StoredDaemonSet;
-use crate::value_hash::hash_of;
 
 /// The maximum number of DaemonSets in metrics and with an Event.
 const MOST_NAMED: usize = 20;
@@ -24,12 +24,6 @@ const MOST_NAMED: usize = 20;
 const STEP: usize = 25;
 /// The time between the starts of two passes.
 const PAUSE: Duration = Duration::from_secs(5);
-/// The time after which an Event that still applies is written again, because the API server deletes Events after an
-/// hour.
-const REPEAT: Duration = Duration::from_secs(1800);
-/// The shortest time between two Events about the same DaemonSet.
-const REWORD: Duration = Duration::from_secs(120);
-
 /// The passes through all DaemonSets, and their results.
 #[derive(Debug)]
 pub(crate) struct LeftOutPass {
@@ -38,8 +32,8 @@ pub(crate) struct LeftOutPass {
     next: Instant,
     /// The number of nodes, and the builds, by name of the DaemonSet.
     found: BTreeMap<String, (usize, Vec<Build>)>,
-    /// The last Event about each DaemonSet, and when it was written.
-    reported: BTreeMap<String, (u64, Instant)>,
+    /// The last Event about each DaemonSet.
+    recent: BTreeMap<String, WrittenEvent>,
 }
 
 /// The DaemonSets that leave out the most nodes, and the Events that are due.
@@ -52,7 +46,7 @@ pub(crate) struct LeftOutReport {
 
 impl LeftOutPass {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { last: None, next: now, found: BTreeMap::new(), reported: BTreeMap::new() }
+        Self { last: None, next: now, found: BTreeMap::new(), recent: BTreeMap::new() }
     }
 
     /// Reviews some DaemonSets; returns a report once all have been reviewed.
@@ -89,17 +83,16 @@ impl LeftOutPass {
         let mut most: Vec<_> = self.found.iter().collect();
         most.sort_by_key(|(name, (count, _))| (std::cmp::Reverse(*count), *name));
         most.truncate(MOST_NAMED);
-        self.reported.retain(|name, _| self.found.contains_key(name));
+        self.recent.retain(|name, _| self.found.contains_key(name));
         let mut report = LeftOutReport::default();
         for (name, (count, builds)) in most {
             report.counts.push((name.clone(), *count));
             let Some(stored) = all.get(name) else { continue };
             let about = stored.reference(name);
             let event = event(&about, builds, policies);
-            let key = hash_of(&(&about.uid, &event));
-            let stands = |(last, at): &(u64, Instant)| now < *at + if *last == key { REPEAT } else { REWORD };
-            if !self.reported.get(name).is_some_and(stands) {
-                self.reported.insert(name.clone(), (key, now));
+            let newest = WrittenEvent::new(&about, &event, now);
+            if !self.recent.get(name).is_some_and(|last| last.covers(&newest)) {
+                self.recent.insert(name.clone(), newest);
                 report.events.push((about, event));
             }
         }
@@ -116,8 +109,8 @@ fn event(about: &ObjectReference, builds: &[Build], policies: &PolicySet) -> New
         "Its images do not run on Windows nodes of {releases}: no pod of it works there. Use an index image with these \
          releases, or one DaemonSet for each release. Next: mullion rules MUL507; see mullion explain {object}"
     );
-    note.truncate(mullion_engine::model::text::prefix(&note, MAX_NOTE).len());
-    NewEvent { r#type: EventType::Warning, reason: "NodesLeftOut", action: "Review", note }
+    note.truncate(prefix(&note, MAX_NOTE).len());
+    NODES_LEFT_OUT.event(note)
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
 //! Labels and taints of Windows nodes, and a RuntimeClass for each of their builds.
 //!
 //! ```text
-//! watches, policies, snapshot ─→ queue (what is due, what is busy) ─→ requests (plan, patch, Events), sixteen at a time
+//! watches, policies, snapshot ─→ control_loop: queue (due, waiting, busy) → plan ─→ requests (patch, Events), sixteen at a time
 //! ```
 //!
 //! The queue is Mullion's own. kube's `Controller` reconciles from a store of whole objects: 5,000 nodes of 16 KB each
 //! are 80 MB, and the controller may use 40 MiB. Here only the members of a node that are read are stored.
-//! RuntimeClasses follow from all nodes together, so they are one item of the queue.
 //!
 //! | module | contains |
 //! |---|---|
-//! | `control_loop` | the loop: watches in, work out |
-//! | `queue` | nodes that are due, under way, waiting: one task, no request |
+//! | `control_loop` | the loop: what starts work, and what its results change |
+//! | `queue` | nodes that are due, waiting and busy |
+//! | `classes` | when RuntimeClasses are planned |
 //! | `requests` | what is read and written for one node, and for RuntimeClasses |
 //! | `stored_node` | nodes as they are kept between their changes |
 //! | `daemon_sets` | DaemonSets as they are kept, and what taints need to know of them |
 //! | `left_out` | DaemonSets that leave out nodes which cannot run their images |
-//! | `taint_context` | DaemonSets and the cluster snapshot that taints wait for |
+//! | `taint_context` | DaemonSets and the cluster snapshot, which decide what taints wait for |
 //! | `blocker_times` | since when taints have waited for each DaemonSet and pod |
 //! | `bound_pods` | the pods of a node, read when its taint is about to be set |
 //! | `node_events` | Events on nodes |
@@ -24,6 +24,7 @@
 
 mod blocker_times;
 mod bound_pods;
+mod classes;
 pub mod control_loop;
 mod daemon_sets;
 mod left_out;

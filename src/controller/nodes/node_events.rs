@@ -3,99 +3,65 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::OWNED_ANNOTATION;
-use mullion_engine::model::text::{list_first, shorten};
+use mullion_engine::model::text::{list_first, shorten, upper_first};
 use mullion_engine::model::windows::Build;
 use tokio::time::Instant;
 
-use crate::cluster::reading::{NODES, RUNTIME_CLASSES};
-use crate::controller::events::{EventRecorder, EventType, NewEvent};
+use crate::cluster::reading::NODES;
+use crate::controller::event_reasons::{
+    CHANGES_UNDONE, TAINT_CONTESTED, TAINT_NOT_OWNED, TAINT_WAITS, TOO_MANY_RUNTIME_CLASSES, WOULD_CHANGE,
+};
+use crate::controller::events::{EventRecorder, NewEvent, WrittenEvent};
 use crate::controller::nodes::stored_node::ObservedNode;
 use crate::controller::runtime_classes::MOST_CLASSES;
-use crate::value_hash::hash_of;
-
-/// The time after which an Event that still applies is written again, because the API server deletes Events after an
-/// hour.
-const REPEAT: Duration = Duration::from_secs(1800);
-
-/// The shortest time between two notes for the same reason. Names of pods that a taint waits for change all the time,
-/// on thousands of nodes, and each note is another Event.
-const REWORD: Duration = Duration::from_secs(120);
 
 /// Writes Events on nodes and RuntimeClasses, and stores the last one of each.
 pub(crate) struct NodeEvents {
     recorder: EventRecorder,
-    /// By kind and name.
-    reported: Mutex<HashMap<(String, String), ReportedEvent>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct ReportedEvent {
-    reason: &'static str,
-    key: u64,
-    at: Instant,
+    /// The last Event of each object, by kind and name.
+    last: Mutex<HashMap<(String, String), WrittenEvent>>,
 }
 
 impl NodeEvents {
     pub(crate) fn new(recorder: EventRecorder) -> Self {
-        Self { recorder, reported: Mutex::default() }
+        Self { recorder, last: Mutex::default() }
     }
 
-    /// Writes the Event, unless it is the last one of the node and people can still read it, or a similar one was
+    /// Writes the Event, unless it is the last one of the object and people can still read it, or a similar one was
     /// written recently. An Event that could not be written does not become the last one, so the next call retries.
-    pub(crate) async fn report(&self, node: &ObservedNode, event: &NewEvent) {
-        self.report_about(&node_reference(node), event).await;
-    }
-
-    /// Does the same for a RuntimeClass, which need not exist.
-    pub(crate) async fn report_class(&self, name: &str, event: &NewEvent) {
-        let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
-        self.report_about(&RUNTIME_CLASSES.reference(&metadata), event).await;
-    }
-
-    async fn report_about(&self, about: &ObjectReference, event: &NewEvent) {
-        let newest = ReportedEvent { reason: event.reason, key: hash_of(event), at: Instant::now() };
-        let stands = |last: &ReportedEvent| {
-            let lasts = if last.key == newest.key { REPEAT } else { REWORD };
-            last.reason == newest.reason && newest.at < last.at + lasts
-        };
+    pub(crate) async fn report(&self, about: &ObjectReference, event: &NewEvent) {
+        let newest = WrittenEvent::new(about, event, Instant::now());
         let object = (about.kind.clone().unwrap_or_default(), about.name.clone().unwrap_or_default());
-        if self.reported().get(&object).is_some_and(stands) {
+        if self.last().get(&object).is_some_and(|last| last.covers(&newest)) {
             return;
         }
         if self.recorder.publish(about, event).await {
-            self.reported().insert(object, newest);
+            self.last().insert(object, newest);
         }
     }
 
-    /// Writes an Event that is not repeated while it applies, and does not affect [`NodeEvents::report`], because its
-    /// cause happened once.
-    pub(crate) async fn publish(&self, node: &ObservedNode, event: &NewEvent) {
-        self.publish_about(&node_reference(node), event).await;
-    }
-
-    /// Does the same for any object.
-    pub(crate) async fn publish_about(&self, about: &ObjectReference, event: &NewEvent) {
+    /// Writes an Event of which the caller decides when it is repeated. It does not affect [`NodeEvents::report`].
+    pub(crate) async fn publish(&self, about: &ObjectReference, event: &NewEvent) {
         self.recorder.publish(about, event).await;
     }
 
-    fn reported(&self) -> MutexGuard<'_, HashMap<(String, String), ReportedEvent>> {
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last(&self) -> MutexGuard<'_, HashMap<(String, String), WrittenEvent>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets a node that is deleted, or on which nothing is left to report.
     pub(crate) fn forget(&self, node: &str) {
-        self.reported().remove(&(NODES.name.to_owned(), node.to_owned()));
+        self.last().remove(&(NODES.name.to_owned(), node.to_owned()));
     }
 }
 
 /// The reference has the uid, by which `kubectl describe node` selects Events.
-fn node_reference(node: &ObservedNode) -> ObjectReference {
+pub(crate) fn node_reference(node: &ObservedNode) -> ObjectReference {
     let (name, uid) = (Some(node.facts.name.clone()), node.uid.clone());
     NODES.reference(&ObjectMeta { name, uid, ..ObjectMeta::default() })
 }
@@ -115,7 +81,7 @@ pub(crate) fn taint_waits(taint: &Taint, waits_for: &[impl Display]) -> NewEvent
          tolerations: [{toleration}]; if a PodPolicy enforces, kubectl rollout restart makes Mullion add it; or, in the \
          NodePolicy, exclude the namespace with taint.waitFor.namespaces.exclude, or set taint.apply: Always"
     );
-    NewEvent { r#type: EventType::Normal, reason: "TaintWaits", action: "Taint", note }
+    TAINT_WAITS.event(note)
 }
 
 /// The toleration of the taint, as in a manifest. The value is in quotes, because `true` would not be text.
@@ -132,7 +98,7 @@ pub(crate) fn no_class_left(build: Build) -> NewEvent {
          which is the maximum. Windows pods run there without a runtimeClassName. Find out why nodes have so many builds; then \
          delete the classes that no pod names: kubectl get runtimeclasses -l app.kubernetes.io/managed-by=mullion"
     );
-    NewEvent { r#type: EventType::Warning, reason: "TooManyRuntimeClasses", action: "RuntimeClass", note }
+    TOO_MANY_RUNTIME_CLASSES.event(note)
 }
 
 /// The Event for what `mode: Audit` withholds; `reasons` are the plan's sentences.
@@ -142,13 +108,12 @@ pub(crate) fn would_change(reasons: &[String]) -> NewEvent {
         "Nothing is changed, because the NodePolicy sets mode: Audit. mode: Enforce would result in: {}",
         reasons.collect::<Vec<_>>().join("; ")
     );
-    NewEvent { r#type: EventType::Normal, reason: "WouldChange", action: "Audit", note }
+    WOULD_CHANGE.event(note)
 }
 
 /// The Event for a taint that someone removes repeatedly; `why` is the plan's sentence.
 pub(crate) fn taint_contested(why: &str) -> NewEvent {
-    let note = format!("{}{}", why.get(..1).unwrap_or_default().to_uppercase(), why.get(1..).unwrap_or_default());
-    NewEvent { r#type: EventType::Warning, reason: "TaintContested", action: "Taint", note }
+    TAINT_CONTESTED.event(upper_first(why))
 }
 
 /// The Event for a taint that only the node's record names as Mullion's.
@@ -159,16 +124,16 @@ pub(crate) fn taint_not_owned(name: &str, taint: &Taint) -> NewEvent {
          {taint}-. If not, find out who wrote the record, which the kubelet of the node can: kubectl get node {name} -o yaml \
          --show-managed-fields; and remove it: kubectl annotate node {name} {OWNED_ANNOTATION}-"
     );
-    NewEvent { r#type: EventType::Warning, reason: "TaintNotOwned", action: "Taint", note }
+    TAINT_NOT_OWNED.event(note)
 }
 
 /// The Event for a change that someone undoes repeatedly.
 pub(crate) fn changes_undone(name: &str, changes: &[String]) -> NewEvent {
-    let changes = if changes.is_empty() { "annotation mullion.dev/owned".to_owned() } else { changes.join("; ") };
+    let changes = if changes.is_empty() { format!("annotation {OWNED_ANNOTATION}") } else { changes.join("; ") };
     let note = format!(
         "Mullion made the same change three times within an hour, and someone undoes it: {changes}. Mullion does not \
          repeat it for an hour. Find out who undoes it (kubectl get node {name} -o yaml --show-managed-fields), or change \
          the NodePolicy"
     );
-    NewEvent { r#type: EventType::Warning, reason: "ChangesUndone", action: "Patch", note }
+    CHANGES_UNDONE.event(note)
 }

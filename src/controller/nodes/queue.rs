@@ -1,35 +1,19 @@
-//! The queue of nodes: what is due, in progress and waiting. It sends no request itself.
+//! The queue of nodes: which are due, waiting and busy. It sends no request and plans nothing.
 //!
-//! A node is planned when the node, the policies, or the DaemonSets that it waits for change, never twice at the same
-//! time, and always from its newest object. Failures are retried with growing delays.
+//! A node is due when the node, the policies, or the DaemonSets that it waits for change. It is never taken twice at the
+//! same time, and always with its newest object. Failures are retried with growing delays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use mullion_engine::model::cluster::Taint;
-use mullion_engine::model::settings::{ApplyTaint, NodeLabel, NodeSettings, policy_taint, possible_taint};
-use mullion_engine::node::{Claimants, NodeFacts, TaintBlocker, TaintHold, plan_node, wanted_taint};
-use mullion_policy::PolicySet;
+use mullion_engine::node::{NodeFacts, TaintBlocker};
 use tokio::time::Instant;
 
 use crate::cluster::reading::Event;
-use crate::cluster::state::{NodesReport, TaintWaiter};
-use crate::cluster::{Backoff, Collection, LiveSnapshot, SlimNode};
-use crate::controller::nodes::blocker_times::BlockerTimes;
-use crate::controller::nodes::daemon_sets::StoredDaemonSet;
-use crate::controller::nodes::left_out::{LeftOutPass, LeftOutReport};
-use crate::controller::nodes::node_events;
-use crate::controller::nodes::requests::{Completed, NodeReport, NodeRequests, NodeResult, now};
-use crate::controller::nodes::stored_node::{StoredNode, observe};
-use crate::controller::nodes::taint_context::TaintContext;
-use crate::controller::runtime_classes;
-use crate::controller::runtime_classes::{ClassPlan, ExistingClass, WindowsFleet};
-use crate::controller::settled_builds::SettledBuilds;
+use crate::cluster::{Backoff, SlimNode};
+use crate::controller::nodes::requests::{NodeIssues, NodeReport, NodeResult};
+use crate::controller::nodes::stored_node::{ObservedNode, StoredNode, observe};
 use crate::value_hash::hash_of;
 
 /// The number of nodes in progress at the same time. With a server that takes 5 ms, 8 resulted in 880 patches a second
@@ -37,53 +21,38 @@ use crate::value_hash::hash_of;
 const CONCURRENCY: usize = 16;
 /// Jittered by the node's name: if all nodes fail at once, they are not retried at once.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(300));
-/// The interval at which a node with a waiting taint is planned again, because no watch reports changes of pods.
-const RECHECK: Duration = Duration::from_secs(30);
 /// How long a node's labels wait, at the start or when the node is new, for what only its taint needs: a node that is
 /// patched without it is patched twice. Lists of a busy API server take seconds, and up to a minute
 /// (`--request-timeout`).
-const CONTEXT_WAIT: Duration = Duration::from_secs(30);
-
-/// The interval at which a build without a RuntimeClass is reported.
-const CLASS_REPORT: Duration = Duration::from_secs(1800);
+pub(crate) const CONTEXT_WAIT: Duration = Duration::from_secs(30);
 
 /// A node, and the state of the work on it: 120 bytes, 0.6 MB for 5,000 nodes.
-#[allow(clippy::struct_excessive_bools, reason = "each states what was found about the node")]
-struct QueuedNode {
+pub(crate) struct QueuedNode {
     node: StoredNode,
     /// Until when a new node waits for the snapshot to contain it, because the operating system of a DaemonSet may
     /// depend on the nodes in the snapshot. `None` once the snapshot contains the node.
     new_until: Option<Instant>,
     /// When to retry, and how often it has failed.
     retry: Option<(Instant, u32)>,
-    /// What its taint waits for.
-    waits_for: Vec<TaintBlocker>,
     /// The API server rejected a patch of an older object: the node is planned again as soon as a newer one is read.
     conflicted: bool,
-    /// A change is not made because someone undoes it repeatedly.
-    contested: bool,
-    /// `mode: Audit` withholds a change.
-    withheld: bool,
-    /// The node's record claims a taint that is not Mullion's.
-    unproved: bool,
+    /// As of the last plan.
+    issues: NodeIssues,
 }
 
 impl QueuedNode {
     fn new(node: StoredNode) -> Self {
-        Self {
-            node,
-            new_until: Some(Instant::now() + CONTEXT_WAIT),
-            retry: None,
-            waits_for: Vec::new(),
-            conflicted: false,
-            contested: false,
-            withheld: false,
-            unproved: false,
-        }
+        let new_until = Some(Instant::now() + CONTEXT_WAIT);
+        Self { node, new_until, retry: None, conflicted: false, issues: NodeIssues::default() }
+    }
+
+    /// Whether the node is too new for a decision that depends on the snapshot.
+    pub(crate) fn is_new(&self, now: Instant) -> bool {
+        self.new_until.is_some_and(|until| now < until)
     }
 
     fn is_waiting(&self) -> bool {
-        !self.waits_for.is_empty()
+        !self.issues.waits_for.is_empty()
     }
 
     fn retry_later(&mut self, name: &str) {
@@ -93,27 +62,21 @@ impl QueuedNode {
     }
 }
 
-#[allow(clippy::struct_excessive_bools, reason = "each states what is due or complete of one kind")]
+/// The number of nodes with each issue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NodeCounts {
+    pub(crate) windows: usize,
+    pub(crate) waiting: usize,
+    pub(crate) contested: usize,
+    pub(crate) withheld: usize,
+}
+
+#[derive(Default)]
 pub(crate) struct NodeQueue {
-    requests: Arc<NodeRequests>,
-    policies: Arc<PolicySet>,
-    /// Mullion's own taints, as `mullion-state` stores them.
-    own_taints: Arc<BTreeSet<Taint>>,
-    snapshot: Arc<LiveSnapshot>,
     nodes: BTreeMap<String, QueuedNode>,
     /// Nodes of a list that is not complete yet.
     arriving: BTreeMap<String, StoredNode>,
-    nodes_complete: bool,
-    pub(crate) daemon_sets: Collection<StoredDaemonSet>,
-    /// `None` until DaemonSets and the snapshot have been read, because no taint is set on a guess.
-    context: Option<Arc<TaintContext>>,
-    context_due: bool,
-    pub(crate) classes: Collection<ExistingClass>,
-    pub(crate) classes_due: bool,
-    classes_busy: bool,
-    /// The last warnings about classes, which every changed node would repeat.
-    class_warnings: Vec<String>,
-    classes_not_before: Instant,
+    is_complete: bool,
     /// Nodes to be planned.
     due: BTreeSet<String>,
     /// The node that was taken last. The next node by name follows, so that nodes that change all the time do not delay
@@ -121,106 +84,37 @@ pub(crate) struct NodeQueue {
     last_taken: String,
     /// Nodes that are being planned or patched. A node that is deleted meanwhile stays here until its work ends.
     busy: BTreeSet<String>,
-    next_recheck: Instant,
-    blockers: BlockerTimes,
-    blockers_changed: bool,
-    /// The oldest blockers, with the number of their nodes.
-    longest: Vec<(TaintBlocker, usize)>,
-    /// The number of nodes that wait for their taint, and of nodes on which someone undoes changes.
-    counts: (usize, usize),
-    left_out: LeftOutPass,
-    builds: SettledBuilds,
-    /// When the next unknown build gets its class.
-    next_build: Option<Instant>,
-    /// When a build without a class may be reported again.
-    next_class_report: Instant,
-    /// Until when nodes wait for the context.
-    context_deadline: Instant,
-    pub(crate) running: FuturesUnordered<BoxFuture<'static, Completed>>,
+    /// Nodes on which nothing is left to report; the reader takes them.
+    pub(crate) silent: Vec<String>,
+    /// Whether facts of nodes have changed; the reader sets it back.
+    pub(crate) facts_changed: bool,
+    /// Whether nodes wait for other blockers; the reader sets it back.
+    pub(crate) blockers_changed: bool,
 }
 
 impl NodeQueue {
-    pub(crate) fn new(
-        requests: NodeRequests,
-        snapshot: Arc<LiveSnapshot>,
-        policies: Arc<PolicySet>,
-        own_taints: BTreeSet<Taint>,
-    ) -> Self {
-        Self {
-            requests: Arc::new(requests),
-            policies,
-            own_taints: Arc::new(own_taints),
-            snapshot,
-            nodes: BTreeMap::new(),
-            arriving: BTreeMap::new(),
-            nodes_complete: false,
-            daemon_sets: Collection::default(),
-            context: None,
-            context_due: true,
-            classes: Collection::default(),
-            classes_due: true,
-            classes_busy: false,
-            class_warnings: Vec::new(),
-            classes_not_before: Instant::now(),
-            due: BTreeSet::new(),
-            last_taken: String::new(),
-            busy: BTreeSet::new(),
-            next_recheck: Instant::now() + RECHECK,
-            blockers: BlockerTimes::default(),
-            blockers_changed: false,
-            longest: Vec::new(),
-            counts: (0, 0),
-            left_out: LeftOutPass::new(Instant::now()),
-            builds: SettledBuilds::default(),
-            next_build: None,
-            next_class_report: Instant::now(),
-            context_deadline: Instant::now() + CONTEXT_WAIT,
-            running: FuturesUnordered::new(),
-        }
-    }
-
-    pub(crate) fn has_synced(&self) -> bool {
-        self.nodes_complete && self.daemon_sets.complete && self.snapshot.ready() && self.classes.complete
+    /// Whether all nodes have been read once.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Whether nothing is due and nothing is in progress.
-    fn has_planned_all(&self) -> bool {
-        self.has_synced() && self.due.is_empty() && self.busy.is_empty()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.due.is_empty() && self.busy.is_empty()
     }
 
-    /// The nodes as of the last tick, for the report, once every node has been planned.
-    pub(crate) fn report(&self) -> Option<NodesReport> {
-        if self.context.is_none() || !self.has_planned_all() {
-            return None;
-        }
-        let policy = &self.policies.nodes;
-        let waiter = |(blocker, nodes): &(TaintBlocker, usize)| {
-            let (kind, namespace, name) = blocker.object()?;
-            Some(TaintWaiter {
-                kind: kind.to_owned(),
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                nodes: *nodes,
-            })
-        };
-        let (waiting, contested) = self.counts;
-        Some(NodesReport {
-            mode: format!("{:?}", policy.mode),
-            taint: policy_taint(policy).to_string(),
-            apply: format!("{:?}", policy.taint.apply),
-            release_label: policy.labels.contains(&NodeLabel::Release),
-            windows: self.nodes.len(),
-            waiting,
-            contested,
-            waits_for: self.longest.iter().filter_map(waiter).collect(),
-        })
+    pub(crate) fn facts(&self) -> impl Iterator<Item = NodeFacts> {
+        self.nodes.values().map(|queued| queued.node.facts())
     }
 
-    /// The DaemonSets that may be for Windows nodes, once every node has been planned.
-    pub(crate) fn claimants(&self) -> Option<Claimants> {
-        let daemons = Arc::clone(&self.context.as_ref().filter(|_| self.has_planned_all())?.daemon_sets);
-        let waited_for = self.nodes.values().flat_map(|queued| &queued.waits_for).cloned().collect();
-        Some(Claimants { policies: self.policies.hash.clone(), daemons, waited_for })
+    /// The newest object of a node.
+    pub(crate) fn observed(&self, name: &str) -> Option<ObservedNode> {
+        self.nodes.get(name).map(|queued| queued.node.observed())
+    }
+
+    /// What taints wait for, once for each node that waits for it.
+    pub(crate) fn blockers(&self) -> impl Iterator<Item = &TaintBlocker> {
+        self.nodes.values().flat_map(|queued| &queued.issues.waits_for)
     }
 
     pub(crate) fn apply(&mut self, event: Event<SlimNode>) {
@@ -241,8 +135,8 @@ impl NodeQueue {
                     // The version does not matter: after a restore from a backup, versions start lower.
                     self.update(name, node);
                 }
-                self.nodes_complete = true;
-                self.classes_due = true;
+                self.is_complete = true;
+                self.facts_changed = true;
             }
             Event::Apply(node) => {
                 let (name, node) = observe(node);
@@ -265,7 +159,7 @@ impl NodeQueue {
             let changed = !queued.node.is_alike(&newest);
             let conflicted = std::mem::take(&mut queued.conflicted);
             queued.node = newest;
-            self.classes_due |= changed;
+            self.facts_changed |= changed;
             if !changed && !conflicted {
                 return;
             }
@@ -274,7 +168,7 @@ impl NodeQueue {
             // applies.
             self.forget(&name);
             self.nodes.insert(name.clone(), QueuedNode::new(newest));
-            self.classes_due = true;
+            self.facts_changed = true;
         }
         self.due.insert(name);
     }
@@ -282,198 +176,90 @@ impl NodeQueue {
     fn forget(&mut self, name: &str) {
         self.blockers_changed |= self.nodes.remove(name).is_some_and(|queued| queued.is_waiting());
         self.due.remove(name);
-        self.requests.events.forget(name);
+        self.silent.push(name.to_owned());
     }
 
-    /// The first time, and while a new node waits for it, at once; later, a burst (a chart with many DaemonSets) is
-    /// processed as a whole, at the next tick.
-    pub(crate) fn context_changed(&mut self) {
-        self.context_due = true;
-        if self.context.is_none() || self.nodes.values().any(|queued| queued.new_until.is_some()) {
-            self.update_context();
-        }
+    /// Makes every node due, because the input of all plans has changed.
+    pub(crate) fn set_all_due(&mut self) {
+        self.due.extend(self.nodes.keys().cloned());
     }
 
-    fn update_context(&mut self) {
-        if !(self.context_due && self.daemon_sets.complete && self.snapshot.ready()) {
-            return;
-        }
-        self.context_due = false;
-        let context = TaintContext::new(&self.daemon_sets.entries, self.snapshot.snapshot(), &self.policies);
-        let changed = self.context.as_ref().is_none_or(|earlier| !earlier.is_alike(&context));
+    pub(crate) fn has_new_nodes(&self) -> bool {
+        self.nodes.values().any(|queued| queued.new_until.is_some())
+    }
+
+    /// Ends the wait of new nodes for which `is_known` returns true. `changed`: whether taints may wait for something else
+    /// now.
+    pub(crate) fn context_renewed(&mut self, changed: bool, is_known: impl Fn(&str, &StoredNode) -> bool) {
         let now = Instant::now();
         for (name, queued) in &mut self.nodes {
-            queued.new_until = queued.new_until.filter(|until| now < *until && !context.contains(name, &queued.node));
+            queued.new_until = queued.new_until.filter(|until| now < *until && !is_known(name, &queued.node));
             if changed && queued.is_waiting() {
                 self.due.insert(name.clone());
             }
         }
-        self.context = Some(Arc::new(context));
     }
 
-    /// Whether the node is too new for a decision about its taint.
-    fn is_too_new(&self, name: &str, now: Instant) -> bool {
-        let until = || self.nodes.get(name).and_then(|queued| queued.new_until);
-        self.policies.nodes.taint.apply == ApplyTaint::WhenTolerated && until().is_some_and(|until| now < until)
-    }
-
-    pub(crate) fn set_own_taints(&mut self, own_taints: BTreeSet<Taint>) {
-        if *self.own_taints != own_taints {
-            self.own_taints = Arc::new(own_taints);
-            self.due.extend(self.nodes.keys().cloned());
-        }
-    }
-
-    pub(crate) fn set_policies(&mut self, policies: Arc<PolicySet>) {
-        self.policies = policies;
-        // No plan is made from two sets: the context comes from the old set, and work in progress is planned again.
-        self.context = None;
-        self.due.extend(self.nodes.keys().cloned());
-        self.classes_due = true;
-        self.classes_not_before = Instant::now();
-        self.blockers_changed = true;
-        self.requests.limits().clear();
-        self.context_due = true;
-        self.update_context();
-    }
-
-    pub(crate) fn tick(&mut self) {
-        let now = Instant::now();
-        self.update_context();
-        let recheck = now >= self.next_recheck;
-        if recheck {
-            self.next_recheck = now + RECHECK;
-            self.requests.limits().sweep(now);
-        }
-        let (mut waiting, mut contested, mut withheld) = (0, 0, 0);
+    /// Makes nodes due whose time has come; with `recheck`, also those with an issue that no watch reports the end of.
+    pub(crate) fn tick(&mut self, now: Instant, recheck: bool) -> NodeCounts {
+        let mut counts = NodeCounts { windows: self.nodes.len(), ..NodeCounts::default() };
         for (name, queued) in &self.nodes {
+            let NodeIssues { contested, withheld, unproved, .. } = queued.issues;
             let is_late = queued.retry.is_some_and(|(at, _)| at <= now) && !self.busy.contains(name);
-            if is_late || (recheck && (queued.is_waiting() || queued.contested || queued.unproved)) {
+            if is_late || (recheck && (queued.is_waiting() || contested || unproved)) {
                 self.due.insert(name.clone());
             }
-            waiting += usize::from(queued.is_waiting());
-            contested += usize::from(queued.contested);
-            withheld += usize::from(queued.withheld);
+            counts.waiting += usize::from(queued.is_waiting());
+            counts.contested += usize::from(contested);
+            counts.withheld += usize::from(withheld);
         }
-        self.counts = (waiting, contested);
-        self.requests.metrics.set_nodes(self.nodes.len(), waiting, contested, withheld);
-        if std::mem::take(&mut self.blockers_changed) {
-            let present = self.nodes.values().flat_map(|queued| &queued.waits_for);
-            self.longest = self.blockers.update(present, now);
-            let toleration = node_events::toleration_text(&policy_taint(&self.policies.nodes));
-            self.requests.metrics.set_taint_blockers(&toleration, &self.longest);
-        }
-        self.report_left_out(now);
-        self.classes_due |= self.next_build.is_some_and(|at| at <= now);
-        let classes_read = self.nodes_complete && self.classes.complete;
-        if self.classes_due && classes_read && !self.classes_busy && now >= self.classes_not_before {
-            self.classes_due = false;
-            self.start_classes();
-        }
+        counts
     }
 
-    fn report_left_out(&mut self, now: Instant) {
-        let Some(context) = self.context.as_ref() else { return };
-        let report = self.left_out.step(&self.daemon_sets.entries, &context.snapshot, &self.policies, now);
-        let Some(LeftOutReport { counts, events }) = report else { return };
-        self.requests.metrics.set_left_out(&counts);
-        if !events.is_empty() {
-            self.running.push(Arc::clone(&self.requests).report_left_out(events).boxed());
+    /// Takes the next due node that `is_ready`, unless [`CONCURRENCY`] nodes are busy. It is busy until
+    /// [`NodeQueue::settle`] or [`NodeQueue::finish`].
+    pub(crate) fn take_due(&mut self, is_ready: impl Fn(&QueuedNode) -> bool) -> Option<ObservedNode> {
+        if self.busy.len() >= CONCURRENCY {
+            return None;
         }
+        let last = self.last_taken.as_str();
+        let later = self.due.range::<str, _>((Bound::Excluded(last), Bound::Unbounded));
+        let earlier = self.due.range::<str, _>((Bound::Unbounded, Bound::Included(last)));
+        let free = later.chain(earlier).filter(|name| !self.busy.contains(*name));
+        let mut ready = free.filter_map(|name| Some((name, self.nodes.get(name).filter(|queued| is_ready(queued))?)));
+        let (name, node) = ready.next().map(|(name, queued)| (name.clone(), queued.node.observed()))?;
+        self.due.remove(&name);
+        self.last_taken.clone_from(&name);
+        self.busy.insert(name);
+        Some(node)
     }
 
-    /// Starts work on due nodes, up to [`CONCURRENCY`].
-    pub(crate) fn start(&mut self) {
-        let now = Instant::now();
-        // Label and taint are set in one patch, if everything is read soon, and the taint is recorded soon.
-        let can_taint = possible_taint(&self.policies.nodes).is_none_or(|taint| self.own_taints.contains(&taint));
-        if !(self.context.is_some() && can_taint) && now < self.context_deadline {
-            return;
-        }
-        while self.busy.len() < CONCURRENCY {
-            let ready = |name: &&String| !self.busy.contains(*name) && !self.is_too_new(name, now);
-            let last = self.last_taken.as_str();
-            let later = self.due.range::<str, _>((Bound::Excluded(last), Bound::Unbounded));
-            let earlier = self.due.range::<str, _>((Bound::Unbounded, Bound::Included(last)));
-            let Some(name) = later.chain(earlier).find(ready).cloned() else { return };
-            self.due.remove(&name);
-            self.last_taken.clone_from(&name);
-            let Some(queued) = self.nodes.get_mut(&name) else { continue };
-            let node = queued.node.observed();
-            if !queued.is_waiting() && is_in_order(&node.facts, &self.policies.nodes, &self.own_taints) {
-                queued.retry = None;
-                queued.contested = false;
-                queued.withheld = false;
-                queued.unproved = false;
-                continue;
-            }
-            self.busy.insert(name);
-            let (requests, policies) = (Arc::clone(&self.requests), Arc::clone(&self.policies));
-            let (own_taints, context) = (Arc::clone(&self.own_taints), self.context.clone());
-            self.running.push(requests.reconcile(node, policies, own_taints, context).map(Completed::Node).boxed());
-        }
+    /// Ends the work on a node whose plan requires nothing; returns `false` if the node waits, and must be planned with
+    /// what it waits for.
+    pub(crate) fn settle(&mut self, name: &str) -> bool {
+        let Some(queued) = self.nodes.get_mut(name).filter(|queued| !queued.is_waiting()) else { return false };
+        queued.retry = None;
+        queued.issues = NodeIssues::default();
+        self.busy.remove(name);
+        true
     }
 
-    fn start_classes(&mut self) {
-        let (now, policy) = (Instant::now(), &self.policies.nodes);
-        let facts = self.nodes.values().map(|queued| queued.node.facts());
-        let fleet = WindowsFleet::of(facts, policy);
-        self.builds.update(fleet.builds.keys().copied(), now);
-        self.next_build = self.builds.next(policy, now);
-        let ClassPlan { writes, warnings, without_class } =
-            runtime_classes::plan(&fleet, policy, &self.classes.entries, |build| {
-                self.builds.counts(build, policy, now)
-            });
-        for warning in warnings.iter().filter(|warning| !self.class_warnings.contains(warning)) {
-            tracing::warn!("{warning}");
-        }
-        self.class_warnings = warnings;
-        if let Some((build, node)) = without_class
-            && now >= self.next_class_report
-            && let Some(queued) = self.nodes.get(&node)
-        {
-            self.next_class_report = now + CLASS_REPORT;
-            let report = Arc::clone(&self.requests).report_class_limit(queued.node.observed(), build);
-            self.running.push(report.boxed());
-        }
-        if !writes.is_empty() {
-            self.classes_busy = true;
-            self.running.push(Arc::clone(&self.requests).write_classes(writes).boxed());
-        }
-    }
-
-    pub(crate) fn finish(&mut self, completed: Completed) {
-        let report = match completed {
-            Completed::Classes { again } => {
-                self.classes_busy = false;
-                if again {
-                    // Not immediately, because what failed will most likely fail again.
-                    self.classes_not_before = Instant::now() + RECHECK;
-                    self.classes_due = true;
-                }
-                return;
-            }
-            Completed::ClassLimit | Completed::LeftOut => return,
-            Completed::Node(report) => report,
-        };
-        let NodeReport { name, version, result, waits_for, contested, withheld, unproved } = report;
+    /// Ends the work on a node.
+    pub(crate) fn finish(&mut self, report: NodeReport) {
+        let NodeReport { name, version, result, issues } = report;
         self.busy.remove(&name);
         let Some(queued) = self.nodes.get_mut(&name) else {
             // The work may have written an Event after the node was deleted.
-            self.requests.events.forget(&name);
+            self.silent.push(name);
             return;
         };
         let is_newer = *queued.node.version != *version;
         // Failed work may have written an Event, and is retried soon.
-        let failed = matches!(result, NodeResult::Failed);
-        if waits_for.is_empty() && !contested && !withheld && !unproved && !failed {
-            self.requests.events.forget(&name);
+        if issues == NodeIssues::default() && !matches!(result, NodeResult::Failed) {
+            self.silent.push(name.clone());
         }
-        self.blockers_changed |= queued.waits_for != waits_for;
-        queued.waits_for = waits_for;
-        queued.contested = contested;
-        queued.withheld = withheld;
-        queued.unproved = unproved;
+        self.blockers_changed |= queued.issues.waits_for != issues.waits_for;
+        queued.issues = issues;
         match result {
             NodeResult::Unchanged | NodeResult::PatchedUnread => queued.retry = None,
             NodeResult::Patched(node) => {
@@ -499,21 +285,8 @@ impl NodeQueue {
     }
 }
 
-/// Whether there is nothing to read, write or report. This is true for most changes of nodes.
-fn is_in_order(facts: &NodeFacts, policy: &NodeSettings, own_taints: &BTreeSet<Taint>) -> bool {
-    wanted_taint(facts, policy, own_taints).is_none() && {
-        let plan = plan_node(facts, policy, own_taints, &[], now());
-        plan.patch.is_none() && plan.hold == TaintHold::None && !plan.withheld && plan.unproved.is_none()
-    }
-}
-
 #[cfg(test)]
 impl NodeQueue {
-    /// Sets a context without DaemonSets, in an empty snapshot.
-    pub(crate) fn set_empty_context(&mut self) {
-        self.context = Some(Arc::new(TaintContext::new(&BTreeMap::new(), Arc::default(), &self.policies)));
-    }
-
     pub(crate) fn mark_busy(&mut self, name: &str) {
         self.due.remove(name);
         self.busy.insert(name.to_owned());
@@ -530,7 +303,7 @@ impl NodeQueue {
     }
 
     pub(crate) fn is_new(&self, name: &str) -> bool {
-        self.is_too_new(name, Instant::now())
+        self.nodes.get(name).is_some_and(|queued| queued.is_new(Instant::now()))
     }
 
     pub(crate) fn version_of(&self, name: &str) -> Option<String> {

@@ -5,27 +5,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use kube::api::Patch;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::ApplyTaint;
-use mullion_engine::model::windows::Build;
-use mullion_engine::node::{
-    NodePatch, NodePlan, TaintBlocker, TaintHold, blockers, needs_pods, plan_node, wanted_taint,
-};
+use mullion_engine::node::{NodePatch, NodePlan, TaintBlocker, TaintHold, blockers, needs_pods, plan_node};
 use mullion_policy::PolicySet;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::reading::{Item, KindApi, NODES, RUNTIME_CLASSES};
-use crate::cluster::{SlimNode, await_answer, patch_params, post_params};
+use crate::cluster::{SlimNode, await_answer};
 use crate::controller::denied_write::denied_write;
 use crate::controller::events::{EventRecorder, NewEvent};
 use crate::controller::metrics::{ControllerMetrics, WriteOutcome};
 use crate::controller::nodes::bound_pods::list_bound_pods;
 use crate::controller::nodes::node_events;
-use crate::controller::nodes::node_events::NodeEvents;
+use crate::controller::nodes::node_events::{NodeEvents, node_reference};
 use crate::controller::nodes::stored_node::ObservedNode;
 use crate::controller::nodes::taint_context::TaintContext;
 use crate::controller::nodes::write_limits::WriteLimits;
@@ -52,10 +49,8 @@ pub(crate) enum Completed {
     Classes {
         again: bool,
     },
-    /// The Event about a build without a class was written, or failed.
-    ClassLimit,
-    /// The Events about nodes that DaemonSets leave out were written, or failed.
-    LeftOut,
+    /// Events that belong to no work on a node were written, or failed.
+    Events,
 }
 
 /// The result of the work on a node.
@@ -63,6 +58,12 @@ pub(crate) struct NodeReport {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) result: NodeResult,
+    pub(crate) issues: NodeIssues,
+}
+
+/// Why a node is not in the intended state.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodeIssues {
     /// What the taint waits for, at most [`MOST_BLOCKERS`], DaemonSets first.
     pub(crate) waits_for: Vec<TaintBlocker>,
     /// Whether a change is not made because someone undoes it repeatedly.
@@ -86,7 +87,7 @@ pub(crate) enum NodeResult {
 }
 
 /// Seconds since 1970.
-pub(crate) fn now() -> u64 {
+pub(crate) fn unix_time() -> u64 {
     u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
 }
 
@@ -100,44 +101,47 @@ impl NodeRequests {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) async fn report_left_out(self: Arc<Self>, events: Vec<(ObjectReference, NewEvent)>) -> Completed {
+    pub(crate) async fn write_events(self: Arc<Self>, events: Vec<(ObjectReference, NewEvent)>) -> Completed {
         for (about, event) in &events {
-            self.events.publish_about(about, event).await;
+            self.events.publish(about, event).await;
         }
-        Completed::LeftOut
+        Completed::Events
     }
 
+    /// Does what the plan of a node requires: finds out what its taint waits for, and patches the node. `plan` is the
+    /// one without blockers.
     pub(crate) async fn reconcile(
         self: Arc<Self>,
         node: ObservedNode,
+        mut plan: NodePlan,
         policies: Arc<PolicySet>,
         own_taints: Arc<BTreeSet<Taint>>,
         context: Option<Arc<TaintContext>>,
     ) -> NodeReport {
         let (facts, policy) = (&node.facts, &policies.nodes);
-        let wanted =
-            wanted_taint(facts, policy, &own_taints).filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
-        let (waits_for, is_known) = match &wanted {
-            Some(taint) => match self.waits_for(&node, taint, &policies, context.as_deref()).await {
-                Ok(names) => (names, true),
-                Err(unknown) => (vec![TaintBlocker::Unknown(unknown)], false),
-            },
-            None => (Vec::new(), false),
+        let wanted = plan.taint.take().filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
+        let (mut waits_for, mut is_known) = (Vec::new(), true);
+        if let Some(taint) = &wanted {
+            match self.waits_for(&node, taint, &policies, context.as_deref()).await {
+                Ok(blockers) => waits_for = blockers,
+                Err(unknown) => (waits_for, is_known) = (vec![TaintBlocker::Unknown(unknown)], false),
+            }
+            if !waits_for.is_empty() {
+                plan = plan_node(facts, policy, &own_taints, &waits_for, unix_time());
+            }
+        }
+        let NodePlan { patch, reasons, hold, withheld, unproved, .. } = plan;
+        if hold != TaintHold::Waiting {
+            waits_for.clear();
+        }
+        let event = match (hold, &wanted, reasons.last()) {
+            (TaintHold::Waiting, Some(taint), _) if is_known => Some(node_events::taint_waits(taint, &waits_for)),
+            (TaintHold::Contested, _, Some(why)) => Some(node_events::taint_contested(why)),
+            _ if withheld => Some(node_events::would_change(&reasons)),
+            _ => unproved.as_ref().map(|claimed| node_events::taint_not_owned(&facts.name, claimed)),
         };
-        let NodePlan { patch, reasons, hold, withheld, unproved } =
-            plan_node(facts, policy, &own_taints, &waits_for, now());
-        let mut waits_for = if hold == TaintHold::Waiting { waits_for } else { Vec::new() };
-        match (hold, &wanted, reasons.last()) {
-            (TaintHold::Waiting, Some(taint), _) if is_known => {
-                self.events.report(&node, &node_events::taint_waits(taint, &waits_for)).await;
-            }
-            (TaintHold::Contested, _, Some(why)) => self.events.report(&node, &node_events::taint_contested(why)).await,
-            _ if withheld => self.events.report(&node, &node_events::would_change(&reasons)).await,
-            _ => {
-                if let Some(claimed) = &unproved {
-                    self.events.report(&node, &node_events::taint_not_owned(&facts.name, claimed)).await;
-                }
-            }
+        if let Some(event) = event {
+            self.events.report(&node_reference(&node), &event).await;
         }
         waits_for.truncate(MOST_BLOCKERS);
         waits_for.shrink_to_fit();
@@ -146,8 +150,8 @@ impl NodeRequests {
             None => NodeResult::Unchanged,
         };
         let contested = hold == TaintHold::Contested || matches!(result, NodeResult::LimitReached(_));
-        let unproved = unproved.is_some();
-        NodeReport { name: node.facts.name, version: node.version, result, waits_for, contested, withheld, unproved }
+        let issues = NodeIssues { waits_for, contested, withheld, unproved: unproved.is_some() };
+        NodeReport { name: node.facts.name, version: node.version, result, issues }
     }
 
     /// What does not tolerate the taint. If that is not known, the error describes what is missing.
@@ -185,7 +189,7 @@ impl NodeRequests {
         let key = hash_of(&(name, &node.uid, &patch.labels, patch.taints.is_some(), patch.owned.is_some()));
         let checked = self.limits().check(key, Instant::now());
         if let Err(limit) = checked {
-            self.events.report(node, &node_events::changes_undone(name, reasons)).await;
+            self.events.report(&node_reference(node), &node_events::changes_undone(name, reasons)).await;
             return NodeResult::LimitReached(limit.until);
         }
         let result = self.patch(node, &patch.to_merge_patch(&node.version), reasons).await;
@@ -197,8 +201,7 @@ impl NodeRequests {
 
     async fn patch(&self, node: &ObservedNode, body: &Value, reasons: &[String]) -> NodeResult {
         let name = &node.facts.name;
-        let answer: kube::Result<Item<SlimNode>> =
-            await_answer(self.nodes.patch(name, &patch_params(), &Patch::Merge(body))).await;
+        let answer: kube::Result<Item<SlimNode>> = await_answer(self.nodes.merge_patch(name, body)).await;
         let outcome = WriteOutcome::of(&answer);
         self.metrics.node_patched(outcome);
         match (answer, outcome) {
@@ -211,17 +214,11 @@ impl NodeRequests {
             (Err(error), _) => {
                 tracing::warn!(node = name, error = in_words(&error), "cannot patch the node; trying again later");
                 if let Some(event) = denied_write(&error) {
-                    self.events.report(node, &event).await;
+                    self.events.report(&node_reference(node), &event).await;
                 }
                 NodeResult::Failed
             }
         }
-    }
-
-    /// Reports on a node that its build gets no RuntimeClass.
-    pub(crate) async fn report_class_limit(self: Arc<Self>, node: ObservedNode, build: Build) -> Completed {
-        self.events.publish(&node, &node_events::no_class_left(build)).await;
-        Completed::ClassLimit
     }
 
     /// Writes what was not written too often: a class that someone deletes, or a toleration that someone removes, three
@@ -259,10 +256,8 @@ impl NodeRequests {
     async fn write_class(&self, name: &str, write: ClassWrite) -> WriteOutcome {
         let api = KindApi::all(self.client.clone(), &RUNTIME_CLASSES);
         let answer = match write {
-            ClassWrite::Create { object } => await_answer(api.create::<IgnoredAny>(&post_params(), &object)).await,
-            ClassWrite::Patch { name, body } => {
-                await_answer(api.patch(&name, &patch_params(), &Patch::Merge(&body))).await
-            }
+            ClassWrite::Create { object } => await_answer(api.create::<IgnoredAny>(&object)).await,
+            ClassWrite::Patch { name, body } => await_answer(api.merge_patch(&name, &body)).await,
         };
         let outcome = WriteOutcome::of(&answer);
         match answer {
@@ -271,7 +266,8 @@ impl NodeRequests {
                 let words = in_words(&error);
                 tracing::warn!(class = name, error = words, "cannot write the RuntimeClass; trying again later");
                 if let Some(event) = denied_write(&error) {
-                    self.events.report_class(name, &event).await;
+                    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+                    self.events.report(&RUNTIME_CLASSES.reference(&metadata), &event).await;
                 }
             }
             // Another client wrote it first, or it is deleted: the watch delivers that, and it is planned again.

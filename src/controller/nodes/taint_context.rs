@@ -7,7 +7,9 @@ use mullion_engine::model::cluster::{ClusterSnapshot, Node};
 use mullion_engine::node::{DaemonSetFacts, NodeFacts};
 use mullion_policy::{PolicySet, all_covered};
 
-use crate::controller::nodes::daemon_sets::StoredDaemonSet;
+use crate::cluster::reading::Event;
+use crate::cluster::{Collection, LiveSnapshot};
+use crate::controller::nodes::daemon_sets::{SlimDaemonSet, StoredDaemonSet};
 use crate::controller::nodes::stored_node::{ObservedNode, StoredNode};
 
 /// The input of taint decisions of all nodes, besides the node and its pods; replaced as a whole.
@@ -57,5 +59,67 @@ impl TaintContext {
     /// The node itself: another node that had the same name before had other labels.
     fn node(&self, name: &str, uid: Option<&str>) -> Option<&Node> {
         self.snapshot.nodes.as_ref()?.get(name).filter(|node| node.uid.as_deref() == uid)
+    }
+}
+
+/// The newest context, and what it is made from.
+pub(crate) struct NewestContext {
+    daemon_sets: Collection<StoredDaemonSet>,
+    snapshot: Arc<LiveSnapshot>,
+    /// `None` until DaemonSets and the snapshot have been read, because no taint is set on a guess.
+    newest: Option<Arc<TaintContext>>,
+    due: bool,
+}
+
+impl NewestContext {
+    pub(crate) fn new(snapshot: Arc<LiveSnapshot>) -> Self {
+        Self { daemon_sets: Collection::default(), snapshot, newest: None, due: true }
+    }
+
+    /// Whether DaemonSets and the snapshot have been read.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.daemon_sets.complete && self.snapshot.ready()
+    }
+
+    pub(crate) fn newest(&self) -> Option<&Arc<TaintContext>> {
+        self.newest.as_ref()
+    }
+
+    pub(crate) fn daemon_sets(&self) -> &BTreeMap<String, StoredDaemonSet> {
+        &self.daemon_sets.entries
+    }
+
+    /// Applies an event of DaemonSets; returns whether that changes anything.
+    pub(crate) fn apply(&mut self, event: Event<SlimDaemonSet>) -> bool {
+        self.daemon_sets.apply(event, SlimDaemonSet::entry)
+    }
+
+    /// What it is made from has changed.
+    pub(crate) fn set_due(&mut self) {
+        self.due = true;
+    }
+
+    /// Forgets the context, because it comes from other policies.
+    pub(crate) fn clear(&mut self) {
+        self.newest = None;
+        self.due = true;
+    }
+
+    /// Makes the context again if that is due and possible. Returns it, and whether waiting taints may wait for other
+    /// blockers.
+    pub(crate) fn renew(&mut self, policies: &PolicySet) -> Option<(&TaintContext, bool)> {
+        if !(self.due && self.is_complete()) {
+            return None;
+        }
+        self.due = false;
+        let context = TaintContext::new(&self.daemon_sets.entries, self.snapshot.snapshot(), policies);
+        let changed = self.newest.as_ref().is_none_or(|earlier| !earlier.is_alike(&context));
+        Some((self.newest.insert(Arc::new(context)), changed))
+    }
+
+    /// Sets a context without DaemonSets, in an empty snapshot.
+    #[cfg(test)]
+    pub(crate) fn set_empty(&mut self, policies: &PolicySet) {
+        self.newest = Some(Arc::new(TaintContext::new(&BTreeMap::new(), Arc::default(), policies)));
     }
 }

@@ -22,11 +22,12 @@ use crate::cluster::reading::{Event, Head};
 use crate::cluster::{LiveSnapshot, SlimNode};
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::ControllerMetrics;
+use crate::controller::nodes::control_loop::NodeLoop;
 use crate::controller::nodes::daemon_sets::SlimDaemonSet;
 use crate::controller::nodes::node_events;
 use crate::controller::nodes::node_events::NodeEvents;
-use crate::controller::nodes::queue::NodeQueue;
-use crate::controller::nodes::requests::{Completed, NodeReport, NodeRequests, NodeResult};
+use crate::controller::nodes::node_events::node_reference;
+use crate::controller::nodes::requests::{Completed, NodeIssues, NodeReport, NodeRequests, NodeResult};
 use crate::controller::nodes::stored_node::observe;
 use crate::controller::nodes::taint_context::TaintContext;
 
@@ -37,9 +38,9 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
-fn queue() -> NodeQueue {
+fn node_loop() -> NodeLoop {
     let requests = NodeRequests::new(client(), EventRecorder::new(client()), ControllerMetrics::new());
-    NodeQueue::new(
+    NodeLoop::new(
         requests,
         Arc::new(LiveSnapshot::start(client(), channel::channel(None).1)),
         Arc::new(PolicySet::default()),
@@ -58,52 +59,49 @@ fn report(version: &str, result: NodeResult) -> Completed {
         name: "w".to_owned(),
         version: version.to_owned(),
         result,
-        waits_for: Vec::new(),
-        contested: false,
-        withheld: false,
-        unproved: false,
+        issues: NodeIssues::default(),
     })
 }
 
 #[tokio::test]
 async fn a_node_that_came_back_while_it_was_patched_is_not_forgotten() {
     for (again, expected) in [(true, true), (false, false)] {
-        let mut queue = queue();
-        queue.apply(Event::Apply(node("1", "a")));
-        queue.mark_busy("w");
+        let mut work = node_loop();
+        work.queue.apply(Event::Apply(node("1", "a")));
+        work.queue.mark_busy("w");
         if again {
-            queue.apply(Event::Delete(Head::of(&node("2", "a").metadata)));
-            queue.apply(Event::Apply(node("3", "b")));
-            queue.mark_busy("w");
+            work.queue.apply(Event::Delete(Head::of(&node("2", "a").metadata)));
+            work.queue.apply(Event::Apply(node("3", "b")));
+            work.queue.mark_busy("w");
         }
-        queue.finish(report("1", NodeResult::Gone));
-        assert_eq!((queue.version_of("w").is_some(), queue.is_due("w")), (expected, expected));
+        work.finish(report("1", NodeResult::Gone));
+        assert_eq!((work.queue.version_of("w").is_some(), work.queue.is_due("w")), (expected, expected));
     }
 }
 
 #[tokio::test]
 async fn nodes_that_change_all_the_time_hold_back_no_others() {
-    let mut queue = queue();
-    queue.set_empty_context();
+    let mut work = node_loop();
+    work.set_empty_context();
     let names: Vec<String> = (0..16).map(|n| format!("busy-{n:02}")).chain(["quiet".to_owned()]).collect();
-    let change = |queue: &mut NodeQueue, name: &str, version: usize| {
+    let change = |work: &mut NodeLoop, name: &str, version: usize| {
         let labels = json!({"kubernetes.io/os": "windows", "mullion.dev/windows-revision": version.to_string()});
         let metadata = json!({"name": name, "uid": name, "resourceVersion": version.to_string(), "labels": labels});
-        queue.apply(Event::Apply(serde_json::from_value(json!({"metadata": metadata})).unwrap()));
-        queue.mark_known(name);
+        work.queue.apply(Event::Apply(serde_json::from_value(json!({"metadata": metadata})).unwrap()));
+        work.queue.mark_known(name);
     };
     for name in &names {
-        change(&mut queue, name, 1);
+        change(&mut work, name, 1);
     }
-    queue.start();
-    assert!(queue.is_due("quiet"), "the others take every place");
+    work.start();
+    assert!(work.queue.is_due("quiet"), "the others take every place");
     for name in &names[..16] {
-        change(&mut queue, name, 2);
+        change(&mut work, name, 2);
     }
-    let completed = queue.running.next().await.unwrap();
-    queue.finish(completed);
-    queue.start();
-    assert!(!queue.is_due("quiet"));
+    let completed = work.running.next().await.unwrap();
+    work.finish(completed);
+    work.start();
+    assert!(!work.queue.is_due("quiet"));
 }
 
 /// An API server that fails every request and records its body.
@@ -135,45 +133,45 @@ async fn a_plan_follows_one_policy_set() {
     let bodies = Arc::default();
     let requests = NodeRequests::new(recording_client(&bodies), EventRecorder::new(client()), ControllerMetrics::new());
     let live = Arc::new(LiveSnapshot::start(client(), channel::channel(None).1));
-    let mut queue = NodeQueue::new(requests, live, taints("one", "Always"), BTreeSet::new());
+    let mut work = NodeLoop::new(requests, live, taints("one", "Always"), BTreeSet::new());
     let metadata = json!({"name": "w", "uid": "a", "resourceVersion": "1", "labels": {"kubernetes.io/os": "windows"}});
     let status = json!({"nodeInfo": {"kernelVersion": "10.0.29000.1"}});
     let windows = serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
-    queue.apply(Event::Apply(windows));
-    queue.set_empty_context();
-    queue.start();
-    assert!(queue.is_due("w"), "before the taint is recorded as Mullion's");
-    queue.set_own_taints(
+    work.queue.apply(Event::Apply(windows));
+    work.set_empty_context();
+    work.start();
+    assert!(work.queue.is_due("w"), "before the taint is recorded as Mullion's");
+    work.set_own_taints(
         ["one", "two"].map(|name| Taint::parse(&format!("of-{name}={name}:NoSchedule")).unwrap()).into(),
     );
-    queue.start();
-    queue.set_policies(taints("two", "WhenTolerated"));
-    let completed = queue.running.next().await.unwrap();
+    work.start();
+    work.set_policies(taints("two", "WhenTolerated"));
+    let completed = work.running.next().await.unwrap();
     let [patch] = &bodies.lock().unwrap()[..] else { panic!("{bodies:?}") };
     let patch = patch.to_string();
     assert!(patch.contains("of-one") && patch.contains("ltsc-one") && !patch.contains("two"), "{patch}");
-    queue.finish(completed);
-    assert!(queue.is_due("w"), "again, by the new set");
-    queue.mark_known("w");
-    queue.start();
-    assert!(queue.is_due("w"), "while the facts of DaemonSets follow from the old set");
-    queue.set_empty_context();
-    queue.start();
-    assert!(!queue.is_due("w"));
+    work.finish(completed);
+    assert!(work.queue.is_due("w"), "again, by the new set");
+    work.queue.mark_known("w");
+    work.start();
+    assert!(work.queue.is_due("w"), "while the facts of DaemonSets follow from the old set");
+    work.set_empty_context();
+    work.start();
+    assert!(!work.queue.is_due("w"));
 }
 
 #[tokio::test]
 async fn a_node_that_was_replaced_unseen_waits_for_the_snapshot_again() {
-    let mut queue = queue();
+    let mut work = node_loop();
     for uid in ["a", "b"] {
-        queue.apply(Event::Init);
-        queue.apply(Event::InitApply(node("1", uid)));
-        queue.apply(Event::InitDone);
-        assert!(queue.is_new("w"), "{uid}: its taint would follow from another node's labels");
-        queue.mark_known("w");
+        work.queue.apply(Event::Init);
+        work.queue.apply(Event::InitApply(node("1", uid)));
+        work.queue.apply(Event::InitDone);
+        assert!(work.queue.is_new("w"), "{uid}: its taint would follow from another node's labels");
+        work.queue.mark_known("w");
     }
-    queue.apply(Event::Apply(node("2", "b")));
-    assert!(!queue.is_new("w"), "the same node, changed");
+    work.queue.apply(Event::Apply(node("2", "b")));
+    assert!(!work.queue.is_new("w"), "the same node, changed");
 }
 
 #[test]
@@ -192,22 +190,22 @@ fn labels_are_not_those_of_an_earlier_node_of_the_name() {
 
 #[tokio::test]
 async fn an_older_object_is_ignored() {
-    let mut queue = queue();
-    queue.apply(Event::Apply(node("7", "a")));
-    queue.mark_busy("w");
+    let mut work = node_loop();
+    work.queue.apply(Event::Apply(node("7", "a")));
+    work.queue.mark_busy("w");
     let mut late = node("6", "a");
     late.metadata.labels = None;
-    queue.apply(Event::Apply(late));
-    assert_eq!((queue.version_of("w"), queue.is_due("w")), (Some("7".to_owned()), false));
+    work.queue.apply(Event::Apply(late));
+    assert_eq!((work.queue.version_of("w"), work.queue.is_due("w")), (Some("7".to_owned()), false));
     // A list replaces everything, whatever its versions: after a restore from a backup all versions are lower.
-    queue.apply(Event::Init);
-    queue.apply(Event::InitApply(node("2", "a")));
-    queue.apply(Event::InitDone);
-    assert_eq!(queue.version_of("w"), Some("2".to_owned()));
-    queue.apply(Event::Apply(node("7", "a")));
+    work.queue.apply(Event::Init);
+    work.queue.apply(Event::InitApply(node("2", "a")));
+    work.queue.apply(Event::InitDone);
+    assert_eq!(work.queue.version_of("w"), Some("2".to_owned()));
+    work.queue.apply(Event::Apply(node("7", "a")));
     // Another node of that name replaces this one, whatever its version.
-    queue.apply(Event::Apply(node("5", "b")));
-    assert_eq!((queue.version_of("w"), queue.is_due("w")), (Some("5".to_owned()), true));
+    work.queue.apply(Event::Apply(node("5", "b")));
+    assert_eq!((work.queue.version_of("w"), work.queue.is_due("w")), (Some("5".to_owned()), true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +225,7 @@ async fn an_event_is_tried_until_it_is_written_and_then_not_repeated_for_a_while
     let waits = |pod: &str| node_events::taint_waits(&taint, &[format!("Pod a/{pod}")]);
     let minutes = |minutes: u64| tokio::time::advance(Duration::from_secs(60 * minutes));
     let times = async |event| {
-        events.report(&node, &event).await;
+        events.report(&node_reference(&node), &event).await;
         requests.load(Ordering::SeqCst)
     };
     assert_eq!((times(waits("x")).await, times(waits("x")).await), (1, 2), "not written");
@@ -311,18 +309,18 @@ fn only_the_owned_annotation_is_kept() {
 
 #[tokio::test]
 async fn a_conflict_is_planned_again_from_the_newer_object() {
-    let mut queue = queue();
-    queue.apply(Event::Apply(node("1", "a")));
-    queue.mark_busy("w");
-    queue.finish(report("1", NodeResult::Conflict));
-    assert!(!queue.is_due("w"), "the watch has not brought the newer object");
-    queue.apply(Event::Apply(node("2", "a")));
-    assert!(queue.is_due("w"), "though its facts are the same");
-    queue.mark_busy("w");
-    queue.apply(Event::Apply(node("3", "a")));
-    assert!(!queue.is_due("w"), "the same facts again");
-    queue.finish(report("2", NodeResult::Conflict));
-    assert!(queue.is_due("w"), "the watch was faster than the response");
+    let mut work = node_loop();
+    work.queue.apply(Event::Apply(node("1", "a")));
+    work.queue.mark_busy("w");
+    work.finish(report("1", NodeResult::Conflict));
+    assert!(!work.queue.is_due("w"), "the watch has not brought the newer object");
+    work.queue.apply(Event::Apply(node("2", "a")));
+    assert!(work.queue.is_due("w"), "though its facts are the same");
+    work.queue.mark_busy("w");
+    work.queue.apply(Event::Apply(node("3", "a")));
+    assert!(!work.queue.is_due("w"), "the same facts again");
+    work.finish(report("2", NodeResult::Conflict));
+    assert!(work.queue.is_due("w"), "the watch was faster than the response");
 }
 
 #[tokio::test(start_paused = true)]
@@ -332,15 +330,16 @@ async fn failed_and_waiting_nodes_are_planned_again_later() {
         (NodeResult::LimitReached(Instant::now() + Duration::from_secs(3600)), Vec::new(), 3601),
         (NodeResult::Unchanged, vec![TaintBlocker::Pod("a/b".to_owned())], 31),
     ] {
-        let mut queue = queue();
-        queue.apply(Event::Apply(node("1", "a")));
-        queue.mark_busy("w");
+        let mut work = node_loop();
+        work.queue.apply(Event::Apply(node("1", "a")));
+        work.queue.mark_busy("w");
         let Completed::Node(report) = report("1", result) else { panic!("a node") };
-        queue.finish(Completed::Node(NodeReport { waits_for, ..report }));
-        queue.tick();
-        assert!(!queue.is_due("w"), "{seconds}");
+        let issues = NodeIssues { waits_for, ..NodeIssues::default() };
+        work.finish(Completed::Node(NodeReport { issues, ..report }));
+        work.tick();
+        assert!(!work.queue.is_due("w"), "{seconds}");
         tokio::time::advance(Duration::from_secs(seconds)).await;
-        queue.tick();
-        assert!(queue.is_due("w"), "{seconds}");
+        work.tick();
+        assert!(work.queue.is_due("w"), "{seconds}");
     }
 }

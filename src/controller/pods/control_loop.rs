@@ -11,7 +11,10 @@ pub async fn run(leading: LeaderContext) {
     let work = async {
         // Without namespaces and nodes every review would be a guess.
         leading.snapshot.synced().await;
-        let (context, streaming) = (Arc::new(PodContext::new(&leading)), leading.streaming);
+        let LeaderContext { client, namespace, policies, snapshot, events, metrics, report, .. } = leading.clone();
+        let snapshot = Arc::clone(&snapshot.snapshot);
+        let context = Arc::new(PodContext::new(client, namespace, policies, snapshot, events, metrics, report));
+        let streaming = leading.streaming;
         let work = async {
             // The same applies until the selectors of the webhook are known.
             if context.selectors.subscribe().wait_for(Option::is_some).await.is_err() {

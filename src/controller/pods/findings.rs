@@ -223,7 +223,7 @@ async fn report(context: &PodContext, pod: &ObjectMeta, codes: &str) -> bool {
     if !context.is_ready_for(namespace) {
         return false;
     }
-    let whole = match context.read(namespace, name, pod.uid.as_deref()).await {
+    let whole = match context.read_pod(namespace, name, pod.uid.as_deref()).await {
         Ok(Some(whole)) => whole,
         Ok(None) => return false,
         Err(error) => {

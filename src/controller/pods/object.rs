@@ -1,7 +1,7 @@
 //! Pods as they are read.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use mullion_engine::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL};
+use mullion_engine::model::names::OWN_POD_METADATA;
 use mullion_snapshot::{LabelMap, or_default};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ impl WholePod {
 
     /// Where the pod is.
     pub(crate) fn placement(&self) -> PodPlacement {
-        self.spec.read().unwrap_or_default()
+        self.spec.parse().unwrap_or_default()
     }
 }
 
@@ -117,13 +117,11 @@ pub(crate) fn owner_uid(metadata: &ObjectMeta) -> String {
 /// Whether Mullion reviewed the pod when it was created: it has the decision annotation, or a label of Mullion if
 /// someone removed the annotation.
 pub(crate) fn reviewed(metadata: &ObjectMeta) -> bool {
-    let labels = metadata.labels.iter().flatten();
-    metadata.annotations.as_ref().is_some_and(|all| all.contains_key(DECISION_ANNOTATION))
-        || labels.map(|(key, _)| key.as_str()).any(|key| LABELS.contains(&key))
+    OWN_POD_METADATA.iter().any(|(parent, key)| {
+        let members = if *parent == "annotations" { &metadata.annotations } else { &metadata.labels };
+        members.as_ref().is_some_and(|members| members.contains_key(*key))
+    })
 }
-
-/// Labels that only Mullion sets on pods.
-const LABELS: [&str; 2] = [IMAGE_BUILD_LABEL, FINDINGS_LABEL];
 
 #[cfg(test)]
 mod tests {

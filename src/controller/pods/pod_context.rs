@@ -20,7 +20,6 @@ use crate::cluster::reading::{Item, KindApi, PODS};
 use crate::cluster::state::NamespaceCounts;
 use crate::cluster::{Backoff, await_answer};
 use crate::controller::events::{EventRecorder, NewEvent};
-use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::ControllerMetrics;
 use crate::controller::pods::event_shares::EventShares;
 use crate::controller::pods::object::WholePod;
@@ -66,20 +65,15 @@ pub(crate) enum MissedKind {
 }
 
 impl PodContext {
-    pub(crate) fn new(leading: &LeaderContext) -> Self {
-        let LeaderContext { client, namespace, policies, snapshot, events, metrics, .. } = leading.clone();
-        let context = Self::with(client, &namespace, policies, Arc::clone(&snapshot.snapshot), events, metrics);
-        Self { report: leading.report.clone(), ..context }
-    }
-
     /// Creates the context; `namespace` is Mullion's own.
-    pub(crate) fn with(
+    pub(crate) fn new(
         client: Client,
-        namespace: &str,
+        namespace: String,
         policies: channel::Receiver<Arc<PolicySet>>,
         snapshot: Arc<ArcSwap<ClusterSnapshot>>,
         events: EventRecorder,
         metrics: ControllerMetrics,
+        report: ReportedFacts,
     ) -> Self {
         Self {
             owners: Owners::new(client.clone()),
@@ -88,11 +82,11 @@ impl PodContext {
             snapshot,
             metrics,
             selectors: channel::Sender::new(None),
-            namespace: namespace.to_owned(),
+            namespace,
             events,
             reported: Mutex::default(),
             missed: Mutex::default(),
-            report: ReportedFacts::default(),
+            report,
         }
     }
 
@@ -122,7 +116,12 @@ impl PodContext {
     }
 
     /// The newest version of a pod; `None` if it is deleted or cannot be read, or if another pod has its name now.
-    pub(crate) async fn read(&self, namespace: &str, name: &str, uid: Option<&str>) -> kube::Result<Option<WholePod>> {
+    pub(crate) async fn read_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: Option<&str>,
+    ) -> kube::Result<Option<WholePod>> {
         let api = KindApi::namespaced(self.client.clone(), &PODS, namespace);
         let pod: Option<Item<WholePod>> = await_answer(api.get(name)).await?;
         // A pod that cannot be read is no longer in the watch either.

@@ -7,7 +7,8 @@ use mullion_engine::model::names::FINDINGS_LABEL;
 use mullion_engine::model::text::list_within;
 use mullion_engine::model::{Os, WorkloadKind};
 
-use crate::controller::events::{EventType, MAX_NOTE, NewEvent};
+use crate::controller::event_reasons::{PODS_MISPLACED, PODS_MISSED, WINDOWS_FINDINGS};
+use crate::controller::events::{MAX_NOTE, NewEvent};
 use crate::controller::pods::missed::MissedReport;
 
 /// The Event about pods that wait for a node, and cannot get everything that is missing.
@@ -30,7 +31,7 @@ pub(crate) fn unscheduled(owner: &ObjectReference, report: &MissedReport) -> New
             &format!(". Next: fix these findings{}", check_hint(owner)),
         ),
     };
-    warning("PodsMissed", note)
+    PODS_MISSED.event(note)
 }
 
 /// The Event about pods that are bound to a node of the wrong operating system. `reason`: what decides the `intended`
@@ -44,7 +45,7 @@ pub(crate) fn misplaced(owner: &ObjectReference, intended: Os, reason: &str) -> 
         "",
         &format!("). Next: {}", recreate_hint(owner)),
     );
-    warning("PodsMisplaced", note)
+    PODS_MISPLACED.event(note)
 }
 
 /// The Event about findings in pods that no user has seen: codes and sentences, most important first.
@@ -57,11 +58,7 @@ pub(crate) fn findings(owner: &ObjectReference, findings: &[(&str, String)]) -> 
         "; ",
         &format!(". Next: mullion rules {first}{}", pods_hint(owner)),
     );
-    Some(warning("WindowsFindings", note))
-}
-
-fn warning(reason: &'static str, note: String) -> NewEvent {
-    NewEvent { r#type: EventType::Warning, reason, action: "Review", note }
+    Some(WINDOWS_FINDINGS.event(note))
 }
 
 /// `head`, as many of `items` as there is room for, and `tail`, which is never shortened. One line, because `kubectl

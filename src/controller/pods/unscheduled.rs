@@ -13,15 +13,14 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::Patch;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
 use mullion_policy::PolicySet;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::cluster::await_answer;
 use crate::cluster::reading::{Changes, Event, KindApi, PODS, Selection, changes};
-use crate::cluster::{await_answer, patch_params};
 use crate::controller::denied_write::denied_write;
 use crate::controller::metrics::WriteOutcome;
 use crate::controller::pods::event_shares::{EventShares, REPEAT};
@@ -361,7 +360,7 @@ fn decide(context: &PodContext, pod: &WholePod) -> PodAction {
 /// Reads the pod again, and does what is needed then.
 async fn act(context: &PodContext, (namespace, name): &PodKey, uid: &str) -> PodResult {
     let (namespace, name) = (&**namespace, name.as_str());
-    let pod = match context.read(namespace, name, Some(uid)).await {
+    let pod = match context.read_pod(namespace, name, Some(uid)).await {
         Ok(Some(pod)) => pod,
         Ok(None) => return PodResult::Finished,
         Err(error) => {
@@ -401,7 +400,7 @@ async fn write(context: &PodContext, pod: &ObjectMeta, PodPatches { whole, parts
     let (namespace, name) = (pod.namespace.as_deref().unwrap_or_default(), pod.name.as_deref().unwrap_or_default());
     let api = KindApi::namespaced(context.client.clone(), &PODS, namespace);
     let send = async |patch: &Value| {
-        let written = await_answer(api.patch::<IgnoredAny>(name, &patch_params(), &Patch::Merge(patch))).await;
+        let written = await_answer(api.merge_patch::<IgnoredAny>(name, patch)).await;
         let outcome = WriteOutcome::of(&written);
         context.metrics.pod_patched(outcome);
         (written, outcome)

@@ -4,7 +4,8 @@ use mullion_engine::admission::Endpoint;
 use mullion_engine::model::text::list_with;
 
 use crate::cluster::state::StateCondition;
-use crate::controller::events::{EventType, NewEvent};
+use crate::controller::event_reasons::{WEBHOOK_REACHABLE, WEBHOOK_UNREACHABLE};
+use crate::controller::events::NewEvent;
 use crate::controller::reachability::probe::{Probe, Reach};
 use crate::controller::webhook_configuration::{ENDPOINTS, PODS_WEBHOOK, configuration_kind};
 
@@ -101,15 +102,11 @@ impl OutcomeHistory {
                 let message = format!(
                     "The API server calls Mullion's webhook for pods in namespace {namespace}, at /mutate and /validate."
                 );
-                let news = alarmed.then(|| NewEvent {
-                    r#type: EventType::Normal,
-                    reason: "WebhookReachable",
-                    action: "Probe",
-                    note: format!(
-                        "The webhook is reachable again. {message} Pods that were created meanwhile were neither changed \
-                         nor checked; the controller repairs those that can be repaired."
-                    ),
-                });
+                let note = format!(
+                    "The webhook is reachable again. {message} Pods that were created meanwhile were neither changed nor \
+                     checked; the controller repairs those that can be repaired."
+                );
+                let news = alarmed.then(|| WEBHOOK_REACHABLE.event(note));
                 OutcomeReport { condition: Some(condition("True", "Reached", message)), news }
             }
             ProbeOutcome::Missed { endpoints, rejected, response } => {
@@ -120,12 +117,7 @@ impl OutcomeHistory {
                 }
                 let message = not_reached_message(endpoints, *rejected, response, namespace);
                 let due = !alarmed || missed.saturating_sub(FAILURES).is_multiple_of(FAILURES_BETWEEN_EVENTS);
-                let news = due.then(|| NewEvent {
-                    r#type: EventType::Warning,
-                    reason: "WebhookUnreachable",
-                    action: "Probe",
-                    note: message.clone(),
-                });
+                let news = due.then(|| WEBHOOK_UNREACHABLE.event(message.clone()));
                 OutcomeReport { condition: Some(condition("False", NOT_REACHED, message)), news }
             }
             // No Event, because someone removed the registration, or has not applied it yet, on purpose.
@@ -197,6 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::controller::events::EventType;
 
     fn probe(mutate: Reach, validate: Reach) -> Probe {
         Probe { mutate, validate, rejected: false, response: "x".to_owned() }

@@ -9,7 +9,7 @@ use mullion_engine::model::text::list_with;
 use serde::de::IgnoredAny;
 
 use crate::cluster::reading::{Item, KindApi, PODS, RUNTIME_CLASSES};
-use crate::cluster::{SlimRuntimeClass, delete_params, post_params};
+use crate::cluster::{SlimRuntimeClass, delete_params};
 use crate::controller::withdraw::calls::{CallFailure, Calls, FEW, UNLIMITED};
 use crate::controller::withdraw::report::{Remainder, WithdrawReport};
 use crate::controller::withdraw::users::{ClassUsers, all_kinds, find_users};
@@ -101,8 +101,7 @@ async fn restore(calls: &Calls, deleted: Classes, report: &mut WithdrawReport) -
         let ObjectMeta { labels, annotations, .. } = metadata;
         let metadata = ObjectMeta { name: Some(name.clone()), labels, annotations, ..ObjectMeta::default() };
         let class = RuntimeClass { metadata, handler, overhead, scheduling };
-        let params = post_params();
-        match calls.retry(FEW, || api.create::<IgnoredAny>(&params, &class)).await {
+        match calls.retry(FEW, || api.create::<IgnoredAny>(&class)).await {
             Ok(_) => {}
             Err(CallFailure::Rejected(status)) if status.code == 409 => {}
             Err(why) => {

@@ -72,7 +72,7 @@ fn still_runs(namespace: &str, why: String) -> Remainder {
 /// Removes `withdrawn` from `mullion-state`.
 pub(crate) async fn resume(calls: &Calls, namespace: &str, dry_run: bool, report: &mut WithdrawReport) {
     let store = StateStore::new(calls.client.clone(), namespace);
-    let written = match store.read().await {
+    let written = match store.load().await {
         Ok(state) if state.withdrawn.is_none() => Ok(ControllerStatus::AtWork),
         Ok(_) if dry_run => Ok(ControllerStatus::DryRun),
         Ok(_) => store.update(|state| state.withdrawn = None).await.map(|_| ControllerStatus::Resumed),
@@ -107,18 +107,14 @@ pub(crate) async fn find_namespace(calls: &Calls, options: &WithdrawOptions) -> 
 /// Sets `withdrawn` for the controller of a namespace, and returns the state as it was before. `None` if no controller
 /// ever worked.
 async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(StateStore, MullionState)>> {
-    let leases = KindApi::namespaced(calls.client.clone(), &LEASES, namespace);
-    let (owner, worked) = match calls.retry(FEW, || leases.get::<ReadLease>(LEASE_NAME)).await {
-        Ok(Some(Ok(lease))) => {
-            let lease = Lease::from(lease);
-            (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true)
-        }
+    let (owner, worked) = match read_lease(calls, namespace).await {
+        Ok(Some(lease)) => (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true),
         Ok(None) => (Owner::none(), false),
         // A lease may exist.
-        Ok(Some(Err(_))) | Err(_) => (Owner::none(), true),
+        Err(_) => (Owner::none(), true),
     };
     let store = StateStore::new(calls.client.clone(), namespace).owned_by(owner);
-    let before = store.read().await?;
+    let before = store.load().await?;
     if !worked && !before.found {
         return Ok(None);
     }
@@ -149,19 +145,24 @@ async fn set_withdrawn(calls: &Calls, store: &StateStore) -> anyhow::Result<()> 
     }
 }
 
-async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) -> ControllerStatus {
+async fn read_lease(calls: &Calls, namespace: &str) -> anyhow::Result<Option<Lease>> {
     let leases = KindApi::namespaced(calls.client.clone(), &LEASES, namespace);
+    let lease = calls.retry(FEW, || leases.get::<ReadLease>(LEASE_NAME)).await?;
+    Ok(lease.transpose()?.map(Lease::from))
+}
+
+async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) -> ControllerStatus {
     let start = Instant::now();
     // Compared without the times in the lease, because the holder's clock may differ from this one.
     let mut unchanged = (LeaseSpec::default(), start);
     loop {
-        if store.read().await.is_ok_and(|state| reports_withdrawn(&state)) {
+        if store.load().await.is_ok_and(|state| reports_withdrawn(&state)) {
             return ControllerStatus::Stopped;
         }
-        match calls.retry(FEW, || leases.get::<ReadLease>(LEASE_NAME)).await {
+        match read_lease(calls, namespace).await {
             Ok(None) => return ControllerStatus::NoLeader,
-            Ok(Some(Ok(lease))) => {
-                let spec = Lease::from(lease).spec.unwrap_or_default();
+            Ok(Some(lease)) => {
+                let spec = lease.spec.unwrap_or_default();
                 if spec != unchanged.0 {
                     unchanged = (spec, Instant::now());
                 }
@@ -170,7 +171,7 @@ async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &StateStore) 
                     return ControllerStatus::NoLeader;
                 }
             }
-            Ok(Some(Err(_))) | Err(_) => {}
+            Err(_) => {}
         }
         if start.elapsed() > STOP_TIMEOUT || !calls.pause(POLL_INTERVAL).await {
             return ControllerStatus::Silent;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::{StreamExt as _, stream};
-use kube::api::{ListParams, Patch};
+use kube::api::ListParams;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::text::counted;
@@ -13,7 +13,7 @@ use mullion_engine::node::NodePatch;
 use serde::de::IgnoredAny;
 
 use crate::cluster::reading::{Item, KindApi, NODES};
-use crate::cluster::{Backoff, SlimNode, patch_params};
+use crate::cluster::{Backoff, SlimNode};
 use crate::controller::nodes::{ObservedNode, observe};
 use crate::controller::withdraw::calls::{CallFailure, Calls, FEW, UNLIMITED};
 use crate::controller::withdraw::plan::{NodeWithdrawal, plan};
@@ -169,11 +169,10 @@ pub(crate) async fn clean_nodes(
 async fn clean_node(calls: &Calls, own_taints: &BTreeSet<Taint>, job: Job) -> Result<(), CallFailure> {
     let Job { known: mut before, mut patch, .. } = job;
     let api = KindApi::all(calls.client.clone(), &NODES);
-    let params = patch_params();
     for _ in 0..CONFLICTS {
         let name = &before.facts.name;
-        let body = Patch::Merge(patch.to_merge_patch(&before.version));
-        match calls.retry(FEW, || api.patch::<IgnoredAny>(name, &params, &body)).await {
+        let body = patch.to_merge_patch(&before.version);
+        match calls.retry(FEW, || api.merge_patch::<IgnoredAny>(name, &body)).await {
             Err(CallFailure::Rejected(status)) if status.code == 409 => {}
             // A deleted node needs no patch.
             Err(CallFailure::Rejected(status)) if status.code == 404 => return Ok(()),

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mullion_engine::model::cluster::Taint;
-use mullion_engine::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::settings::{NodeSettings, policy_taint};
-use mullion_engine::node::{NodeFacts, NodePatch, is_windows_node, plan};
+use mullion_engine::node::{NodeFacts, NodePatch, is_windows_node, own_labels, recorded_taint, withdraw_node};
 use mullion_policy::PolicySet;
 
 use crate::cluster::state::MullionState;
@@ -46,15 +46,13 @@ pub(crate) fn plan(facts: &NodeFacts, own_taints: &BTreeSet<Taint>) -> NodeWithd
     if !is_windows_node(facts) {
         return NodeWithdrawal::default();
     }
-    let patch = plan::withdraw_node(facts, own_taints).unwrap_or_default();
-    let record = plan::recorded_taint(facts);
+    let patch = withdraw_node(facts, own_taints).unwrap_or_default();
+    let record = recorded_taint(facts);
     let is_set = |taint: &Taint| facts.taints.iter().filter_map(Taint::from_json).any(|present| present == *taint);
-    let has_own_label =
-        || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL].iter().any(|key| facts.labels.contains_key(*key));
     let kept_taint = match &record {
         Ok(Some(taint)) if is_set(taint) && !own_taints.contains(taint) => Some(KeptTaint::InNoPolicy(taint.clone())),
         Ok(Some(_)) => None,
-        Ok(None) if facts.annotations.contains_key(OWNED_ANNOTATION) || !has_own_label() => None,
+        Ok(None) if facts.annotations.contains_key(OWNED_ANNOTATION) || own_labels(facts).next().is_none() => None,
         Ok(None) | Err(_) => {
             let mut present = facts.taints.iter().filter_map(Taint::from_json);
             present.find(|taint| own_taints.contains(taint)).map(KeptTaint::NotRecorded)
@@ -101,7 +99,7 @@ mod tests {
 
     use std::collections::BTreeMap;
 
-    use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
+    use mullion_engine::model::names::{WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL};
     use mullion_policy::{PolicyFile, PolicyFiles};
     use proptest::prelude::*;
     use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use mullion_snapshot::or_default;
 use serde::Deserialize;
 
-use crate::cluster::reading::{Item, Kind, POD_TEMPLATES, PODS, Unreadable, WORKLOADS};
+use crate::cluster::reading::{Head, Item, Kind, POD_TEMPLATES, PODS, Unreadable, WORKLOADS};
 use crate::cluster::slim_metadata;
 use crate::controller::pods::PodStatus;
 use crate::controller::withdraw::calls::{Calls, UNLIMITED};
@@ -60,8 +60,7 @@ fn add(users: &mut BTreeMap<String, ClassUsers>, kind: &str, object: &Object, cl
     let ClassUsers { named_by, names } = users.entry(class.to_owned()).or_default();
     *names += 1;
     if named_by.len() < SHOWN {
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        named_by.push(format!("{kind} {}/{}", text(&object.metadata.namespace), text(&object.metadata.name)));
+        named_by.push(format!("{kind} {}", Head::of(&object.metadata).full_name()));
     }
 }
 

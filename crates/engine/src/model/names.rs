@@ -50,6 +50,10 @@ pub const DECISION_ANNOTATION: &str = "mullion.dev/decision";
 /// The label that names a Windows pod's image build.
 pub const IMAGE_BUILD_LABEL: &str = "mullion.dev/windows-build";
 
+/// What only Mullion puts on pods, besides their spec: the member of `metadata`, and the key.
+pub const OWN_POD_METADATA: [(&str, &str); 3] =
+    [("annotations", DECISION_ANNOTATION), ("labels", FINDINGS_LABEL), ("labels", IMAGE_BUILD_LABEL)];
+
 /// The prefix of the names of Mullion's RuntimeClasses.
 pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
 

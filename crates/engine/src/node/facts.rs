@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::model::Os;
 use crate::model::cluster::Taint;
-use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
-use crate::model::settings::NodeSettings;
-use crate::model::windows::{Build, release_name};
+use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::windows::Build;
+use crate::node::managed::is_managed_label;
 
 /// Labels that only virtual-kubelet nodes have, with their value. Their pods run in another system (a serverless
 /// service, another cluster), so the taints and builds of such a node reveal nothing about the machines of this
@@ -39,16 +39,9 @@ pub struct NodeFacts {
     pub kernel_version: String,
 }
 
-/// The name of a build's release, including those that the policy adds: `ltsc2022`.
-pub fn release(build: Build, policy: &NodeSettings) -> String {
-    release_name(build, &policy.releases).into_owned()
-}
-
 /// Whether a plan depends on the label with that key. Other labels need not be stored twice in memory.
 pub fn plan_reads_label(label: &str) -> bool {
-    OS_LABELS.contains(&label)
-        || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL, WINDOWS_BUILD_LABEL].contains(&label)
-        || VIRTUAL_LABELS.iter().any(|(key, _)| *key == label)
+    OS_LABELS.contains(&label) || is_managed_label(label) || VIRTUAL_LABELS.iter().any(|(key, _)| *key == label)
 }
 
 /// The OS in a node's labels.

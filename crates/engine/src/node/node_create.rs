@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use crate::model::cluster::Taint;
 use crate::model::json_pointer::escape;
-use crate::model::names::{
-    OLD_OS_LABEL, OS_LABEL, OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL,
-};
+use crate::model::names::{OLD_OS_LABEL, OS_LABEL, OWNED_ANNOTATION};
 use crate::model::scheduling::{Expression, SchedulingConstraints, Term, requirement_holds};
 use crate::model::settings::{ApplyTaint, NodeSettings, possible_taint};
 use crate::model::{Cause, Change, Edit};
 use crate::node::facts::NodeFacts;
+use crate::node::managed::is_managed_label;
 use crate::node::node_patch::NodePatch;
 use crate::node::plan::plan_node;
 use crate::node::taint_blockers::{DaemonSetFacts, TaintBlocker};
@@ -156,7 +155,7 @@ fn may_hold(key: &str, operator: &str, values: &[impl AsRef<str>], node: NewNode
         OS_LABEL => holds(Some(node.os)),
         OLD_OS_LABEL => holds(Some(node.os).filter(|_| node.old_label)),
         // No Linux node has these labels.
-        WINDOWS_BUILD_LABEL | WINDOWS_RELEASE_LABEL | WINDOWS_REVISION_LABEL if node.os == "linux" => holds(None),
+        _ if node.os == "linux" && is_managed_label(key) => holds(None),
         _ => true,
     }
 }

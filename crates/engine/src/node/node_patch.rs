@@ -16,6 +16,8 @@ pub struct NodePlan {
     /// A sentence for each change; under `mode: Audit`, for each change that would be made; or why a change is not
     /// made.
     pub reasons: Vec<String>,
+    /// The taint that it adds; under `mode: Audit`, that it would add.
+    pub taint: Option<Taint>,
     /// Why the taint is missing although the policy wants it.
     pub hold: TaintHold,
     /// Whether `mode: Audit` withheld a change or a wait.
@@ -47,6 +49,13 @@ pub struct NodePatch {
     pub owned: Option<Option<String>>,
     /// The complete new list of taints; `None` leaves it unchanged.
     pub taints: Option<Vec<Value>>,
+}
+
+impl NodePlan {
+    /// Whether there is nothing to read, write or report.
+    pub fn is_idle(&self) -> bool {
+        self.patch.is_none() && self.hold == TaintHold::None && !self.withheld && self.unproved.is_none()
+    }
 }
 
 impl NodePatch {

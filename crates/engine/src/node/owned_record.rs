@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::model::cluster::Taint;
-use crate::model::names::{OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use crate::model::names::OWNED_ANNOTATION;
 use crate::node::facts::NodeFacts;
+use crate::node::managed::is_managed_label;
 
 /// How often the taint may be removed within [`HOUR`] before Mullion stops setting it.
 pub(crate) const REMOVALS: usize = 3;
@@ -34,14 +35,12 @@ pub(crate) struct Removed {
 }
 
 impl Owned {
-    /// Reads the node's annotation; a malformed one owns nothing. Only the three label keys count, because a user who
+    /// The record in the node's annotation; a malformed one owns nothing. Only managed labels count, because a user who
     /// may annotate a node (its kubelet may) must not be able to have other labels removed.
-    pub(crate) fn read(node: &NodeFacts) -> Self {
+    pub(crate) fn recorded_on(node: &NodeFacts) -> Self {
         let mut owned: Self =
             node.annotations.get(OWNED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        owned.labels.retain(|key, _| {
-            [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL, WINDOWS_BUILD_LABEL].contains(&key.as_str())
-        });
+        owned.labels.retain(|key, _| is_managed_label(key));
         owned.removed = owned.removed.filter(|removed| !removed.at.is_empty());
         if let Some(removed) = &mut owned.removed {
             removed.at.truncate(REMOVALS);

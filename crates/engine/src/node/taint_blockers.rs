@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::detect::{DetectionInput, decide, images_of};
 use crate::model::cluster::{ClusterSnapshot, Namespace, Taint, opts_out};
 use crate::model::image::ImageOs;
-use crate::model::names::{self, OS_LABELS};
+use crate::model::names::OS_LABELS;
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::{
     OsWanted, SchedulingConstraints, TolerationTerm, selector_os, tolerated, toleration_value,
@@ -20,6 +20,7 @@ use crate::model::scheduling::{
 use crate::model::settings::{HonourIgnore, Mode, NodeSettings, Settings, TolerationsMode, policy_taint};
 use crate::model::{Basis, DetectedOs, Os, OsDecision, ReviewRequest, WorkloadKind, WorkloadObject};
 use crate::node::facts::NodeFacts;
+use crate::node::managed::is_managed_label;
 
 /// The facts of a DaemonSet that matter for taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -228,11 +229,9 @@ pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pod
 
 fn as_linux(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut labels = labels.clone();
+    labels.retain(|key, _| !is_managed_label(key));
     for key in OS_LABELS {
         labels.entry(key.to_owned()).and_modify(|os| "linux".clone_into(os));
-    }
-    for key in [names::WINDOWS_BUILD_LABEL, names::WINDOWS_RELEASE_LABEL, names::WINDOWS_REVISION_LABEL] {
-        labels.remove(key);
     }
     labels
 }

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::cluster::ClusterSnapshot;
-use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL, OS_LABEL, WINDOWS_BUILD_LABEL};
+use crate::model::names::{OS_LABEL, OWN_POD_METADATA, WINDOWS_BUILD_LABEL};
 use crate::model::scheduling::{REQUIRED_TERMS, is_empty_term};
 use crate::model::{BUILD, DecisionAnnotation, WorkloadKind};
 use crate::place::is_build_exclusion;
@@ -35,12 +35,8 @@ pub fn restore_authored(kind: WorkloadKind, object: &mut Value, snapshot: &Clust
         let at = format!("{}/spec", kind.pod_pointer());
         undo(&annotation, object, &at, snapshot);
     }
-    for (parent, key) in [
-        ("/metadata/annotations", DECISION_ANNOTATION),
-        ("/metadata/labels", FINDINGS_LABEL),
-        ("/metadata/labels", IMAGE_BUILD_LABEL),
-    ] {
-        if let Some(members) = members(object, parent) {
+    for (parent, key) in OWN_POD_METADATA {
+        if let Some(members) = members(object, &format!("/metadata/{parent}")) {
             members.remove(key);
         }
     }

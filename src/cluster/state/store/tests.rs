@@ -118,10 +118,10 @@ fn data(server: &Shared) -> Value {
 #[tokio::test]
 async fn it_is_made_where_it_is_not() {
     let (store, server) = store(Server::default());
-    assert_eq!(store.read().await.unwrap(), MullionState::default());
+    assert_eq!(store.load().await.unwrap(), MullionState::default());
     let state = store.update(learn).await.unwrap();
     assert!(state.found);
-    assert_eq!(store.read().await.unwrap(), state);
+    assert_eq!(store.load().await.unwrap(), state);
     assert_eq!(data(&server)["seen-taints"], "os=windows:NoSchedule\n");
     // The ConfigMap is also written if it is empty, so that people and webhooks see that there is
     // nothing.
@@ -253,7 +253,7 @@ async fn who_is_always_too_late_gives_up_in_words() {
 async fn failures_name_the_config_map() {
     for code in [401, 403, 422, 500] {
         let (store, _) = store(Server { fail: Some(code), ..Server::default() });
-        for error in [store.read().await.unwrap_err(), store.update(learn).await.unwrap_err()] {
+        for error in [store.load().await.unwrap_err(), store.update(learn).await.unwrap_err()] {
             assert!(format!("{error:#}").contains("cannot read ConfigMap mullion/mullion-state"), "{error:#}");
         }
     }

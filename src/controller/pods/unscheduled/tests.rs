@@ -16,6 +16,7 @@ use super::*;
 use crate::cluster::reading::Head;
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::ControllerMetrics;
+use crate::controller::reported_facts::ReportedFacts;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
@@ -49,7 +50,8 @@ fn context(
     let (_, policies) = channel::channel(Arc::new(PolicySet::built_in()));
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot()));
     let recorder = EventRecorder::new(client.clone());
-    let context = PodContext::with(client, "mullion", policies, snapshot, recorder, ControllerMetrics::new());
+    let (metrics, report) = (ControllerMetrics::new(), ReportedFacts::default());
+    let context = PodContext::new(client, "mullion".to_owned(), policies, snapshot, recorder, metrics, report);
     context.selectors.send_replace(Some(WebhookSelectors::default()));
     (Arc::new(context), requests)
 }

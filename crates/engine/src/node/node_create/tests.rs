@@ -7,6 +7,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::model::names::{WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL};
 use crate::model::settings::{Mode, policy_taint};
 use crate::node::taint_blockers::{DaemonSetClaim, claim};
 use crate::patch::compile;

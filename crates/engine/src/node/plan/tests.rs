@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
-use crate::model::names::WINDOWS_BUILD_LABEL;
-use crate::model::settings::{ApplyTaint, NodeLabel, TaintPattern, policy_taint};
-use crate::model::windows::Build;
+use crate::model::names::{WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use crate::model::settings::{NodeLabel, TaintPattern};
+use crate::model::windows::release_name;
 use crate::node::facts::plan_reads_label;
-use crate::node::node_patch::TaintHold;
 mod removals;
 
 const NOW: u64 = 1_800_000_000;
@@ -28,7 +27,7 @@ fn plan_node(node: &NodeFacts, policy: &NodeSettings, blockers: &[TaintBlocker],
 }
 
 fn wanted_taint(node: &NodeFacts, policy: &NodeSettings) -> Option<Taint> {
-    crate::node::plan::wanted_taint(node, policy, &own_taints(policy))
+    plan_node(node, policy, &[], NOW).taint
 }
 
 fn withdraw_node(node: &NodeFacts) -> Option<NodePatch> {
@@ -144,11 +143,7 @@ fn real_nodes() {
         let label = |key: &str| result.labels.get(key).map(String::as_str);
         // The name `ltsc2016` comes from the table.
         let release = release.map(|name| {
-            if name == "build-14393" {
-                crate::node::facts::release(Build::new(14393), &NodeSettings::default())
-            } else {
-                name.to_owned()
-            }
+            if name == "build-14393" { release_name(Build::new(14393), &[]).into_owned() } else { name.to_owned() }
         });
         assert_eq!(label(WINDOWS_RELEASE_LABEL), release.as_deref(), "{kernel} {before:?}");
         assert_eq!(label(WINDOWS_REVISION_LABEL), revision, "{kernel} {before:?}");
@@ -455,7 +450,7 @@ fn no_taint_is_set_before_it_is_recorded() {
     let own = BTreeSet::from([earlier]);
     let plan = crate::node::plan::plan_node(&facts, &policy, &own, &[], NOW);
     assert_eq!((plan.hold, plan.unproved), (TaintHold::NotRecorded, None));
-    assert_eq!(crate::node::plan::wanted_taint(&facts, &policy, &own), None);
+    assert_eq!(crate::node::plan::plan_node(&facts, &policy, &own, &[], NOW).taint, None);
     // The labels do not wait, and the earlier taint remains Mullion's.
     let after = plan.patch.unwrap().apply(&facts);
     assert_eq!(taints(&after), ["mine=windows:NoSchedule"]);
@@ -586,7 +581,7 @@ proptest! {
         now.taints.retain(|raw| pair(raw) != pair(&added));
         now.taints.insert(0, added.clone());
         // If it equals Mullion's byte for byte, its owner is unknown.
-        prop_assume!(Owned::read(&now).taint.is_none_or(|owned| Taint::from_json(&added) != Some(owned)));
+        prop_assume!(Owned::recorded_on(&now).taint.is_none_or(|owned| Taint::from_json(&added) != Some(owned)));
         let end = after(&now, &second, &[]);
         prop_assert_eq!(end.taints.first(), Some(&added));
     }

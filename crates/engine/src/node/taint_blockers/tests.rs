@@ -4,6 +4,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::model::names;
 
 fn windows_node(taints: Value) -> NodeFacts {
     NodeFacts {
